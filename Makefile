@@ -1,4 +1,4 @@
-# Every command there is; `make help` lists them.
+# All development commands; `make help` lists them.
 
 PYTHON ?= python3
 RUN := .venv/bin
@@ -23,78 +23,78 @@ TESTS := $(DEV)/python -m tools.run_tests --dist worksteal $(if $(DB),--database
 .NOTPARALLEL:
 .PHONY: help run demo install install-dev test test-fast test-times test-deps faults fuzz adversarial interop release-check bench check format pictures screenshots docs-reference lock build clean
 
-help: ## list the targets
+help: ## list all targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: install ## start Gatehouse on http://localhost:8080 with SQLite under ./data
+run: install ## start Gatehouse on http://localhost:8080 with SQLite in ./data
 	@echo "gatehouse: starting"
 	@exec $(RUN)/gatehouse serve --dev --data ./data
 
-demo: install ## start it on http://localhost:8081 with an invented studio to look at, under ./demo-data
+demo: install ## start the demo on http://localhost:8081 with sample data in ./demo-data
 	@echo "gatehouse: starting"
 	@exec $(RUN)/gatehouse serve --demo --port 8081
 
-install: ## make .venv/bin/gatehouse with the locked dependencies
+install: ## install .venv/bin/gatehouse with locked dependencies
 	@$(ENVIRONMENT) run
 
-install-dev: ## make .venv-dev with the locked tools for tests and checks
+install-dev: ## install .venv-dev with locked test and lint tools
 	@$(ENVIRONMENT) dev
 
-test: test-deps check ## get what the tests need, check, run every test (T=tests/wire/oauth some, DB=sqlite one database)
+test: test-deps check ## run all checks and tests (T=tests/wire/oauth selects tests, DB=sqlite one database)
 	@$(TESTS) -n $(WORKERS) $(T)
 
-test-fast: install-dev ## before every commit, in under a minute: checks of changed files, unit tests, a smoke test on SQLite
+test-fast: install-dev ## quick pre-commit run: check changed files, unit tests, smoke test on SQLite
 	@$(DEV)/python -m tools.check_changed
 	@$(DEV)/python -m tools.run_tests --budget 60 --database sqlite -n $(WORKERS) tests/unit tests/wire/test_smoke.py
 
-test-times: test-deps ## run every test and print where the time goes: by folder, set-up against body, the 50 slowest
+test-times: test-deps ## run all tests and print timings: by folder, setup and body, 50 slowest
 	@$(TESTS) --times -n $(WORKERS) $(T)
 
-test-deps: install-dev ## install what the tests drive where it is missing: PostgreSQL, Chromium, OAuth clients
+test-deps: install-dev ## install missing test dependencies: PostgreSQL, Chromium, OAuth clients
 	@$(DEV)/python -m tools.test_deps
 
-faults: test-deps ## the fault tests for long: LASTING=300 seconds and ROUNDS=20 each, RACES=10000; SEED= repeats a run
+faults: test-deps ## long fault tests (LASTING=300 seconds and ROUNDS=20 each, RACES=10000; SEED= repeats a run)
 	FAULT_ROUNDS=$(ROUNDS) FAULT_SECONDS=$(LASTING) FAULT_RACES=$(RACES) FAULT_SEED=$(SEED) \
 		$(DEV)/pytest tests/faults --timeout 7200
 
-fuzz: test-deps ## input nobody thought of, for hours: 50 times what the tests try, new each time (FACTOR=50, SEED=…)
+fuzz: test-deps ## fuzz tests for hours, with new random input each time (FACTOR=50, SEED=…)
 	FUZZ_FACTOR=$(FACTOR) FUZZ_SEED=$(or $(SEED),$(shell date +%s)) $(DEV)/pytest tests/fuzz
 
-interop: test-deps ## every OAuth client and every game client with everything that make test takes a sample of
+interop: test-deps ## all OAuth and game client tests in full (make test runs a sample)
 	INTEROP_WHOLE=1 $(DEV)/pytest tests/interop tests/game_clients -n $(WORKERS)
 
-adversarial: test-deps ## the figures of the security checklist about time and volume, and their bounds (an hour, on a quiet machine)
+adversarial: test-deps ## security checks of timing and volume limits (one hour on an idle machine)
 	ADVERSARIAL_WHOLE=1 $(DEV)/pytest tests/adversarial/figures.py tests/adversarial/timing.py tests/adversarial/test_memory.py \
 		tests/adversarial/test_oauth_edge.py
 
-release-check: ## build, install, start and audit what would be released; dist/ gets it with its bill of materials
+release-check: ## build, install, start and audit a release; writes dist/ with an SBOM
 	@$(ENVIRONMENT) release
 	@.venv-release/bin/python tools/release_check.py
 
-bench: ## how fast and how heavy it is; kept in bench/results/ (PARTS="growth cores" measures only those)
+bench: ## run benchmarks; results in bench/results/ (PARTS="growth cores" selects parts)
 	@$(ENVIRONMENT) bench
 	@.venv-bench/bin/python -m bench.run $(PARTS)
 
-check: install-dev ## formatter, linter, types, import rules
+check: install-dev ## run all checks: format, lint, types, import rules
 	$(DEV)/ruff format --check .
 	$(DEV)/ruff check .
 	$(DEV)/mypy
 	$(DEV)/lint-imports
 
-format: install-dev ## format the code and mend what the linter can mend
+format: install-dev ## format the code and auto-fix lint errors
 	$(DEV)/ruff format .
 	$(DEV)/ruff check --fix .
 
-pictures: test-deps ## take the pictures of the guides anew, by the tests that walk there, into docs/guides/pictures/
+pictures: test-deps ## update the screenshots of the guides in docs/guides/pictures/
 	$(DEV)/pytest tests/pages -m pictures -k "not postgres" --write-pictures -n $(WORKERS)
 
-screenshots: install-dev ## photograph every page in every state and every screen of the console, into screenshots/
+screenshots: install-dev ## take screenshots of all pages and console screens into screenshots/
 	$(DEV)/python -m tools.screenshots
 
-docs-reference: install-dev ## write the pages of docs/reference that are made from the code
+docs-reference: install-dev ## generate the reference pages in docs/reference
 	@for generator in tools/checklist.py tools/rooms.py tools/*_reference.py; do echo $$generator; $(DEV)/python $$generator || exit 1; done
 
-lock: ## write the lock files anew; UPGRADE=1 takes the newest of everything (needs uv)
+lock: ## update the lock files; UPGRADE=1 upgrades all dependencies (needs uv)
 	@command -v $(UV) >/dev/null || { echo "make lock needs uv (pip install uv)"; exit 1; }
 	$(UV) $(LOCK) -o requirements.txt
 	$(UV) $(LOCK) --group dev -o requirements-dev.txt
@@ -103,9 +103,9 @@ lock: ## write the lock files anew; UPGRADE=1 takes the newest of everything (ne
 	for place in tests/interop/clients bench/django_oauth_toolkit; do \
 		(cd $$place && $(abspath $(UV)) $(subst pyproject.toml,requirements.in,$(LOCK)) -o requirements.txt) || exit 1; done
 
-build: install-dev ## source archive and wheel, in dist/
+build: install-dev ## build the source archive and wheel in dist/
 	$(DEV)/hatchling build -d dist
 
-clean: ## remove everything made here except data/
+clean: ## remove all generated files except data/
 	rm -rf .venv .venv-* .test-deps dist screenshots .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .schemathesis
 	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -13,13 +13,15 @@ INTRODUCTION: Final = """\
 
 <!-- Written by tools/audit_reference.py from the code. Change the code, then run it again. -->
 
-What the audit log records, each in the transaction of the change it tells of. A record has an id, a time, the
-event, an actor (a user id, an application, `cli:` and the operator's name, `setup` or `service`), a subject (a
-user id, a client id, `keys`, `installation`, …), details, and a personal part that an erasure deletes.
+Events of the audit log. Each record is written in the same transaction as the change. It has an ID, a time, the
+event, an actor (a user ID, an application, `cli:` and the operator's name, `setup` or `service`), a subject (a
+user ID, a client ID, `keys`, `installation`, …), details, and personal data that is deleted when the account is
+erased.
 
-The service numbers, chains and signs the records a few times a second. `gatehouse audit show` prints them, by
-`--subject`, `--event` or the `--record` id that a refused caller was shown; `gatehouse audit verify` reads the
-whole chain again. After a restore the log shows `installation.restored` where it was cut.
+Twice a second the service chains and signs new records. `gatehouse audit show` prints them, filtered by `--subject`,
+`--event` or the `--record` ID returned with a refused request; `gatehouse audit verify` verifies the whole chain.
+After a restore the log contains `installation.restored` where it was cut. Events marked *high* need attention.
+`client.refused` and the failures of game sessions are kept with the refused requests, not in the chain.
 
 | event | meaning |
 |---|---|

@@ -1,10 +1,10 @@
-"""Which tests answer the adversarial checklist: makes docs/reference/checklist.md.
+"""Generate docs/reference/checklist.md, which maps the adversarial checklist to tests.
 
-The ids come from docs/security/checklist.toml, the tests from the names of the functions below tests/:
-`test_ht_04_ambiguous_framing_is_refused` answers HT-04, and a name may hold several ids.
+The IDs come from docs/security/checklist.toml, the tests from function names in tests/:
+`test_ht_04_ambiguous_framing_is_refused` covers HT-04. A name can contain several IDs.
 
-    python tools/checklist.py            write the page, and say what is missing
-    python tools/checklist.py --check    write nothing; exit 1 when something is missing or the page is old
+    python tools/checklist.py            write the page and print what is missing
+    python tools/checklist.py --check    write nothing; exit 1 if a test is missing or the page is out of date
 """
 
 import argparse
@@ -30,8 +30,8 @@ HEADER: Final = """\
 
 <!-- Made by tools/checklist.py from docs/security/checklist.toml and the names of the tests. -->
 
-What an attacker will try, and the tests that answer. A test carries the ids it answers in its name. An id that
-needs something Gatehouse cannot do yet waits for that capability.
+Attacks and the tests that cover them. A test has the IDs it covers in its name. An ID that needs a feature Gatehouse
+does not have yet waits for it.
 """
 
 
@@ -123,7 +123,7 @@ def unknown_ids(checklist: Checklist, tests: Tests) -> Iterator[str]:
     letters = {name[:2] for name in known}
     for name in sorted(tests.keys() - known):
         if name[:2] in letters:
-            yield f"{name} is no id of {SOURCE}: {', '.join(tests[name])}"
+            yield f"{name} is not an ID in {SOURCE}: {', '.join(tests[name])}"
 
 
 def problems_of(item: Item, checklist: Checklist, tests: Tests) -> Iterator[str]:
@@ -133,7 +133,7 @@ def problems_of(item: Item, checklist: Checklist, tests: Tests) -> Iterator[str]
         if capability in checklist.built:
             yield f"{item.id} waits for {capability}, which is built"
         elif capability not in checklist.capabilities:
-            yield f"{item.id} waits for {capability}, which {SOURCE} does not know"
+            yield f"{item.id} waits for {capability}, which is not in {SOURCE}"
 
 
 def page(checklist: Checklist, tests: Tests) -> str:
@@ -150,14 +150,14 @@ def summary(checklist: Checklist, tests: Tests) -> str:
     void = sum(bool(item.void) for item in checklist.items)
     waiting = len(checklist.items) - tested - missing - void
     return (
-        f"\n{len(checklist.items)} ids: {tested} with tests, {waiting} waiting, "
-        f"{void} that do not apply, {missing} missing.\n"
+        f"\n{len(checklist.items)} IDs: {tested} with tests, {waiting} waiting, {void} not applicable, "
+        f"{missing} missing.\n"
     )
 
 
 def answer(item: Item, tests: Tests) -> str:
     if item.void:
-        return f"does not apply: {item.void}"
+        return f"not applicable: {item.void}"
     lines = [f"`{test}`" for test in tests.get(item.id, ())]
     if item.needs_a_test and not lines:
         lines.append("**missing**")
@@ -168,7 +168,7 @@ def answer(item: Item, tests: Tests) -> str:
 
 def main(arguments: Sequence[str], root: Path = ROOT) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when something is wrong")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 on problems")
     check = parser.parse_args(arguments).check
     checklist, tests = load(root), find_tests(root)
     found = problems(checklist, tests)
@@ -176,7 +176,7 @@ def main(arguments: Sequence[str], root: Path = ROOT) -> int:
     if not check:
         (root / PAGE).write_text(text, encoding="utf-8")
     elif not is_current(root / PAGE, text):
-        found.append(f"{PAGE} is old: run python tools/checklist.py")
+        found.append(f"{PAGE} is out of date: run python tools/checklist.py")
     print(*found, sep="\n", file=sys.stderr, end="\n" if found else "")
     return 1 if check and found else 0
 

@@ -20,25 +20,25 @@ INTRODUCTION: Final = f"""\
 
 <!-- Written by tools/cli_reference.py from the code. Change the code, then run it again. -->
 
-`gatehouse COMMAND --help` prints what stands here. All commands but `serve` work whether the service runs or
-not, and use the same settings ([settings.md](settings.md)).
+Same as `gatehouse COMMAND --help`. All commands except `serve` work whether the service is running or stopped, and
+use the same settings ([settings.md](settings.md)).
 
 | option of every command | meaning |
 |---|---|
-| `--data DIRECTORY` | The data directory; `./data` unless given. |
-| `--config FILE` | The settings file; `gatehouse.toml` in the data directory, if there is one, unless given. |
-| `--dev` | Development on this machine: http, own keys, loopback only. |
-| `--json` | Print JSON, on every command that prints data. |
+| `--data DIRECTORY` | Data directory. Defaults to `./data`. |
+| `--config FILE` | Settings file. Defaults to `gatehouse.toml` in the data directory, if present. |
+| `--dev` | Development mode: http, own keys, loopback only. |
+| `--json` | Print JSON; available on every command that prints data. |
 
 | exit code | meaning |
 |---|---|
-| 0 | It was done; or it was looked for, and nothing bad was found. |
-| 1 | It was refused or failed, and standard error says why; or something bad was found (`audit verify`, \
+| 0 | Success, or no problems found. |
+| 1 | Failed; standard error has the reason. Or problems were found (`audit verify`, \
 `config check`, `doctor`, `healthcheck`, `key rewrap`, `migrate --check`). |
-| 2 | The command line itself is wrong; or, of `apply --dry-run`, there are changes. |
-| {EX_CONFIG} | The settings are refused, and standard error lists everything that is wrong with them. |
+| 2 | Invalid command line; or `apply --dry-run` found changes. |
+| {EX_CONFIG} | Invalid settings; standard error lists all problems. |
 
-Long work shows how far it is on standard error, when that is a terminal.
+Long-running commands show progress on standard error if it is a terminal.
 """
 
 

@@ -103,7 +103,7 @@ def install_python_packages(home: Path, lock: Path) -> None:
 def build_go_client() -> None:
     go = shutil.which("go") or shutil.which("go", path=GO_PLACES)
     if go is None:
-        raise CouldNotGet("there is no Go here")
+        raise CouldNotGet("Go is not installed")
     renew(GO_CLIENT)
     with tempfile.TemporaryDirectory(dir=DOWNLOADS) as workshop:
         places = {name: f"{workshop}/{name}" for name in ("GOMODCACHE", "GOCACHE", "GOPATH")}
@@ -114,7 +114,7 @@ def build_go_client() -> None:
 
 def build_java_client() -> None:
     if shutil.which("mvn") is None or shutil.which("javac") is None:
-        raise CouldNotGet("there is no JDK with Maven here")
+        raise CouldNotGet("no JDK with Maven is installed")
     renew(JAVA_CLIENT)
     jars = JAVA_CLIENT / "jars"
     with tempfile.TemporaryDirectory(dir=DOWNLOADS) as repository:
@@ -133,7 +133,7 @@ def check_jars(jars: Path) -> None:
     wanted = {name: digest for digest, name in map(str.split, lines)}
     found = {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in jars.iterdir()}
     if found != wanted:
-        raise CouldNotGet("the jars are not the jars they were")
+        raise CouldNotGet("the checksums of the jars do not match")
 
 
 def renew(home: Path) -> None:
@@ -143,14 +143,14 @@ def renew(home: Path) -> None:
 
 CLIENT_PROGRAMS: Final = (
     Program(
-        name="OAuth clients of Node",
+        name="OAuth clients for Node",
         find=find_node_clients,
         download=InstallMethod(
             description="Node registry, tests/interop/clients/package-lock.json", install=install_node_clients
         ),
     ),
     Program(
-        name="OAuth clients of Python",
+        name="OAuth clients for Python",
         find=find_python_clients,
         download=InstallMethod(
             description="Python registry, tests/interop/clients/requirements.txt", install=install_python_clients

@@ -25,7 +25,10 @@ STAMP = ".installed"  # in the environment: the Python and the files it was made
 
 def main(name: str) -> None:
     if sys.version_info < OLDEST:
-        sys.exit(f"Gatehouse needs Python 3.11 or newer, this is {sys.version}. Name one: make PYTHON=python3.12 ...")
+        sys.exit(
+            f"Gatehouse needs Python 3.11 or newer, this is {sys.version}. Use another one with: make "
+            "PYTHON=python3.12 ..."
+        )
     folder, requirements = ENVIRONMENTS[name]
     stamp = ROOT / folder / STAMP
     lock = os.open(ROOT, os.O_RDONLY)

@@ -21,7 +21,7 @@ HEADER: Final = """\
 
 <!-- Made by tools/faults_reference.py from docs/security/faults.toml and the names of the tests. -->
 
-What breaks, and the tests that break it. `make test` runs each of them for a moment, `make faults` for long;
+Faults and the tests that inject them. `make test` runs each briefly, `make faults` for a long time;
 [how they work](../operations/faults.md).
 
 | Id | Fault | Tests |

@@ -49,7 +49,7 @@ class Program:
 def ensure_installed(program: Program) -> None:
     found = program.find()
     if found is not None:
-        say(f"{program.name} is here: {found}")
+        say(f"{program.name} found: {found}")
         return
     reasons = []
     for way in install_methods(program):
@@ -61,9 +61,9 @@ def ensure_installed(program: Program) -> None:
             continue
         if program.find() is not None:
             return
-        reasons.append(f"{way.description}: installed, but too old or not able to run here")
+        reasons.append(f"{way.description}: installed, but too old or not usable on this machine")
     why = "; ".join(reasons) or "only root can install it"
-    say(f"COULD NOT GET {program.name}, its tests will not run: {why}")
+    say(f"COULD NOT INSTALL {program.name}, its tests are skipped: {why}")
 
 
 def install_methods(program: Program) -> Iterator[InstallMethod]:
@@ -108,7 +108,7 @@ def download_node(*, why: str) -> tuple[str, list[str]]:
     unpack_wheel(NODE_WHEEL, DOWNLOADS / "node")
     found = find_downloaded_node()
     if found is None:
-        raise CouldNotGet("the package of Node.js holds no Node.js")
+        raise CouldNotGet("the Node.js package does not contain Node.js")
     return found
 
 
@@ -132,7 +132,7 @@ def run(command: Sequence[str], cwd: Path | None = None, environment: Mapping[st
 
 def failure_reason(output: str) -> str:
     """The line of a failed command that names its trouble."""
-    lines = [line.strip() for line in output.splitlines() if line.strip()] or ["it failed without a word"]
+    lines = [line.strip() for line in output.splitlines() if line.strip()] or ["failed without an error message"]
     telling = next((line for line in lines if line.startswith(("E:", "ERROR:", "npm error"))), lines[-1])
     return telling[:REASON_LENGTH]
 

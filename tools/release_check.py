@@ -67,7 +67,7 @@ def pins(path: Path) -> dict[str, str]:
         if line and not line.startswith("#"):
             pin = PIN.fullmatch(line)
             if pin is None:
-                raise NotReady(f"{path.name}: not a pin with hashes: {line[:80]}")
+                raise NotReady(f"{path.name}: not a pinned requirement with hashes: {line[:80]}")
             found[pin[1]] = pin[2]
     return found
 
@@ -116,8 +116,8 @@ def check_imports() -> str:
     used, named = imported_distributions(ROOT / "src" / "gatehouse"), declared()
     unused, unnamed = named - used - NEVER_IMPORTED.keys(), statement_imports(ROOT / "src" / "gatehouse") - named
     if unused or unnamed:
-        raise NotReady(f"declared and never imported: {sorted(unused)}; imported and not declared: {sorted(unnamed)}")
-    return f"{len(named)} dependencies, each imported; nothing else is"
+        raise NotReady(f"declared but never imported: {sorted(unused)}; imported but not declared: {sorted(unnamed)}")
+    return f"{len(named)} dependencies, all imported, none undeclared"
 
 
 def licence_of(name: str) -> str:
@@ -137,8 +137,8 @@ def check_licences() -> str:
     licences = {name: licence_of(name) for name in pins(LOCK)}
     refused = {name: text for name, text in licences.items() if not any(word in text for word in ALLOWED)}
     if refused:
-        raise NotReady(f"licences nobody allowed: {refused}")
-    return f"{len(licences)} runtime packages, every licence allowed"
+        raise NotReady(f"licenses not allowed: {refused}")
+    return f"{len(licences)} runtime packages, all licenses allowed"
 
 
 # -- the archives ---------------------------------------------------------------------------------------
@@ -155,11 +155,11 @@ def build(into: Path) -> dict[str, str]:
 def check_build(workshop: Path) -> str:
     first, second = build(workshop / "first"), build(workshop / "second")
     if first != second:
-        raise NotReady(f"built twice, and they differ: {first} {second}")
+        raise NotReady(f"two builds differ: {first} {second}")
     DIST.mkdir(exist_ok=True)
     for path in (workshop / "first").iterdir():
         shutil.copy(path, DIST)
-    return f"{' and '.join(first)}, the same bytes twice"
+    return f"{' and '.join(first)}, reproducible"
 
 
 def check_wheel(wheel: Path) -> str:
@@ -172,8 +172,8 @@ def check_wheel(wheel: Path) -> str:
     missing = [part for part in WANTED if not any(name.startswith(f"gatehouse/{part}") for name in inside)]
     missing += [] if any(name.endswith("licenses/LICENSE") for name in information) else ["LICENSE"]
     if stray or missing:
-        raise NotReady(f"{wheel.name} has {stray[:5]}, lacks {missing}")
-    return f"{wheel.name}: {len(inside)} files, and nothing that does not belong there"
+        raise NotReady(f"{wheel.name} contains {stray[:5]}, lacks {missing}")
+    return f"{wheel.name}: {len(inside)} files, no unexpected ones"
 
 
 # -- a new environment ----------------------------------------------------------------------------------
@@ -206,15 +206,15 @@ def check_serving(programs: Path, data: Path) -> str:
             served.kill()
             served.communicate()
     if code:
-        raise NotReady(f"stopped with {code}: {log.read_text()[-500:]}")
-    return f"{version} started, answered and stopped in order"
+        raise NotReady(f"exited with {code}: {log.read_text()[-500:]}")
+    return f"{version} started, answered and stopped"
 
 
 def wait_until_ready(served: "subprocess.Popen[str]") -> None:
     for line in served.stdout or ():
         if READY.match(line):
             return
-    raise NotReady("it did not start")
+    raise NotReady("the service did not start")
 
 
 def check_pages(address: str) -> None:
@@ -222,7 +222,7 @@ def check_pages(address: str) -> None:
     page = fetch_page(f"{address}/sign-in")
     static = STATIC.search(page)
     if "<form" not in page or static is None:
-        raise NotReady("the sign-in page is not one")
+        raise NotReady("the sign-in page is not valid")
     fetch_page(address + static[1])
 
 
@@ -243,8 +243,8 @@ def check_bill(programs: Path) -> str:
     listed = {normalize_name(part["name"]): part["version"] for part in parts}
     lacking = pins(LOCK).items() - listed.items()
     if lacking or "gatehouse" not in listed:
-        raise NotReady(f"the bill of materials lacks {sorted(lacking)}")
-    return f"{bill.name}: {len(listed)} components, all that is locked among them"
+        raise NotReady(f"the SBOM lacks {sorted(lacking)}")
+    return f"{bill.name}: {len(listed)} components, including all locked ones"
 
 
 # -- vulnerabilities ------------------------------------------------------------------------------------
@@ -274,14 +274,14 @@ def judge_audit(report: str, wanted: int, *, is_offline: bool) -> str:
         parts = ()
     vulnerable = {part["name"]: [one["id"] for one in part["vulns"]] for part in parts if part.get("vulns")}
     if vulnerable:
-        raise NotReady(f"known to be vulnerable: {vulnerable}")
+        raise NotReady(f"known vulnerabilities: {vulnerable}")
     answered = sum("vulns" in part for part in parts)
     if answered == wanted:
-        return f"{wanted} requirements, none known to be vulnerable"
-    message = f"audit not possible: no answer about {wanted - answered} of {wanted} requirements"
+        return f"{wanted} requirements, no known vulnerabilities"
+    message = f"audit not possible: no result for {wanted - answered} of {wanted} requirements"
     if not is_offline:
-        raise NotReady(f"{message} (RELEASE_OFFLINE=1 goes on without)")
-    return f"{message}; going on, as RELEASE_OFFLINE=1 says: ask again before you release"
+        raise NotReady(f"{message} (RELEASE_OFFLINE=1 continues anyway)")
+    return f"{message}; continuing because of RELEASE_OFFLINE=1: check again before you release"
 
 
 def tool(command: Sequence[str]) -> list[str]:
@@ -297,14 +297,14 @@ def run(command: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, st
 
 def checks(workshop: Path) -> Iterator[tuple[str, str]]:
     """What was found, one after the other."""
-    yield "pins", f"{len(pins(LOCK))} requirements, each with its hashes"
+    yield "pins", f"{len(pins(LOCK))} requirements, all with hashes"
     yield "imports", check_imports()
     yield "licences", check_licences()
     yield "build", check_build(workshop)
     wheel = next((workshop / "first").glob("*.whl"))
     yield "wheel", check_wheel(wheel)
     programs = install(wheel, workshop / "new")
-    yield "install", "the lock and the wheel, in a new environment"
+    yield "install", "lock file and wheel installed in a new environment"
     yield "serve", check_serving(programs, workshop / "data")
     yield "bill", check_bill(programs)
     yield "audit", check_audit()
@@ -318,7 +318,7 @@ def main() -> int:
         except NotReady as problem:
             print(f"NOT READY: {problem}", file=sys.stderr)
             return 1
-    print("every check passed, as far as the lines above say")
+    print("all checks passed")
     return 0
 
 

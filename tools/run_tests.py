@@ -14,14 +14,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--budget", type=int, default=BUDGET)
     options, passed_on = parser.parse_known_args()
-    say(f"running; on two free cores this takes up to {minutes(options.budget)}")
+    say(f"running; takes up to {minutes(options.budget)} on two idle cores")
     began = time.monotonic()
     code = subprocess.run([sys.executable, "-m", "pytest", *passed_on], check=False).returncode
     took = time.monotonic() - began
     spent = resource.getrusage(resource.RUSAGE_CHILDREN)
     say(f"{minutes(took)} wall time, {spent.ru_utime + spent.ru_stime:.0f} CPU seconds")
     if took > options.budget:
-        say(f"WARNING: over the budget of {minutes(options.budget)}; is the machine busy, or did the tests grow?")
+        say(f"WARNING: over the budget of {minutes(options.budget)}; is the machine busy, or are there more tests?")
     return code
 
 

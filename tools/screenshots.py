@@ -1,7 +1,7 @@
-"""Photograph every page in every state, and every screen of the demo's console: light, dark and on a phone.
+"""Take screenshots of every page and of every console screen of the demo: light, dark and phone.
 
-Run as `python -m tools.screenshots [words]`: with words only those whose names contain one of them; `--lang de` for
-another language.
+Run `python -m tools.screenshots [words]`; words select screenshots whose names contain one of them, `--lang de`
+selects another language.
 """
 
 import argparse
@@ -89,7 +89,7 @@ async def main() -> None:
         if screens:
             with tempfile.TemporaryDirectory(prefix="gatehouse-screenshots-") as place:
                 await capture_console(browser, screens, Path(place))
-    print(f"{(len(states) + len(screens)) * len(SHOTS)} pictures in {SCREENSHOTS}")
+    print(f"{(len(states) + len(screens)) * len(SHOTS)} screenshots in {SCREENSHOTS}")
 
 
 if __name__ == "__main__":

@@ -14,12 +14,12 @@ INTRODUCTION: Final = f"""\
 
 <!-- Written by tools/settings_reference.py from the code. Change the code, then run it again. -->
 
-Gatehouse reads its settings once, when a command starts. Later sources win over earlier ones:
+Gatehouse reads its settings once, when a command starts. Later sources override earlier ones:
 
 1. the defaults below;
-2. a TOML file: the one named by `--config`, else `gatehouse.toml` in the data directory if there is one;
-3. environment variables `GATEHOUSE__SECTION__KEY`, in capitals;
-4. flags of the command, such as `--port`.
+2. a TOML file: the one given with `--config`, or `gatehouse.toml` in the data directory if present;
+3. environment variables `GATEHOUSE__SECTION__KEY`, in upper case;
+4. command line options, such as `--port`.
 
 The same settings in the file and in the environment:
 
@@ -38,24 +38,22 @@ GATEHOUSE__SERVER__TRUSTED_PROXIES=10.0.0.0/8,fd00::/8
 GATEHOUSE__SECURITY__MASTER_KEY__FILE=/etc/gatehouse/master.key
 ```
 
-`gatehouse config show` prints each setting, its value and where it comes from, with secrets masked.
-`gatehouse config check` says whether `gatehouse serve` would start, and if not, everything that is wrong.
+`gatehouse config show` prints every setting with its value and source; secrets are masked.
+`gatehouse config check` checks whether `gatehouse serve` would start and lists all problems.
 
 **Secrets** can also be read from a file, as above: `…__FILE` in the environment, `{{ file = "PATH" }}`
-in TOML (a relative path starts at the TOML file). A list of secrets has one a line. Such a file, and a
-TOML file with a secret or a database password in it, must be readable by its owner alone (mode 0600).
-What systemd hands over by `LoadCredential=` is private as it is.
+in TOML (relative paths are relative to the TOML file). A list of secrets has one per line. Such a file, and a
+TOML file that contains a secret or a database password, must be readable only by its owner (mode 0600).
+Files from systemd's `LoadCredential=` are accepted as they are.
 
-**Nothing starts** with a name that does not exist, a name given twice in one place, a value of the
-wrong type or out of bounds, text with a line break or an invisible character in it, a `server.base_url`
-that is not https, or a secret that is missing, shorter than {MIN_SECRET_LENGTH} characters or an example.
-All problems are reported together.
+**Gatehouse does not start** with an unknown or duplicate setting, a value of the wrong type or out of range, text
+that contains a line break or an invisible character, a `server.base_url` that is not https, or a secret that is
+missing, shorter than {MIN_SECRET_LENGTH} characters or an example. All problems are reported together.
 
-**`--dev`** is for trying and developing on one machine. It allows http and makes its own master key,
-`dev.key` in the data directory, and it refuses a `server.base_url` or `server.host` that other machines
-could reach. A data directory with a `dev.key` is refused without `--dev`: `gatehouse key init` writes a
-production master key file, `gatehouse key rewrap` seals everything with it, then `dev.key` can be
-deleted.
+**`--dev`** is for trying Gatehouse and for development on one machine. It allows http, creates its own master key,
+`dev.key` in the data directory, and rejects a `server.base_url` or `server.host` that other machines could reach. A
+data directory with a `dev.key` is rejected without `--dev`. To move to production, create a master key file with
+`gatehouse key init`, re-encrypt everything with `gatehouse key rewrap` and delete `dev.key`.
 """
 
 

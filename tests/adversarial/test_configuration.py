@@ -29,7 +29,7 @@ def test_op_01_a_sound_installation_starts(installation: TemporaryInstallation) 
 @pytest.mark.parametrize("host", ["login.studio.example", "localhost", "127.0.0.1:8080"])
 def test_op_01_an_http_base_url_refuses_to_start(installation: TemporaryInstallation, host: str) -> None:
     assert installation.problems(SOUND | {BASE_URL: f"http://{host}"}) == (
-        f"{BASE_URL}: must be https: passwords and tokens would travel in the clear",
+        f"{BASE_URL}: must be https: passwords and tokens would be sent unencrypted",
     )
 
 
@@ -56,7 +56,7 @@ def test_op_01_a_missing_master_key_refuses_to_start(
     installation: TemporaryInstallation, environment: dict[str, str]
 ) -> None:
     [problem] = installation.problems(environment)
-    assert "is missing; `gatehouse key init` writes a key file" in problem
+    assert "is missing; create a key file with `gatehouse key init`" in problem
 
 
 @pytest.mark.parametrize("key", ["x", "short", MASTER_KEY[:-1], MASTER_KEY[:22], OTHER_MASTER_KEY[:-2]])
@@ -79,7 +79,7 @@ def test_op_01_an_example_master_key_refuses_to_start(installation: TemporaryIns
 def test_op_01_a_key_file_others_can_read_refuses_to_start(installation: TemporaryInstallation, mode: int) -> None:
     path = installation.write("master.key", MASTER_KEY, mode=mode)
     assert installation.problems({f"{MASTER}__FILE": str(path)}) == (
-        f"{MASTER}__FILE: {path} is open to other users (mode {mode:04o}): chmod 600 it",
+        f"{MASTER}__FILE: {path} is accessible to other users (mode {mode:04o}): run chmod 600",
     )
 
 
@@ -88,7 +88,7 @@ def test_op_01_a_key_file_named_in_toml_that_others_can_read_refuses_to_start(
 ) -> None:
     installation.write("master.key", MASTER_KEY, mode=0o644)
     [problem] = installation.problems({}, toml='security.master_key = { file = "master.key" }')
-    assert "master.key is open to other users (mode 0644)" in problem
+    assert "master.key is accessible to other users (mode 0644)" in problem
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o400])
@@ -110,7 +110,7 @@ def test_op_01_a_secret_in_a_settings_file_others_can_read_refuses_to_start(
 ) -> None:
     path = installation.write("open.toml", line, mode=0o644)
     [problem] = installation.problems({MASTER: MASTER_KEY} if "_key =" not in line else {}, config=path)
-    assert f"is a secret in the clear, and {path} is open to other users (mode 0644)" in problem
+    assert f"is an unencrypted secret, and {path} is accessible to other users (mode 0644)" in problem
 
 
 def test_op_01_a_settings_file_without_secrets_may_be_read_by_all(installation: TemporaryInstallation) -> None:
@@ -124,7 +124,7 @@ def test_op_01_a_data_directory_made_with_dev_is_refused_with_the_way_out(
     installation.load({}, dev=True)
     [problem] = installation.problems(SOUND)
     assert problem.startswith(
-        f"--data: {installation.data}/dev.key says that this data directory was made with --dev"
+        f"--data: {installation.data}/dev.key shows that this data directory was created with --dev"
     )
     assert problem.index("`gatehouse key init`") < problem.index("`gatehouse key rewrap`")
 
@@ -134,8 +134,8 @@ def test_op_01_a_data_directory_made_with_dev_is_refused_with_the_way_out(
     ("secret", "complaint"),
     [
         ("tooshort", "is shorter than 32 characters"),
-        ("a" * 40, "looks like an example; make a random one"),
-        ("change-me-Zq8vK2mX4tR9wLp6sYb3nHc7dJf5", "looks like an example; make a random one"),
+        ("a" * 40, "looks like an example; generate a random value"),
+        ("change-me-Zq8vK2mX4tR9wLp6sYb3nHc7dJf5", "looks like an example; generate a random value"),
     ],
 )
 def test_op_01_a_short_or_example_secret_refuses_to_start(
@@ -169,7 +169,7 @@ def test_op_02_a_line_break_in_a_value_refuses_to_start(
     installation: TemporaryInstallation, name: str, break_: str
 ) -> None:
     assert installation.problems(SOUND | {name: f"https://x.example{break_}"}) == (
-        f"{name}: holds a line break or another invisible character",
+        f"{name}: contains a line break or another invisible character",
     )
 
 
@@ -177,18 +177,18 @@ def test_op_02_a_line_break_between_the_members_of_a_list_refuses_to_start(
     installation: TemporaryInstallation,
 ) -> None:
     [problem] = installation.problems(SOUND | {"GATEHOUSE__SERVER__TRUSTED_PROXIES": "10.0.0.0/8,\n::1/128"})
-    assert problem.endswith("TRUSTED_PROXIES: holds a line break or another invisible character")
+    assert problem.endswith("TRUSTED_PROXIES: contains a line break or another invisible character")
 
 
 def test_op_02_a_line_break_in_the_file_refuses_to_start(installation: TemporaryInstallation) -> None:
     [problem] = installation.problems(toml=r'accounts.vendor_nick_field = "nick\r\nX-Evil: 1"')
-    assert problem.endswith("accounts.vendor_nick_field: holds a line break or another invisible character")
+    assert problem.endswith("accounts.vendor_nick_field: contains a line break or another invisible character")
 
 
 def test_op_02_a_line_break_in_a_secret_file_refuses_to_start(installation: TemporaryInstallation) -> None:
     path = installation.write("master.key", f"{MASTER_KEY}\n\n")
     [problem] = installation.problems({f"{MASTER}__FILE": str(path)})
-    assert problem == f"{MASTER}__FILE: holds a line break or another invisible character"
+    assert problem == f"{MASTER}__FILE: contains a line break or another invisible character"
 
 
 @pytest.mark.parametrize(
@@ -220,5 +220,5 @@ def test_op_02_an_unknown_key_in_the_file_refuses_to_start(installation: Tempora
 
 def test_op_02_an_unknown_variable_refuses_to_start(installation: TemporaryInstallation) -> None:
     assert installation.problems(SOUND | {"GATEHOUSE__SERVER__BASEURL": "https://x.example"}) == (
-        "GATEHOUSE__SERVER__BASEURL: no such setting, did you mean GATEHOUSE__SERVER__BASE_URL?",
+        "GATEHOUSE__SERVER__BASEURL: unknown setting, did you mean GATEHOUSE__SERVER__BASE_URL?",
     )

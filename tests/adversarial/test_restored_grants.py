@@ -98,7 +98,7 @@ async def device_code(tv: RelyingPartyClient, browser: HttpBrowser | None) -> st
         await browser.post("/device", user_code=given["user_code"])
         await browser.follow()
         await browser.post("/sign-in/confirm", decision="confirm")
-        assert "go back to your device" in (await browser.follow()).text
+        assert "Return to your device" in (await browser.follow()).text
     return str(given["device_code"])
 
 

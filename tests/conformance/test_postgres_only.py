@@ -141,7 +141,7 @@ async def test_a_first_statement_that_does_everything_is_committed_by_itself(mig
 
 async def test_a_verb_that_goes_on_after_such_a_statement_is_a_mistake_of_ours(migrated_postgres_url: str) -> None:
     async with open_storage(migrated_postgres_url, migrate=False) as storage:
-        with pytest.raises(RuntimeError, match="went on"):
+        with pytest.raises(RuntimeError, match="continued"):
             await storage.runner.write(note_twice, single_statement=note_twice)
 
 

@@ -340,7 +340,7 @@ async def test_pruning_leaves_the_last_administrator_application_1_and_the_keys(
     bench = ProvisionSetup(provisions)
     await bench.apply(users=[ANNA, BOB], clients=[WEB, SHOP])
     plan = await bench.apply(users=[], clients=[], prune=True)
-    assert plan.spared == ("user anna@studio.example stays, as the last administrator",)
+    assert plan.spared == ("user anna@studio.example is kept as the last administrator",)
     assert plan_lines(plan) == ["remove user bob@studio.example", "remove client shop", "remove client web"]
     assert await storage.permissions.root_roles(1, "1001", NOW) == ["administrator"]
     assert plan_lines(await bench.apply(users=[], clients=[], prune=True)) == []

@@ -217,7 +217,7 @@ async def test_owners_and_administrators_are_assigned_in_application_1_and_hande
         "1": ["project_administrator"],
         "3": ["project_owner"],
     }
-    with pytest.raises(Unfit, match=r"projects\[0\].owners: a project keeps an owner"):
+    with pytest.raises(Unfit, match=r"projects\[0\].owners: a project needs at least one owner"):
         await bench.apply(projects=[{"title": "P", "owners": []}])
 
 
@@ -308,34 +308,34 @@ async def test_a_key_that_is_named_gets_its_new_value_and_one_without_value_is_m
 @pytest.mark.parametrize(
     ("section", "record", "problem"),
     [
-        ("projects", {"title": "A  B"}, "projects[0].title: 1 to 32 letters"),
-        ("projects", {"title": "New", "aliases": ["mg"]}, "projects[0]: mg is a name of the project mind_games"),
-        ("projects", {"title": "New", "owners": ["9"]}, "projects[0].owners[0]: there is no user 9"),
-        ("projects", {"id": "mg", "settings": {"x": 1}}, "projects[0].settings.x: there is no such member"),
+        ("projects", {"title": "A  B"}, "projects[0].title: must be 1 to 32 letters"),
+        ("projects", {"title": "New", "aliases": ["mg"]}, "projects[0]: mg is already a name of the project"),
+        ("projects", {"title": "New", "owners": ["9"]}, "projects[0].owners[0]: no user 9"),
+        ("projects", {"id": "mg", "settings": {"x": 1}}, "projects[0].settings.x: unknown field"),
         (
             "projects",
             {"id": "mg", "settings": {"services": {"50001": {"groups": [{"group_id": "No", "roles": []}]}}}},
-            "projects[0].settings.services.50001.groups[0].group_id: No is no group of project mind_games",
+            "projects[0].settings.services.50001.groups[0].group_id: No is not a group of project mind_games",
         ),
         (
             "projects",
             {"id": "mg", "settings": {"services": {"1": {}}}},
-            "projects[0].settings.services.1: there is no application 1 that can be connected",
+            "projects[0].settings.services.1: no application 1 that can be connected",
         ),
         (
             "applications",
             {"application_id": 50001, "roles": {"moderator": {"meta": {"private_data": {"user": {"value": 1}}}}}},
-            "applications[0].roles.moderator.meta.private_data.user.value: true or false",
+            "applications[0].roles.moderator.meta.private_data.user.value: must be true or false",
         ),
         (
             "applications",
             {"application_id": 50001, "roles": {"moderator": {"metta": {}}}},
-            "applications[0].roles.moderator.metta: no such field, did you mean meta?",
+            "applications[0].roles.moderator.metta: unknown field, did you mean meta?",
         ),
         (
             "applications",
             {"application_id": 50001, "schema": {"private_data": {"user": {"kick": PROTECTED}}}},
-            "applications[0].roles.moderator: protected rules go into protected roles only: private_data.user.kick",
+            "applications[0].roles.moderator: protected rules are allowed only in protected roles: private_data.",
         ),
         (
             "applications",
@@ -345,30 +345,30 @@ async def test_a_key_that_is_named_gets_its_new_value_and_one_without_value_is_m
         (
             "applications",
             {"application_id": 50001, "users": {"1001": {"private_data": {"projectAccess": {"no": {}}}}}},
-            "applications[0].users.1001.private_data.projectAccess.no: there is no project no",
+            "applications[0].users.1001.private_data.projectAccess.no: no project no",
         ),
         (
             "applications",
             {"application_id": 50001, "access_keys": [{"hash": "ABC"}]},
-            "applications[0].access_keys[0].hash: an access key is 64 hexadecimal digits",
+            "applications[0].access_keys[0].hash: an access key must be 64 lower-case hexadecimal digits",
         ),
         (
             "applications",
             {"application_id": 50001, "access_keys": [{"hash": "a1" * 32}, {"hash": "b2" * 32}]},
-            "applications[0].access_keys: An application has at most 2 access keys",
+            "applications[0].access_keys: An application can have at most 2 access keys",
         ),
         (
             "applications",
             {"application_id": 1, "users": {"1001": {"roles": ["administrator"]}}},
-            "applications[0].users.1001.roles: administrator is given by the field of that name in the section users",
+            "applications[0].users.1001.roles: administrator is set by the field of that name in the section users",
         ),
         (
             "applications",
             {"application_id": 1, "schema": {"private_data": {}}},
-            "applications[0].schema: application 1: its rules are fixed",
+            "applications[0].schema: application 1: its rules cannot be changed",
         ),
-        ("applications", {"name": "Shop", "project_id": "no"}, "applications[0].project_id: there is no project no"),
-        ("groups", {"project_id": "mg", "title": "X", "users": ["9"]}, "groups[0].users[0]: there is no user 9"),
+        ("applications", {"name": "Shop", "project_id": "no"}, "applications[0].project_id: no project no"),
+        ("groups", {"project_id": "mg", "title": "X", "users": ["9"]}, "groups[0].users[0]: no user 9"),
         (
             "groups",
             {"project_id": "mg", "title": "X", "conditions": [{"title": "T", "condition": {"ip": "::/0"}}]},
@@ -377,19 +377,19 @@ async def test_a_key_that_is_named_gets_its_new_value_and_one_without_value_is_m
         (
             "memberships",
             {"id": "mg", "users": {"1001": {"roles": ["administrator", "project_owner"]}}},
-            "memberships[0].users.1001: the role administrator is protected and given at the root only",
+            "memberships[0].users.1001: the role administrator is protected and can be assigned only at the root",
         ),
-        ("memberships", {"id": "mg", "users": {"1001": {}}}, "memberships[0].users: a project keeps an owner"),
-        ("memberships", {"id": "mg", "allow": ["No"]}, "memberships[0].allow[0]: No is no group of project"),
+        ("memberships", {"id": "mg", "users": {"1001": {}}}, "memberships[0].users: a project needs at least"),
+        ("memberships", {"id": "mg", "allow": ["No"]}, "memberships[0].allow[0]: No is not a group of project"),
         (
             "service_accounts",
             {"project_id": "mg", "name": "ci", "roles": ["project_owner"]},
-            "service_accounts[0].roles: a service account never owns a project",
+            "service_accounts[0].roles: a service account cannot own a project",
         ),
         (
             "service_accounts",
             {"project_id": "mg", "name": "x", "ip_ranges": ["here"]},
-            "service_accounts[0].ip_ranges[0]: a network as CIDR",
+            "service_accounts[0].ip_ranges[0]: must be a network in CIDR",
         ),
     ],
 )  # fmt: skip
@@ -432,10 +432,10 @@ async def test_two_sections_that_contradict_each_other_are_refused(bench: Provis
 async def test_a_removed_project_or_application_does_not_come_back(bench: ProvisionSetup) -> None:
     await bench.apply(**FILE, environment=ENVIRONMENT)
     await bench.apply(applications=[], prune=True)
-    with pytest.raises(Unfit, match=r"applications\[0\].application_id: application 50001 is removed"):
+    with pytest.raises(Unfit, match=r"applications\[0\].application_id: application 50001 was removed"):
         await bench.apply(applications=FILE["applications"], environment=ENVIRONMENT)
     await bench.apply(projects=[], prune=True)
-    with pytest.raises(Unfit, match=r"projects\[0\]: the project mind_games is removed"):
+    with pytest.raises(Unfit, match=r"projects\[0\]: the project mind_games was removed"):
         await bench.apply(projects=FILE["projects"])
 
 
@@ -448,7 +448,7 @@ async def test_a_revoked_service_account_does_not_come_back(bench: ProvisionSetu
     await bench.apply(service_accounts=[{**account, "revoked": True}])
     (stored_account,) = await storage.service_accounts.service_accounts("mind_games")
     assert (stored_account.revoked, stored_account.ip_ranges) == (True, ("::1/128",))
-    with pytest.raises(Unfit, match=r"service_accounts\[0\].revoked: an account that was revoked does not come back"):
+    with pytest.raises(Unfit, match=r"service_accounts\[0\].revoked: a revoked account cannot be restored"):
         await bench.apply(service_accounts=[{**account, "revoked": False}])
 
 

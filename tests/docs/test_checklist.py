@@ -64,7 +64,7 @@ def test_an_id_that_has_a_test_is_shown_with_it(house: Path) -> None:
     has_test(house, "def test_do_01_the_door_is_shut(): ...")
     assert problems_of(house) == []
     assert "| DO-01 | A door is shut. | `tests/test_house.py::test_do_01_the_door_is_shut` |" in page_of(house)
-    assert "2 ids: 1 with tests, 1 waiting, 0 that do not apply, 0 missing." in page_of(house)
+    assert "2 IDs: 1 with tests, 1 waiting, 0 not applicable, 0 missing." in page_of(house)
 
 
 def test_an_id_without_a_test_is_missing(house: Path) -> None:
@@ -97,7 +97,7 @@ def test_what_only_resembles_an_id_is_none(house: Path, name: str) -> None:
 
 def test_a_test_that_names_an_id_nobody_listed_is_a_problem(house: Path) -> None:
     has_test(house, "def test_do_01_it(): ...\ndef test_do_02_it(): ...")
-    assert problems_of(house) == [f"DO-02 is no id of {SOURCE}: tests/test_house.py::test_do_02_it"]
+    assert problems_of(house) == [f"DO-02 is not an ID in {SOURCE}: tests/test_house.py::test_do_02_it"]
 
 
 def test_an_id_that_waits_in_part_needs_a_test_now(house: Path) -> None:
@@ -118,20 +118,20 @@ def test_nothing_waits_for_what_is_built(house: Path) -> None:
 def test_nothing_waits_for_what_nobody_plans(house: Path) -> None:
     has_test(house, "def test_do_01_it(): ...")
     listed_in_addition(house, 'WI-02 = { holds = "A pane holds.", waits = ["glaziers"] }')
-    assert problems_of(house) == [f"WI-02 waits for glaziers, which {SOURCE} does not know"]
+    assert problems_of(house) == [f"WI-02 waits for glaziers, which is not in {SOURCE}"]
 
 
 def test_an_id_that_does_not_apply_says_why_and_needs_no_test(house: Path) -> None:
     has_test(house, "def test_do_01_it(): ...")
     listed_in_addition(house, 'WI-02 = { holds = "A pane holds.", void = "there is no glass" }')
     assert problems_of(house) == []
-    assert "| WI-02 | A pane holds. | does not apply: there is no glass |" in page_of(house)
+    assert "| WI-02 | A pane holds. | not applicable: there is no glass |" in page_of(house)
 
 
 def test_the_check_fails_while_the_page_is_old(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
     has_test(house, "def test_do_01_it(): ...")
     assert checklist.main(["--check"], house) == 1
-    assert "is old" in capsys.readouterr().err
+    assert "is out of date" in capsys.readouterr().err
     assert checklist.main([], house) == 0
     assert checklist.main(["--check"], house) == 0
     assert capsys.readouterr().err == ""

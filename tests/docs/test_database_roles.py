@@ -121,7 +121,7 @@ def runtime_url(roles: Roles) -> str:
 
 
 def test_a_serving_role_that_comes_too_early_is_told_what_is_to_be_done_first(roles: Roles) -> None:
-    assert "run `gatehouse migrate` as the one that owns the schema" in roles.before_migration
+    assert "run `gatehouse migrate` as the role that owns the schema" in roles.before_migration
     assert "run deploy/postgresql-grants.sql as the role that owns them" in roles.before_grants
 
 

@@ -90,7 +90,7 @@ async def test_r_90_gs_90_a_game_gets_its_answer_on_the_connection_that_asked(
     assert (answer["status"], answer["user_id"]) == ("OK", anna.user_id)
     assert proxy.cuts == 1
     assert await events(service, "login.done") == 1
-    assert await refusal_reason(service, await poll_ended_session(game)) == "the answer was delivered before"
+    assert await refusal_reason(service, await poll_ended_session(game)) == "the answer was already delivered"
 
 
 async def test_r_90_gs_90_a_game_whose_poll_could_not_be_answered_gets_its_answer_at_the_next(
@@ -106,7 +106,7 @@ async def test_r_90_gs_90_a_game_whose_poll_could_not_be_answered_gets_its_answe
     answer = (await poll_ended_session(game)).json()
     assert (answer["status"], answer["user_id"]) == ("OK", anna.user_id)
     assert await events(service, "game_session.returned") == 1
-    assert await refusal_reason(service, await poll_ended_session(game)) == "the answer was delivered before"
+    assert await refusal_reason(service, await poll_ended_session(game)) == "the answer was already delivered"
 
 
 @both

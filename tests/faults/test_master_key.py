@@ -22,7 +22,7 @@ def test_r_24_a_wrong_master_key_refuses_to_start_and_changes_nothing(migrated_u
         assert node.terminate() == 0
     before = dump_database(migrated_url)
     stranger = node_with(another, migrated_url, tmp_path)
-    with pytest.raises(DidNotStart, match="sealed under master key"):
+    with pytest.raises(DidNotStart, match="encrypted with master key"):
         stranger.start()
     assert stranger.process.wait() == 1
     assert "Traceback" not in stranger.process.output()

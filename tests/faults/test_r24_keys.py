@@ -130,7 +130,7 @@ async def test_r_24_a_new_master_key_is_taken_over_though_the_command_was_killed
         left = sum((await count_under_old_keys(house.storage, house.masters)).values())
     assert 0 <= left < before
     if left:
-        with pytest.raises(DidNotStart, match="sealed under"):
+        with pytest.raises(DidNotStart, match="encrypted with"):
             Node(data=tmp_path, environment=only.settings).start()
     with Node(data=tmp_path, environment=both.settings) as node:  # what is half done is served
         assert httpx2.get(f"{node.address}/readyz").status_code == 200

@@ -97,7 +97,7 @@ async def test_r_25_pages_of_the_database_that_are_garbage_are_told_as_unavailab
         assert httpx2.get(f"{node.address}{KEYS}").status_code == 200
     told = InstallationPaths(data=tmp_path, url=installed_sqlite_url).command_line().run("doctor")
     assert told.code == 1
-    assert "SQLite finds damage" in told.out
+    assert "SQLite reports damage" in told.out
 
 
 def ruin_pages_of(table: str, path: str) -> None:

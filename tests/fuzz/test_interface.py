@@ -28,7 +28,7 @@ CALLERS: Final = ("nobody", "administrator", "access key", "client")
 EVERY_PAIR: Final = [(kind, caller) for kind in ("sqlite", "postgres") for caller in CALLERS]
 SHORT: Final = [*(("sqlite", caller) for caller in CALLERS), ("postgres", "administrator")]
 
-# Schemathesis must be told what exists, or hardly a request gets past "there is no such application".
+# Schemathesis must be told what exists, or hardly a request gets past "unknown application".
 CONFIGURATION: Final = """\
 continue-on-failure = true
 request-timeout = 20.0

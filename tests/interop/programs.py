@@ -26,8 +26,8 @@ from tests.interop.toolchains import (
 )
 from tests.support.capabilities import Capability
 
-NODE: Final = Capability(name="OAuth clients of Node", find=cache(find_node_clients))
-PYTHON: Final = Capability(name="OAuth clients of Python", find=cache(find_python_clients))
+NODE: Final = Capability(name="OAuth clients for Node", find=cache(find_node_clients))
+PYTHON: Final = Capability(name="OAuth clients for Python", find=cache(find_python_clients))
 GO: Final = Capability(name="go-oidc", find=cache(find_go_client), optional=True)
 JAVA: Final = Capability(name="Nimbus (Java)", find=cache(find_java_client), optional=True)
 

@@ -59,7 +59,7 @@ def complaints_of(page: Page) -> list[str]:
 
 async def sign_in(service: RunningService, page: Page, login: str = LOGIN, password: str = PASSWORD) -> None:
     await page.goto(f"{service.base_url}/sign-in")
-    await page.get_by_label("E-mail").fill(login)
+    await page.get_by_label("Email").fill(login)
     await page.get_by_label("Password").fill(password)
     await page.get_by_role("button", name="Sign in", exact=True).click()
 
@@ -70,7 +70,7 @@ async def at_home(page: Page, nick: str = "Anna") -> None:
 
 async def sign_out(page: Page) -> None:
     await page.locator("header").get_by_role("button", name="Sign out").click()
-    await expect(page.get_by_role("heading", name="You are signed out")).to_be_visible()
+    await expect(page.get_by_role("heading", name="You're signed out")).to_be_visible()
 
 
 async def said(page: Page, words: str) -> None:
@@ -79,13 +79,13 @@ async def said(page: Page, words: str) -> None:
 
 async def set_up_totp(service: RunningService, page: Page) -> tuple[str, list[str]]:
     await page.get_by_role("button", name="Set up: Authenticator app").click()
-    await page.get_by_text("Type the secret by hand").click()
+    await page.get_by_text("Enter the key manually").click()
     secret = (await page.locator("#secret").inner_text()).replace(" ", "")
     await page.get_by_role("textbox", name="Code").fill(totp_code(secret, service))
-    await page.get_by_role("button", name="Switch on").click()
-    await expect(page.get_by_role("heading", name="Your recovery codes")).to_be_visible()
+    await page.get_by_role("button", name="Turn on").click()
+    await expect(page.get_by_role("heading", name="Recovery codes")).to_be_visible()
     codes = await page.locator("#codes li").all_inner_texts()
-    await page.get_by_role("button", name="I have saved them").click()
+    await page.get_by_role("button", name="Done, I saved them").click()
     await at_home(page)
     await service.clock.advance(30)
     return secret, codes
@@ -117,13 +117,13 @@ async def test_a_recovery_code_lets_in_whoever_lost_the_device_once(service: Run
         await page.context.clear_cookies()
         await sign_in(service, page)
         await page.get_by_text("Lost your device?").click()
-        await page.get_by_role("button", name="Recovery code").click()
+        await page.get_by_role("button", name="Use a recovery code").click()
         await page.get_by_label("Recovery code").fill(code.upper())
         await page.get_by_role("button", name="Continue").click()
         if lets_in:
             await at_home(page)
         else:
-            await expect(page.get_by_role("alert")).to_have_text("This code is not right.")
+            await expect(page.get_by_role("alert")).to_have_text("Wrong code. Check it and try again.")
     await expect(page.get_by_text("8 codes left")).to_be_visible()
 
 
@@ -155,7 +155,7 @@ class VirtualKey:
 
 async def add_passkey(page: Page, name: str) -> None:
     await page.get_by_role("button", name="Add a passkey").click()
-    await page.get_by_label("Name of the passkey").fill(name)
+    await page.get_by_label("Passkey name").fill(name)
     await page.get_by_role("button", name="Create passkey").click()
 
 
@@ -167,15 +167,15 @@ async def test_a_passkey_is_made_and_used_as_second_step_and_instead_of_a_passwo
     key = await VirtualKey.plugged_into(page)
     await sign_in(service, page)
     await add_passkey(page, "Work laptop")
-    await expect(page.get_by_role("heading", name="Your recovery codes")).to_be_visible()
-    await page.get_by_role("button", name="I have saved them").click()
+    await expect(page.get_by_role("heading", name="Recovery codes")).to_be_visible()
+    await page.get_by_role("button", name="Done, I saved them").click()
     await expect(page.get_by_text("Work laptop")).to_be_visible()
     await key.let_go()
     await sign_out(page)
 
     await sign_in(service, page)
     await key.touch()
-    await page.get_by_role("button", name="Use my passkey").click()
+    await page.get_by_role("button", name="Use passkey").click()
     await at_home(page)
     assert await proved_by(service, anna) == SignInMethod.TWO_STEP
     await sign_out(page)
@@ -203,15 +203,15 @@ async def test_a_passkey_proves_that_it_is_still_its_owner(service: RunningServi
     await VirtualKey.plugged_into(page)
     await sign_in(service, page)
     await add_passkey(page, "Work laptop")
-    await page.get_by_role("button", name="I have saved them").click()
+    await page.get_by_role("button", name="Done, I saved them").click()
     await service.clock.advance(STALE)
     await page.goto(f"{service.base_url}/account")
     await page.get_by_role("button", name="Remove Work laptop").click()
-    await expect(page.get_by_role("heading", name="Is it still you?")).to_be_visible()
-    await page.get_by_role("button", name="Confirm with a passkey").click()
+    await expect(page.get_by_role("heading", name="Confirm it's you")).to_be_visible()
+    await page.get_by_role("button", name="Use a passkey").click()
     await at_home(page)
     await page.get_by_role("button", name="Remove Work laptop").click()
-    await said(page, "The passkey is removed.")
+    await said(page, "Passkey removed")
 
 
 @pytest.mark.both_databases
@@ -223,56 +223,56 @@ async def test_every_form_of_the_page_works_without_javascript(
     await sign_in(service, page)
     await at_home(page)
 
-    await page.get_by_label("Name shown to others").fill("Änne")
+    await page.get_by_label("Display name").fill("Änne")
     await page.locator("#profile").get_by_role("button", name="Save").click()
-    await said(page, "Your name is changed.")
+    await said(page, "Name changed")
     await at_home(page, "Änne")
 
     await page.get_by_role("combobox", name="Language").select_option("Deutsch")
     await page.get_by_role("combobox", name="Appearance").select_option("Dark")
     await page.locator("#look").get_by_role("button", name="Save").click()
-    await said(page, "Sprache und Darstellung sind gespeichert.")
+    await said(page, "Sprache und Darstellung gespeichert")
     await page.get_by_role("combobox", name="Sprache").select_option("English")
     await page.locator("#look").get_by_role("button", name="Speichern").click()
-    await said(page, "Language and appearance are saved.")
+    await said(page, "Language and appearance saved")
 
-    await page.get_by_text("Change e-mail").click()
-    await page.get_by_role("textbox", name="New e-mail").fill("anne@new.example")
+    await page.get_by_text("Change email").click()
+    await page.get_by_role("textbox", name="New email").fill("anne@new.example")
     await page.get_by_role("button", name="Send link").click()
-    await said(page, "We have sent a link to the new address. Open it to complete the change.")
+    await said(page, "We sent a link to the new address. Open it to complete the change.")
     await page.goto(service.base_url + await link_in_new_message(service))
-    await page.get_by_role("button", name="Yes, it is mine").click()
-    await page.get_by_role("button", name="Go to my account").click()
+    await page.get_by_role("button", name="Confirm email").click()
+    await page.get_by_role("button", name="Go to account").click()
     await expect(page.locator("#email").get_by_text("confirmed", exact=True)).to_be_visible()
     assert (await now(service, anna)).login == "anne@new.example"
 
     await page.get_by_text("Change password").click()
-    await page.get_by_label("Present password").fill(PASSWORD)
+    await page.get_by_label("Current password").fill(PASSWORD)
     await page.get_by_label("New password").fill(NEW)
-    await page.get_by_label("Password again").fill(NEW)
+    await page.get_by_label("Confirm password").fill(NEW)
     await page.get_by_role("button", name="Save password").click()
-    await said(page, "Your password is changed. All other devices are signed out.")
+    await said(page, "Password changed. All other devices are signed out.")
 
-    await page.get_by_role("button", name="Turn on: Code by e-mail").click()
-    await page.get_by_role("button", name="I have saved them").click()
-    await page.get_by_text("New codes …").click()
-    await page.get_by_role("button", name="New codes").click()
+    await page.get_by_role("button", name="Turn on: Email codes").click()
+    await page.get_by_role("button", name="Done, I saved them").click()
+    await page.get_by_text("Create new codes").click()
+    await page.get_by_role("button", name="Create codes").click()
     await expect(page.locator("#codes li")).to_have_count(10)
-    await page.get_by_role("button", name="I have saved them").click()
+    await page.get_by_role("button", name="Done, I saved them").click()
 
     await service.clock.advance(STALE)
-    await page.get_by_role("button", name="Turn off: Code by e-mail").click()
+    await page.get_by_role("button", name="Turn off: Email codes").click()
     await new_messages(service)
-    await page.get_by_role("button", name="Send a code by e-mail").click()
-    await said(page, "A new code is on its way.")
+    await page.get_by_role("button", name="Email me a code").click()
+    await said(page, "New code sent")
     (letter,) = await new_messages(service)
     await page.get_by_label("Password").fill(NEW)
     await page.get_by_role("textbox", name="Code").fill(
         next(word for word in letter.text.split() if word.isdecimal())
     )
     await page.get_by_role("button", name="Confirm", exact=True).click()
-    await page.get_by_role("button", name="Turn off: Code by e-mail").click()
-    await said(page, "Codes by e-mail are switched off.")
+    await page.get_by_role("button", name="Turn off: Email codes").click()
+    await said(page, "Email codes turned off")
     await context.close()
 
 
@@ -283,13 +283,13 @@ async def test_another_device_is_signed_out_by_mouse(service: RunningService, br
     await sign_in(service, elsewhere)
     await sign_in(service, either)
     await either.get_by_role("button", name="Sign out: Safari on iPhone").click()
-    await said(either, "The device is signed out.")
+    await said(either, "Device signed out")
     await elsewhere.goto(f"{service.base_url}/account")
     await expect(elsewhere).to_have_url(f"{service.base_url}/sign-in")
     await sign_in(service, elsewhere)
     await either.goto(f"{service.base_url}/account")
     await either.get_by_role("button", name="Sign out everywhere else").click()
-    await said(either, "All other devices are signed out.")
+    await said(either, "All other devices signed out")
     await elsewhere.goto(f"{service.base_url}/account")
     await expect(elsewhere).to_have_url(f"{service.base_url}/sign-in")
     await phone.close()
@@ -305,12 +305,12 @@ async def test_op_14_a_copy_is_downloaded_and_the_account_deleted(
     assert download.suggested_filename == f"gatehouse-{anna.user_id}.json"
     await download.save_as(tmp_path / "copy.json")
     assert json.loads((tmp_path / "copy.json").read_text())["account"]["login"] == LOGIN
-    await either.get_by_role("button", name="Delete …").click()
+    await either.get_by_role("button", name="Delete").click()
     await either.get_by_label(f"To confirm, type {LOGIN}").fill(LOGIN)
-    await either.get_by_role("button", name="Delete for good").click()
-    await said(either, "Your account is deleted.")
+    await either.get_by_role("button", name="Delete account").click()
+    await said(either, "Account deleted")
     await sign_in(service, either)
-    await expect(either.get_by_role("alert")).to_have_text("E-mail or password is wrong.")
+    await expect(either.get_by_role("alert")).to_have_text("Wrong email or password.")
 
 
 @pytest.mark.usefixtures("anna")

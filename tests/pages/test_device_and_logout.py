@@ -50,7 +50,7 @@ async def elsewhere() -> AsyncIterator[str]:
 
 
 async def sign_in(page: Page) -> None:
-    await page.get_by_label("E-mail").fill(LOGIN)
+    await page.get_by_label("Email").fill(LOGIN)
     await page.get_by_label("Password").fill(PASSWORD)
     await page.get_by_role("button", name="Sign in", exact=True).click()
 
@@ -63,20 +63,18 @@ async def test_a_code_leads_by_the_sign_in_to_the_question_and_the_device_goes_o
     asked = {"client_id": "tv", "scope": "openid"}
     given = success_body(await service.client.post("/proxy/oauth/device_authorization", data=asked))
     await either.goto(given["verification_uri_complete"])
-    await expect(either.get_by_label("Code on the device")).to_have_value(given["user_code"])
+    await expect(either.get_by_label("Device code")).to_have_value(given["user_code"])
     await either.get_by_role("button", name="Continue").click()
     await expect(either.get_by_text("Sofa TV")).to_be_visible()
     await sign_in(either)
     await expect(either.get_by_role("heading", name="Sign in to Sofa TV?")).to_be_visible()
     await expect(either.get_by_text(given["user_code"])).to_be_visible()
-    boxes = [
-        await either.get_by_role("button", name=name).bounding_box() for name in ("No, cancel", "Yes, sign me in")
-    ]
+    boxes = [await either.get_by_role("button", name=name).bounding_box() for name in ("Cancel", "Sign in")]
     assert boxes[0] is not None
     assert boxes[1] is not None
     assert (boxes[0]["width"], boxes[0]["height"]) == (boxes[1]["width"], boxes[1]["height"])
-    await either.get_by_role("button", name="Yes, sign me in").click()
-    await expect(either.get_by_role("heading", name="You are signed in there")).to_be_visible()
+    await either.get_by_role("button", name="Sign in").click()
+    await expect(either.get_by_role("heading", name="You're signed in")).to_be_visible()
     fields = {"grant_type": GRANT, "client_id": "tv", "device_code": given["device_code"]}
     tokens = success_body(await service.client.post("/proxy/oauth/token", data=fields))
     assert claims_of(tokens["id_token"])["sub"] == anna.user_id
@@ -92,7 +90,7 @@ async def test_signing_out_for_an_application_asks_first_and_leads_there(
     await expect(either.get_by_role("heading", name="Anna")).to_be_visible()
     asked = urlencode({"client_id": "shop", "post_logout_redirect_uri": elsewhere, "state": "s"})
     await either.goto(f"{service.base_url}/proxy/oauth/logout?{asked}")
-    await expect(either.get_by_text("Web shop asks to sign you out")).to_be_visible()
+    await expect(either.get_by_text("Web shop wants to sign you out")).to_be_visible()
     await either.get_by_role("button", name="Sign out", exact=True).click()
     await expect(either.get_by_role("heading", name="Bye")).to_be_visible()
     assert either.url == f"{elsewhere}?state=s"

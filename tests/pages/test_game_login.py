@@ -16,10 +16,10 @@ from tests.support.visitor import PASSWORD
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-WARNING = "This was not started in the network you are in"
-YES, NO = "Yes, sign me in", "No, cancel"
-BACK = "You can go back to the game"
-OVER = "This sign-in is over"
+WARNING = "This sign-in started on another network"
+YES, NO = "Sign in", "Cancel"
+BACK = "You're signed in"
+OVER = "This sign-in has ended"
 
 
 @pytest_asyncio.fixture(autouse=True, loop_scope="session")
@@ -45,7 +45,7 @@ async def either(page: Page, plain: Page, request: pytest.FixtureRequest) -> Pag
 async def open_link(page: Page, game: Game) -> None:
     """As a person who is not signed in yet."""
     await page.goto(f"{game.service.base_url}/?gsid={game.gsid}")
-    await page.get_by_label("E-mail").fill(ANNA)
+    await page.get_by_label("Email").fill(ANNA)
     await page.get_by_label("Password").fill(PASSWORD)
     await page.get_by_role("button", name="Sign in", exact=True).click()
     await expect(page.get_by_role("button", name=YES)).to_be_visible()
@@ -61,7 +61,7 @@ async def test_beside_the_game_the_question_is_plain_and_a_yes_leads_back(
     await service.clock.advance(12)
     await open_link(either, game)
     await expect(either.get_by_role("heading", name="Sign in to Sky Raiders on your PC?")).to_be_visible()
-    await expect(either.get_by_text("Started 12 seconds ago, from the network you are in.")).to_be_visible()
+    await expect(either.get_by_text("Started 12 seconds ago from your network.")).to_be_visible()
     await expect(either.get_by_text("The game is waiting.")).to_be_visible()
     await expect(either.get_by_role("alert")).to_have_count(0)
     await expect(either.get_by_role("radio")).to_have_count(0)
@@ -82,7 +82,7 @@ async def test_far_from_the_game_a_number_is_picked_with_the_keyboard_alone(
     application = await create_application(service.services.storage, name="Sky Raiders")
     game = await register_game_elsewhere(service, app_id=application.application_id, code="1")
     await page.goto(f"{service.base_url}/?gsid={game.gsid}")
-    await expect(page.get_by_label("E-mail")).to_be_focused()
+    await expect(page.get_by_label("Email")).to_be_focused()
     await page.keyboard.type(ANNA)
     await page.keyboard.press("Tab")
     await page.keyboard.press("Tab")  # over the link to a new password
@@ -117,7 +117,7 @@ async def test_far_from_the_game_a_yes_without_a_number_is_not_sent_and_a_wrong_
         if await number.get_attribute("value") != game.answer["code"]:
             await number.check()
     await either.get_by_role("button", name=YES).click()
-    await expect(either.get_by_role("heading", name="That is not the number")).to_be_visible()
+    await expect(either.get_by_role("heading", name="Wrong number")).to_be_visible()
     assert (await poll_ended_session(game)).json()["status"] == "ERROR"
 
 
@@ -125,7 +125,7 @@ async def test_a_no_needs_no_number_and_ends_it(service: RunningService, either:
     game = await register_game_elsewhere(service, code="1")
     await open_link(either, game)
     await either.get_by_role("button", name=NO).click()
-    await expect(either.get_by_role("heading", name="Nobody was signed in")).to_be_visible()
+    await expect(either.get_by_role("heading", name="Sign-in canceled")).to_be_visible()
     assert (await poll_ended_session(game)).json()["status"] == "ERROR"
 
 
@@ -143,13 +143,15 @@ async def test_the_question_goes_away_by_itself_when_nobody_waits_for_the_answer
     game = await register_game(service)
     await open_link(page, game)
     await service.clock.advance(60)
-    await expect(page.get_by_text("The game does not seem to be waiting any more.")).to_be_visible()
+    await expect(page.get_by_text("The game seems to have stopped waiting.")).to_be_visible()
     await expect(page.get_by_text("The game is waiting.")).to_be_hidden()
     await service.clock.advance(60)
     await expect(page.get_by_role("heading", name=OVER)).to_be_visible()
 
 
-@pytest.mark.parametrize(("closing", "says"), [("Success", "You are in"), ("Error", "The game says it did not work")])
+@pytest.mark.parametrize(
+    ("closing", "says"), [("Success", "Signed in to the game"), ("Error", "Game sign-in failed")]
+)
 async def test_the_last_page_follows_what_the_game_says(
     service: RunningService, page: Page, closing: str, says: str
 ) -> None:
@@ -167,7 +169,7 @@ async def test_the_last_page_follows_a_game_that_changes_its_mind(service: Runni
     await open_link(page, game)
     await page.get_by_role("button", name=YES).click()
     assert (await game.poll()).json()["status"] == "OK"
-    for closing, says in (("Success", "You are in"), ("Error", "The game says it did not work")) * 2:
+    for closing, says in (("Success", "Signed in to the game"), ("Error", "Game sign-in failed")) * 2:
         await game.close(closing)
         await expect(page.get_by_role("heading", name=says)).to_be_visible()
 
@@ -178,8 +180,8 @@ async def test_without_javascript_a_link_tells_what_the_game_says(service: Runni
     await plain.get_by_role("button", name=YES).click()
     assert (await game.poll()).json()["status"] == "OK"
     await game.close()
-    await plain.get_by_role("link", name="See what the game says").click()
-    await expect(plain.get_by_role("heading", name="You are in")).to_be_visible()
+    await plain.get_by_role("link", name="Show the result").click()
+    await expect(plain.get_by_role("heading", name="Signed in to the game")).to_be_visible()
 
 
 async def test_a_phone_goes_on_where_the_picture_leads(service: RunningService, browser: Browser, page: Page) -> None:
@@ -187,12 +189,12 @@ async def test_a_phone_goes_on_where_the_picture_leads(service: RunningService, 
     await page.goto(f"{service.base_url}/?gsid={game.gsid}")
     picture = page.get_by_role("img", name="QR code with the link to this sign-in")
     await expect(picture).to_be_hidden()
-    await page.get_by_text("Use your phone instead").click()
+    await page.get_by_text("Use your phone").click()
     await expect(picture).to_be_visible()
     context = await browser.new_context(locale="en-GB", has_touch=True, is_mobile=True)
     phone = await context.new_page()
     await open_link(phone, game)
-    await expect(phone.get_by_text("Use your phone instead")).to_be_hidden()
+    await expect(phone.get_by_text("Use your phone")).to_be_hidden()
     await phone.get_by_role("button", name=YES).tap()
     await expect(phone.get_by_role("heading", name=BACK)).to_be_visible()
     await context.close()

@@ -139,7 +139,7 @@ async def test_the_language_is_chosen_at_the_foot_of_the_page_and_remembered(gal
     await expect(page.get_by_role("heading", name="Anmelden")).to_be_visible()
     assert page.url.endswith("?keep=1%2B1&lang=de")
     await page.goto(f"{gallery}/forgot")
-    await expect(page.get_by_role("heading", name="Passwort vergessen?")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Passwort zurücksetzen")).to_be_visible()
 
 
 async def test_without_javascript_nothing_is_offered_that_needs_it(gallery: str, browser: Browser) -> None:
@@ -172,7 +172,7 @@ async def test_recovery_codes_are_copied_downloaded_and_printed(
     await (await download.value).save_as(saved)
     assert saved.read_text() == "".join(f"{code}\n" for code in CODES)
     await page.emulate_media(media="print")
-    await expect(page.get_by_text(f"Recovery codes of {ANNA}")).to_be_visible()
+    await expect(page.get_by_text(f"Recovery codes for {ANNA}")).to_be_visible()
     await expect(page.get_by_role("button")).to_have_count(0)
     assert complaints == []
     await context.close()
@@ -214,7 +214,7 @@ async def test_a_passkey_is_made_and_used_and_travels_as_an_ordinary_form(galler
     used = await arrived(page)
     assert used["interaction"] == "sample-interaction"
     await page.goto(f"{gallery}/factor-passkey")
-    await page.get_by_role("button", name="Use my passkey").click()
+    await page.get_by_role("button", name="Use passkey").click()
     again = await arrived(page)
     assert again["method"] == "passkey"
     assert len({json.loads(sent["credential"])["id"] for sent in (made, used, again)}) == 1
@@ -229,9 +229,9 @@ async def test_a_passkey_that_fails_is_told_and_can_be_tried_again(gallery: str,
         {"options": {"protocol": "ctap2", "transport": "internal", "automaticPresenceSimulation": True}},
     )
     await page.goto(f"{gallery}/factor-passkey")
-    await page.get_by_role("button", name="Use my passkey").click()
-    await expect(page.get_by_text("That did not work")).to_be_visible()
-    await expect(page.get_by_role("button", name="Use my passkey")).to_be_enabled()
+    await page.get_by_role("button", name="Use passkey").click()
+    await expect(page.get_by_text("The passkey was canceled or timed out")).to_be_visible()
+    await expect(page.get_by_role("button", name="Use passkey")).to_be_enabled()
 
 
 async def arrived(page: Page) -> dict[str, str]:

@@ -92,7 +92,7 @@ async def go(client: RelyingPartyClient, page: Page, **changes: str) -> None:
 
 
 async def sign_in(page: Page) -> None:
-    await page.get_by_label("E-mail").fill(LOGIN)
+    await page.get_by_label("Email").fill(LOGIN)
     await page.get_by_label("Password").fill(PASSWORD)
     await page.get_by_role("button", name="Sign in", exact=True).click()
 
@@ -121,7 +121,7 @@ async def test_signing_in_to_a_third_party_goes_by_consent_and_ends_with_tokens(
     await expect(page.get_by_text(shop.uri.split("/")[2])).to_be_visible()
     await sign_in(page)
     await expect(page.get_by_role("heading", name="Allow Web shop?")).to_be_visible()
-    await expect(page.get_by_text("your e-mail address")).to_be_visible()
+    await expect(page.get_by_text("your email address")).to_be_visible()
     await page.get_by_role("button", name="Allow", exact=True).click()
     await back_in_the_shop(page)
     arrived = await shop.answer()
@@ -167,7 +167,7 @@ async def test_choosing_an_account(service: RunningService, either: Page, shop: 
     second = await shop.answer()
     assert first["code"] != second["code"]
     await go(client, page, prompt="select_account")
-    await page.get_by_role("button", name="Use another account").click()
+    await page.get_by_role("button", name="Use a different account").click()
     await sign_in(page)
     await back_in_the_shop(page)
     assert "code" in await shop.answer()
@@ -182,7 +182,7 @@ async def test_a_page_that_was_open_too_long_offers_the_same_request_again(
     await go(client, page, state="kept")
     await service.clock.advance(601)
     await sign_in(page)
-    await expect(page.get_by_role("heading", name="This page was open too long")).to_be_visible()
+    await expect(page.get_by_role("heading", name="This page has expired")).to_be_visible()
     await page.get_by_role("button", name="Start again").click()
     await sign_in(page)
     await back_in_the_shop(page)
@@ -202,7 +202,7 @@ async def test_a_connected_application_is_withdrawn_on_the_account_page(
     tokens = await client.tokens((await shop.answer())["code"])
     await page.goto(f"{service.base_url}/account")
     await page.get_by_role("button", name="Web shop").click()
-    await expect(page.locator("p.notice[role=status]")).to_have_text("The application has no access any more.")
+    await expect(page.locator("p.notice[role=status]")).to_have_text("Access withdrawn")
     assert (await client.userinfo(tokens["access_token"])).status_code == 401
 
 
@@ -249,6 +249,6 @@ async def test_an_address_that_is_not_registered_is_shown_beside_those_that_are(
 ) -> None:
     client = await a_client(service, shop, explain_errors=True)
     await go(client, page, redirect_uri=f"{shop.uri}/x")
-    await expect(page.get_by_role("heading", name="We cannot send you back")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Something's wrong with this sign-in link")).to_be_visible()
     await expect(page.locator("mark")).to_have_text("/x")
     assert shop.arrivals.empty()

@@ -15,10 +15,10 @@ async def setup_link(service: RunningService) -> str:
 
 
 async def fill_in(page: Page) -> None:
-    await page.get_by_label("E-mail").fill("anna@studio.example")
-    await page.get_by_label("Name shown").fill("Anna")
+    await page.get_by_label("Email").fill("anna@studio.example")
+    await page.get_by_label("Display name").fill("Anna")
     await page.get_by_label("Password", exact=False).first.fill("correct horse battery")
-    await page.get_by_label("Password again").fill("correct horse battery")
+    await page.get_by_label("Confirm password").fill("correct horse battery")
 
 
 @pytest.mark.both_databases
@@ -27,7 +27,7 @@ async def test_the_first_administrator_is_made_by_mouse_and_keyboard(service: Ru
     page.on("console", lambda message: complaints.append(message) if message.type == "error" else None)
     link = await setup_link(service)
     await page.goto(link)
-    await expect(page.get_by_label("E-mail")).to_be_focused()
+    await expect(page.get_by_label("Email")).to_be_focused()
     await fill_in(page)
     await page.get_by_role("button", name="Create administrator").click()
     await expect(page.get_by_role("heading", name="Welcome, Anna")).to_be_visible()
@@ -36,7 +36,7 @@ async def test_the_first_administrator_is_made_by_mouse_and_keyboard(service: Ru
     dead = await page.goto(link)
     assert dead is not None
     assert dead.status == 403
-    await expect(page.get_by_text("This setup link is not valid")).to_be_visible()
+    await expect(page.get_by_text("This setup link is invalid")).to_be_visible()
 
 
 async def test_it_works_without_javascript_on_a_phone(service: RunningService, browser: Browser) -> None:

@@ -127,7 +127,7 @@ class ConsoleBrowsers:
 async def sign_in_to_console(service: RunningService, page: Page, user_id: str, path: str = "/console") -> None:
     """The same in a real browser, which comes out where it wanted to go."""
     await page.goto(f"{service.base_url}{path}")
-    await page.get_by_label("E-mail").fill(login_of(user_id))
+    await page.get_by_label("Email").fill(login_of(user_id))
     await page.get_by_label("Password").fill(PASSWORD)
     await page.get_by_role("button", name="Sign in", exact=True).click()
     await page.wait_for_url(f"**{path}")

@@ -117,7 +117,7 @@ SIGN_OUT: Final = sso.SignOutContext(csrf=CSRF, nick="Anna", login=ANNA)
 CLIENT_ERROR: Final = page.ClientErrorContext(
     request_id="01J9ZK3V7QW8X5T2",
     application="Sky Atlas",
-    reason="not a redirect_uri of this client",
+    reason="redirect_uri is not registered for this client",
     client_id="atlas",
     received="https://atlas.studio.example/callback/",
     registered=(
@@ -350,7 +350,7 @@ STATES: Final[Mapping[str, PageContext]] = {
         token="sample",
         login=ANNA,
         nick="Anna",
-        problem=PageProblem(what=ProblemKind.INPUT, text="the password needs at least 10 characters"),
+        problem=PageProblem(what=ProblemKind.INPUT, text="the password must have at least 10 characters"),
     ),
     "forgot": page.ForgotContext(csrf=CSRF),
     "forgot-throttled": page.ForgotContext(
@@ -417,7 +417,7 @@ STATES: Final[Mapping[str, PageContext]] = {
         login=LONG_LOGIN,
         nick="W" * 64,
         typed="not an address",
-        problem=PageProblem(what=ProblemKind.INPUT, text="the login must be an e-mail address"),
+        problem=PageProblem(what=ProblemKind.INPUT, text="the login must be an email address"),
         problem_at=AccountSection.EMAIL,
         theme=Theme.DARK,
     ),

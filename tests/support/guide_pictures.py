@@ -34,7 +34,20 @@ WHOLE_HEIGHT: Final = "() => Math.ceil(document.body.getBoundingClientRect().bot
 END_OF: Final = (
     "(one) => Math.round(one.getBoundingClientRect().bottom + parseFloat(getComputedStyle(one).marginBottom))"
 )
-IS_TOO_WIDE: Final = "() => document.documentElement.scrollWidth > innerWidth"
+WIDER_THAN_WINDOW: Final = "() => document.documentElement.scrollWidth > innerWidth"
+FRAMES_TO_RESIZE: Final = 3  # a window made smaller has its new width before the page is laid out in it
+
+
+async def wider_than_window(page: Page) -> bool:
+    """Whether a page has to be scrolled sideways.
+
+    A picture makes the browser draw a frame. Scripts cannot wait for one here: some contexts have them switched off.
+    """
+    for _frame in range(FRAMES_TO_RESIZE):
+        if not await page.evaluate(WIDER_THAN_WINDOW):
+            return False
+        await page.screenshot(animations="allow", caret="initial")
+    return bool(await page.evaluate(WIDER_THAN_WINDOW))
 
 
 class Camera:
@@ -53,7 +66,7 @@ class Camera:
         await page.mouse.move(0, 0)
         await page.emulate_media(reduced_motion="reduce")
         height = await fit_height(page, width, until)
-        assert not await page.evaluate(IS_TOO_WIDE), f"{name} does not fit its width"
+        assert not await wider_than_window(page), f"{name} does not fit its width"
         # To hide the caret or to end animations a style would be put into the page, which its policy forbids.
         content = await page.screenshot(animations="allow", caret="initial")
         await page.set_viewport_size(before)

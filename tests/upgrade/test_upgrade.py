@@ -92,7 +92,7 @@ async def test_log_of_a_kept_database_verifies_after_the_upgrade(kept: tuple[Pat
     with Node(data=data, database_url=url, environment=FAST_SETTINGS) as node:
         assert node.terminate() == 0
     told = await asyncio.to_thread(run_command, "audit", "verify", "--dev", "--data", data, environment=settings)
-    assert told.startswith("Sound: ")
+    assert told.startswith("Verified: ")
 
 
 def whole_versions(connection: Connection) -> dict[int, dict[str, object]]:

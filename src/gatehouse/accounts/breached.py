@@ -26,7 +26,7 @@ class BreachedPasswordFile:
             with self._path.open("rb") as lines:
                 return digest_at(lines, lower_bound(lines, sha1.encode())) == sha1.encode()
         except OSError as error:
-            raise Unavailable(f"the list of stolen passwords cannot be read: {error.strerror}") from error
+            raise Unavailable(f"cannot read the list of breached passwords: {error.strerror}") from error
 
     def refuse_invalid_format(self) -> None:
         """Raise Misconfigured for a file that is not such a list; only its beginning is looked at."""
@@ -34,9 +34,9 @@ class BreachedPasswordFile:
             with self._path.open("rb") as lines:
                 first = lines.readline(MAX_LINE_LENGTH)
         except OSError as error:
-            raise Misconfigured(f"{self._path} cannot be read: {error.strerror}") from error
+            raise Misconfigured(f"cannot read {self._path}: {error.strerror}") from error
         if not DIGEST_LINE.fullmatch(first):
-            raise Misconfigured(f"{self._path} does not begin with a line like SHA-1:COUNT")
+            raise Misconfigured(f"{self._path} does not start with a line like SHA-1:COUNT")
 
 
 def lower_bound(lines: BinaryIO, wanted: bytes) -> int:

@@ -8,15 +8,15 @@ class UserNotFound(NotFound):
 
 
 class LoginTaken(Conflict):
-    public = "An account with this e-mail address exists already."
+    public = "An account with this email already exists."
 
 
 class UserIdTaken(Conflict):
-    public = "This user id is, or once was, in use."
+    public = "This user ID is in use or was used before."
 
 
 class UserChanged(Conflict):
-    public = "The account was changed meanwhile."
+    public = "The account was changed in the meantime."
 
 
 class BadAccount(BadInput):
@@ -36,35 +36,35 @@ class DomainRefused(BadAccount):
 
 
 class RegistrationClosed(Refused):
-    public = "Nobody can register here; ask an administrator for an invitation."
+    public = "Registration is closed. Ask an administrator for an invitation."
 
 
 class LinkDead(Refused):
     """Used, expired, replaced by a newer one, or made for an address the account no longer has: all alike."""
 
-    public = "This link is not valid: it was used, has expired, or never was one."
+    public = "This link is invalid: it was already used or has expired."
 
 
 class SignInRefused(Refused):
     """Wrong, unknown and blocked look alike (R1)."""
 
-    public = "This e-mail and password do not match."
+    public = "Wrong email or password."
 
 
 class LoginDenied(Refused):
-    public = "The application does not let this account in."
+    public = "This account is not allowed to use the application."
 
 
 class ShortTokenDead(Refused):
-    public = "This link is not valid: it was used, has expired, or belongs to another place."
+    public = "This link is invalid: it was already used, has expired, or belongs to another site."
 
 
 class SetupClosed(Refused):
-    public = "An administrator exists already; setup is closed."
+    public = "An administrator already exists; setup is closed."
 
 
 class SetupLinkDead(Refused):
-    public = "This setup link is not valid: it was used, has expired, or never was one."
+    public = "This setup link is invalid: it was already used or has expired."
 
 
 class UserBlocked(Refused):

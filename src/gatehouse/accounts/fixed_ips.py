@@ -19,7 +19,7 @@ def check_fixed_ips(texts: Sequence[str]) -> tuple[str, ...]:
     They are counted as sent, before any is read: equal ones cost as much as different ones.
     """
     if len(texts) > MAX_RANGES:
-        raise BadAccount(f"fixed_ips takes at most {MAX_RANGES} ranges")
+        raise BadAccount(f"fixed_ips: at most {MAX_RANGES} ranges")
     return tuple(dict.fromkeys(_private_range(text) for text in texts))
 
 
@@ -27,9 +27,9 @@ def _private_range(text: str) -> str:
     try:
         network = parse_network(text)
     except ValueError as error:
-        raise BadAccount("fixed_ips takes canonical CIDR ranges") from error
+        raise BadAccount("fixed_ips: must be canonical CIDR ranges") from error
     if not any(network.version == home.version and network.subnet_of(home) for home in PRIVATE_NETWORKS):  # type: ignore[arg-type]
-        raise BadAccount("fixed_ips takes private networks only")
+        raise BadAccount("fixed_ips: must be private networks")
     return str(network)
 
 
@@ -37,5 +37,5 @@ def single_address_range(address: str) -> str:
     """The one-address range of a caller, for fixed_ip=1."""
     parsed = parse_address(address)
     if parsed is None:
-        raise BadAccount("the caller's address is not known")
+        raise BadAccount("the client IP address is unknown")
     return f"{parsed}/{parsed.max_prefixlen}"

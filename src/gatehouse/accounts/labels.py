@@ -28,18 +28,18 @@ def check_country(text: str) -> str:
 def check_tags(tags: frozenset[str]) -> frozenset[str]:
     own = tags & SYSTEM_TAGS
     if own:
-        raise BadAccount(f"{', '.join(sorted(own))}: the service itself keeps this in step with the account")
+        raise BadAccount(f"{', '.join(sorted(own))}: managed automatically, cannot be set")
     if any("," in tag for tag in tags):
-        raise BadAccount("a tag holds no comma")  # they travel joined by commas (R2, claim tgs)
+        raise BadAccount("a tag cannot contain a comma")  # they travel joined by commas (R2, claim tgs)
     if json_length(",".join(check_labels(tags))) > MAX_CUSTOM_TAG_BYTES:
-        raise BadAccount(f"all tags together take at most {MAX_CUSTOM_TAG_BYTES} bytes")
+        raise BadAccount(f"all tags together are limited to {MAX_CUSTOM_TAG_BYTES} bytes")
     return tags
 
 
 def check_labels(words: frozenset[str]) -> frozenset[str]:
     if len(words) > MAX_TAGS:
-        raise BadAccount(f"has more than {MAX_TAGS} entries")
+        raise BadAccount(f"at most {MAX_TAGS} entries")
     for word in words:
         if not 0 < len(word) <= MAX_TAG_LENGTH or word != word.strip() or not is_plain_line(word):
-            raise BadAccount(f"each entry is 1 to {MAX_TAG_LENGTH} visible characters on one line")
+            raise BadAccount(f"each entry must be 1 to {MAX_TAG_LENGTH} visible characters on one line")
     return words

@@ -27,7 +27,7 @@ def check_login(text: str) -> str:
         and DOMAIN.fullmatch(_ascii_lower(domain))
     )
     if not well_formed:
-        raise BadAccount("the login must be an e-mail address")
+        raise BadAccount("the login must be an email address")
     return login
 
 

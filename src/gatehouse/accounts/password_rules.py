@@ -47,7 +47,7 @@ class PasswordRules:
         refuse_too_long(password)
         text = nfc(password)
         if len(text) < MIN_LENGTH:
-            raise BadAccount(f"the password needs at least {MIN_LENGTH} characters")
+            raise BadAccount(f"the password must have at least {MIN_LENGTH} characters")
         words = [*words_of(own_words), *self._service_words]
         await asyncio.get_running_loop().run_in_executor(self._pool, self._check_strength, text, words)
 
@@ -56,7 +56,7 @@ class PasswordRules:
         if estimate(estimated_part(remove_words(text, words)), words).guesses_log10 < MIN_GUESSES_LOG10:
             raise PasswordWeak("the password is too easy to guess")
         if self._breached is not None and self._breached.contains(sha1(text)):
-            raise PasswordBreached("the password is in a list of stolen passwords")
+            raise PasswordBreached("the password appears in a list of breached passwords")
 
 
 def refuse_too_long(password: str) -> None:

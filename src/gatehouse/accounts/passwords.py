@@ -68,7 +68,7 @@ class Passwords:
 
     def refuse_when_full(self) -> None:
         if self._waiting >= MAX_WAITING:
-            raise Unavailable("too many passwords are being checked")
+            raise Unavailable("too many password checks are running")
 
     def close(self) -> None:
         self._pool.shutdown()

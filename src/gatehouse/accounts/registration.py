@@ -100,7 +100,7 @@ class SelfRegistration:
 
     def _check_domain(self, login: str) -> None:
         if self.domains and login_key(login).rpartition("@")[2] not in self.domains:
-            raise DomainRefused(f"only addresses at {', '.join(self.domains)} can register here")
+            raise DomainRefused(f"only email addresses at {', '.join(self.domains)} can register")
 
     async def _create_or_notify(self, account: NewAccount, requester: LinkRequester) -> None:
         while (known := await self._store.user_by_login(login_key(account.login))) is None:

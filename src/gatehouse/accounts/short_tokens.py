@@ -32,5 +32,5 @@ class ShortTokens:
         except UserNotFound as gone:
             raise ShortTokenDead from gone
         if user.blocked or user.rev != rev:
-            raise ShortTokenDead("revoked after it was given out")
+            raise ShortTokenDead("revoked after it was issued")
         return user

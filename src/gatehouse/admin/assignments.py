@@ -121,7 +121,7 @@ def read_end(text: str, now: int, place: str) -> End | None:
 
 def _number(text: str, place: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= DIGITS_MOST and int(text) <= MAX_EXPIRED):
-        raise Malformed(f"{place}: an end in Unix seconds, or a date")
+        raise Malformed(f"{place}: enter an expiry as Unix seconds or a date")
     return int(text)
 
 
@@ -130,7 +130,7 @@ def _timestamp(text: str, place: str) -> int:
         when = datetime.fromisoformat(text)
         seconds = require_after_epoch(int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()))
     except ValueError:
-        raise Malformed(f"{place}: a date such as 2030-01-31 or 2030-01-31T12:00:00Z") from None
+        raise Malformed(f"{place}: enter a date such as 2030-01-31 or 2030-01-31T12:00:00Z") from None
     return _number(str(seconds), place)
 
 

@@ -11,7 +11,7 @@ from gatehouse.permissions.errors import Malformed
 
 
 class ClientDraft(ClientPatch, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`data` of client. What else a record shows is accepted and ignored (R6)."""
+    """`data` of client; other fields of a client record are ignored (R6)."""
 
     client_id: str = ""
     application_id: int | UnsetType | None = UNSET  # a client stays where it is made
@@ -23,7 +23,7 @@ class ClientDraft(ClientPatch, frozen=True, kw_only=True, forbid_unknown_fields=
 def new_client(draft: ClientDraft, application_id: int | None, *, administers: bool, now: int) -> Client:
     """What reaches beyond its application is there for who administers, and for others only when they ask (R3)."""
     if draft.name is UNSET:
-        raise Malformed("data.name: a new client needs one")
+        raise Malformed("data.name: required for a new client")
     blank = Client(client_id=draft.client_id, name="", application_id=application_id, created_at=now)
     refuse_other_application(draft, blank)
     return apply_patch(draft, blank, is_new=True, exchanges=administers)
@@ -38,7 +38,7 @@ def changed_client(draft: ClientDraft, before: Client, *, administers: bool) -> 
 def refuse_other_application(draft: ClientDraft, client: Client) -> None:
     """Ignored, a wrong one would be believed: the client would not be where it is thought to be."""
     if draft.application_id is not UNSET and draft.application_id != client.application_id:
-        raise Malformed("data.application_id: a client stays with the application it is made for")
+        raise Malformed("data.application_id: a client cannot be moved to another application")
 
 
 def malformed_field(field: str, detail: str) -> Malformed:

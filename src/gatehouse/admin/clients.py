@@ -122,7 +122,7 @@ class DraftedClients:
             except ClientChanged:
                 continue  # whoever named a version hears of it when it is compared again
             return await self._clients.get(actor, application_id, draft.client_id)
-        raise VersionConflict("others kept changing it")
+        raise VersionConflict("the client was changed concurrently; try again")
 
     async def rotate(self, actor: Actor, application_id: int | None, client_id: str) -> ClientWithSecret:
         try:

@@ -9,7 +9,7 @@ from gatehouse.permissions.rights.guard import Operation, require_operation
 
 
 class GameSessionNotFound(NotFound):
-    public = "There is no such game session, or it is over."
+    public = "Game session not found or already over."
 
 
 class VisibleGameSessions:

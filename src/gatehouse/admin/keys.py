@@ -33,6 +33,6 @@ class KeyAdmin:
         """
         require_operation(actor.rights, Operation.ADMINISTER)
         if line.purpose is KeyPurpose.AUDIT and manner is RotationMode.DISTRUST:
-            raise BadInput("the keys of the audit log stay believed, or its old seals could not be verified")
+            raise BadInput("audit log keys cannot be distrusted: its old seals could no longer be verified")
         await self._rotation.rotate(line, origin=actor.origin, mode=manner)
         await self._keyring.reload()

@@ -126,7 +126,7 @@ def parse_cell_value(text: str, place: str) -> CellValue:
     """`true`, `false`, `default`; parameters behind a bar are put in place of those that are there."""
     word, bar, params = text.strip().partition("|")
     if word.lower() not in VALUES:
-        raise Malformed(f"{place}: true, false or {DEFAULT}")
+        raise Malformed(f"{place}: use true, false or {DEFAULT}")
     value = VALUES[word.lower()]
     return CellValue(value, parse_params(params, place) if bar and value is not None else None)
 

@@ -141,7 +141,7 @@ class PeopleAdmin:
             case Factor.PASSKEY:
                 await self._sign_in.passkeys.remove(user, passkey_id, origin=actor.origin, reason=why)
             case Factor.RECOVERY:
-                raise BadAccount("recovery codes go with the last second factor")
+                raise BadAccount("recovery codes are removed with the last second factor")
 
     async def remove_all_factors(self, actor: Actor, user_id: str, *, reason: str) -> None:
         """Ends every session and token as well (checklist LG-20)."""
@@ -154,7 +154,7 @@ class PeopleAdmin:
         """Give or take the role as any other, by the user's record in application 1. Raises NobodyAdministers."""
         user = await self.person(actor, user_id)
         if user.kind is AccountKind.SERVICE:
-            raise BadAccount("a service account administers nothing")
+            raise BadAccount("a service account cannot be an administrator")
         record = (await self._schemas.load_person(actor, user_id, CENTRAL_ID)).records[CENTRAL_ID]
         draft = RecordDraft(roles=root_roles_to_save(record, holds=holds), version=record.version)
         await self._schemas.save(actor, central, user_id, draft, 0)
@@ -170,5 +170,5 @@ def root_roles_to_save(record: UserRecord, *, holds: bool) -> list[object]:
 def check_reason(text: str) -> str:
     reason = text.strip()
     if not reason or len(reason) > REASON_LONGEST or not is_plain_line(reason):
-        raise BadAccount(f"say why, in 1 to {REASON_LONGEST} visible characters on one line")
+        raise BadAccount(f"enter a reason of 1 to {REASON_LONGEST} visible characters on one line")
     return reason

@@ -22,7 +22,7 @@ Logged = TypeVar("Logged", bound=AuditRecord | Refusal)
 
 
 class RecordNotFound(NotFound):
-    public = "There is no such record, or it is no longer kept."
+    public = "Record not found or no longer stored."
 
 
 class VisibleAuditLog:

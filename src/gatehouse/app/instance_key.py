@@ -36,7 +36,7 @@ def has_head(masters: MasterKeys, sealed: str) -> bool:
 def unseal_instance_key(masters: MasterKeys, sealed: str) -> bytes:
     plain = masters.open(base64.b64decode(sealed), purpose=INSTANCE_KEY)
     if plain[KEY_BYTES:] not in (b"", HEAD_MARK):
-        raise Tampered(f"{INSTANCE_KEY}: has an unknown mark")
+        raise Tampered(f"{INSTANCE_KEY}: unknown format")
     return plain
 
 
@@ -49,8 +49,8 @@ async def refuse_wrong_master_key(storage: Storage, masters: MasterKeys) -> None
     except WrongMasterKey as error:
         held = sealing_key_id(base64.b64decode(kept))
         raise WrongMasterKey(
-            f"the database is sealed under master key {held}, but security.master_key is "
-            f"{masters.primary_id}: name the right one, there or among security.previous_master_keys"
+            f"the database is encrypted with master key {held}, but security.master_key is "
+            f"{masters.primary_id}: configure the right key there or in security.previous_master_keys"
         ) from error
 
 
@@ -71,7 +71,7 @@ async def refuse_missing_key(storage: Storage) -> None:
     A new one would make the audit log begin anew, as if nothing had happened before.
     """
     if (await storage.keys.load_keys()).keys and await storage.installation.value(INSTANCE_KEY) is None:
-        raise InstanceKeyMissing(f"the fact {INSTANCE_KEY} is missing from the database: restore a backup")
+        raise InstanceKeyMissing(f"{INSTANCE_KEY} is missing from the database: restore a backup")
 
 
 async def create_audit_head(

@@ -16,7 +16,7 @@ MAX_CLOCK_SKEW: Final = 30  # seconds between this node and the database (faults
 def readiness_checks(storage: Storage, keyring: Keyring, clock: Clock) -> Mapping[str, HealthCheck]:
     async def database() -> CheckResult:
         held = await storage.runner.revision()
-        return CheckResult(ok=held == HEAD, detail=f"schema revision {held}, {HEAD} is needed")
+        return CheckResult(ok=held == HEAD, detail=f"schema revision {held}, {HEAD} is required")
 
     async def keys() -> CheckResult:
         await keyring.refresh()  # a node that cannot open the present keys decides about no token
@@ -26,6 +26,6 @@ def readiness_checks(storage: Storage, keyring: Keyring, clock: Clock) -> Mappin
     async def clocks() -> CheckResult:
         theirs = await storage.runner.database_time()
         apart = 0 if theirs is None else abs(theirs - clock.now())
-        return CheckResult(ok=apart <= MAX_CLOCK_SKEW, detail=f"{apart} seconds from the database's clock")
+        return CheckResult(ok=apart <= MAX_CLOCK_SKEW, detail=f"{apart} seconds difference to the database clock")
 
     return {"database": database, "keys": keys, "clock": clocks}

@@ -149,7 +149,7 @@ def rewrap_row(place: SealedColumn, row: Row, masters: MasterKeys) -> RewrappedR
     try:
         return RewrappedRow(row, masters.rewrap(place.sealed_value(row), purpose=place.purpose(row)))
     except (Tampered, WrongMasterKey) as error:
-        log.error("cannot be re-wrapped", reason=error.detail)  # noqa: TRY400 - the others are moved all the same
+        log.error("cannot be re-encrypted", reason=error.detail)  # noqa: TRY400 - the others are moved all the same
         return None
 
 

@@ -6,4 +6,4 @@ from gatehouse.kernel.errors import Conflict
 class SealedMeanwhile(Conflict):
     """Another process sealed first; nothing was changed here."""
 
-    public = "Another process has sealed these records."
+    public = "These records were already sealed by another process."

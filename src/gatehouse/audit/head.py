@@ -135,7 +135,7 @@ def describe_break(found: ChainBreak) -> str:
     else:
         before = f"the log had been sealed up to record {found.expected}"
     ends = f"its seals ended at record {found.sealed} and its records at record {found.recorded}"
-    return f"found broken at {at}: {before}; {ends}; it goes on at record {found.place + 1}"
+    return f"found broken at {at}: {before}; {ends}; it continues at record {found.place + 1}"
 
 
 def problems_at_end(head: ChainHead | None, end: ChainEnd) -> list[str]:
@@ -144,14 +144,14 @@ def problems_at_end(head: ChainHead | None, end: ChainEnd) -> list[str]:
     They are read by one statement: a service that seals meanwhile makes no difference.
     """
     if head is None:
-        return ["the head of the log is missing from the installation, or was changed"]
+        return ["the head of the audit log is missing or was changed"]
     problems = [describe_break(found) for found in head.breaks]
     if head.broken > len(head.breaks):
-        problems.append(f"found broken {head.broken} times in all; the first are not named any more")
+        problems.append(f"found broken {head.broken} times in total; the first are no longer listed")
     if not head_matches_end(head, end):
         problems += list(end_mismatches(head, end))
     if end.first_place < head.begins and end.first_place != 0:
-        problems.append(f"record {end.first_place} has a place before the log begins, at {head.begins}")
+        problems.append(f"record {end.first_place} is before the start of the log at {head.begins}")
     return problems
 
 
@@ -165,9 +165,9 @@ def end_mismatches(head: ChainHead, end: ChainEnd) -> Iterator[str]:
             "the head was replaced by an older one, or the seal is forged"
         )
     elif end.seal and end.seal.link != head.link:
-        yield f"the seal at record {sealed} is not the one that the head names"
+        yield f"the seal at record {sealed} does not match the head"
     if end.last_place > max(head.place, sealed):
-        yield f"record {end.last_place} has a place beyond the end of the log"
+        yield f"record {end.last_place} is after the end of the log"
     elif end.last_place < head.place and head.begins <= head.place:
         yield missing_at_end_text(max(end.last_place + 1, head.begins), head.place)
 

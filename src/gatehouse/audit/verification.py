@@ -137,7 +137,7 @@ class ChainVerifier:
         if certain is not None:
             if walk.link not in (None, certain) and walk.is_whole:
                 self._problems.append(
-                    f"the chain breaks between records {walk.since} and {place}: records were exchanged or replaced"
+                    f"the chain breaks between records {walk.since} and {place}: records were swapped or replaced"
                 )
             walk.link, walk.since, walk.is_whole = certain, place + 1, True  # a break is reported once
         walk.place = place + 1
@@ -163,18 +163,18 @@ class ChainVerifier:
         for one in exported:
             link = self._links.get(one.place) or walk.links.get(one.place)
             if not one.authentic:
-                self._problems.append(f"this was not made by this installation, or was changed: {one.text}")
+                self._problems.append(f"this head was not created by this installation, or was changed: {one.text}")
             elif one.place > walk.last:
                 self._problems.append(
-                    f"the log ends at record {walk.last}; the noted head is {one.place}: the end was cut off, "
+                    f"the log ends at record {walk.last}; the stored head is {one.place}: the end was cut off, "
                     "or an older copy or backup was restored"
                 )
             elif link is None:
-                self._problems.append(f"the noted head {one.place} has no seal in the log to be compared with")
+                self._problems.append(f"the stored head {one.place} has no matching seal in the log")
             elif link != one.link:
                 self._problems.append(
-                    f"record {one.place} is not the one of the noted head: the log was replaced after record "
-                    f"{agreed}, as restoring an older copy or backup does"
+                    f"record {one.place} does not match the stored head: the log was replaced after record "
+                    f"{agreed}, for example by restoring an older copy or backup"
                 )
             else:
                 agreed = one.place

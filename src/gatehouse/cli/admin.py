@@ -19,22 +19,21 @@ from gatehouse.storage.administrators import create_administrator
 
 @click.group()
 def admin() -> None:
-    """Make administrators, and let in whoever has lost a second factor."""
+    """Create administrators and reset lost second factors."""
 
 
 @admin.command("setup-link")
 @common_options
 @json_option
 def setup_link(invocation: Invocation, *, as_json: bool) -> None:
-    """Print a new one-time link that makes the first administrator; links made before are dead."""
+    """Print a one-time setup link for the first administrator; earlier links stop working."""
 
     async def work(services: Services) -> str:
         try:
             secret = await services.setup.new_link(operator_origin())
         except SetupClosed:
             raise SetupClosed(
-                "an administrator exists already, so setup is closed for good; "
-                "`gatehouse admin create` makes another administrator"
+                "an administrator already exists and setup is closed; create another with `gatehouse admin create`"
             ) from None
         return f"{services.settings.server.base_url}/setup?token={secret}"
 
@@ -43,14 +42,14 @@ def setup_link(invocation: Invocation, *, as_json: bool) -> None:
         print_json({"url": link, "expires_in": SETUP_LINK_LIFETIME})
     else:
         click.echo(link)
-        click.echo(f"Open it within {SETUP_LINK_LIFETIME // 60} minutes; it works once.", err=True)
+        click.echo(f"It expires in {SETUP_LINK_LIFETIME // 60} minutes and works once.", err=True)
 
 
 @admin.command()
 @common_options
 @json_option
-@click.option("--login", required=True, help="E-mail address the administrator signs in with.")
-@click.option("--nick", required=True, help="Name that others see.")
+@click.option("--login", required=True, help="Email the administrator signs in with.")
+@click.option("--nick", required=True, help="Display name.")
 @password_options
 def create(
     invocation: Invocation,
@@ -61,7 +60,7 @@ def create(
     password_stdin: bool,
     as_json: bool,
 ) -> None:
-    """Make an administrator, whether the service runs or not; setup is closed with it."""
+    """Create an administrator and close setup; the service may be running or stopped."""
     password = PasswordSource(file=password_file, stdin=password_stdin).read()
     made = run_with_services(
         invocation, partial(create_administrator_account, login=login, nick=nick, password=password), may_create=True
@@ -77,9 +76,9 @@ def create(
 @json_option
 @click.argument("user_name", metavar="USER")
 def reset_2fa(invocation: Invocation, *, user_name: str, as_json: bool) -> None:
-    """Remove every second factor of an account; its sessions and tokens end, and its owner is told by mail.
+    """Remove all second factors of an account, end its sessions and tokens, and notify the owner by email.
 
-    USER is a user id or a login, of anyone. Make sure that it is the owner who asks.
+    USER is a user ID or a login. Verify first that the request comes from the account's owner.
     """
 
     async def work(services: Services) -> User:
@@ -91,7 +90,7 @@ def reset_2fa(invocation: Invocation, *, user_name: str, as_json: bool) -> None:
     if as_json:
         print_json({"user_id": changed.user_id, "second_factor": changed.has_second_factor, "rev": changed.rev})
     else:
-        click.echo(f"{changed.user_id} has no second factor now")
+        click.echo(f"Second factors of {changed.user_id} removed")
 
 
 async def create_administrator_account(services: Services, *, login: str, nick: str, password: str) -> User:

@@ -19,7 +19,7 @@ VERSION_HEADINGS: Final = ("version", "saved", "by", "changes")
 
 @click.group()
 def application() -> None:
-    """Give applications secrets, and show what their rules and roles were."""
+    """Manage application secrets and show earlier schema versions."""
 
 
 @application.command("email-secret")
@@ -27,9 +27,9 @@ def application() -> None:
 @json_option
 @click.argument("application_id", type=ApplicationId())
 def email_secret(invocation: Invocation, *, application_id: int, as_json: bool) -> None:
-    """Make a secret for `with_email` at login and print it; those made before stay good.
+    """Create a secret for `with_email` at login and print it; earlier secrets stay valid.
 
-    Who sends it with a login of this application gets the user's e-mail address in the answer.
+    Logins to this application that include the secret also return the user's email address.
     """
 
     async def work(services: Services) -> str:
@@ -40,16 +40,16 @@ def email_secret(invocation: Invocation, *, application_id: int, as_json: bool) 
         print_json({"application_id": application_id, "email_secret": secret})
     else:
         click.echo(secret)
-        click.echo("Keep it now: it is never shown again.", err=True)
+        click.echo("Copy it now. It won't be shown again.", err=True)
 
 
 @application.command("versions")
 @common_options
 @json_option
 @click.argument("application_id", type=ApplicationId())
-@click.option("--show", "number", type=click.IntRange(min=1), metavar="VERSION", help="Print that one as JSON.")
+@click.option("--show", "number", type=click.IntRange(min=1), metavar="VERSION", help="Print one version as JSON.")
 def versions(invocation: Invocation, *, application_id: int, number: int | None, as_json: bool) -> None:
-    """List the saves of an application's rules and roles that are kept, the newest first."""
+    """List the stored versions of an application's permissions and roles, newest first."""
     if number is not None:
         past = run_with_services(invocation, lambda house: schema_version(house, application_id, number))
         print_json(full_schema_document(past.model))

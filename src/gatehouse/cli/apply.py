@@ -31,14 +31,16 @@ MARKS: Final = {Action.ADD: ("+", "green"), Action.CHANGE: ("~", "yellow"), Acti
 @common_options
 @json_option
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
-@click.option("--dry-run", is_flag=True, help="Only say what would change; exit with 2 if anything would.")
-@click.option("--prune", is_flag=True, help="Remove what a section of the file does not name.")
-@click.option("--allow-weak", is_flag=True, help="Take short passwords and client secrets.  [implied by --dev]")
+@click.option("--dry-run", is_flag=True, help="Print the changes without applying them; exit 2 if there are any.")
+@click.option("--prune", is_flag=True, help="Remove entries that the file's sections don't list.")
+@click.option(
+    "--allow-weak", is_flag=True, help="Accept weak passwords and short client secrets.  [implied by --dev]"
+)
 def apply(invocation: Invocation, *, file: Path, dry_run: bool, prune: bool, allow_weak: bool, as_json: bool) -> None:
-    """Create and change what FILE names (.yaml, .toml or .json; - reads YAML from standard input).
+    """Create and update what FILE lists (.yaml, .toml or .json; - reads YAML from standard input).
 
-    All or nothing, in one transaction; applying a file twice changes nothing the second time. A field that is
-    absent is left alone, null clears it, a value replaces it whole. The service may be running or not.
+    Runs in one transaction and is idempotent. An absent field is left unchanged, null clears it, a value replaces
+    it completely. The service may be running or stopped.
     """
     environment = process_environment()
     secret_file = SecretFileReader(file, file_privacy(environment, dev=invocation.dev))
@@ -67,7 +69,7 @@ def read_file(file: Path) -> tuple[SectionEntries, ...]:
     try:
         content = file.read_bytes()
     except OSError as error:
-        raise Unfit([f"{file} cannot be read: {error.strerror}"]) from error
+        raise Unfit([f"cannot read {file}: {error.strerror}"]) from error
     try:
         document = read_document(content, file.suffix)
     except Unfit as unfit:
@@ -124,8 +126,8 @@ def print_plan(plan: Plan, *, dry_run: bool) -> None:
     click.echo(closing_line(plan, dry_run=dry_run))
     for change in () if dry_run else plan.changes:
         if change.generated_secret is not None:
-            what = f"{change.kind} {change.name} has the new secret {change.generated_secret}"
-            click.echo(f"{what} (it is not shown again)")
+            what = f"New secret for {change.kind} {change.name}: {change.generated_secret}"
+            click.echo(f"{what} (shown only once)")
 
 
 def change_line(change: Change) -> str:
@@ -134,7 +136,7 @@ def change_line(change: Change) -> str:
 
 def closing_line(plan: Plan, *, dry_run: bool) -> str:
     if not plan.changes:
-        return "Nothing to change."
+        return "No changes."
     counts = {action: sum(change.action is action for change in plan.changes) for action in Action}
     would = "would be " if dry_run else ""
     return f"{counts[Action.ADD]} {would}added, {counts[Action.CHANGE]} changed, {counts[Action.REMOVE]} removed."

@@ -36,13 +36,13 @@ def audit() -> None:
     metavar="FILE|VALUE",
     multiple=True,
     callback=lambda _context, _option, given: [read_heads(one) for one in given],
-    help="A head that was noted elsewhere, or a file with any number of them, such as a log of the service.",
+    help="A head stored elsewhere, or a file that contains heads, such as a service log.",
 )
 def verify(invocation: Invocation, *, heads: Sequence[str], as_json: bool) -> None:
-    """Read the whole log again and say whether it is as it was written; exit 1 and the place if not.
+    """Verify the whole audit log; exit 1 and print the position if it was changed.
 
-    Records and seals that were cut off are found. Only a head that was noted elsewhere shows that the whole database
-    was replaced by an older one: note what `gatehouse audit head` prints, and compare with --head.
+    Finds changed, deleted and truncated records and seals. Detecting that the whole database was replaced by an
+    older copy needs a head stored elsewhere: save the output of `gatehouse audit head` and pass it with --head.
     """
 
     async def verified(services: Services) -> VerificationResult:
@@ -67,19 +67,17 @@ def read_heads(given: str) -> str:
     try:
         text = Path(given).read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        raise click.BadParameter(
-            f"{given} is neither a head nor a file that can be read: {error.strerror}"
-        ) from error
+        raise click.BadParameter(f"{given} is neither a head nor a readable file: {error.strerror}") from error
     if not EXPORTED_HEAD.search(text):
-        raise click.BadParameter(f"there is no head in {given}")
+        raise click.BadParameter(f"no head found in {given}")
     return text
 
 
 def print_verdict(verdict: VerificationResult) -> None:
     for problem in verdict.problems:
         click.echo(problem, err=True)
-    counted = f"{verdict.records:,} records from {verdict.first_place:,} on, {verdict.seals:,} seals"
-    click.echo(f"{'Damaged' if verdict.problems else 'Sound'}: {counted}, {verdict.unsealed:,} not sealed yet.")
+    counted = f"{verdict.records:,} records starting at {verdict.first_place:,}, {verdict.seals:,} seals"
+    click.echo(f"{'Damaged' if verdict.problems else 'Verified'}: {counted}, {verdict.unsealed:,} not sealed yet.")
     if verdict.head:
         click.echo(f"Head: {verdict.head}")
 
@@ -87,15 +85,15 @@ def print_verdict(verdict: VerificationResult) -> None:
 @audit.command()
 @common_options
 def head(invocation: Invocation) -> None:
-    """Print the head of the log, to be noted elsewhere and given to `gatehouse audit verify --head`.
+    """Print the head of the audit log, to store elsewhere and pass to `gatehouse audit verify --head`.
 
-    It names the newest sealed record and holds no secret. Only this installation can make one.
+    It identifies the newest sealed record and contains no secret. Only this installation can create it.
     """
 
     async def work(services: Services) -> str:
         found = HeadCodec(services.masters).decode((await services.storage.audit.chain_end()).head)
         if found is None:
-            raise NotFound("the head of the log is missing from the installation, or was changed")
+            raise NotFound("the head of the audit log is missing or was changed")
         return services.head_notes.export(found)
 
     click.echo(run_with_services(invocation, work))
@@ -105,10 +103,10 @@ def head(invocation: Invocation) -> None:
 @common_options
 @click.option("--days", type=click.IntRange(1, 36_500), required=True, help="Delete records older than this.")
 def prune(invocation: Invocation, *, days: int) -> None:
-    """Delete old records, whole sealed batches at a time; the rest of the log still verifies.
+    """Delete old records in whole sealed batches; the rest of the log still verifies.
 
-    The service does this by itself where `audit.retention_days` is set and its database role may delete records.
-    Records that are deleted in another way are missing to `gatehouse audit verify`.
+    The service does this automatically if `audit.retention_days` is set and its database role can delete records.
+    `gatehouse audit verify` reports records deleted any other way as missing.
     """
 
     async def work(services: Services) -> int:
@@ -119,18 +117,22 @@ def prune(invocation: Invocation, *, days: int) -> None:
 
 def check_event_name(_context: click.Context, _option: click.Parameter, event: str | None) -> str | None:
     if event is not None and event not in [one.value for one in AuditEvent]:
-        raise click.BadParameter(f"there is no event {event}.{did_you_mean(event, AuditEvent)}")
+        raise click.BadParameter(f"unknown event {event}.{did_you_mean(event, AuditEvent)}")
     return event
 
 
 @audit.command()
 @common_options
 @json_option
-@click.option("--record", metavar="ID", help="The one record, or refused request, with this id.")
-@click.option("--subject", help="Only about this: a user id or login, a client id, …")
-@click.option("--event", callback=check_event_name, help="Only this kind of event, such as user.blocked.")
+@click.option("--record", metavar="ID", help="Show the record or refused request with this ID.")
+@click.option("--subject", help="Filter by subject: a user ID, login, client ID, …")
+@click.option("--event", callback=check_event_name, help="Filter by event, such as user.blocked.")
 @click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many, newest first."
+    "--limit",
+    type=click.IntRange(1, 10_000),
+    default=50,
+    show_default=True,
+    help="Maximum number of records, newest first.",
 )
 def show(
     invocation: Invocation,
@@ -141,7 +143,7 @@ def show(
     limit: int,
     as_json: bool,
 ) -> None:
-    """Print records, the newest first, or the one a refused caller was shown the id of."""
+    """Print audit records, newest first, or a single record or refused request by ID."""
 
     async def work(services: Services) -> Sequence[AuditRecord | Refusal]:
         if record is not None:
@@ -159,7 +161,7 @@ def show(
 async def find_record(services: Services, record_id: str) -> AuditRecord | Refusal:
     found = await services.storage.audit.find_record(record_id)
     if found is None:
-        raise NotFound(f"there is no record {record_id}")
+        raise NotFound(f"no record {record_id}")
     return found
 
 

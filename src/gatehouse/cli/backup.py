@@ -41,11 +41,11 @@ class BackupResult:
 @json_option
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 def backup(invocation: Invocation, *, file: Path, as_json: bool) -> None:
-    """Write everything in the database to FILE, which must not exist yet; the service may be running.
+    """Write a full backup of the database to FILE, which must not exist; the service may be running.
 
-    The backup is the database at one moment, and the same for SQLite and PostgreSQL. The master key is not in
-    it: keep that elsewhere, for without it the backup cannot be restored. A copy of SQLite's file made while
-    the service runs is no backup.
+    The backup is a consistent snapshot with the same format for SQLite and PostgreSQL. The master key is not
+    included: store it separately, the backup cannot be restored without it. Copying the SQLite file while the
+    service is running does not make a valid backup.
     """
     loaded = load_settings(invocation)
     logs.configure(dev=True, level="warning")
@@ -53,14 +53,16 @@ def backup(invocation: Invocation, *, file: Path, as_json: bool) -> None:
         with show_progress("Backing up, rows") as tell:
             made = asyncio.run(write_backup(loaded, file.absolute(), tell))
     except OSError as error:
-        raise click.ClickException(f"{file} cannot be written: {error.strerror}") from error
+        raise click.ClickException(f"cannot write {file}: {error.strerror}") from error
     if as_json:
         print_json(backup_summary(made))
     else:
         click.echo(f"Backed up {made.closing.total:,} rows to {file}, checksum {made.closing.sha256}.")
         if made.audit_head:
-            click.echo(f"Head of the audit log: {made.audit_head}")
-        click.echo(f"It opens with master key {made.manifest.master_key}, which is not in it: keep both, apart.")
+            click.echo(f"Audit log head: {made.audit_head}")
+        click.echo(
+            f"Restoring needs master key {made.manifest.master_key}, which is not included. Store it separately."
+        )
 
 
 async def write_backup(loaded: LoadedSettings, file: Path, tell: Callable[[int], object]) -> BackupResult:
@@ -81,7 +83,7 @@ async def write_backup(loaded: LoadedSettings, file: Path, tell: Callable[[int],
 async def build_manifest(storage: Storage) -> Manifest:
     sealed = await storage.installation.value(INSTANCE_KEY)
     if sealed is None:
-        raise NoInstallation("the database was never served from: there is nothing to back up")
+        raise NoInstallation("the database was never used by a service; nothing to back up")
     return Manifest(
         format=FORMAT,
         gatehouse=__version__,

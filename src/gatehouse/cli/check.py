@@ -37,9 +37,9 @@ def check(
     resource: str | None,
     as_json: bool,
 ) -> None:
-    """Say whether USER (an id or a login) holds RULE in an application.
+    """Check whether USER (an ID or a login) has permission RULE in an application.
 
-    Exits with 0 if so, with 1 if not, and with 2 if there is no telling.
+    Exit codes: 0 allowed, 1 denied, 2 unknown.
     """
 
     async def work(services: Services) -> CheckOutcome:

@@ -22,7 +22,7 @@ DEFAULT_TOKEN_SETTINGS: Final = TokenSettings()
 
 @click.group()
 def client() -> None:
-    """Create, show and remove OAuth clients, give them new secrets, and end what they were granted."""
+    """Create, show and remove OAuth clients, rotate their secrets and revoke their grants."""
 
 
 class ClaimOption(click.ParamType[tuple[str, ClaimSource]]):
@@ -44,68 +44,70 @@ class ClaimOption(click.ParamType[tuple[str, ClaimSource]]):
 @common_options
 @json_option
 @click.argument("client_id")
-@click.option("--name", required=True, help="Name that people see when they sign in.")
+@click.option("--name", required=True, help="Display name on the sign-in page.")
 @click.option(
     "--profile",
     type=click.Choice([profile.value for profile in ClientProfile]),
     default=ClientProfile.NATIVE.value,
     show_default=True,
-    help="Dialect: native is the interface document's own, oidc plain OpenID Connect.",
+    help="native: dialect of the interface document; oidc: standard OpenID Connect.",
 )
-@click.option("--redirect-uri", multiple=True, help="Exact redirect URI; may be repeated.")
-@click.option("--redirect-host", multiple=True, help="Host any redirect URI may be on (native); may be repeated.")
-@click.option("--post-logout-uri", multiple=True, help="Where to after signing out; may be repeated.")
+@click.option("--redirect-uri", multiple=True, help="Exact redirect URI; repeatable.")
+@click.option("--redirect-host", multiple=True, help="Host allowed in redirect URIs (native); repeatable.")
+@click.option("--post-logout-uri", multiple=True, help="Post-logout redirect URI; repeatable.")
 @click.option(
     "--scope",
     multiple=True,
     type=click.Choice(SCOPES),
     default=SCOPES,
     show_default="all",
-    help="Scope it may ask for; may be repeated.",
+    help="Allowed scope; repeatable.",
 )
-@click.option("--application-id", type=click.IntRange(min=1), help="Application whose login rules apply.")
-@click.option("--origin", multiple=True, help="Origin whose pages may call the token endpoint; may be repeated.")
-@click.option("--backchannel-logout-uri", default="", help="Address that is told when somebody signs out.")
+@click.option("--application-id", type=click.IntRange(min=1), help="Application whose login permissions apply.")
+@click.option("--origin", multiple=True, help="Origin allowed to call the token endpoint (CORS); repeatable.")
+@click.option("--backchannel-logout-uri", default="", help="Back-channel logout URL.")
 @click.option(
     "--jwks",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="File with its public keys (JWK set).",
+    help="File with the client's public keys (JWK set).",
 )
 @click.option(
     "--claim",
     multiple=True,
     type=ClaimOption(),
-    metavar="NAME=APPLICATION_ID:TOLD",
-    help="Claim that tells a person's roles, groups or rules in an application; may be repeated.",
+    metavar="NAME=APPLICATION_ID:CONTENT",
+    help="Add a claim with a person's roles, groups or permissions in an application; repeatable.",
 )
 @click.option(
     "--id-token-alg",
     type=click.Choice([alg.value for alg in Algorithm]),
     default=DEFAULT_TOKEN_SETTINGS.id_token_alg.value,
     show_default=True,
-    help="Algorithm its id_tokens are signed with.",
+    help="Signing algorithm for ID tokens.",
 )
 @click.option(
     "--access-seconds",
     default=DEFAULT_TOKEN_SETTINGS.access_seconds,
     show_default=True,
-    help="Life of an access token.",
+    help="Access token lifetime.",
 )
 @click.option(
     "--refresh-seconds",
     default=DEFAULT_TOKEN_SETTINGS.refresh_seconds,
     show_default=True,
-    help="Life of a refresh token.",
+    help="Refresh token lifetime.",
 )
 @click.option(
-    "--refresh-grace-seconds", type=int, help="How long a parallel refresh gets the same token.  [default: setting]"
+    "--refresh-grace-seconds", type=int, help="How long concurrent refreshes get the same token.  [default: setting]"
 )
-@click.option("--device-grant", is_flag=True, help="May sign people in on devices without a browser (oidc).")
-@click.option("--explain-errors", is_flag=True, help="Tell its developer more on error pages.")
-@click.option("--may-exchange/--no-exchange", default=None, help="May use exchangeToken.  [default: as its profile]")
-@click.option("--first-party", is_flag=True, help="Ours: nobody is asked for consent.")
-@click.option("--require-pkce", is_flag=True, help="Refuse authorization requests without PKCE.")
-@click.option("--public", is_flag=True, help="Has no secret, as an application on people's devices (oidc).")
+@click.option("--device-grant", is_flag=True, help="Allow the device grant (oidc).")
+@click.option("--explain-errors", is_flag=True, help="Show error details for developers on error pages.")
+@click.option(
+    "--may-exchange/--no-exchange", default=None, help="Allow exchangeToken.  [default: depends on profile]"
+)
+@click.option("--first-party", is_flag=True, help="Trusted: skip consent.")
+@click.option("--require-pkce", is_flag=True, help="Require PKCE.")
+@click.option("--public", is_flag=True, help="Public client without a secret: SPA, mobile or desktop app (oidc).")
 def create(
     invocation: Invocation,
     *,
@@ -133,7 +135,7 @@ def create(
     public: bool,
     as_json: bool,
 ) -> None:
-    """Make a client and print its secret, which is never shown again."""
+    """Create a client and print its secret, which is shown only once."""
     keys = {} if jwks is None else read_jwks(jwks)
     tokens = TokenSettings(
         id_token_alg=Algorithm(id_token_alg),
@@ -174,7 +176,7 @@ def read_jwks(path: Path) -> Mapping[str, object]:
     try:
         found = json.loads(path.read_text())
     except ValueError:
-        raise click.UsageError(f"{path} is not JSON") from None
+        raise click.UsageError(f"{path} is not valid JSON") from None
     if not isinstance(found, dict):
         raise click.UsageError(f"{path} is not a JWK set")
     return found
@@ -185,7 +187,7 @@ def read_jwks(path: Path) -> Mapping[str, object]:
 @json_option
 @click.argument("client_id")
 def show(invocation: Invocation, *, client_id: str, as_json: bool) -> None:
-    """Print what is kept about a client, secrets left out."""
+    """Show a client, without secrets."""
 
     async def work(services: Services) -> Client:
         return await services.clients.get(client_id)
@@ -201,13 +203,13 @@ def show(invocation: Invocation, *, client_id: str, as_json: bool) -> None:
 @common_options
 @click.argument("client_id")
 def remove(invocation: Invocation, *, client_id: str) -> None:
-    """Take a client away, with everything people granted it. Its id is never given again."""
+    """Remove a client and all its grants. Its ID is never reused."""
 
     async def work(services: Services) -> None:
         await services.clients.remove(client_id, operator_origin())
 
     run_with_services(invocation, work)
-    click.echo(f"{client_id} is removed.", err=True)
+    click.echo(f"Client {client_id} removed.", err=True)
 
 
 @client.command("revoke-tokens")
@@ -215,7 +217,7 @@ def remove(invocation: Invocation, *, client_id: str) -> None:
 @json_option
 @click.argument("client_id")
 def revoke_tokens(invocation: Invocation, *, client_id: str, as_json: bool) -> None:
-    """End everything people have granted a client: its codes, access tokens and refresh tokens."""
+    """Revoke all grants of a client: its codes, access tokens and refresh tokens."""
 
     async def work(services: Services) -> int:
         return await services.clients.revoke_tokens(client_id, operator_origin())
@@ -224,7 +226,7 @@ def revoke_tokens(invocation: Invocation, *, client_id: str, as_json: bool) -> N
     if as_json:
         print_json({"client_id": client_id, "revoked": ended})
     else:
-        click.echo(f"{ended} sign-ins to {client_id} are revoked.", err=True)
+        click.echo(f"Revoked {ended} sign-ins of {client_id}.", err=True)
 
 
 @client.command("rotate-secret")
@@ -232,31 +234,31 @@ def revoke_tokens(invocation: Invocation, *, client_id: str, as_json: bool) -> N
 @json_option
 @click.argument("client_id")
 def rotate_secret(invocation: Invocation, *, client_id: str, as_json: bool) -> None:
-    """Give a client a new secret and print it; the one before stays good for a week."""
+    """Create a new secret for a client and print it; the previous one stays valid for a week."""
 
     async def work(services: Services) -> str:
         return await services.clients.rotate_secret(client_id, operator_origin())
 
     print_secret(client_id, run_with_services(invocation, work), as_json=as_json)
     if not as_json:
-        click.echo(f"The secret before it is accepted for {OLD_SECRET_LIFETIME // DAY} more days.", err=True)
+        click.echo(f"The previous secret stays valid for {OLD_SECRET_LIFETIME // DAY} days.", err=True)
 
 
 def print_secret(client_id: str, secret: str | None, *, as_json: bool) -> None:
     if as_json:
         print_json({"client_id": client_id, "client_secret": secret})
     elif secret is None:
-        click.echo(f"{client_id} is public and has no secret.", err=True)
+        click.echo(f"{client_id} is a public client and has no secret.", err=True)
     else:
         click.echo(secret)
-        click.echo("Keep it now: it is never shown again.", err=True)
+        click.echo("Copy it now. It won't be shown again.", err=True)
 
 
 @client.command("list")
 @common_options
 @json_option
 def list_clients(invocation: Invocation, *, as_json: bool) -> None:
-    """List the clients."""
+    """List clients."""
 
     async def work(services: Services) -> Sequence[Client]:
         return await services.clients.list()

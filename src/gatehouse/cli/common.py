@@ -45,9 +45,9 @@ def common_options(command: Callable[..., Result]) -> Callable[..., Result]:
         "--config",
         "config_file",
         type=click.Path(path_type=Path, dir_okay=False),
-        help="Settings file.  [default: gatehouse.toml in the data directory, if there is one]",
+        help="Settings file.  [default: gatehouse.toml in the data directory, if present]",
     )
-    @click.option("--dev", is_flag=True, help="Development on this machine: http, own keys, loopback only.")
+    @click.option("--dev", is_flag=True, help="Development mode: http, own keys, loopback only.")
     @wraps(command)
     def invoked(*, data: Path, config_file: Path | None, dev: bool, **rest: object) -> Result:
         return command(Invocation(data=data, config=config_file, dev=dev), **rest)
@@ -60,7 +60,7 @@ def json_option(command: Function) -> Function:
 
 
 class ApplicationId(click.IntRange):
-    name = "application id"
+    name = "application ID"
 
     def __init__(self) -> None:
         super().__init__(min=1)

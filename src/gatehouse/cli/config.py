@@ -31,7 +31,7 @@ def config() -> None:
 @common_options
 @json_option
 def show(invocation: Invocation, *, as_json: bool) -> None:
-    """Print every setting, its value and where it comes from; secrets are masked."""
+    """Print every setting with its value and source; secrets are masked."""
     loaded = load_settings(invocation)
     if as_json:
         print_json(
@@ -48,7 +48,7 @@ def show(invocation: Invocation, *, as_json: bool) -> None:
 @common_options
 @json_option
 def check(invocation: Invocation, *, as_json: bool) -> None:
-    """Say whether `gatehouse serve` would start with these settings, and if not, everything that is wrong."""
+    """Check whether `gatehouse serve` would start with these settings and list all problems."""
     try:
         read_settings(invocation, NO_FLAGS, purpose=LoadPurpose.SERVE)
     except SettingsRefused as refused:

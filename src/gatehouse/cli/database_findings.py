@@ -45,11 +45,13 @@ DatabaseCheck = Callable[[CheckedInstallation], AsyncIterator[Finding]]
 async def about_schema(installation: CheckedInstallation) -> AsyncIterator[Finding]:
     held = await installation.storage.runner.revision()
     if held < HEAD:
-        yield bad("schema", f"revision {held}, {HEAD} is needed: back up, then run `gatehouse migrate`")
+        yield bad("schema", f"schema revision {held}, but {HEAD} is required: back up, then run `gatehouse migrate`")
     elif held > HEAD:
-        yield bad("schema", f"revision {held} is newer than this Gatehouse, which knows {HEAD}: upgrade Gatehouse")
+        yield bad(
+            "schema", f"schema revision {held} is newer than this Gatehouse supports ({HEAD}): upgrade Gatehouse"
+        )
     else:
-        yield ok("schema", f"revision {held}")
+        yield ok("schema", f"schema revision {held}")
 
 
 async def about_database(installation: CheckedInstallation) -> AsyncIterator[Finding]:
@@ -60,13 +62,13 @@ async def about_database(installation: CheckedInstallation) -> AsyncIterator[Fin
 
 async def sqlite_findings(installation: CheckedInstallation) -> list[Finding]:
     found = await installation.storage.runner.snapshot_read(sqlite_state)
-    problems = [bad("database", f"SQLite finds damage: {line}; restore a backup") for line in found.damage]
+    problems = [bad("database", f"SQLite reports damage: {line}; restore a backup") for line in found.damage]
     if found.journal_mode != "wal" or found.synchronous != SYNCHRONOUS_FULL:
         problems.append(
             bad(
                 "database",
-                f"SQLite runs with journal_mode {found.journal_mode} and synchronous {found.synchronous}, and loses "
-                "acknowledged writes at a power cut: put the file on a local disk",
+                f"SQLite runs with journal_mode {found.journal_mode} and synchronous {found.synchronous} and "
+                "can lose committed writes on power loss: put the file on a local disk",
             )
         )
     problems += missing_indices(found.missing_indices)
@@ -76,7 +78,7 @@ async def sqlite_findings(installation: CheckedInstallation) -> list[Finding]:
 async def postgres_findings(installation: CheckedInstallation) -> list[Finding]:
     found = await installation.storage.runner.snapshot_read(postgres_state)
     problems = [
-        bad("database", f"PostgreSQL runs with {name} off, and loses acknowledged writes in a crash: turn it on")
+        bad("database", f"PostgreSQL runs with {name} off and can lose committed writes in a crash: turn it on")
         for name, value in (
             ("fsync", found.fsync),
             ("synchronous_commit", found.synchronous_commit),
@@ -89,16 +91,16 @@ async def postgres_findings(installation: CheckedInstallation) -> list[Finding]:
         problems.append(
             warn(
                 "database",
-                f"this role may change {' and '.join(found.rewritable)}: serve with a role that cannot rewrite "
-                "history (deploy/postgresql-grants.sql)",
+                f"this database role can change {' and '.join(found.rewritable)}: use a role that cannot "
+                "change audit records (deploy/postgresql-grants.sql)",
             )
         )
-    return problems or [ok("database", f"PostgreSQL {found.version}, durable, history cannot be rewritten")]
+    return problems or [ok("database", f"PostgreSQL {found.version}, durable, audit records are write-protected")]
 
 
 def missing_indices(missing: frozenset[str]) -> list[Finding]:
     names = ", ".join(sorted(missing))
-    return [bad("database", f"these indices are missing: {names}; restore a backup")] if missing else []
+    return [bad("database", f"missing indexes: {names}; restore a backup")] if missing else []
 
 
 async def about_clock(installation: CheckedInstallation) -> AsyncIterator[Finding]:
@@ -107,24 +109,27 @@ async def about_clock(installation: CheckedInstallation) -> AsyncIterator[Findin
         return
     apart = abs(theirs - installation.clock.now())
     if apart > MAX_CLOCK_SKEW:
-        yield bad("clock", f"this machine and the database are {apart} seconds apart: run NTP on both")
+        yield bad("clock", f"the clocks of this machine and the database differ by {apart} seconds: run NTP on both")
     else:
-        yield ok("clock", f"{apart} seconds from the database's")
+        yield ok("clock", f"{apart} seconds difference to the database")
 
 
 async def about_master_key(installation: CheckedInstallation) -> AsyncIterator[Finding]:
     try:
         await refuse_wrong_master_key(installation.storage, installation.masters)
     except (WrongMasterKey, Tampered) as error:
-        yield bad("master key", f"it does not open this database ({error}): name the right one")
+        yield bad("master key", f"it does not decrypt this database ({error}): configure the right key")
         return
     left = await count_under_old_keys(installation.storage, installation.masters)
     for table, count in left.items():
-        yield warn("master key", f"{count:,} secrets in {table} are under another key: run `gatehouse key rewrap`")
+        yield warn(
+            "master key",
+            f"{count:,} secrets in {table} are encrypted with another key: run `gatehouse key rewrap`",
+        )
     if not left and installation.settings.security.previous_master_keys:
-        yield warn("master key", "nothing is sealed under a previous one any more: remove it from the settings")
+        yield warn("master key", "the previous key is no longer used: remove it from the settings")
     elif not left:
-        yield ok("master key", f"{installation.masters.primary_id} seals everything")
+        yield ok("master key", f"{installation.masters.primary_id} encrypts everything")
 
 
 async def about_signing_keys(installation: CheckedInstallation) -> AsyncIterator[Finding]:
@@ -158,14 +163,14 @@ def unsigned_lines(live: list[SigningKey], now: int) -> Iterator[Finding]:
     signing = {key.line for key in live if key_state(key, now) is KeyState.SIGNING}
     for line in KEY_LINES:
         if line not in signing:
-            yield bad("signing keys", f"no {line.alg} key signs for {line.purpose}: start the service, it makes one")
+            yield bad("signing keys", f"no {line.alg} key for {line.purpose}: start the service to create one")
 
 
 def old_keys(live: list[SigningKey], now: int, installation: CheckedInstallation) -> Iterator[Finding]:
     due = (installation.settings.keys.rotate_days + 1) * DAY
     for key in live:
         if not key.signs_until and now - max(key.signs_from, key.created_at) > due:
-            yield warn("signing keys", f"{key.kid} is due for rotation: the service does it while it runs")
+            yield warn("signing keys", f"{key.kid} is due for rotation: the service rotates it while it is running")
 
 
 async def about_audit(installation: CheckedInstallation) -> AsyncIterator[Finding]:
@@ -174,7 +179,7 @@ async def about_audit(installation: CheckedInstallation) -> AsyncIterator[Findin
     head = end.seal
     key = await installation.storage.installation.value(INSTANCE_KEY)
     if end.head is None and (key is None or not has_head(installation.masters, key)):
-        yield warn("audit log", "it has no head yet: the service makes one when it starts")
+        yield warn("audit log", "it has no head yet: the service creates one when it starts")
         return
     problems = problems_at_end(HeadCodec(installation.masters).decode(end.head), end)
     for problem in problems:
@@ -183,7 +188,7 @@ async def about_audit(installation: CheckedInstallation) -> AsyncIterator[Findin
         return
     if waiting and installation.clock.now() - waiting[0].at > MAX_UNSEALED_SECONDS:
         since = format_time(waiting[0].at)
-        yield warn("audit log", f"records wait to be sealed since {since}: the service seals them while it runs")
+        yield warn("audit log", f"unsealed records since {since}: the service seals them while it is running")
     elif head is None:
         yield ok("audit log", "nothing is sealed yet")
     else:
@@ -194,15 +199,15 @@ async def about_setup(installation: CheckedInstallation) -> AsyncIterator[Findin
     if await installation.storage.accounts.setup_is_closed():
         yield ok("setup", "closed")
     else:
-        yield warn("setup", "there is no administrator yet: open the setup link, or run `gatehouse admin create`")
+        yield warn("setup", "there is no administrator yet: open the setup link or run `gatehouse admin create`")
 
 
 async def about_rules(installation: CheckedInstallation) -> AsyncIterator[Finding]:
     found = await installation.storage.runner.snapshot_read(partial(find_reserved_names, MAX_RESERVED_LISTED))
     for line in found:
-        yield warn("rules", f"{line}: the name is reserved now and cannot be saved again, rename it")
+        yield warn("rules", f"{line}: the name is reserved and cannot be saved again; rename it")
     if not found:
-        yield ok("rules", "none has a reserved name")
+        yield ok("rules", "no reserved names")
 
 
 DATABASE_CHECKS: tuple[DatabaseCheck, ...] = (
@@ -234,4 +239,4 @@ async def run_database_checks(loaded: LoadedSettings, storage: Storage, clock: C
                 yield finding
         except (GatehouseError, SQLiteError, PostgresError) as error:
             topic = examination.__name__.removeprefix("about_").replace("_", " ")
-            yield bad(topic, f"cannot be examined: {error}")
+            yield bad(topic, f"check failed: {error}")

@@ -27,7 +27,7 @@ from gatehouse.web.server import serve_in_loop
 DEMO_DATA: Final = Path("demo-data")
 LOOPBACK: Final = "127.0.0.1"
 LOCAL_ONLY: Final = (
-    "--demo is for this machine: its studio is invented, and whoever reaches it may look at everything."
+    "--demo is only for this machine: its data is fictional and anyone who can reach it can see everything."
 )
 
 
@@ -59,9 +59,9 @@ async def seed_demo(loaded: LoadedSettings, clock: Clock) -> None:
     secrets = await asyncio.create_task(seed(loaded, clock))  # what it binds to log lines ends with it
     logs.configure(dev=log.format == "console", level=log.level)
     if secrets is None:
-        click.echo(f"Demo        who can sign in is in {loaded.data / ACCOUNTS_FILE}")
+        click.echo(f"Demo        accounts and passwords: {loaded.data / ACCOUNTS_FILE}")
         return
-    click.echo("A studio to look at. These passwords are shown once; they are kept in")
+    click.echo("Demo accounts. These passwords are shown once and saved in")
     click.echo(f"{loaded.data / ACCOUNTS_FILE}\n\n{accounts_table(secrets)}\n")
 
 
@@ -72,7 +72,7 @@ async def serve_sample_app(services: Services, loaded: LoadedSettings) -> AsyncI
     command = command_for(loaded, "sample-app")
     click.echo(f"Game        {command_for(loaded, 'sample-game')}")
     if not is_port_free(port):
-        click.echo(f"Sample app  port {port} is taken; `{command} --port PORT` starts it elsewhere")
+        click.echo(f"Sample app  port {port} is in use; start it with `{command} --port PORT`")
         yield
         return
     settings = await connecting.prepare_sample_app(services, loaded.data, port=port)

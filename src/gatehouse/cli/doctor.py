@@ -29,9 +29,9 @@ COLOURS: Final = {Level.OK: "green", Level.WARN: "yellow", Level.BAD: "red"}
 @common_options
 @json_option
 def doctor(invocation: Invocation, *, as_json: bool) -> None:
-    """Examine the installation: settings, files, disk, database, keys, audit log; exit 1 if anything is bad.
+    """Check the installation: settings, files, disk, database, keys, audit log; exit 1 on problems.
 
-    Nothing is changed, and the service may be running.
+    Read-only; the service may be running.
     """
     logs.configure(dev=True, level="critical")
     findings = collect_findings(invocation)

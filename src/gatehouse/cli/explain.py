@@ -18,7 +18,7 @@ from gatehouse.web.permissions.question_records import explanation_record as rec
 @common_options
 @json_option
 @scope_options
-@click.option("--ip", help="As if the person came from that address.  [default: from none]")
+@click.option("--ip", help="Evaluate for this client IP address.  [default: none]")
 @click.argument("application_id", type=ApplicationId())
 @click.argument("user")
 @click.argument("rule")
@@ -33,7 +33,7 @@ def explain(
     ip: str | None,
     as_json: bool,
 ) -> None:
-    """Explain why USER (an id or a login) holds RULE in an application or not, and what is missing."""
+    """Explain why USER (an ID or a login) has permission RULE in an application or not, and what is missing."""
     question = parse_question(rule, project, resource)
     address = None if ip is None else read_ip(ip)
 

@@ -17,16 +17,19 @@ WRITERS: Final = {"yaml": write_yaml, "json": write_json}
 
 @click.command()
 @common_options
-@click.option("--no-secrets", is_flag=True, help="Leave passwords and secrets out; applying keeps those there are.")
+@click.option("--no-secrets", is_flag=True, help="Leave out passwords and secrets; applying keeps the existing ones.")
 @click.option("--format", "form", type=click.Choice(list(WRITERS)), default="yaml", show_default=True)
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file, for you alone."
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write to this file, readable only by you.",
 )
 def export(invocation: Invocation, *, no_secrets: bool, form: str, output: Path | None) -> None:
-    """Print the installation as `gatehouse apply` reads it: people, clients, and who may do what.
+    """Export users, clients and permissions in the format of `gatehouse apply`.
 
-    Secrets are sealed under the master key: they are of use to an installation that has the same key, and to
-    nobody else. Two exports of an unchanged installation are equal, byte for byte.
+    Secrets are encrypted with the master key and usable only by an installation with the same key. Two exports of
+    an unchanged installation are identical, byte for byte.
     """
 
     async def read(services: Services) -> Document:
@@ -40,7 +43,7 @@ def export(invocation: Invocation, *, no_secrets: bool, form: str, output: Path 
 
 
 def print_left_out(line: str) -> None:
-    click.echo(f"left out, it could not be applied: {line}", err=True)
+    click.echo(f"left out because it could not be applied: {line}", err=True)
 
 
 def write_private(path: Path, text: str) -> None:
@@ -52,4 +55,4 @@ def write_private(path: Path, text: str) -> None:
             draft.write(text)
         Path(draft.name).replace(path)
     except OSError as error:
-        raise click.ClickException(f"{path} cannot be written: {error.strerror}") from error
+        raise click.ClickException(f"cannot write {path}: {error.strerror}") from error

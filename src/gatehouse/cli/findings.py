@@ -48,43 +48,43 @@ def about_settings(loaded: LoadedSettings) -> Iterator[Finding]:
     risks = [*address_risks(loaded), *risky_choices(loaded)]
     yield from (warn("settings", risk) for risk in risks)
     if not risks:
-        yield ok("settings", "no risky setting")
+        yield ok("settings", "no risky settings")
 
 
 def address_risks(loaded: LoadedSettings) -> Iterator[str]:
     server, operations = loaded.settings.server, loaded.settings.operations
     if loaded.dev:
-        yield "--dev is for development on this machine only"
+        yield "--dev is only for development on this machine"
     if not is_loopback(server.host) and not server.trusted_proxies:
         yield (
-            f"the service listens on {server.host} and trusts no proxy: TLS must end before it, so name your "
-            "proxy in server.trusted_proxies, or listen on 127.0.0.1"
+            f"the service listens on {server.host} but trusts no proxy; TLS must be terminated before it: set "
+            "server.trusted_proxies, or listen on 127.0.0.1"
         )
     if any(network.prefixlen < WIDE_PREFIX for network in server.trusted_proxies):
-        yield "server.trusted_proxies trusts most of the internet to name its own address: list your proxies only"
+        yield "server.trusted_proxies trusts most of the internet to set the client IP: list only your proxies"
     if operations.bind and not is_loopback(operations.bind.rpartition(":")[0].strip("[]")):
-        yield f"operations.bind shows metrics to whoever can reach {operations.bind}: keep it in a private network"
+        yield f"operations.bind exposes metrics to everyone who can reach {operations.bind}: use a private network"
 
 
 def risky_choices(loaded: LoadedSettings) -> Iterator[str]:
     settings = loaded.settings
     if not settings.rates.enabled:
-        yield "rates.enabled is off: nothing limits how often a caller may ask"
+        yield "rates.enabled is off: requests are not rate limited"
     if any(network.prefixlen < WIDE_PREFIX for network in settings.outbound.allow):
-        yield "outbound.allow opens almost every address, private ones included: list what must be reached"
+        yield "outbound.allow permits almost every address, including private ones: list only what must be reachable"
     if settings.tokens.jwt_without_factor:
-        yield "tokens.jwt_without_factor gives game clients JWTs that are bound to nothing"
+        yield "tokens.jwt_without_factor issues JWTs to game clients that are not bound to a device"
     if settings.log.level == "debug":
-        yield "log.level is debug, which writes a lot"
+        yield "log.level is debug, which produces large logs"
 
 
 def about_files(loaded: LoadedSettings) -> Iterator[Finding]:
     exposed = [path for path in paths_to_check(loaded) if is_exposed(path)]
     for path in exposed:
         mode = stat.S_IMODE(path.stat().st_mode)
-        yield warn("files", f"{path} is open to other users (mode {mode:04o}): chmod go-rwx it")
+        yield warn("files", f"{path} is accessible to other users (mode {mode:04o}): run chmod go-rwx")
     if not exposed:
-        yield ok("files", "nobody else can read the data directory")
+        yield ok("files", "the data directory is private")
 
 
 def paths_to_check(loaded: LoadedSettings) -> Iterator[Path]:
@@ -113,10 +113,10 @@ def about_space(loaded: LoadedSettings) -> Iterator[Finding]:
     if not path_exists(place):
         return
     free = shutil.disk_usage(place).free
-    text = f"{free // MEBIBYTE:,} MiB are free in {place}"
+    text = f"{free // MEBIBYTE:,} MiB free in {place}"
     if free < SPACE_NEEDED:
-        yield bad("disk", f"{text}: make room, or soon nothing can be written")
+        yield bad("disk", f"{text}: free up space, writes will fail soon")
     elif free < SPACE_WANTED:
-        yield warn("disk", f"{text}: make room")
+        yield warn("disk", f"{text}: free up space")
     else:
         yield ok("disk", text)

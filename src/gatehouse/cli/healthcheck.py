@@ -18,7 +18,7 @@ ANY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - asked
 @click.option("--host", help="Address the service listens on.  [default: server.host]")
 @click.option("--port", help="Port it listens on.  [default: server.port]")
 def healthcheck(invocation: Invocation, *, host: str | None, port: str | None, as_json: bool) -> None:
-    """Ask the service on this machine whether it is ready; exit 1 if not."""
+    """Check whether the service on this machine is ready; exit 1 if not."""
     given = {"server.host": host, "server.port": port}
     flags = {name: value for name, value in given.items() if value is not None}
     server = load_settings(invocation, flags).settings.server

@@ -30,15 +30,15 @@ KEY_HEADINGS: Final = ("kid", "purpose", "alg", "state", "created", "signs from"
 
 @click.group()
 def key() -> None:
-    """List and rotate signing keys; make the master key and change it."""
+    """List and rotate signing keys; create and change the master key."""
 
 
 @key.command("list")
 @common_options
 @json_option
-@click.option("--all", "everything", is_flag=True, help="Retired keys too.")
+@click.option("--all", "everything", is_flag=True, help="Include retired keys.")
 def list_keys(invocation: Invocation, *, everything: bool, as_json: bool) -> None:
-    """List the signing keys: next, signing, verifying or retired."""
+    """List signing keys by state: next, signing, verifying or retired."""
 
     async def work(services: Services) -> tuple[Sequence[SigningKey], int]:
         return (await services.storage.keys.load_keys()).keys, services.clock.now()
@@ -72,23 +72,27 @@ def key_row(one: SigningKey, now: int) -> tuple[str, ...]:
 @key.command()
 @common_options
 @json_option
-@click.option("--purpose", type=click.Choice([purpose.value for purpose in KeyPurpose]), help="Only these keys.")
+@click.option(
+    "--purpose", type=click.Choice([purpose.value for purpose in KeyPurpose]), help="Only keys with this purpose."
+)
 @click.option("--alg", type=click.Choice([alg.value for alg in Algorithm]), help="Only keys of this algorithm.")
-@click.option("--now", "at_once", is_flag=True, help="Sign with the new key at once; old signatures stay good.")
-@click.option("--distrust", is_flag=True, help="And refuse everything that older keys signed: after a theft.")
+@click.option("--now", "at_once", is_flag=True, help="Sign with the new key immediately; old signatures stay valid.")
+@click.option(
+    "--distrust", is_flag=True, help="Also reject everything signed by older keys, for example after a theft."
+)
 def rotate(
     invocation: Invocation, *, purpose: str | None, alg: str | None, at_once: bool, distrust: bool, as_json: bool
 ) -> None:
-    """Publish new signing keys, which take over once verifiers have had time to fetch them.
+    """Publish new signing keys; they start signing once verifiers have had time to fetch them.
 
-    All keys that sign, unless --purpose or --alg says which. --distrust leaves out the key of the audit log,
-    whose old seals must stay verifiable.
+    Rotates all active keys unless --purpose or --alg is given. --distrust does not apply to the audit log key,
+    because old seals must stay verifiable.
     """
     lines = [line for line in KEY_LINES if purpose in (None, line.purpose) and alg in (None, line.alg)]
     if distrust:
         lines = [line for line in lines if line.purpose is not KeyPurpose.AUDIT]
     if not lines:
-        raise click.UsageError("there are no such keys to rotate")
+        raise click.UsageError("no matching keys to rotate")
     manner = RotationMode.DISTRUST if distrust else RotationMode.AT_ONCE if at_once else RotationMode.PLANNED
 
     async def work(services: Services) -> tuple[list[SigningKey], int]:
@@ -108,9 +112,9 @@ async def rotate_lines(services: Services, lines: Sequence[KeyLine], manner: Rot
         try:
             made.append(await services.key_rotation.rotate(line, origin=operator_origin(), mode=manner))
         except RotationPending:
-            click.echo(f"{line.purpose} {line.alg}: the next key is published already", err=True)
+            click.echo(f"{line.purpose} {line.alg}: the next key is already published", err=True)
     if not made:
-        raise RotationPending("there was nothing to rotate; --now lets a key that waits sign at once")
+        raise RotationPending("nothing to rotate; use --now to activate a published key immediately")
     return made
 
 
@@ -123,13 +127,13 @@ async def rotate_lines(services: Services, lines: Sequence[KeyLine], manner: Rot
     type=click.Path(path_type=Path, dir_okay=False),
     default=MASTER_KEY_FILE,
     show_default=True,
-    help="File to write, which must not exist.",
+    help="New file to write.",
 )
 def init(invocation: Invocation, *, path: Path, as_json: bool) -> None:
-    """Write a new master key to a file that only its owner can read, and say how to name it."""
+    """Create a master key in a new file that only its owner can read, and print how to configure it."""
     path = path.absolute()
     if path_exists(path):
-        raise click.ClickException(f"{path} exists already; a master key is never overwritten")
+        raise click.ClickException(f"{path} already exists; master keys are never overwritten")
     fresh = new_master_key()
     try:
         write_if_missing(path, fresh)
@@ -138,23 +142,25 @@ def init(invocation: Invocation, *, path: Path, as_json: bool) -> None:
     if as_json:
         print_json({"file": str(path), "master_key": master_key_id(parse_master_key(fresh))})
         return
-    click.echo(f"Wrote master key {master_key_id(parse_master_key(fresh))}. Name it in the environment:")
+    click.echo(f"Created master key {master_key_id(parse_master_key(fresh))}. Configure it in the environment:")
     click.echo(f"  {MASTER_KEY_VARIABLE}={path}")
     click.echo("or in gatehouse.toml:")
     click.echo(f'  security.master_key = {{ file = "{path}" }}')
-    click.echo("Keep a copy apart from your backups: without it nobody, you included, can open them.")
+    click.echo("Store a copy separately from your backups: they cannot be restored without it.")
     if path.is_relative_to(invocation.data.absolute()):
-        click.echo("Better elsewhere: a copy of the data directory would hold the lock and its key.", err=True)
+        click.echo(
+            "Better store it outside the data directory: a copy would contain both the data and its key.", err=True
+        )
 
 
 @key.command()
 @common_options
 @json_option
 def rewrap(invocation: Invocation, *, as_json: bool) -> None:
-    """Seal every secret anew under the present master key; the service may be running.
+    """Re-encrypt all secrets with the current master key; the service may be running.
 
-    First start the service with the new key as security.master_key and the old one among
-    security.previous_master_keys; then run this; then take the old one away. It can be stopped and repeated.
+    First start the service with the new key as security.master_key and the old one in
+    security.previous_master_keys; then run this command; then remove the old key. It can be interrupted and repeated.
     """
     loaded = load_settings(invocation, purpose=LoadPurpose.REWRAP)
     logs.configure(dev=True, level="warning")
@@ -171,7 +177,7 @@ def rewrap(invocation: Invocation, *, as_json: bool) -> None:
 async def rewrap_installation(loaded: LoadedSettings) -> RewrapOutcome:
     async with open_services(loaded, clock=SystemClock(), serving=False) as house:
         expected = sum((await count_under_old_keys(house.storage, house.masters)).values())
-        with show_progress("Sealing anew", expected) as tell:
+        with show_progress("Re-encrypting", expected) as tell:
             return await rewrap_all(house, operator_origin(), running_total(tell))
 
 
@@ -188,10 +194,10 @@ def running_total(tell: Callable[[int], None]) -> Callable[[int], None]:
 
 def print_rewrap(outcome: RewrapOutcome, loaded: LoadedSettings) -> None:
     for table, count in outcome.moved.items():
-        click.echo(f"{table}: {count:,} sealed anew")
+        click.echo(f"{table}: {count:,} re-encrypted")
     for table, count in outcome.left.items():
-        click.echo(f"{table}: {count:,} cannot be opened, and were left", err=True)
+        click.echo(f"{table}: {count:,} could not be decrypted and were skipped", err=True)
     if not outcome.moved and not outcome.left:
-        click.echo("Everything is sealed under the present master key.")
+        click.echo("Everything is encrypted with the current master key.")
     if not outcome.left and not loaded.dev and path_exists(loaded.data / DEV_KEY_FILE):
-        click.echo(f"Now delete {loaded.data / DEV_KEY_FILE}: it opens nothing any more.")
+        click.echo(f"Delete {loaded.data / DEV_KEY_FILE} now; it is no longer used.")

@@ -12,7 +12,7 @@ from gatehouse.mail.model import MailTemplate
 
 @click.group()
 def mail() -> None:
-    """Try the mail server."""
+    """Test the mail server."""
 
 
 @mail.command()
@@ -21,7 +21,7 @@ def mail() -> None:
 @click.argument("address")
 @click.option("--lang", type=click.Choice(LANGUAGES), default=LANGUAGES[0], show_default=True, help="Language.")
 def test(invocation: Invocation, *, address: str, lang: str, as_json: bool) -> None:
-    """Send a test mail to ADDRESS now, past the outbox, and say what the server says."""
+    """Send a test email to ADDRESS immediately, bypassing the outbox, and print the server's response."""
 
     async def work(services: Services) -> str:
         composer = mailing.mail_composer(services.settings, masters=services.masters, clock=services.clock)
@@ -39,7 +39,7 @@ def test(invocation: Invocation, *, address: str, lang: str, as_json: bool) -> N
     if as_json:
         print_json({"to": address, "taken_by": took})
     else:
-        click.echo(f"{took} has taken a test mail to {address}. Look whether it arrives, also among the spam.")
+        click.echo(f"Test email for {address} sent to {took}. Check the inbox and spam folder.")
 
 
 def mail_server_name(services: Services) -> str:

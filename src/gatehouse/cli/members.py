@@ -22,8 +22,8 @@ MEMBER_HEADINGS: Final = ("user_id", "until", "how")
 @common_options
 @json_option
 @scope_options
-@click.option("--rule", help="Who holds this rule?")
-@click.option("--role", help="Who has this role?")
+@click.option("--rule", help="List people with this permission.")
+@click.option("--role", help="List people with this role.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @click.argument("application_id", type=ApplicationId())
 def members(
@@ -37,9 +37,9 @@ def members(
     as_csv: bool,
     as_json: bool,
 ) -> None:
-    """List everyone who has a rule or a role in an application, by what path and until when."""
+    """List everyone with a permission or role in an application, with source and expiry."""
     if (rule is None) == (role is None) or (as_csv and as_json):
-        raise click.UsageError("give --rule or --role, and --csv or --json, not both")
+        raise click.UsageError("use either --rule or --role, and either --csv or --json")
     draft = MembersDraft(rule=rule, role=role, project_id=project, resource=parse_resource(resource))
     found = run_with_services(invocation, lambda house: all_members(house, application_id, draft))
     if as_json:

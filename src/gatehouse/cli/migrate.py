@@ -23,12 +23,12 @@ class MigrationStep:
 @click.command()
 @common_options
 @json_option
-@click.option("--check", "only_check", is_flag=True, help="Change nothing; exit 1 when there is something to do.")
+@click.option("--check", "only_check", is_flag=True, help="Only check; exit 1 if a migration is needed.")
 def migrate(invocation: Invocation, *, only_check: bool, as_json: bool) -> None:
-    """Bring the schema of the database up to date; back up first.
+    """Migrate the database schema to this version; back up first.
 
-    All or nothing, and once however many run it. `gatehouse serve` does the same when it starts; run it
-    yourself where serving uses a database role that may not.
+    Runs in one transaction and is safe to run concurrently. `gatehouse serve` migrates on start; run this command
+    where the service's database role is not allowed to.
     """
     loaded = load_settings(invocation)
     logs.configure(dev=True, level="warning")
@@ -48,7 +48,7 @@ async def read_revision(loaded: LoadedSettings) -> MigrationStep:
     except NoInstallation:
         held = ""
     if held > HEAD:
-        raise SchemaTooNew(f"the database is at revision {held}, this Gatehouse knows {HEAD}: upgrade Gatehouse")
+        raise SchemaTooNew(f"the database is at revision {held}, this Gatehouse supports {HEAD}: upgrade Gatehouse")
     return MigrationStep(before=held, after=held)
 
 
@@ -64,7 +64,7 @@ async def run_migration(loaded: LoadedSettings) -> MigrationStep:
 def migration_text(step: MigrationStep, *, only_check: bool) -> str:
     held = f"at revision {step.before}" if step.before else "empty"
     if step.after != step.before:
-        return f"The database was {held}, and is at {step.after} now."
+        return f"Database migrated: was {held}, now at {step.after}."
     if only_check and step.after != HEAD:
-        return f"The database is {held}, {HEAD} is needed: run `gatehouse migrate`, after a backup."
-    return f"The database is {held}: nothing to do."
+        return f"The database is {held}, {HEAD} is required: back up, then run `gatehouse migrate`."
+    return f"The database is {held}: up to date."

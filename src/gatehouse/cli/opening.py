@@ -29,7 +29,7 @@ def refuse_missing_file(loaded: LoadedSettings) -> None:
     """SQLite would make it, and a command would answer from an installation that nobody meant."""
     path = sqlite_file(loaded)
     if path is not None and not path.exists():
-        raise NoInstallation(f"there is no database at {path}; is --data right?")
+        raise NoInstallation(f"no database at {path}; check --data")
 
 
 def sqlite_file(loaded: LoadedSettings) -> Path | None:

@@ -22,7 +22,7 @@ async def find_user(services: Services, name: str) -> User:
         return await user_by_id(services, name)
     found = await services.storage.accounts.user_by_login(login_key(name))
     if found is None:
-        raise UserNotFound(f"nobody has the login {name}")
+        raise UserNotFound(f"no account with the login {name}")
     return found
 
 
@@ -30,7 +30,7 @@ async def user_by_id(services: Services, user_id: str) -> User:
     try:
         return await services.storage.accounts.user(user_id)
     except UserNotFound:
-        raise UserNotFound(f"there is no user {user_id}") from None
+        raise UserNotFound(f"no user {user_id}") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +41,13 @@ class PasswordSource:
     def read(self) -> str:
         """The password: one line from the file or from standard input, else typed twice."""
         if self.file is not None and self.stdin:
-            raise click.UsageError("give --password-file or --password-stdin, not both")
+            raise click.UsageError("use either --password-file or --password-stdin")
         if self.file is not None:
             return password_line(self.file.read_bytes())
         if self.stdin:
             return password_line(sys.stdin.buffer.read())
         if not sys.stdin.isatty():
-            raise click.UsageError("there is nobody to ask: give --password-file or --password-stdin")
+            raise click.UsageError("no terminal to ask for the password: use --password-file or --password-stdin")
         password: str = click.prompt("Password", hide_input=True, confirmation_prompt=True)
         return password
 
@@ -58,7 +58,7 @@ def password_line(content: bytes) -> str:
     except UnicodeDecodeError:
         raise click.ClickException("the password is not UTF-8 text") from None
     if not text or "\n" in text:
-        raise click.ClickException("the password must be one line")
+        raise click.ClickException("the password must be a single line")
     return text
 
 
@@ -67,7 +67,7 @@ def password_options(command: Function) -> Function:
     file = click.option(
         "--password-file",
         type=click.Path(path_type=Path, dir_okay=False, exists=True),
-        help="File that holds the password.",
+        help="File with the password.",
     )
     stdin = click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
     return file(stdin(command))

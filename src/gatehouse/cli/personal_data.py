@@ -16,7 +16,7 @@ from gatehouse.cli.people import find_user
 from gatehouse.personal_data.model import DataCall, DataRequest
 
 POLL_SECONDS: Final = 1.0  # seconds
-REQUEST_HEADINGS: Final = ("REQUEST", "KIND", "ASKED", "APPLICATION", "ADDRESS", "STATE", "TRIES", "NEXT", "TROUBLE")
+REQUEST_HEADINGS: Final = ("REQUEST", "KIND", "REQUESTED", "APPLICATION", "URL", "STATE", "ATTEMPTS", "NEXT", "ERROR")
 
 
 class DataCallEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,4 +115,4 @@ def print_requests(requests: Sequence[DataRequestEntry]) -> None:
     if rows:
         print_table(REQUEST_HEADINGS, rows)
     else:
-        print_table((), [("No application was asked.",)])
+        print_table((), [("No applications were contacted.",)])

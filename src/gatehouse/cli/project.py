@@ -14,31 +14,31 @@ from gatehouse.permissions.model.full_removal import ErasureCounts
 
 @click.group()
 def project() -> None:
-    """Remove projects for good."""
+    """Delete projects permanently."""
 
 
 @project.command()
 @common_options
 @json_option
 @click.argument("project_id")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--dry-run", is_flag=True, help="Only print what would go.")
+@click.option("--yes", is_flag=True, help="Skip the confirmation.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be deleted.")
 def erase(invocation: Invocation, *, project_id: str, yes: bool, dry_run: bool, as_json: bool) -> None:
-    """Remove a project for good that was removed before, with its applications, groups and service accounts.
+    """Permanently delete a removed project with its applications, groups and service accounts.
 
-    What goes is printed first. The ids of all of them, and the project's aliases, are never given out again.
+    Prints first what will be deleted. Their IDs and the project's aliases are never reused.
     """
     found = run_with_services(invocation, lambda house: full_removal(house).preview_as_operator(project_id))
     if not as_json:
         print_facts(asdict(found))
     if not dry_run:
         if not yes:
-            click.confirm(f"Remove {printable(found.title)} for good?", abort=True, err=True)
+            click.confirm(f"Permanently delete {printable(found.title)}?", abort=True, err=True)
         found = erase_project(invocation, found.project_id)
     if as_json:
         print_json({**asdict(found), "erased": not dry_run})
     elif not dry_run:
-        click.echo(f"{found.project_id} is removed for good")
+        click.echo(f"Project {found.project_id} permanently deleted")
 
 
 def erase_project(invocation: Invocation, project_id: str) -> ErasureCounts:

@@ -16,9 +16,9 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 
 def scope_options(command: Function) -> Function:
-    project = click.option("--project", metavar="ID", help="In that project, by id or alias; else at the root.")
+    project = click.option("--project", metavar="ID", help="Project ID or alias.  [default: root]")
     resource = click.option(
-        "--resource", metavar="KIND/ID", help="On that resource of the project: applications, services or groups."
+        "--resource", metavar="KIND/ID", help="Resource in the project: applications, services or groups."
     )
     return project(resource(command))
 

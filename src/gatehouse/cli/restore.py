@@ -53,7 +53,7 @@ class CheckedBackup:
     def chunks(self, tell: OnProgress) -> Generator[ArchiveRows, None, ArchiveEnd]:
         closing = yield from self.archive.chunks(tell)
         if closing != self.closing:
-            raise BackupDamaged("the file has changed while it was being restored")
+            raise BackupDamaged("the file changed during the restore")
         return closing
 
 
@@ -61,14 +61,13 @@ class CheckedBackup:
 @common_options
 @json_option
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
-@click.option("--replace", is_flag=True, help="Throw away what the database holds.")
+@click.option("--replace", is_flag=True, help="Delete the current contents of the database.")
 def restore(invocation: Invocation, *, file: Path, replace: bool, as_json: bool) -> None:
-    """Fill the database from FILE, which `gatehouse backup` wrote from SQLite or PostgreSQL.
+    """Restore the database from FILE, written by `gatehouse backup` on SQLite or PostgreSQL.
 
-    The service must be stopped, and the database empty or --replace given. The backup is checked whole before
-    anything is changed, and then restored whole or not at all. Every session and token of before is refused from
-    then on, and links and recovery codes that could be used once are spent, so that nothing that ended since the
-    backup comes back to life.
+    Stop the service first. The database must be empty unless --replace is given. The backup is verified completely
+    before anything changes and restored in one transaction. All earlier sessions and tokens become invalid; one-time
+    links and recovery codes count as used, so nothing revoked since the backup becomes valid again.
     """
     loaded = load_settings(invocation)
     logs.configure(dev=True, level="warning")
@@ -92,8 +91,8 @@ def check_backup(archive: Archive, masters: MasterKeys, tell: OnProgress) -> Che
 def refuse_other_schema(manifest: Manifest) -> None:
     if manifest.revision != HEAD or manifest.tables != table_columns():
         raise BackupForeign(
-            f"the backup is of schema revision {manifest.revision}, Gatehouse {__version__} has {HEAD}: "
-            f"restore it with Gatehouse {manifest.gatehouse}, which wrote it, and upgrade afterwards"
+            f"the backup has schema revision {manifest.revision}, Gatehouse {__version__} has {HEAD}: restore "
+            f"it with Gatehouse {manifest.gatehouse}, then upgrade"
         )
 
 
@@ -101,11 +100,11 @@ def open_backup_key(manifest: Manifest, masters: MasterKeys) -> bytes:
     try:
         return open_instance_key(masters, manifest.instance_key)
     except (binascii.Error, Tampered) as error:
-        raise BackupDamaged("the backup's own key is damaged") from error
+        raise BackupDamaged("the key in the backup is damaged") from error
     except WrongMasterKey as error:
         raise BackupForeign(
-            f"the backup opens with master key {manifest.master_key}, which is not configured: "
-            "name it as security.master_key, or among security.previous_master_keys"
+            f"the backup needs master key {manifest.master_key}, which is not configured: set it as "
+            "security.master_key or in security.previous_master_keys"
         ) from error
 
 
@@ -128,7 +127,7 @@ def refuse_while_served(loaded: LoadedSettings) -> Iterator[None]:
             try:
                 stack.enter_context(serve_lock(str(path)))
             except Misconfigured as error:
-                raise DatabaseInUse(f"{path} is being served: stop the service first") from error
+                raise DatabaseInUse(f"{path} is in use by a running service: stop it first") from error
         yield
 
 
@@ -146,7 +145,7 @@ async def restore_database(
         try:
             await storage.runner.write(verb)
         except InsufficientPrivilegeError as error:
-            raise Refused(f"restoring takes the role that owns the tables: {error}") from error
+            raise Refused(f"restoring needs the database role that owns the tables: {error}") from error
 
 
 def restore_record(checked: CheckedBackup, *, replace: bool) -> AuditRecord:
@@ -178,6 +177,10 @@ def print_restored(checked: CheckedBackup, *, as_json: bool) -> None:
         )
         return
     click.echo(f"Restored {closing.total:,} rows of {manifest.base_url or 'an installation'},")
-    click.echo(f"as they were at {format_time(manifest.created_at)}. Every token issued before now is refused.")
-    click.echo("Accounts blocked and secrets or signing keys replaced after that time are as they were before it:")
-    click.echo("if a key was distrusted since, run `gatehouse key rotate --distrust` before you start the service.")
+    click.echo(f"as of {format_time(manifest.created_at)}. All tokens issued before now are rejected.")
+    click.echo(
+        "Accounts blocked and secrets or signing keys replaced after that time are back to their earlier state:"
+    )
+    click.echo(
+        "if a key was distrusted since then, run `gatehouse key rotate --distrust` before starting the service."
+    )

@@ -27,12 +27,14 @@ SOURCE_CLIENTS: Final = Path(__file__).parents[3] / "clients"
 
 @click.command("sample-app")
 @common_options
-@click.option("--port", type=click.IntRange(1, 65_535), default=DEFAULT_PORT, help="Where.  [default: 8090]")
+@click.option(
+    "--port", type=click.IntRange(1, 65_535), default=DEFAULT_PORT, help="Port to listen on.  [default: 8090]"
+)
 def sample_app(invocation: Invocation, *, port: int) -> None:
-    """Start a sample web application on this machine, and connect it if it is not yet.
+    """Run a sample web application on this machine, connected to this installation.
 
-    What it needs (an application, an OAuth client, an access key) is made in the installation at the first start and
-    kept in sample-app.json in the data directory.
+    The first start creates an application, an OAuth client and an access key and saves them in sample-app.json in
+    the data directory.
     """
 
     async def work(services: Services) -> SampleSettings:
@@ -40,7 +42,7 @@ def sample_app(invocation: Invocation, *, port: int) -> None:
 
     with bind_sockets(SAMPLE_HOST, port) as sockets:
         settings = run_with_services(invocation, work)
-        click.echo(f"Open {settings.home} and sign in. Ctrl-C ends it.")
+        click.echo(f"Open {settings.home} and sign in. Press Ctrl-C to stop.")
         with suppress(KeyboardInterrupt):
             uvicorn.Server(uvicorn.Config(create_app(settings), log_level="warning")).run(sockets)
 
@@ -49,9 +51,9 @@ def sample_app(invocation: Invocation, *, port: int) -> None:
 @common_options
 @click.argument("options", metavar="[GAME_OPTIONS]...", nargs=-1, type=click.UNPROCESSED)
 def sample_game(invocation: Invocation, *, options: tuple[str, ...]) -> None:
-    """Play Sky Raiders: a game for the terminal that shows how players sign in.
+    """Play Sky Raiders, a terminal game that demonstrates game login.
 
-    GAME_OPTIONS are --plain (no colours, no QR code), --no-browser and --no-code.
+    GAME_OPTIONS are --plain (no colors, no QR code), --no-browser and --no-code.
     """
 
     async def work(services: Services) -> tuple[str, int]:

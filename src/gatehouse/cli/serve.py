@@ -28,19 +28,19 @@ from gatehouse.web.server import ShutdownSignal, bind_sockets, make_server, serv
 
 @click.command()
 @common_options
-@click.option("--host", help="Address or name to listen on.  [default: 127.0.0.1]")
+@click.option("--host", help="Address or host name to listen on.  [default: 127.0.0.1]")
 @click.option("--port", help="Port to listen on.  [default: 8080]")
-@click.option("--workers", help="Processes that serve; more than one needs PostgreSQL.")
+@click.option("--workers", help="Number of server processes; more than one needs PostgreSQL.")
 @click.option(
     "--demo",
     is_flag=True,
-    help="A sample studio to look at, made at the first start in ./demo-data; implies --dev.",
+    help="Run with sample data, created on first start in ./demo-data; implies --dev.",
 )
-@click.option("--worker", type=int, hidden=True, help="This process is that worker of a supervisor.")
+@click.option("--worker", type=int, hidden=True, help="Worker number, set by the supervisor.")
 def serve(
     invocation: Invocation, *, host: str | None, port: str | None, workers: str | None, demo: bool, worker: int | None
 ) -> None:
-    """Start the service, and print `ready <base_url>` once it accepts requests."""
+    """Start the service and print `ready <base_url>` once it accepts requests."""
     given = {"server.host": host, "server.port": port, "server.workers": workers}
     flags = {name: value for name, value in given.items() if value is not None}
     if demo:
@@ -130,4 +130,4 @@ async def print_addresses(services: Services, data: Path) -> None:
     if not await services.setup.is_closed():
         secret = await services.setup.new_link(AuditOrigin(actor="serve"))
         click.echo(f"Setup       {base_url}/setup?token={secret}")
-        click.echo("            Open it within 30 minutes to make the first administrator; it works once.")
+        click.echo("            Open it within 30 minutes to create the first administrator; it works once.")

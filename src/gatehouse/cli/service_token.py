@@ -21,9 +21,9 @@ TOKEN_HEADINGS: Final = ("jti", "comment", "created", "ends", "revoked")
 @json_option
 @click.argument("application_id", type=ApplicationId())
 @click.option("--days", type=click.IntRange(1, MAX_TOKEN_DAYS), help="Lifetime.  [default: tokens.service_jwt_days]")
-@click.option("--comment", default="", help="What it is for, as the list will show it.")
-@click.option("--list", "as_list", is_flag=True, help="Issue none; list those of the application.")
-@click.option("--revoke", "revoked", metavar="JTI", default="", help="Issue none; refuse that one from now on.")
+@click.option("--comment", default="", help="Comment, shown in the list.")
+@click.option("--list", "as_list", is_flag=True, help="List the application's tokens.")
+@click.option("--revoke", "revoked", metavar="JTI", default="", help="Revoke the token with this ID.")
 def service_token(
     invocation: Invocation,
     *,
@@ -34,9 +34,9 @@ def service_token(
     revoked: str,
     as_json: bool,
 ) -> None:
-    """Print a new service JWT for an application, by which it proves itself; on record."""
+    """Print a new service JWT for an application; recorded in the audit log."""
     if bool(as_list) + bool(revoked) + bool(days or comment) > 1:
-        raise click.UsageError("--list, --revoke and the options of a new token do not go together")
+        raise click.UsageError("--list, --revoke and the options of a new token cannot be combined")
     if as_list:
         show_tokens(
             run_with_services(invocation, lambda house: service_tokens(house).list(application_id)), as_json=as_json
@@ -70,7 +70,7 @@ def revoke_token(invocation: Invocation, application_id: int, jti: str, *, as_js
     if as_json:
         print_json({"jti": jti, "revoked": True})
     else:
-        click.echo(f"{jti} is revoked")
+        click.echo(f"Token {jti} revoked")
 
 
 def show_tokens(tokens: Sequence[ServiceToken], *, as_json: bool) -> None:

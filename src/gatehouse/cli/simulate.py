@@ -29,10 +29,10 @@ PAGE: Final = 1_000
 @click.argument("application_id", type=ApplicationId())
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
 def simulate(invocation: Invocation, *, application_id: int, file: Path, as_json: bool) -> None:
-    """Say what the change in FILE would do to whom in an application; nothing is saved.
+    """Preview who would gain or lose access in an application by the change in FILE; nothing is saved.
 
-    FILE (.yaml, .toml or .json; - reads YAML from standard input) holds `kind` (role, schema, group, group_access,
-    project, membership or record) and the data of that save, as `change` of POST /api/permissions/simulate does.
+    FILE (.yaml, .toml or .json; - reads YAML from standard input) contains `kind` (role, schema, group, group_access,
+    project, membership or record) and its data, like `change` of POST /api/permissions/simulate.
     """
     change = read_change(file)
     found = run_with_services(invocation, lambda house: simulate_effects(house, application_id, change))
@@ -48,7 +48,7 @@ def read_change(file: Path) -> AnyProposal:
     try:
         content = sys.stdin.buffer.read() if file == STANDARD_INPUT else file.read_bytes()
     except OSError as error:
-        raise click.ClickException(f"{file} cannot be read: {error.strerror}") from error
+        raise click.ClickException(f"cannot read {file}: {error.strerror}") from error
     suffix = ".yaml" if file == STANDARD_INPUT else file.suffix
     try:
         change: AnyProposal = msgspec.convert(read_document(content, suffix), AnyProposal, strict=True)

@@ -56,7 +56,7 @@ class Supervisor:
             code = await self._running[worker].wait()
             if self._stopping.is_set():
                 return
-            log.error("worker ended", worker=worker, status=code)
+            log.error("worker exited", worker=worker, status=code)
             await asyncio.sleep(RESTART_SECONDS)
             if self._stopping.is_set():
                 return

@@ -44,10 +44,10 @@ VARIABLES: Final = {  # what the token is taken from when the file does not say
     "--junit", "report", type=click.Path(path_type=Path, dir_okay=False), help="Write JUnit XML to this file."
 )
 def test(invocation: Invocation, *, files: tuple[Path, ...], report: Path | None, as_json: bool) -> None:
-    """Check the cases of FILES: who may what, and who may not.
+    """Run permission tests from FILES.
 
-    A file names a model, which is evaluated here and needs no database, or a running server, which is asked.
-    Exits with 1 if anything is otherwise than expected, with 2 if a file cannot be read.
+    A file names either a model, which is evaluated locally without a database, or a running server.
+    Exit codes: 0 all passed, 1 a test failed, 2 a file cannot be read.
     """
     environment = process_environment()
     try:
@@ -77,7 +77,7 @@ def write_report(report: Path, results: list[CaseResult]) -> None:
     try:
         report.write_bytes(junit_xml(results))
     except OSError as error:
-        raise click.ClickException(f"{report} cannot be written: {error.strerror}") from error
+        raise click.ClickException(f"cannot write {report}: {error.strerror}") from error
 
 
 def run_file(file: Path, sources: SecretResolver) -> list[CaseResult]:
@@ -121,9 +121,9 @@ async def run_against_server(suite: Suite, server: str, file: Path, sources: Sec
             body=msgspec.json.encode({**body, **credentials}),
         )
         reply = await transport.send(request)
-        answer = decode_answer(reply.body, f"{server} answers {endpoint} with {reply.status}")
+        answer = decode_answer(reply.body, f"{server} answered {endpoint} with {reply.status}")
         if reply.status != OK or answer.get("status") != "OK":
-            raise Malformed(f"{server} answers {endpoint} with {reply.status}: {answer.get('error', '')}")
+            raise Malformed(f"{server} answered {endpoint} with {reply.status}: {answer.get('error', '')}")
         return answer["data"]
 
     service = ServiceRunner(post)
@@ -140,14 +140,14 @@ def decode_answer(body: bytes, otherwise: str) -> dict[str, Any]:
     try:
         return msgspec.json.decode(body, type=dict[str, Any])
     except msgspec.MsgspecError:
-        raise Malformed(f"{otherwise}, and not in JSON") from None
+        raise Malformed(f"{otherwise}, not in JSON") from None
 
 
 def request_credentials(token: CaseCredentials, sources: SecretResolver) -> tuple[dict[str, str], dict[str, str]]:
     """Headers, and what goes into the body: beside an access key that is the user's JWT (R6)."""
     secrets = {name: read_secret(getattr(token, name), variable, sources) for name, variable in VARIABLES.items()}
     if not secrets["jwt"]:
-        raise Malformed(f"token.jwt: a service is asked with a user's JWT; set {VARIABLES['jwt']}")
+        raise Malformed(f"token.jwt: questions to a server need a user JWT; set {VARIABLES['jwt']}")
     if secrets["access_key"]:
         return {"Authorization": f"Bearer {secrets['access_key']}"}, {"jwt": secrets["jwt"]}
     return {"Authorization": f"Bearer {secrets['jwt']}", "Factor": secrets["factor"]}, {}
@@ -162,7 +162,7 @@ def read_secret(given: FileSecret | msgspec.UnsetType, variable: str, sources: S
         SecretSource.FILE: sources.read_file,
     }
     if given.source not in readers:
-        raise Malformed("token: env, file or text")
+        raise Malformed("token: must be env, file or text")
     return readers[given.source](given.text)
 
 

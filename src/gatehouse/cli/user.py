@@ -25,16 +25,16 @@ Facts = dict[str, object]
 
 @click.group()
 def user() -> None:
-    """Create, show, block and erase accounts, end what is signed in, and issue tokens for scripts."""
+    """Create, show, block and erase accounts, end sessions and issue tokens for scripts."""
 
 
 @user.command()
 @common_options
 @json_option
-@click.option("--login", required=True, help="E-mail address the person signs in with.")
-@click.option("--nick", required=True, help="Name that others see.")
+@click.option("--login", required=True, help="Email the person signs in with.")
+@click.option("--nick", required=True, help="Display name.")
 @password_options
-@click.option("--no-password", is_flag=True, help="Make an account that cannot sign in with a password.")
+@click.option("--no-password", is_flag=True, help="Create the account without a password.")
 def create(
     invocation: Invocation,
     *,
@@ -45,9 +45,9 @@ def create(
     no_password: bool,
     as_json: bool,
 ) -> None:
-    """Make an account and print its user id."""
+    """Create an account and print its user ID."""
     if no_password and (password_file or password_stdin):
-        raise click.UsageError("--no-password goes with no password")
+        raise click.UsageError("--no-password cannot be combined with a password option")
     password = None if no_password else PasswordSource(file=password_file, stdin=password_stdin).read()
 
     async def work(services: Services) -> User:
@@ -66,12 +66,12 @@ def create(
 @common_options
 @json_option
 @click.argument("login")
-@click.option("--nick", default="", help="Name that others see; the person may change it.  [default: from LOGIN]")
-@click.option("--lang", type=click.Choice(LANGUAGES), default="en", help="Language of the letter.  [default: en]")
+@click.option("--nick", default="", help="Display name; the person can change it.  [default: from LOGIN]")
+@click.option("--lang", type=click.Choice(LANGUAGES), default="en", help="Language of the email.  [default: en]")
 def invite(invocation: Invocation, *, login: str, nick: str, lang: str, as_json: bool) -> None:
-    """Make an account without a password, and mail its owner a link to choose one.
+    """Create an account without a password and email its owner a link to set one.
 
-    The link works once, for a week. Inviting again whoever has not accepted yet sends a new one.
+    The link works once and expires after a week. Inviting the same person again sends a new link.
     """
 
     async def work(services: Services) -> User:
@@ -84,7 +84,7 @@ def invite(invocation: Invocation, *, login: str, nick: str, lang: str, as_json:
         print_json({"user_id": invited.user_id, "login": invited.login, "expires_in": INVITATION_LIFETIME})
     else:
         click.echo(invited.user_id)
-        click.echo(f"An invitation to {invited.login} is in the outbox.", err=True)
+        click.echo(f"Invitation to {invited.login} queued.", err=True)
 
 
 @user.command()
@@ -92,7 +92,7 @@ def invite(invocation: Invocation, *, login: str, nick: str, lang: str, as_json:
 @json_option
 @click.argument("user_name", metavar="USER")
 def show(invocation: Invocation, *, user_name: str, as_json: bool) -> None:
-    """Print what is kept about an account, secrets left out."""
+    """Show an account, without secrets."""
 
     async def work(services: Services) -> Facts:
         return await user_facts(services, await find_user(services, user_name))
@@ -134,7 +134,7 @@ async def user_facts(services: Services, found: User) -> Facts:
 @json_option
 @click.argument("user_name", metavar="USER")
 def block(invocation: Invocation, *, user_name: str, as_json: bool) -> None:
-    """Block an account; its sessions and tokens end at once."""
+    """Block an account and end its sessions and tokens."""
     set_blocked(invocation, user_name, blocked=True, as_json=as_json)
 
 
@@ -143,7 +143,7 @@ def block(invocation: Invocation, *, user_name: str, as_json: bool) -> None:
 @json_option
 @click.argument("user_name", metavar="USER")
 def unblock(invocation: Invocation, *, user_name: str, as_json: bool) -> None:
-    """Let a blocked account in again; what was ended stays ended."""
+    """Unblock an account; ended sessions and tokens stay ended."""
     set_blocked(invocation, user_name, blocked=False, as_json=as_json)
 
 
@@ -167,7 +167,7 @@ def set_blocked(invocation: Invocation, user_name: str, *, blocked: bool, as_jso
 @json_option
 @click.argument("user_name", metavar="USER")
 def revoke_all(invocation: Invocation, *, user_name: str, as_json: bool) -> None:
-    """Sign a person out everywhere; every session, token and JWT ends at once."""
+    """Sign a person out everywhere; ends every session, token and JWT."""
 
     async def work(services: Services) -> User:
         found = await find_user(services, user_name)
@@ -178,22 +178,22 @@ def revoke_all(invocation: Invocation, *, user_name: str, as_json: bool) -> None
     if as_json:
         print_json({"user_id": changed.user_id, "rev": changed.rev})
     else:
-        click.echo(f"{changed.user_id} is signed out everywhere")
+        click.echo(f"{changed.user_id} signed out everywhere")
 
 
 @user.command()
 @common_options
 @json_option
 @click.argument("user_name", metavar="USER")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--even-last-administrator", is_flag=True, help="Also when nobody is left who may do everything.")
+@click.option("--yes", is_flag=True, help="Skip the confirmation.")
+@click.option("--even-last-administrator", is_flag=True, help="Allow erasing the last administrator.")
 def erase(invocation: Invocation, *, user_name: str, yes: bool, even_last_administrator: bool, as_json: bool) -> None:
-    """Erase an account and all that is kept about the person, for good.
+    """Permanently erase an account and all data about the person.
 
-    The user id is never given out again. Audit records stay, without their personal parts.
+    The user ID is never reused. Audit records are kept without personal data.
     """
     if not yes:
-        click.confirm(f"Erase {user_name} for good?", abort=True, err=True)
+        click.confirm(f"Permanently erase {user_name}?", abort=True, err=True)
 
     async def work(services: Services) -> User:
         found = await find_user(services, user_name)
@@ -204,19 +204,19 @@ def erase(invocation: Invocation, *, user_name: str, yes: bool, even_last_admini
     if as_json:
         print_json({"user_id": gone.user_id, "erased": True})
     else:
-        click.echo(f"{gone.user_id} is erased")
+        click.echo(f"{gone.user_id} erased")
 
 
 @user.command("export")
 @common_options
 @json_option
 @click.argument("user_name", metavar="USER")
-@click.option("--wait", is_flag=True, help="Wait for the applications, and print everything there is.")
-@click.option("--seconds", type=click.IntRange(1, 3_600), default=60, help="Wait no longer than this.  [default: 60]")
+@click.option("--wait", is_flag=True, help="Wait for the applications' answers and print all data.")
+@click.option("--seconds", type=click.IntRange(1, 3_600), default=60, help="Maximum seconds to wait.  [default: 60]")
 def export_user(invocation: Invocation, *, user_name: str, wait: bool, seconds: int, as_json: bool) -> None:
-    """Ask applications what they keep about a person; with --wait print it, and all that is kept here.
+    """Request a person's data from applications; with --wait, print it together with the data stored here.
 
-    Answers are kept for seven days and handed out once. Asking again shows how far they are.
+    Answers are kept for seven days and returned once. Run the command again to see the progress.
     """
 
     async def work(services: Services) -> UserExport:
@@ -235,7 +235,7 @@ def export_user(invocation: Invocation, *, user_name: str, wait: bool, seconds: 
 @json_option
 @click.argument("name", metavar="USER_OR_REQUEST")
 def gdpr(invocation: Invocation, *, name: str, as_json: bool) -> None:
-    """Show what applications were asked about a person, also one who is erased, and what became of it."""
+    """Show the data requests sent to applications about a person, including erased ones, and their results."""
 
     async def work(services: Services) -> list[DataRequestEntry]:
         return await find_requests(services, name)
@@ -251,9 +251,9 @@ def gdpr(invocation: Invocation, *, name: str, as_json: bool) -> None:
 @common_options
 @json_option
 @click.argument("user_name", metavar="USER")
-@click.option("--factor", required=True, help="The factor the token is bound to; requests send it along.")
+@click.option("--factor", required=True, help="Factor the token is bound to; requests must send it.")
 def token(invocation: Invocation, *, user_name: str, factor: str, as_json: bool) -> None:
-    """Print a user JWT for a script, without a sign-in; on record."""
+    """Print a user JWT for a script without signing in; recorded in the audit log."""
 
     async def work(services: Services) -> tuple[str, str]:
         found = await find_user(services, user_name)

@@ -10,7 +10,7 @@ from gatehouse import __version__
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def version(*, as_json: bool) -> None:
-    """Print the version of Gatehouse."""
+    """Print the version."""
     if as_json:
         import json
 

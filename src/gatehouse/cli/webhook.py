@@ -26,7 +26,17 @@ from gatehouse.webhooks.model import (
 )
 
 WEBHOOK_HEADINGS: Final = ("webhook", "url", "events", "enabled", "description")
-DELIVERY_HEADINGS: Final = ("delivery", "event", "created", "state", "tries", "status", "ms", "next try", "trouble")
+DELIVERY_HEADINGS: Final = (
+    "delivery",
+    "event",
+    "created",
+    "state",
+    "attempts",
+    "status",
+    "ms",
+    "next attempt",
+    "error",
+)
 TIME_FIELDS: Final = ("stopped_at", "old_secret_ends_at", "created_at")
 TOPICS: Final = click.Choice([topic.value for topic in Topic])
 
@@ -35,14 +45,14 @@ T = TypeVar("T")
 
 @click.group()
 def webhook() -> None:
-    """Tell addresses of account, session and permission events, and see what became of it."""
+    """Manage webhooks and their deliveries."""
 
 
 @webhook.command("list")
 @common_options
 @json_option
 def list_webhooks(invocation: Invocation, *, as_json: bool) -> None:
-    """List the webhooks."""
+    """List webhooks."""
     found = run_webhook_command(invocation, lambda desk, actor: desk.list(actor))
     if as_json:
         print_json([webhook_entry(one) for one in found])
@@ -54,13 +64,13 @@ def list_webhooks(invocation: Invocation, *, as_json: bool) -> None:
 @common_options
 @json_option
 @click.argument("url")
-@click.option("--event", "events", multiple=True, required=True, type=TOPICS, help="What to tell; may be repeated.")
-@click.option("--description", default="", help="What it is for, as the list will show it.")
-@click.option("--disabled", is_flag=True, help="Tell nothing yet.")
+@click.option("--event", "events", multiple=True, required=True, type=TOPICS, help="Event to send; repeatable.")
+@click.option("--description", default="", help="Comment, shown in the list.")
+@click.option("--disabled", is_flag=True, help="Create it disabled.")
 def add(
     invocation: Invocation, *, url: str, events: tuple[str, ...], description: str, disabled: bool, as_json: bool
 ) -> None:
-    """Make a webhook and print its secret, which is never shown again."""
+    """Create a webhook and print its secret, which is shown only once."""
     draft = WebhookDraft(url=url, events=unique(events), description=description, enabled=not disabled)
     print_with_secret(run_webhook_command(invocation, lambda desk, actor: desk.create(actor, draft)), as_json=as_json)
 
@@ -69,11 +79,11 @@ def add(
 @common_options
 @json_option
 @click.argument("webhook_id")
-@click.option("--url", help="Another address.")
-@click.option("--event", "events", multiple=True, type=TOPICS, help="What to tell from now on; may be repeated.")
-@click.option("--description", help="What it is for.")
-@click.option("--enable/--disable", "enabled", default=None, help="Whether it is told; disabled it pauses.")
-@click.option("--from-now", is_flag=True, help="Leave out what happened while it was disabled.")
+@click.option("--url", help="New URL.")
+@click.option("--event", "events", multiple=True, type=TOPICS, help="Events to send from now on; repeatable.")
+@click.option("--description", help="New comment.")
+@click.option("--enable/--disable", "enabled", default=None, help="Enable or disable the webhook.")
+@click.option("--from-now", is_flag=True, help="Skip events that occurred while it was disabled.")
 def change(
     invocation: Invocation,
     *,
@@ -85,7 +95,7 @@ def change(
     from_now: bool,
     as_json: bool,
 ) -> None:
-    """Change a webhook; whatever is not given stays."""
+    """Change a webhook; options not given stay unchanged."""
     draft = WebhookDraft(
         webhook_id=webhook_id,
         url=UNSET if url is None else url,
@@ -111,33 +121,37 @@ def change(
 @json_option
 @click.argument("webhook_id")
 def rotate_secret(invocation: Invocation, *, webhook_id: str, as_json: bool) -> None:
-    """Give a webhook a new secret and print it; the one before signs beside it for a week."""
+    """Create a new secret for a webhook and print it; the previous one keeps signing for a week."""
     print_with_secret(
         run_webhook_command(invocation, lambda desk, actor: desk.rotate_secret(actor, webhook_id)), as_json=as_json
     )
     if not as_json:
-        click.echo(f"The secret before it signs too, for {OLD_SECRET_LIFETIME // DAY} more days.", err=True)
+        click.echo(f"The previous secret keeps signing for {OLD_SECRET_LIFETIME // DAY} days.", err=True)
 
 
 @webhook.command()
 @common_options
 @click.argument("webhook_id")
 def remove(invocation: Invocation, *, webhook_id: str) -> None:
-    """Take a webhook away, with the log of its deliveries."""
+    """Remove a webhook and its delivery log."""
     run_webhook_command(invocation, lambda desk, actor: desk.remove(actor, webhook_id))
-    click.echo(f"{webhook_id} is removed.", err=True)
+    click.echo(f"Webhook {webhook_id} removed.", err=True)
 
 
 @webhook.command()
 @common_options
 @json_option
 @click.argument("webhook_id")
-@click.option("--state", type=click.Choice([state.value for state in DeliveryState]), help="Only these.")
+@click.option("--state", type=click.Choice([state.value for state in DeliveryState]), help="Filter by state.")
 @click.option(
-    "--limit", type=click.IntRange(1, MAX_LOGGED_DELIVERIES), default=50, show_default=True, help="How many, at most."
+    "--limit",
+    type=click.IntRange(1, MAX_LOGGED_DELIVERIES),
+    default=50,
+    show_default=True,
+    help="Maximum number of deliveries.",
 )
 def deliveries(invocation: Invocation, *, webhook_id: str, state: str | None, limit: int, as_json: bool) -> None:
-    """Show what was sent to a webhook, the newest first, and what became of it."""
+    """List deliveries of a webhook, newest first."""
     found = run_webhook_command(
         invocation, lambda desk, actor: desk.list_deliveries(actor, webhook_id, state=state or "", limit=limit)
     )
@@ -150,7 +164,7 @@ def deliveries(invocation: Invocation, *, webhook_id: str, state: str | None, li
 @click.argument("webhook_id")
 @click.argument("delivery_id")
 def redeliver(invocation: Invocation, *, webhook_id: str, delivery_id: str, as_json: bool) -> None:
-    """Send an event once more, now, with the id it had."""
+    """Send an event again with its original ID."""
     send_now(invocation, lambda desk, actor: desk.redeliver(actor, webhook_id, delivery_id), as_json=as_json)
 
 
@@ -159,7 +173,7 @@ def redeliver(invocation: Invocation, *, webhook_id: str, delivery_id: str, as_j
 @json_option
 @click.argument("webhook_id")
 def test(invocation: Invocation, *, webhook_id: str, as_json: bool) -> None:
-    """Send a ping, once, and show what the receiver answered."""
+    """Send a test event and show the receiver's response."""
     send_now(invocation, lambda desk, actor: desk.send_ping(actor, webhook_id), as_json=as_json)
 
 
@@ -227,7 +241,7 @@ def print_with_secret(made: WebhookWithSecret, *, as_json: bool) -> None:
         return
     click.echo(made.webhook.webhook_id)
     click.echo(made.secret)
-    click.echo("Keep the secret now: it is never shown again.", err=True)
+    click.echo("Copy the secret now. It won't be shown again.", err=True)
 
 
 def print_deliveries(found: Sequence[Delivery], *, as_json: bool) -> None:

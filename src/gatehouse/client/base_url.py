@@ -24,10 +24,12 @@ def parse_base_url(text: str) -> ServerAddress:
     """Raise ValueError unless it is an origin, with https wherever a network lies between."""
     found = BASE_URL_PATTERN.fullmatch(text)
     if found is None:
-        raise ValueError("base_url is scheme and host, like https://sso.studio.example: no path, no final slash")
+        raise ValueError(
+            "base_url must be scheme and host, like https://sso.studio.example, without path or trailing slash"
+        )
     scheme, host = found["scheme"], found["host"]
     if scheme == "http" and host not in LOOPBACK_HOSTS:
-        raise ValueError("base_url: plain http would send tokens and keys readable for everyone; use https")
+        raise ValueError("base_url must be https: plain http would send tokens and keys unencrypted")
     return ServerAddress(
         secure=scheme == "https", host=host.strip("[]"), port=int(found["port"] or DEFAULT_PORTS[scheme])
     )

@@ -46,16 +46,16 @@ def decode_jws(token: str) -> DecodedJws:
 
 def refuse_header(header: dict[str, object]) -> None:
     if not header.keys() <= HEADER_MEMBERS:
-        raise ValueError("a header member that is never accepted")
+        raise ValueError("a header field that is not accepted")
     if header.get("alg") != "RS256" or header.get("typ", "JWT") != "JWT":
-        raise ValueError("not the alg or typ of a user JWT")
+        raise ValueError("wrong alg or typ for a user JWT")
 
 
 def kid_of(header: dict[str, object], payload: dict[str, object]) -> str:
     """From the header, else from the payload; when both have one they agree (R2)."""
     kid = header.get("kid", payload.get("kid"))
     if not isinstance(kid, str) or KID.fullmatch(kid) is None:
-        raise ValueError("no kid, or none that the service could have given")
+        raise ValueError("kid is missing or malformed")
     if payload.get("kid", kid) != kid:
         raise ValueError("two different kids")
     return kid
@@ -89,9 +89,9 @@ def decode_object(raw: bytes) -> dict[str, object]:
 def reject_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise ValueError("a member twice")
+        raise ValueError("a duplicate field")
     return members
 
 
 def reject_number(_number: str) -> Never:
-    raise ValueError("a number that no token has")
+    raise ValueError("an invalid number")

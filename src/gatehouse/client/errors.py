@@ -5,7 +5,7 @@ from typing import ClassVar
 
 class ClientError(Exception):
     status: ClassVar[int] = 500
-    public: ClassVar[str] = "The request could not be carried out."
+    public: ClassVar[str] = "The request failed."
 
     def __init__(self, detail: str = "") -> None:
         super().__init__(detail or self.public)
@@ -23,7 +23,7 @@ class Denied(ClientError):
     """It is known who asks, and he may not."""
 
     status = 403
-    public = "You may not do this."
+    public = "You are not allowed to do this."
 
 
 class Unavailable(ClientError):
@@ -33,4 +33,4 @@ class Unavailable(ClientError):
     """
 
     status = 503
-    public = "Permissions cannot be checked at the moment."
+    public = "Permissions cannot be checked right now."

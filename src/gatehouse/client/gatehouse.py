@@ -62,7 +62,7 @@ class Gatehouse:
         A factor that is given must be the JWT's. `address` is where the person is, if the application knows.
         """
         if factor is None and self._needs_factor:
-            raise Unauthenticated("a JWT without its factor")
+            raise Unauthenticated("the JWT was sent without its factor")
         return await self._verifier.verify(jwt, factor=factor, address=address)
 
     async def permissions(self, user: User) -> Permissions:
@@ -80,7 +80,7 @@ class Gatehouse:
     ) -> None:
         """Raise Denied unless `allows`."""
         if not await self.allows(user, rule, project, resource):
-            raise Denied(f"user {user.user_id} does not hold {rule} (project {project}, {resource})")
+            raise Denied(f"user {user.user_id} does not have {rule} (project {project}, {resource})")
 
     async def close(self) -> None:
         await self._transport.close()

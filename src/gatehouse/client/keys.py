@@ -50,7 +50,7 @@ class PublishedKeyCache:
             await self._refresh()
         key = self._keys.get(kid)
         if key is None and self._fetched_at != self._tried_at:
-            raise Unavailable("the service's keys could not be read when they were last asked for")
+            raise Unavailable("the last request for the service's keys failed")
         return key
 
     def _age(self, since: float | None) -> float:

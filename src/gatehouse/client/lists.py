@@ -135,8 +135,8 @@ class PermissionCache:
             self._entries.pop(user.cache_key, None)
             if await self._credential_probe.is_refused(user.user_id):
                 raise Unavailable(
-                    f"the service refuses what this application shows for itself: is the key right, and is it one of "
-                    f"application {self._application_id}?"
+                    "the service rejects this application's credentials: check that the key is valid and "
+                    f"belongs to application {self._application_id}"
                 ) from refusal
             raise
         self._store(user.cache_key, known)
@@ -153,14 +153,14 @@ def parse_reply(reply: Reply, before: CachedPermissions | None, user_id: str, as
     if reply.status == NOT_MODIFIED and before is not None:
         return replace(before, asked_at=asked_at)
     if reply.status in REFUSALS:
-        raise REFUSALS[reply.status](f"the service answered {reply.status} about this JWT")
+        raise REFUSALS[reply.status](f"the service answered {reply.status} for this JWT")
     if reply.status != OK:
         raise Unavailable(f"the service answered {reply.status}")
     answer = decode_response(reply.body)
     if answer.status != "OK":
         raise_refusal(answer)
     if answer.user_id != user_id:
-        raise Denied("the service answered about somebody else")
+        raise Denied("the service answered for another user")
     return CachedPermissions(
         permissions=parse_permissions(answer.data),
         etag=reply.etag,
@@ -179,4 +179,4 @@ def decode_response(body: bytes) -> PermissionListResponse:
     try:
         return msgspec.json.decode(body, type=PermissionListResponse)
     except msgspec.DecodeError as error:
-        raise Unavailable(f"no answer of the service: {error}") from None
+        raise Unavailable(f"no answer from the service: {error}") from None

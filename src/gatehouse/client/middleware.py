@@ -142,7 +142,7 @@ def bearer_token(scope: Scope) -> str | None:
         return None
     found = BEARER.fullmatch(given)
     if found is None:
-        raise Unauthenticated("an Authorization header that is no Bearer")
+        raise Unauthenticated("the Authorization header is not a Bearer token")
     return found[1].decode("latin-1")
 
 
@@ -161,5 +161,5 @@ def single_header(scope: Scope, name: bytes) -> bytes | None:
     """Raise Unauthenticated when it is there twice: who reads the other one would see somebody else."""
     given: list[bytes] = [value for key, value in scope["headers"] if key.lower() == name]
     if len(given) > 1:
-        raise Unauthenticated(f"two {name.decode()} headers")
+        raise Unauthenticated(f"duplicate header {name.decode()}")
     return given[0] if given else None

@@ -48,7 +48,7 @@ def lookup_keys(rule: str, project: str | None, resource: Resource | None) -> li
     if resource is None:
         return [PermissionKey(project, None, rule)]
     if project is None:
-        raise ValueError("a resource is one of a project: which?")
+        raise ValueError("a resource needs a project")
     return [PermissionKey(project, resource, rule), PermissionKey(project, None, rule)]
 
 

@@ -89,14 +89,14 @@ def resolve_value(given: ValueOrGetter[V] | None, connection: Connection) -> V |
         return given
     value: V | None = given(connection)
     if value is None:
-        raise Denied("the request does not say about what")
+        raise Denied("the request does not contain the resource")
     return value
 
 
 def user_and_client(connection: Connection) -> tuple[User, Gatehouse]:
     scope = connection.scope
     if SCOPE_KEY not in scope:
-        raise RuntimeError("GatehouseMiddleware is not around this application")
+        raise RuntimeError("GatehouseMiddleware is missing")
     if scope["user"] is None:
         raise Unauthenticated("no user JWT")
     return scope["user"], scope[SCOPE_KEY]

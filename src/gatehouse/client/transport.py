@@ -105,5 +105,5 @@ def read_bounded(answer: HTTPResponse) -> bytes:
     """Raise HTTPException for too much, and for half an answer: `read` with a limit takes that for a whole one."""
     body = answer.read(MAX_RESPONSE_BYTES + 1)
     if len(body) > MAX_RESPONSE_BYTES or answer.length:
-        raise HTTPException("an answer cut short, or longer than any of the service")
+        raise HTTPException("the answer was incomplete or too long")
     return body

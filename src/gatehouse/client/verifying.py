@@ -49,7 +49,7 @@ class UserJwtClaims(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.uid != self.sub:
-            raise ValueError("uid and sub must be the same person")
+            raise ValueError("uid and sub must be equal")
 
 
 class UserJwtVerifier:
@@ -90,7 +90,7 @@ class UserJwtVerifier:
     async def _refuse_signature(self, jws: DecodedJws) -> None:
         key = await self._keys.find_key(jws.kid)
         if key is None:
-            raise Unauthenticated(f"the service publishes no key {jws.kid}")
+            raise Unauthenticated(f"the service has no key {jws.kid}")
         try:
             key.verify(jws.signature, jws.signing_input, PKCS1v15(), SHA256())
         except InvalidSignature:
@@ -99,8 +99,8 @@ class UserJwtVerifier:
     def _refuse_other_issuer(self, claims: UserJwtClaims) -> None:
         if claims.iss != self._issuer:
             # Signed by the service that was asked for its keys: most likely it only calls itself otherwise.
-            log.warning("base_url is %s, but a JWT of the service there is from %s", self._issuer, claims.iss)
-            raise Unauthenticated("another issuer")
+            log.warning("base_url is %s, but the service there issues JWTs as %s", self._issuer, claims.iss)
+            raise Unauthenticated("wrong issuer")
 
     def _refuse_expired(self, claims: UserJwtClaims) -> None:
         now = self._clock.now()
@@ -111,14 +111,14 @@ class UserJwtVerifier:
 
     def _refuse_other_audience_or_address(self, claims: UserJwtClaims, place: Address | None) -> None:
         if claims.aud is not None and claims.aud != str(self._application_id):
-            raise Denied(f"a JWT for application {claims.aud}")
+            raise Denied(f"the JWT is for application {claims.aud}")
         if claims.fip and not is_within(place, claims.fip):
-            raise Denied("not from an address of its fip")
+            raise Denied("the client IP address is not in fip")
 
 
 def parse_claims(jws: DecodedJws) -> UserJwtClaims:
     if "typ" in jws.payload:  # absence is what tells this class from all others (R2)
-        raise Unauthenticated("a token of another class")
+        raise Unauthenticated("wrong token type")
     try:
         return msgspec.convert(jws.payload, UserJwtClaims)
     except msgspec.ValidationError as error:
@@ -129,6 +129,6 @@ def refuse_other_factor(claims: UserJwtClaims, factor: str) -> None:
     """Raise Unauthenticated unless `fac` was made from it; without `fac` nothing passes (R2)."""
     expected = sha256((factor + claims.slt).encode("utf-8", "surrogatepass")).hexdigest()
     if claims.fac is None or len(factor) > MAX_FACTOR_LENGTH:
-        raise Unauthenticated("a factor beside a JWT that has none, or one that nobody has")
+        raise Unauthenticated("the JWT has no factor, or the sent factor is too long")
     if not hmac.compare_digest(expected.encode(), claims.fac.encode()):
-        raise Unauthenticated("not the factor of this JWT")
+        raise Unauthenticated("wrong factor")

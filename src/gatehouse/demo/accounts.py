@@ -7,7 +7,7 @@ from typing import Final
 from gatehouse.demo.cast import DEMO_PEOPLE, DemoSecrets
 
 ACCOUNTS_FILE: Final = "demo-accounts.txt"
-HEADING: Final = ("who", "sign in as", "password")
+HEADING: Final = ("role", "email", "password")
 
 
 def accounts_table(secrets: DemoSecrets) -> str:

@@ -37,16 +37,14 @@ STUDIO: Final = "@lanternfish.example"
 DEMO_PEOPLE: Final = (
     DemoPerson("mara", "1000000001", f"mara.lindgren{STUDIO}", "administrator", "198.51.100.11", MAC),
     DemoPerson(
-        "tobias", "1000000002", f"tobias.kern{STUDIO}", "owner of the project Sky Raiders", "198.51.100.12", LINUX
+        "tobias", "1000000002", f"tobias.kern{STUDIO}", "owner of project Sky Raiders", "198.51.100.12", LINUX
     ),
-    DemoPerson(
-        "aiko", "1000000003", f"aiko.tanaka{STUDIO}", "owner of the project Studio Tools", "198.51.100.13", MAC
-    ),
+    DemoPerson("aiko", "1000000003", f"aiko.tanaka{STUDIO}", "owner of project Studio Tools", "198.51.100.13", MAC),
     DemoPerson("priya", "1000000004", f"priya.nair{STUDIO}", "developer of Raiders Hub", "198.51.100.14", LINUX),
+    DemoPerson("emil", "1000000005", f"emil.sorensen{STUDIO}", "user manager", "198.51.100.15", WINDOWS),
     DemoPerson(
-        "emil", "1000000005", f"emil.sorensen{STUDIO}", "user manager of game and Hub", "198.51.100.15", WINDOWS
+        "lucas", "1000000006", "lucas.ferreira@northgate-qa.example", "contract tester", "192.0.2.60", WINDOWS
     ),
-    DemoPerson("lucas", "1000000006", "lucas.ferreira@northgate-qa.example", "hired tester", "192.0.2.60", WINDOWS),
     DemoPerson("noor", "1000000007", "noor.haddad@mail.example", "player and moderator", "203.0.113.70", MAC),
     DemoPerson(
         "jonas", "1000000008", "jonas.weber@mail.example", "player with a season pass", "203.0.113.80", WINDOWS

@@ -30,13 +30,13 @@ DEMO_ORIGIN: Final = AuditOrigin(actor="demo")
 RULES: Final = {
     "note.read": "Read notes",
     "note.write": "Write notes",
-    "note.delete": "Delete what others wrote",
+    "note.delete": "Delete other people's notes",
     "report.open": "Open the monthly report",
 }
 
 
 class NotOnThisMachine(Misconfigured):
-    public = "Samples are for trying Gatehouse on this machine."
+    public = "The samples only work with a local installation."
 
 
 def sample_app_port(port: int) -> int:
@@ -51,7 +51,7 @@ async def apply_document(services: Services, document: Document, variables: Mapp
 
 
 def refuse_file(path: str) -> str:
-    raise BadInput(f"{path}: samples read no files")
+    raise BadInput(f"{path}: the samples cannot read files")
 
 
 async def prepare_sample_app(services: Services, data: Path, *, port: int) -> SampleSettings:
@@ -70,13 +70,13 @@ async def prepare_sample_app(services: Services, data: Path, *, port: int) -> Sa
 async def prepare_sample_game(services: Services) -> int:
     """The application that stands for the game. Raises NotOnThisMachine."""
     refuse_elsewhere(services)
-    return await ensure_application(services, SAMPLE_GAME, {"name": "Sky Raiders", "description": "The sample game"})
+    return await ensure_application(services, SAMPLE_GAME, {"name": "Sky Raiders", "description": "Sample game"})
 
 
 def refuse_elsewhere(services: Services) -> None:
     base_url = services.settings.server.base_url
     if not is_this_machine(base_url):
-        raise NotOnThisMachine(f"{NotOnThisMachine.public} This installation is {base_url or 'not started yet'}.")
+        raise NotOnThisMachine(f"{NotOnThisMachine.public} This installation: {base_url or 'not started yet'}.")
 
 
 def is_this_machine(base_url: str) -> bool:
@@ -122,16 +122,16 @@ def sample_application_entry() -> dict[str, Any]:
         tree.setdefault(group, {})[name] = {"value": name == "read", "description": meaning}
     return {
         "name": "Sample application",
-        "description": "Made by `gatehouse sample-app`",
+        "description": "Created by `gatehouse sample-app`",
         "schema": {"private_data": tree},
         "roles": {
             "author": {
-                "description": "Whoever confirmed an address may write",
+                "description": "Everyone with a verified email",
                 "condition": {"tag": "email_verified"},
                 "meta": {"private_data": {"note": {"write": {"value": True}}}},
             },
             "editor": {
-                "description": "May everything; assign it and load the page again",
+                "description": "All permissions; assign it and reload the page",
                 "meta": {
                     "private_data": {
                         "note": {"write": {"value": True}, "delete": {"value": True}},
@@ -140,7 +140,7 @@ def sample_application_entry() -> dict[str, Any]:
                 },
             },
         },
-        "access_keys": [{"comment": "the sample application", "hash": {"env": "ACCESS_KEY"}}],
+        "access_keys": [{"comment": "Sample application", "hash": {"env": "ACCESS_KEY"}}],
     }
 
 

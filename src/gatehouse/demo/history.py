@@ -113,7 +113,7 @@ class DemoDay:
         jonas, chloe = BY_NAME["jonas"].user_id, BY_NAME["chloe"].user_id
         referee = {"name": "referee", "expired": in_two_weeks}
         drafts = {"private_data": {"news": {"draft": {"value": True}}}}
-        crew = {"title": "Tournament crew", "description": "Helps at the autumn cup"}
+        crew = {"title": "Tournament crew", "description": "Runs the autumn cup"}
         return [
             self._save_action(1260, "priya", "roles", HUB, name="editor", description="Writes and publishes news"),
             self._save_action(1258, "priya", "accessKey", HUB, comment="staging"),
@@ -125,7 +125,7 @@ class DemoDay:
                 318, "priya", "roles", HUB, name="translator", description="Translates the news", meta=drafts
             ),
             self._save_action(
-                273, "mara", "project", None, id="studio_tools", description="What our games are made with"
+                273, "mara", "project", None, id="studio_tools", description="Tools for building our games"
             ),
         ]
 
@@ -197,7 +197,7 @@ class DemoDay:
         self._expect("/game/done" in answer.location, f"{person.name} could not confirm: {answer.status}")
         shown = {"gsid": session["gsid"], "location": session["location"]}
         told = await game.post(f"{GAME_API}getGsidResult", shown)
-        self._expect(told.json()["status"] == "OK", f"{person.name} was not told to be in: {told.body!r}")
+        self._expect(told.json()["status"] == "OK", f"{person.name} got no login result: {told.body!r}")
         await game.post(f"{GAME_API}closeGsid", {**shown, "status": "Success"})
 
     async def cancel_game(self, person: DemoPerson) -> None:
@@ -213,7 +213,7 @@ class DemoDay:
     async def play_while_denied(self, person: DemoPerson) -> None:
         _, session = await self._start_game(person)
         answer = await self._decide(person, session["gsid"], "confirm")
-        self._expect("/game/denied" in answer.location, f"{person.name} was let in")
+        self._expect("/game/denied" in answer.location, f"{person.name} was not denied")
 
     async def leave_game_waiting(self, person: DemoPerson) -> None:
         await self._start_game(person)

@@ -30,11 +30,11 @@ FAST_HASHING: Final = {"memory_kib": 19_456, "time_cost": 2}
 
 
 class NotADemo(Misconfigured):
-    public = "This is no database of --demo, and --demo touches no other."
+    public = "This database was not created by --demo. Use an empty data directory."
 
 
 class HalfADemo(Misconfigured):
-    public = "The first start of --demo was cut short here. Remove what it left, and start again."
+    public = "The first start of --demo was interrupted. Delete its data and start again."
 
 
 async def seed(loaded: LoadedSettings, clock: Clock) -> DemoSecrets | None:

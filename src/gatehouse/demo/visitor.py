@@ -107,7 +107,7 @@ class InProcessClient:
         }
         answer = await call_app(self._app, scope, body)
         if answer.status > MAX_EXPECTED_STATUS:
-            raise WentWrong(f"{method} {path} was answered with {answer.status}")
+            raise WentWrong(f"{method} {path} returned {answer.status}")
         self._keep_cookies(answer)
         return answer
 

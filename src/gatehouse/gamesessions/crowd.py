@@ -38,4 +38,4 @@ class PendingLimit:
         try:
             self._waiting = await self._store.count_pending(self._clock.now(), self._most)
         except GatehouseError as error:
-            log.warning("game sessions were not counted: %s", error)
+            log.warning("could not count game sessions: %s", error)

@@ -38,12 +38,12 @@ class GameSessionService:
     async def info(self, gsid: str, presented: GameClientProof, origin: AuditOrigin) -> GameSessionDetails:
         """For addresses of the operator's choice. Raises Violation."""
         if not (presented.proven and any_network_contains(self._info_allow, presented.address)):
-            raise await self._refusals.violation(gsid, origin, "info is not for this address")
+            raise await self._refusals.violation(gsid, origin, "info is not allowed from this IP address")
         session = await self._find_session(gsid, presented, origin)
         try:
             factor = self._results.open_options(session).factor or ""
         except OptionsDamaged:
-            raise await self._refusals.violation(gsid, origin, "what the game asked for is damaged") from None
+            raise await self._refusals.violation(gsid, origin, "the stored request is damaged") from None
         return GameSessionDetails(session=session, factor=factor)
 
     async def close(self, gsid: str, presented: GameClientProof, closing: CloseStatus, origin: AuditOrigin) -> None:
@@ -52,7 +52,7 @@ class GameSessionService:
         wrong = proof_fault(session, presented)
         if wrong:
             raise await self._refusals.violation(gsid, origin, wrong)
-        refusal = self._refusals.end_refusal(gsid, origin, f"closed by the game before the delivery: {closing.value}")
+        refusal = self._refusals.end_refusal(gsid, origin, f"closed by the game before delivery: {closing.value}")
         if not await self._store.close_session(
             gsid, self._clock.now(), closing, refusal, self._refusals.max_refusals
         ):

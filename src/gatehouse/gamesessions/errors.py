@@ -24,7 +24,7 @@ class TooEarly(TooMany):
     """A client that does not wait as it was told (R4)."""
 
     def __init__(self, retry_after: int, record_id: str) -> None:
-        super().__init__(retry_after, "polls before the delay is over")
+        super().__init__(retry_after, "polled before the delay was over")
         self.record_id = record_id
 
 
@@ -35,10 +35,10 @@ class TooManySessions(Unavailable):
 class OptionsDamaged(Refused):
     """What was stored at its registration does not open; nobody signs in with it (faults R-25)."""
 
-    public = "This game session cannot be used any more."
+    public = "This game session can no longer be used."
 
 
 class SessionOver(Conflict):
     """It was delivered, or came to nothing, before somebody could end it."""
 
-    public = "This game session is over already."
+    public = "This game session has already ended."

@@ -43,7 +43,7 @@ class NoticeListener:
                 self._recheck_again = False
                 await self._recheck_all()
         except GatehouseError as error:
-            log.warning("game sessions were not looked at: %s", error)  # it is said again
+            log.warning("could not check game sessions: %s", error)  # it is said again
         finally:
             self._recheck_task = None
             self._recheck_again = False

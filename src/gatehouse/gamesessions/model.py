@@ -48,7 +48,7 @@ class SignInStage(StrEnum):
 
 
 class CloseStatus(StrEnum):
-    """What the game says at the end (interface §4.3, closeGsid)."""
+    """Result reported by the game (interface §4.3, closeGsid)."""
 
     SUCCESS = "Success"
     ERROR = "Error"

@@ -98,7 +98,7 @@ class GameSignInPurpose:
         session = await self._pending_session(interaction.ask[GSID_KEY])
         if not code_choices_for(session, origin) or constant_time_equal(picked, session.code):
             return ""
-        await self._fail(session, origin, "another code was picked than the game shows")
+        await self._fail(session, origin, "wrong code picked")
         return page_url(WRONG_CODE_PATH, session.gsid)
 
     async def finish(self, interaction: SignInFlow, origin: AuditOrigin) -> str:
@@ -106,7 +106,9 @@ class GameSignInPurpose:
         if proof.limited:
             raise SignInFlowGone
         if not await self._may_log_in(await self._accounts.user(proof.user_id), session):
-            await self._fail(session, origin, "the application does not let this account in", user_id=proof.user_id)
+            await self._fail(
+                session, origin, "the account is not allowed to use the application", user_id=proof.user_id
+            )
             return page_url(DENIED_PATH, session.gsid)
         details: Details = {
             "gsid": session.gsid,
@@ -123,7 +125,7 @@ class GameSignInPurpose:
 
     async def refuse(self, interaction: SignInFlow, origin: AuditOrigin) -> str:
         session = await self._pending_session(interaction.ask[GSID_KEY])
-        await self._fail(session, origin, "cancelled in the browser")
+        await self._fail(session, origin, "canceled in the browser")
         return page_url(CANCELLED_PATH, session.gsid)
 
     async def _pending_session(self, gsid: str) -> GameSession:

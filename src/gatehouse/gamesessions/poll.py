@@ -259,7 +259,7 @@ class PollService:
         except LoginDenied:
             return await self._fail(poll, "the login was refused")
         except OptionsDamaged:
-            return await self._fail(poll, "what the game asked for is damaged")
+            return await self._fail(poll, "the stored request is damaged")
         if not poll.connection.is_open():
             raise ClientGone
         if poll.waiter.number < max(
@@ -296,7 +296,7 @@ class PollService:
             return await self._expire(poll)
         poll.session = found
         if found.state is GameSessionState.CONFIRMED and self._poll_id(poll).is_newest(found):
-            return await self._fail(poll, "the account was changed after the confirmation")
+            return await self._fail(poll, "the account changed after the confirmation")
         return self._ended_or_retry(found)  # a newer poll has it, or will
 
     def _poll_id(self, poll: HeldPoll) -> PollId:
@@ -312,7 +312,7 @@ class PollService:
 
     async def _expire(self, poll: HeldPoll) -> PollAnswer:
         """The ceiling was reached while it was held."""
-        violation = await self._refusals.violation(poll.session.gsid, poll.origin, "the session's time is over")
+        violation = await self._refusals.violation(poll.session.gsid, poll.origin, "the session has expired")
         return PollAnswer(status=ERROR, session=poll.session, error=violation.record_id)
 
     def _ended_or_retry(self, session: GameSession) -> PollAnswer:

@@ -90,7 +90,7 @@ class Presence:
         if wrong and not session.public_key:
             raise await self._refusals.violation(gsid, origin, wrong)
         if session.state is GameSessionState.FAILED:
-            raise SessionFailed(session.failure, "the session came to nothing")
+            raise SessionFailed(session.failure, "the session failed")
         return SocketAdmission(session=session, is_owner=not wrong)
 
     def _sockets_of(self, session: GameSession) -> SessionSockets:
@@ -137,7 +137,7 @@ class Presence:
             try:
                 await self._store.remove_socket_node(sockets.gsid, self._node, self._clock.now())
             except GatehouseError as error:
-                log.warning("the end of a game's sockets was not stored: %s", error)
+                log.warning("could not store the closing of a game's sockets: %s", error)
                 if not (sockets.owners or self._stopping):
                     self._start_leave_timer(sockets)
                 return
@@ -193,7 +193,7 @@ class Presence:
             else:
                 self._send_stage(sockets, session)
         except GatehouseError as error:
-            log.warning("a game session was not looked at: %s", error)
+            log.warning("could not check a game session: %s", error)
             sockets.ends_at = 0  # its next turn does
 
     def _send_stage(self, sockets: SessionSockets, session: GameSession) -> None:
@@ -208,7 +208,7 @@ class Presence:
     async def _expire(self, sockets: SessionSockets) -> None:
         seats = sockets.all_sockets()
         if seats:
-            over = await self._refusals.violation(sockets.gsid, seats[0].origin, "the session's time is over")
+            over = await self._refusals.violation(sockets.gsid, seats[0].origin, "the session has expired")
             close_all_sockets(sockets, over.record_id)
 
     def _start_task(self, work: Coroutine[None, None, None]) -> None:

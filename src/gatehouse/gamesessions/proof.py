@@ -45,8 +45,8 @@ def proof_fault(session: GameSession, presented: GameClientProof) -> str:
         return "" if has_location(session, presented) else "wrong location"
     address, proven = presented.address_for((session.app_id, session.gapp_id))
     if not (session.address_proven and proven):
-        return "the address proves nothing"
-    return "" if str(address) == session.address else "another address"
+        return "the IP address is not accepted as proof"
+    return "" if str(address) == session.address else "different IP address"
 
 
 def socket_proof_fault(session: GameSession, presented: GameClientProof) -> str:
@@ -62,7 +62,7 @@ def has_location(session: GameSession, presented: GameClientProof) -> bool:
 def signature_fault(session: GameSession, presented: GameClientProof) -> str:
     """The address does not matter. A key sent along is no new one: it must be the one that was registered."""
     if presented.public_key and not is_same_key(presented.public_key, session.public_key):
-        return "another public key"
+        return "different public key"
     signed = is_signed_request(presented.signature, presented.message, session.public_key)
     return "" if signed else "wrong signature"
 

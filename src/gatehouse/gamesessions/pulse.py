@@ -53,7 +53,7 @@ class WriteBehind:
             if seen:
                 await self._store.record_presence(seen, self._node, self._clock.now())
         except GatehouseError as error:
-            log.warning("game session times were not written: %s", error)
+            log.warning("could not write game session times: %s", error)
             self._seen |= seen
             self._schedule_flush()
             return

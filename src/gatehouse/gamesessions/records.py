@@ -75,7 +75,7 @@ class GameRefusals:
 
     async def already_delivered(self, gsid: str, origin: AuditOrigin) -> Violation:
         """The answer was given before: one record an hour for each session."""
-        reason = "the answer was delivered before"
+        reason = "the answer was already delivered"
         keep = partial(self._add_violation, gsid, origin, reason)
         return Violation(await self._cache.record_id_for(f"delivered {gsid}", keep), reason)
 
@@ -84,7 +84,7 @@ class GameRefusals:
         return await self._refusals.add(AuditEvent.GAME_VIOLATION, origin, reason=reason, subject=shown)
 
     async def polled_too_early(self, gsid: str, origin: AuditOrigin, seconds: int) -> TooEarly:
-        reason = f"polls before the delay is over; blocked for {seconds} s"
+        reason = f"polled before the delay was over; blocked for {seconds} s"
         record_id = await self._refusals.add(AuditEvent.GAME_BLOCKED, origin, reason=reason, subject=gsid)
         return TooEarly(seconds, record_id)
 

@@ -56,7 +56,7 @@ class UnsentAnswerRetry:
                 entry = self._refusals.return_record(unsent.prepared.entry)
                 await self._store.return_answer(unsent.gsid, unsent.poll_id, unsent.prepared.token_record, entry)
         except GatehouseError as error:
-            log.warning("an unsent game answer was not given back yet: %s", error)
+            log.warning("could not return an unsent game session answer yet: %s", error)
             self._schedule_retry()
             return
         self._waiting.pop((unsent.gsid, unsent.poll_id), None)

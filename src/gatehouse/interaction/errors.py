@@ -6,7 +6,7 @@ from gatehouse.kernel.errors import Conflict, NotFound
 class SignInFlowGone(NotFound):
     """It has ended, was finished, or belongs to another browser; all three look alike."""
 
-    public = "This page was open too long, or was opened elsewhere."
+    public = "This page has expired or was opened in another browser. Start again."
 
 
 class SignInPurposeEnded(SignInFlowGone):
@@ -14,4 +14,4 @@ class SignInPurposeEnded(SignInFlowGone):
 
 
 class SignInFlowMoved(Conflict):
-    public = "This sign-in has moved on in another window."
+    public = "This sign-in continued in another window."

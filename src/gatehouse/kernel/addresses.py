@@ -74,7 +74,7 @@ def parse_network(text: str) -> Network:
     """Return a network given as CIDR; raise ValueError for host bits, netmask forms, leading zeros or a zone."""
     network = ip_network(text)
     if "%" in text or text not in (str(network), str(network.network_address), _mapped_form(network)):
-        raise ValueError(f"{text!r} is not written as {str(network)!r}")
+        raise ValueError(f"{text!r} must be written as {str(network)!r}")
     return network
 
 

@@ -31,7 +31,7 @@ class Worker:
 
     async def run(self, function: Callable[[], T]) -> T:
         if self._queued >= MAX_QUEUED_JOBS:
-            raise Unavailable(f"{MAX_QUEUED_JOBS} heavy jobs are waiting")
+            raise Unavailable(f"{MAX_QUEUED_JOBS} background jobs are waiting")
         self._queued += 1
         try:
             return await asyncio.wrap_future(self._thread.submit(function))

@@ -22,7 +22,7 @@ class Color:
         """Of `#rrggbb`; raises ValueError for anything else."""
         found = HEX_COLOR.fullmatch(text)
         if found is None:
-            raise ValueError(f"must be a colour like #1d5f8a, not {text!r:.40}")
+            raise ValueError(f"must be a color like #1d5f8a, not {text!r:.40}")
         return cls(*(int(part, 16) for part in found.groups()))
 
     def __str__(self) -> str:

@@ -10,7 +10,7 @@ from typing import ClassVar
 class GatehouseError(Exception):
     """`public` may be shown to the caller; `detail` goes to the log and nowhere else."""
 
-    public: ClassVar[str] = "The request could not be carried out."
+    public: ClassVar[str] = "The request failed."
 
     def __init__(self, detail: str = "") -> None:
         super().__init__(detail or self.public)
@@ -24,19 +24,19 @@ class BadInput(GatehouseError):
 
 
 class NotFound(GatehouseError):
-    public = "There is no such thing."
+    public = "Not found."
 
 
 class Conflict(GatehouseError):
     """What the caller wants collides with what is stored: a name taken, a limit reached, an old version."""
 
-    public = "The request conflicts with the present state."
+    public = "The request conflicts with the current state."
 
 
 class Refused(GatehouseError):
     """The caller is known and may not."""
 
-    public = "You may not do this."
+    public = "You are not allowed to do this."
 
 
 class TooMany(GatehouseError):
@@ -62,4 +62,4 @@ class OutcomeUnknown(Unavailable):
 class Misconfigured(GatehouseError):
     """The installation is wrong in a way that must be mended before it may start."""
 
-    public = "Gatehouse cannot start as it is configured."
+    public = "Gatehouse cannot start with this configuration."

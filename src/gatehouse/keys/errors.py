@@ -6,7 +6,7 @@ from gatehouse.kernel.errors import BadInput, Conflict, GatehouseError, Misconfi
 class WrongMasterKey(Misconfigured):
     """A record was sealed under a master key that was not given to this process."""
 
-    public = "Stored secrets were sealed under another master key."
+    public = "Stored secrets are encrypted with another master key."
 
 
 class Tampered(GatehouseError):
@@ -18,11 +18,11 @@ class Tampered(GatehouseError):
 class KeysChanged(Conflict):
     """The stored keys are no longer the ones the decision was made from; nothing was written."""
 
-    public = "The signing keys were changed by someone else meanwhile."
+    public = "The signing keys were changed in the meantime."
 
 
 class RotationPending(Conflict):
-    public = "A new key is already published and waiting to sign."
+    public = "A new key is already published and not active yet."
 
 
 class NoSigningKey(Unavailable):
@@ -32,4 +32,4 @@ class NoSigningKey(Unavailable):
 class BadPublicKey(BadInput):
     """The detail says what is wrong with the key, in words that are safe to show."""
 
-    public = "The public key cannot be used."
+    public = "The public key is not valid."

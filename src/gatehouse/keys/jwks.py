@@ -25,7 +25,7 @@ VERSION_TIMEOUT: Final = 0.25  # seconds for that question: the key set is publi
 
 
 class Jwk(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One public key. It has no place for a private member, so none can slip in."""
+    """One public key; private members are not part of the type."""
 
     kty: str
     kid: str

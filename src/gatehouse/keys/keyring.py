@@ -95,7 +95,7 @@ class Keyring:
             try:
                 await self._reload_keys()
             except WrongMasterKey as error:
-                raise Unavailable(f"the signing keys have changed, and do not open: {error.detail}") from error
+                raise Unavailable(f"the signing keys changed and cannot be decrypted: {error.detail}") from error
 
     async def refresh(self) -> int:
         """Read the version that is stored now and catch up with it: for callers whose facts did not bring it."""
@@ -160,5 +160,5 @@ def open_key(record: SigningKey, masters: MasterKeys) -> OpenedKey:
     private = load_private(masters.open(record.sealed_private, purpose=record.sealed_for))
     public = private.public_key()
     if public_der(public) != record.public:
-        raise Tampered(f"{record.sealed_for}: the public half does not belong to the private one")
+        raise Tampered(f"{record.sealed_for}: the public key does not match the private key")
     return OpenedKey(record, private, public)

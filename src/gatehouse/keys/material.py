@@ -25,7 +25,7 @@ def public_pem(key: PublicKey) -> str:
 def load_public(der: bytes) -> PublicKey:
     key = load_der_public_key(der)
     if not isinstance(key, PublicKey):
-        raise ValueError("not a key of ours")  # noqa: TRY004 - it is a value read from the store
+        raise ValueError("not a supported key")  # noqa: TRY004 - it is a value read from the store
     return key
 
 
@@ -37,5 +37,5 @@ def load_private(der: bytes) -> PrivateKey:
     """
     key = load_der_private_key(der, None, unsafe_skip_rsa_key_validation=True)
     if not isinstance(key, PrivateKey):
-        raise ValueError("not a key of ours")  # noqa: TRY004 - it is a value read from the store
+        raise ValueError("not a supported key")  # noqa: TRY004 - it is a value read from the store
     return key

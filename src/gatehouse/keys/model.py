@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class Algorithm(StrEnum):
-    """The only signature algorithms there are here; `none` and HMAC have no name (R2)."""
+    """Supported signature algorithms; `none` and HMAC are not supported (R2)."""
 
     RS256 = "RS256"
     ES256 = "ES256"

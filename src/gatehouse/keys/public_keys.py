@@ -23,7 +23,7 @@ def parse_rsa_public_key(text: str) -> RSAPublicKey:
     if len(text) > MAX_KEY_CHARACTERS:
         raise BadPublicKey(f"the key is longer than {MAX_KEY_CHARACTERS} characters")
     if "PRIVATE KEY" in text:
-        raise BadPublicKey("this is a private key; keep it to yourself and send the public half")
+        raise BadPublicKey("this is a private key; keep it secret and send the public key")
     return rsa_public_key_from_der(decode_key_text(pem_body(text.strip())))
 
 
@@ -32,7 +32,7 @@ def rsa_public_key_from_der(der: bytes) -> RSAPublicKey:
     try:
         key = load_der_public_key(der)
     except (ValueError, UnsupportedAlgorithm):
-        raise BadPublicKey("not a public key in PEM or DER") from None
+        raise BadPublicKey("not a public key in PEM or DER format") from None
     if not isinstance(key, RSAPublicKey):
         raise BadPublicKey("not an RSA key")
     refuse_weak_rsa_key(key)
@@ -41,7 +41,7 @@ def rsa_public_key_from_der(der: bytes) -> RSAPublicKey:
 
 def refuse_weak_rsa_key(key: RSAPublicKey) -> None:
     if not MIN_RSA_BITS <= key.key_size <= MAX_RSA_BITS:
-        raise BadPublicKey(f"an RSA key has {MIN_RSA_BITS} to {MAX_RSA_BITS} bits, this one {key.key_size}")
+        raise BadPublicKey(f"an RSA key must have {MIN_RSA_BITS} to {MAX_RSA_BITS} bits, not {key.key_size}")
     numbers = key.public_numbers()
     if numbers.n % 2 == 0:
         raise BadPublicKey("the modulus is even")
@@ -63,7 +63,7 @@ def decode_key_text(text: str) -> bytes:
     try:
         der = b64decode(compact + "=" * (-len(compact) % 4), validate=True)
     except ValueError:
-        raise BadPublicKey("not a public key in PEM or DER") from None
+        raise BadPublicKey("not a public key in PEM or DER format") from None
     if b64encode(der).decode().rstrip("=") != compact:
         raise BadPublicKey("the key is not canonical base64")
     return der

@@ -59,7 +59,7 @@ class RotationPolicy:
 
     def __post_init__(self) -> None:
         if self.rsa_bits not in RSA_BITS:
-            raise Misconfigured(f"RSA keys have {RSA_BITS[0]} or {RSA_BITS[1]} bits, not {self.rsa_bits}")
+            raise Misconfigured(f"RSA keys must have {RSA_BITS[0]} or {RSA_BITS[1]} bits, not {self.rsa_bits}")
 
 
 class RotationMode(StrEnum):
@@ -203,7 +203,7 @@ class KeyRotation:
         try:
             sealed = self._masters.rewrap(key.sealed_private, purpose=key.sealed_for)
         except (Tampered, WrongMasterKey) as error:
-            log.error("signing key cannot be re-wrapped", key_id=key.kid, reason=error.detail)  # noqa: TRY400
+            log.error("signing key cannot be re-encrypted", key_id=key.kid, reason=error.detail)  # noqa: TRY400
             return None
         return replace(key, sealed_private=sealed)
 
@@ -250,7 +250,7 @@ class KeyRotation:
             except KeysChanged:
                 continue
             return tuple(changed)
-        raise KeysChanged(f"{event}: another node was quicker {MAX_ATTEMPTS} times")
+        raise KeysChanged(f"{event}: another node was faster {MAX_ATTEMPTS} times")
 
     def _entry(self, event: AuditEvent, keys: Sequence[SigningKey], origin: AuditOrigin) -> AuditRecord:
         kids = ",".join(key.kid for key in keys)

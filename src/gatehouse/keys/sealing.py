@@ -108,7 +108,7 @@ class MasterKeys:
         """
         ids = {sealing_key_id(record) for record in records}
         if ids and ids.isdisjoint(self._masters):
-            raise WrongMasterKey(f"sealed under {', '.join(sorted(ids))}; configured {self!r}")
+            raise WrongMasterKey(f"encrypted with {', '.join(sorted(ids))}; configured {self!r}")
 
     def _envelope(self, data_key: bytes, body: bytes, purpose: str) -> bytes:
         wrapped = encrypt(self._wrapping[self.primary_id], data_key, purpose)
@@ -117,7 +117,7 @@ class MasterKeys:
     def _unwrap(self, envelope: Envelope, purpose: str) -> bytes:
         wrapping = self._wrapping.get(envelope.key_id)
         if wrapping is None:
-            raise WrongMasterKey(f"{purpose}: sealed under master key {envelope.key_id}")
+            raise WrongMasterKey(f"{purpose}: encrypted with master key {envelope.key_id}")
         return decrypt(wrapping, envelope.wrapped, purpose)
 
 
@@ -128,7 +128,7 @@ def sealing_key_id(sealed: bytes) -> str:
 
 def split_envelope(sealed: bytes, purpose: str) -> Envelope:
     if len(sealed) < MIN_ENVELOPE_BYTES or not sealed.startswith(VERSION):
-        raise Tampered(f"{purpose}: not a sealed record")
+        raise Tampered(f"{purpose}: not an encrypted record")
     rest = sealed[len(VERSION) + KEY_ID_BYTES :]
     return Envelope(sealing_key_id(sealed), rest[:WRAPPED_BYTES], rest[WRAPPED_BYTES:])
 
@@ -142,7 +142,7 @@ def decrypt(cipher: AESGCM, encrypted: bytes, purpose: str) -> bytes:
     try:
         return cipher.decrypt(encrypted[:NONCE_BYTES], encrypted[NONCE_BYTES:], associated_data(purpose))
     except InvalidTag:
-        raise Tampered(f"{purpose}: does not authenticate") from None
+        raise Tampered(f"{purpose}: authentication failed") from None
 
 
 def associated_data(purpose: str) -> bytes:
@@ -151,7 +151,7 @@ def associated_data(purpose: str) -> bytes:
 
 def master_key_id(key: bytes) -> str:
     if len(key) != KEY_BYTES:
-        raise Misconfigured(f"a master key has {KEY_BYTES} bytes, not {len(key)}")
+        raise Misconfigured(f"a master key must have {KEY_BYTES} bytes, not {len(key)}")
     return derive_key(key, "id")[:KEY_ID_BYTES].hex()
 
 
@@ -170,7 +170,7 @@ def parse_master_key(text: str) -> bytes:
     if key is None:
         raise Misconfigured(f"the master key must be {KEY_BYTES} bytes in base64url, base64 or hex")
     if looks_predictable(key):
-        raise Misconfigured("the master key is an example or a phrase; make a random one")
+        raise Misconfigured("the master key is an example or a phrase; generate a random one")
     return key
 
 

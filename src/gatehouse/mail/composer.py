@@ -90,7 +90,7 @@ class Composer:
 
     def _link(self, path: str) -> str:
         if not PATH.fullmatch(path):
-            raise BadMessage("the path is not one of this service")
+            raise BadMessage("the path does not belong to this service")
         return f"{self._base_url}{path}"
 
 
@@ -114,7 +114,7 @@ def mail_language(tag: str) -> str:
 def subject_of(words: Words, context: Mapping[str, object]) -> str:
     subject = "".join(words.blocks["subject"](words.new_context(dict(context))))
     if not is_plain_line(subject):
-        raise BadMessage("a subject is one line")
+        raise BadMessage("the subject must be one line")
     return subject
 
 

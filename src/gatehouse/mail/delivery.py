@@ -152,7 +152,7 @@ class PrintingTransport:
 
     async def deliver(self, mail: OutboxMail, content: Message) -> None:
         line = "-" * 72
-        self._show(f"{line}\nMail ({mail.template}) to {content.to}: {content.subject}\n\n{content.text}\n{line}")
+        self._show(f"{line}\nEmail ({mail.template}) to {content.to}: {content.subject}\n\n{content.text}\n{line}")
 
 
 async def run_with_deadline(seconds: float, work: Coroutine[Any, Any, object]) -> None:
@@ -190,5 +190,5 @@ def to_email_message(mail: OutboxMail, content: Message, sender: Sender) -> Emai
 def error_text(error: Exception, *, redacted: str = "") -> str:
     """What went wrong in a line for the operator; servers like to repeat the recipient, whom it does not name."""
     words = f"{error.code} {error.message}" if isinstance(error, aiosmtplib.SMTPResponseException) else str(error)
-    line = " ".join(words.split()) or "no answer in time"  # asyncio's TimeoutError has no words
+    line = " ".join(words.split()) or "timeout"  # asyncio's TimeoutError has no words
     return (line.replace(redacted, "(recipient)") if redacted else line)[:MAX_ERROR_LENGTH]

@@ -4,7 +4,7 @@ from gatehouse.kernel.errors import BadInput, GatehouseError
 
 
 class NotMailable(BadInput):
-    public = "No mail can be sent to this address."
+    public = "Email cannot be sent to this address."
 
 
 class BadMessage(GatehouseError):
@@ -14,16 +14,16 @@ class BadMessage(GatehouseError):
 class Undelivered(GatehouseError):
     """The server did not take this letter now; the detail says why, without the recipient's address."""
 
-    public = "The mail could not be delivered."
+    public = "The email could not be delivered."
 
 
 class RecipientRefused(Undelivered):
     """The server will never take a letter for this recipient."""
 
-    public = "The mail server refuses the recipient."
+    public = "The mail server rejected the recipient."
 
 
 class ServerUnusable(Undelivered):
     """The server cannot be reached, does not answer or does not let us in: no letter can be delivered now."""
 
-    public = "The mail server cannot be used."
+    public = "The mail server is not available."

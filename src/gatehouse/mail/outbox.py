@@ -61,7 +61,7 @@ class OutboxWorker:
                 while left:
                     await self._deliver(courier, left.pop(0))
         except ServerUnusable as trouble:
-            log.warning("mail server unusable", reason=trouble.detail, count=len(left))
+            log.warning("mail server not available", reason=trouble.detail, count=len(left))
             # The one that the connection broke at waits longer than its companions: should it be the reason,
             # they go first next time. When there was no connection at all, all wait alike.
             alike = len(left) == len(claims)
@@ -95,7 +95,7 @@ class OutboxWorker:
         try:
             return msgspec.json.decode(plain, type=Message)
         except msgspec.MsgspecError as error:
-            raise Undelivered("written by another version") from error
+            raise Undelivered("written by an incompatible version") from error
 
     async def _schedule_retry(self, claim: ClaimedMail, trouble: Undelivered, delay: int) -> None:
         next_try_at = self._clock.now() + delay
@@ -105,7 +105,7 @@ class OutboxWorker:
             await self._store.record_failure(claim, trouble.detail, next_try_at)
 
     async def _mark_failed(self, claim: ClaimedMail, trouble: Undelivered) -> None:
-        log.warning("mail given up", kind=claim.mail.template, attempt=claim.tries, reason=trouble.detail)
+        log.warning("email failed", kind=claim.mail.template, attempt=claim.tries, reason=trouble.detail)
         await self._store.record_failure(claim, trouble.detail, NO_RETRY)
 
 

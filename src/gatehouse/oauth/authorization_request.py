@@ -119,7 +119,7 @@ def response_mode_is_query(asked: AuthorizeParameters, client: Client) -> None:
 
 def openid_is_asked_for(asked: AuthorizeParameters, client: Client) -> None:
     if SCOPE_TEXT.fullmatch(asked["scope"]) is None:
-        raise ScopeRefused("scope holds characters that no scope has")
+        raise ScopeRefused("scope contains invalid characters")
     if OPENID not in asked["scope"].split(" ") or OPENID not in client.scopes:
         raise ScopeRefused
 
@@ -147,7 +147,7 @@ def challenge_is_s256(asked: AuthorizeParameters, client: Client) -> None:
 def prompt_none_is_alone(asked: AuthorizeParameters, _client: Client) -> None:
     prompts = asked["prompt"].split()
     if Prompt.NONE in prompts and len(set(prompts)) > 1:
-        raise AskedWrongly("prompt=none goes with no other prompt")
+        raise AskedWrongly("prompt=none cannot be combined with other prompts")
 
 
 def max_age_is_a_number(asked: AuthorizeParameters, _client: Client) -> None:
@@ -205,7 +205,7 @@ def parse_claims_parameter(text: str) -> ClaimsRequest:
     try:
         return msgspec.json.decode(text, type=ClaimsRequest)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise AskedWrongly("claims must be a JSON object of id_token and userinfo") from error
+        raise AskedWrongly("claims must be a JSON object with id_token and userinfo") from error
 
 
 def wanted_subject(asked: ClaimsRequest) -> str:
@@ -215,7 +215,7 @@ def wanted_subject(asked: ClaimsRequest) -> str:
         return ""
     value = about["value"]
     if not isinstance(value, str) or not value:
-        raise AskedWrongly("the value of claims.id_token.sub must be a user id")
+        raise AskedWrongly("the value of claims.id_token.sub must be a user ID")
     return value
 
 

@@ -65,7 +65,7 @@ class AuthorizeService:
         if {"client_id", "redirect_uri"} & asked.repeated:
             raise NotRedirected("client_id or redirect_uri is given more than once")
         if CLIENT_ID_PATTERN.fullmatch(asked["client_id"]) is None:
-            raise NotRedirected("no client has such an id")
+            raise NotRedirected("unknown client_id")
         try:
             client = await self._clients.client(asked["client_id"])
         except ClientNotFound as error:
@@ -73,7 +73,11 @@ class AuthorizeService:
         wanted = asked["redirect_uri"]
         if not is_registered_redirect(client, wanted):
             reserved = reserved_parameter_in(wanted)
-            why = f"{reserved} in its query is reserved" if reserved else "not a redirect_uri of this client"
+            why = (
+                f"reserved parameter {reserved} in the query of redirect_uri"
+                if reserved
+                else "redirect_uri is not registered for this client"
+            )
             raise NotRedirected(why, client=client, received=wanted)
         return client
 
@@ -84,7 +88,7 @@ class AuthorizeService:
             return request
         hinted = await self._hinted_subject(request.id_token_hint, client)
         if hinted and request.subject not in ("", hinted):
-            raise LoginRequired("id_token_hint and claims name two people")
+            raise LoginRequired("id_token_hint and claims name different users")
         return replace(request, subject=hinted or request.subject, hint_is_unknown=not hinted)
 
     async def next_step(
@@ -129,7 +133,7 @@ class AuthorizeService:
     async def refuse_wrong_user(self, request: AuthorizationRequest, client: Client, user: User) -> None:
         """Another person than the client asked for, or one whom the client's application does not let in."""
         if request.subject and request.subject != user.user_id:
-            raise LoginRequired("id_token_hint or claims name another person")
+            raise LoginRequired("id_token_hint or claims name another user")
         application = () if client.application_id is None else (client.application_id,)
         if not await self._rules.may_log_in(user, application):
             raise NotLetIn

@@ -96,7 +96,7 @@ class BackchannelLogoutWorker:
             await self._store.schedule_retry(call, trouble[:MAX_ERROR_LENGTH], next_try_at)
 
     async def _give_up(self, call: LogoutCall, trouble: str) -> None:
-        log.warning("back-channel logout: client given up", client_id=call.client_id, reason=trouble)
+        log.warning("back-channel logout failed", client_id=call.client_id, reason=trouble)
         await self._store.give_up_call(
             call, trouble[:MAX_ERROR_LENGTH], self._entry(AuditEvent.LOGOUT_GIVEN_UP, call)
         )

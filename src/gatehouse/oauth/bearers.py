@@ -27,7 +27,7 @@ class AccessTokenVerifier:
         """Raise InvalidToken for one that is not ours, has ended, or whose grant is over."""
         bearer = await self.find(token)
         if bearer is None:
-            raise InvalidToken("an access token that is not, or no longer, good")
+            raise InvalidToken("the access token is invalid or expired")
         return bearer
 
     async def find(self, token: str, *, include_expired: bool = False) -> VerifiedAccessToken | None:

@@ -48,7 +48,7 @@ class MappedClaims:
             claim: entries_of(held.get(source.application_id), source.told) for claim, source in client.claims.items()
         }
         for claim in (claim for claim, listed in told.items() if len(listed) > MAX_CLAIM_ENTRIES):
-            log.warning("mapped claim left out: too long", client_id=client.client_id, claim=claim)
+            log.warning("mapped claim omitted: too long", client_id=client.client_id, claim=claim)
         return {claim: listed for claim, listed in told.items() if len(listed) <= MAX_CLAIM_ENTRIES}
 
 

@@ -90,7 +90,7 @@ def parse_assertion(assertion: str) -> ParsedJws:
         raise InvalidClient(error.detail) from None
     typ = header.get("typ", "JWT")
     if not header.keys() <= HEADER_MEMBERS or not isinstance(typ, str) or typ not in HEADER_TYPES:
-        raise InvalidClient("a header member that is never accepted")
+        raise InvalidClient("a header field that is not accepted")
     return ParsedJws(
         alg=str(header.get("alg")),
         kid=str(header.get("kid", "")),

@@ -97,7 +97,7 @@ class ClientAuthenticator:
             return await self._store.active_client(check_client_id(name))
         except ClientNotFound:
             await self._count_guess("", credentials)
-            raise InvalidClient("no such client, or one of a removed application") from None
+            raise InvalidClient("unknown client, or its application was removed") from None
 
     def _client_id_in(self, credentials: ClientCredentials) -> str:
         """The one name the request gives its client; empty for a native one, whose proof needs none."""
@@ -105,9 +105,9 @@ class ClientAuthenticator:
         asserted = self._assertions.client_id_in(credentials.assertion) if credentials.assertion else ""
         names = {name for name in (credentials.basic_id, credentials.client_id, asserted) if name}
         if len(names) > 1:
-            raise InvalidRequest("two clients are named")
+            raise InvalidRequest("the request names two clients")
         if not names and not credentials.proof:
-            raise InvalidClient("nothing says which client this is")
+            raise InvalidClient("no client credentials")
         return next(iter(names), "")
 
     async def _proves_oidc(self, credentials: ClientCredentials, client: Client) -> bool:
@@ -132,9 +132,9 @@ class ClientAuthenticator:
             await self._count_guess(client.client_id, credentials)
             # After the count: whom that keeps out writes nothing more.
             record_id = await self._refusals.add(
-                AuditEvent.CLIENT_REFUSED, credentials.origin, reason="a wrong proof", subject=client.client_id
+                AuditEvent.CLIENT_REFUSED, credentials.origin, reason="wrong credentials", subject=client.client_id
             )
-            raise InvalidClient(f"a wrong proof for {client.client_id}, record {record_id}")
+            raise InvalidClient(f"wrong credentials for {client.client_id}, record {record_id}")
         return client
 
     async def _count_guess(self, client_id: str, credentials: ClientCredentials) -> None:
@@ -152,4 +152,4 @@ def refuse_multiple_methods(credentials: ClientCredentials) -> None:
     )
     ways = (credentials.proof, credentials.basic_id or credentials.client_secret, credentials.assertion)
     if twice or sum(map(bool, ways)) > 1:
-        raise InvalidRequest("more than one way of authentication")
+        raise InvalidRequest("more than one authentication method")

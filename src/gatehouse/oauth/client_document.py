@@ -31,7 +31,7 @@ class ClaimEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class TokenEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Given whole: what it leaves out is as for everybody."""
+    """Token lifetimes; omitted fields use the defaults."""
 
     alg: Algorithm = msgspec.field(default=Algorithm.RS256, name="id_token_signed_response_alg")
     access_seconds: int = TokenSettings().access_seconds

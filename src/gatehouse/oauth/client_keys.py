@@ -72,21 +72,21 @@ def parse_client_keys(jwks: Mapping[str, object]) -> tuple[ClientKey, ...]:
     except (msgspec.ValidationError, BadPublicKey, ValueError) as error:
         raise BadClient(f"jwks: {error}", field="jwks") from None
     if not 0 < len(found) <= MAX_KEYS:
-        raise BadClient(f"jwks holds 1 to {MAX_KEYS} keys", field="jwks")
+        raise BadClient(f"jwks must have 1 to {MAX_KEYS} keys", field="jwks")
     if len({key.kid for key in found}) < len(found):
-        raise BadClient("jwks: each of several keys needs a kid of its own", field="jwks")
+        raise BadClient("jwks: several keys need different kids", field="jwks")
     return found
 
 
 def refuse_private_keys(keys: object) -> None:
     """Before anything else looks at it: a private half is neither kept nor quoted."""
     if isinstance(keys, list | tuple) and any(PRIVATE_MEMBERS & set(key) for key in keys if isinstance(key, Mapping)):
-        raise BadClient("jwks holds a private key; keep it to yourself and register the public half", field="jwks")
+        raise BadClient("jwks contains a private key; keep it secret and register the public key", field="jwks")
 
 
 def client_key_of(jwk: RsaJwk | EcJwk | OkpJwk) -> ClientKey:
     if jwk.use != "sig":
-        raise BadPublicKey("a key is for signatures (use: sig)")
+        raise BadPublicKey("a key must be for signatures (use: sig)")
     match jwk:
         case RsaJwk():
             alg, public = Algorithm.RS256, rsa_key(jwk)
@@ -95,7 +95,7 @@ def client_key_of(jwk: RsaJwk | EcJwk | OkpJwk) -> ClientKey:
         case OkpJwk():
             alg, public = Algorithm.EDDSA, ed25519_key(jwk)
     if jwk.alg != alg.value:
-        raise BadPublicKey(f"the alg of such a key is {alg.value}")
+        raise BadPublicKey(f"the alg of this key must be {alg.value}")
     return ClientKey(kid=jwk.kid, alg=alg, public=public)
 
 
@@ -107,21 +107,21 @@ def rsa_key(jwk: RsaJwk) -> PublicKey:
 
 def ec_key(jwk: EcJwk) -> PublicKey:
     if jwk.crv != "P-256":
-        raise BadPublicKey("the curve of an EC key is P-256")
+        raise BadPublicKey("the curve of an EC key must be P-256")
     x, y = (int.from_bytes(decode_exact(text, P256_BYTES)) for text in (jwk.x, jwk.y))
     return EllipticCurvePublicNumbers(x, y, SECP256R1()).public_key()
 
 
 def ed25519_key(jwk: OkpJwk) -> PublicKey:
     if jwk.crv != "Ed25519":
-        raise BadPublicKey("the curve of an OKP key is Ed25519")
+        raise BadPublicKey("the curve of an OKP key must be Ed25519")
     return Ed25519PublicKey.from_public_bytes(decode_exact(jwk.x, ED25519_BYTES))
 
 
 def decode_exact(text: str, length: int) -> bytes:
     raw = decode_base64url(text.encode())
     if len(raw) != length:
-        raise BadPublicKey(f"a coordinate has {length} bytes")
+        raise BadPublicKey(f"a coordinate must have {length} bytes")
     return raw
 
 

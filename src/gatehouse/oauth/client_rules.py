@@ -58,7 +58,7 @@ RuleCheck = tuple[object, str, str]  # whether it holds, of which field, and the
 def check_client_id(name: str) -> str:
     """A name off the wire, before storage is asked for it: PostgreSQL takes no NUL. Raises ClientNotFound."""
     if CLIENT_ID_PATTERN.fullmatch(name) is None:
-        raise ClientNotFound("a name that no client can have")
+        raise ClientNotFound("malformed client_id")
     return name
 
 
@@ -73,33 +73,33 @@ def check_client(client: Client) -> None:
         if not holds:
             raise BadClient(problem, field=field)
     if parse_client_keys(client.jwks) and (client.public or client.profile is ClientProfile.NATIVE):
-        raise BadClient("jwks is for clients of profile oidc that are not public", field="jwks")
+        raise BadClient("jwks needs profile oidc and a confidential client", field="jwks")
 
 
 def _name_checks(client: Client) -> Iterable[RuleCheck]:
-    words = "client_id takes 1 to 64 letters, digits, '.', '_', '~', '-'"
+    words = "client_id must be 1 to 64 letters, digits, '.', '_', '~', '-'"
     yield CLIENT_ID_PATTERN.fullmatch(client.client_id), "client_id", words
     seen = client.name.strip() and is_plain_line(client.name)
-    yield seen and len(client.name) <= MAX_NAME_LENGTH, "name", "name takes 1 to 64 characters that can be seen"
-    yield from _check_each("scopes", client.scopes, SCOPES.__contains__, f"scopes are {', '.join(SCOPES)}")
+    yield seen and len(client.name) <= MAX_NAME_LENGTH, "name", "name must be 1 to 64 visible characters"
+    yield from _check_each("scopes", client.scopes, SCOPES.__contains__, f"scopes must be among {', '.join(SCOPES)}")
     for field in LIST_FIELDS:
         entries = len(getattr(client, field))
-        yield entries <= MAX_LIST_ENTRIES, field, f"{field} takes at most {MAX_LIST_ENTRIES} entries"
+        yield entries <= MAX_LIST_ENTRIES, field, f"{field}: at most {MAX_LIST_ENTRIES} entries"
 
 
 def _address_checks(client: Client) -> Iterable[RuleCheck]:
-    host = "a redirect host is a bare lower-case host name"
+    host = "a redirect host must be a lower-case host name only"
     yield from _check_each("redirect_hosts", client.redirect_hosts, is_registrable_host, host)
-    uri = "a redirect URI is https (or http on loopback), without user-info or fragment"
+    uri = "a redirect URI must be https (or http on loopback), without user info or fragment"
     yield from _check_each("redirect_uris", client.redirect_uris, is_registrable_uri, uri)
     yield from _check_each("post_logout_uris", client.post_logout_uris, is_registrable_uri, uri)
     yield from _reserved_name_checks("redirect_uris", client.redirect_uris, RESPONSE_PARAMETERS)
     yield from _reserved_name_checks("post_logout_uris", client.post_logout_uris, LOGOUT_PARAMETERS)
     somewhere = client.redirect_hosts or client.redirect_uris or client.device_grant
     yield somewhere, "redirect_uris", "a client needs a redirect URI or host"
-    origin = "an origin is https://host or https://host:port (or http on loopback), without a path"
+    origin = "an origin must be https://host or https://host:port (or http on loopback), without a path"
     yield from _check_each("origins", client.origins, is_registrable_origin, origin)
-    called = "backchannel_logout_uri is a web address without user-info or fragment"
+    called = "backchannel_logout_uri must be an http or https URL without user info or fragment"
     yield is_outbound_url(client.backchannel_logout_uri), "backchannel_logout_uri", called
 
 
@@ -110,12 +110,12 @@ def _check_each(field: str, values: Iterable[str], fits: Callable[[str], object]
 def _reserved_name_checks(field: str, uris: Iterable[str], reserved: frozenset[str]) -> Iterable[RuleCheck]:
     for place, uri in enumerate(uris):
         name = reserved_parameter_in(uri, reserved)
-        yield not name, f"{field}[{place}]", f"{name} in the query is reserved for the answer"
+        yield not name, f"{field}[{place}]", f"the query parameter {name} is reserved"
 
 
 def _profile_checks(client: Client) -> Iterable[RuleCheck]:
     is_oidc = client.profile is ClientProfile.OIDC
-    exact = "profile oidc takes exact redirect URIs only"
+    exact = "profile oidc accepts exact redirect URIs only"
     yield not is_oidc or not client.redirect_hosts, "redirect_hosts", exact
     yield is_oidc or not client.public, "public", "a public client needs profile oidc"
     # The only proof of a native client is made with its redirect_uri, and a device has none (interface §5.1).
@@ -129,19 +129,19 @@ def _token_checks(client: Client) -> Iterable[RuleCheck]:
         ("refresh_seconds", DEFAULT_TOKEN_SETTINGS.refresh_seconds),
     ):
         fits = MIN_TOKEN_SECONDS <= getattr(wanted, name) <= most
-        yield fits, f"token_settings.{name}", f"{name} is {MIN_TOKEN_SECONDS} to {most}"
-    words = f"refresh_grace_seconds is 0 to {MAX_GRACE_SECONDS}"
+        yield fits, f"token_settings.{name}", f"{name} must be {MIN_TOKEN_SECONDS} to {most}"
+    words = f"refresh_grace_seconds must be 0 to {MAX_GRACE_SECONDS}"
     yield grace is None or 0 <= grace <= MAX_GRACE_SECONDS, "token_settings.refresh_grace_seconds", words
     yield from _claim_checks(client.claims)
 
 
 def _claim_checks(claims: Mapping[str, ClaimSource]) -> Iterable[RuleCheck]:
-    yield len(claims) <= MAX_CLAIMS, "claims", f"at most {MAX_CLAIMS} claims are mapped"
-    name = "a mapped claim has a name of letters, digits and _.:/-"
+    yield len(claims) <= MAX_CLAIMS, "claims", f"at most {MAX_CLAIMS} mapped claims"
+    name = "the name of a mapped claim must consist of letters, digits and _.:/-"
     yield all(map(CLAIM_NAME_PATTERN.fullmatch, claims)), "claims", name
-    own = "a mapped claim never has the name of one that tokens carry anyway"
+    own = "a mapped claim cannot use the name of a standard token claim"
     yield not RESERVED_CLAIMS & set(claims), "claims", own
-    yield all(one.application_id > 0 for one in claims.values()), "claims", "a mapped claim names an application"
+    yield all(one.application_id > 0 for one in claims.values()), "claims", "a mapped claim needs an application"
 
 
 def is_outbound_url(uri: str) -> bool:

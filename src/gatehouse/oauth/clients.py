@@ -53,7 +53,7 @@ class Clients:
         for field in ("profile", "public"):
             if getattr(client, field) != getattr(before, field):
                 raise BadClient(
-                    "profile and public stay as they were: the secret is kept in another form", field=field
+                    "profile and public cannot be changed because the secret is stored in another form", field=field
                 )
         record = self._recorder.record(
             AuditEvent.CLIENT_CHANGED,

@@ -28,7 +28,7 @@ MAX_TRIES: Final = 5  # for a user code that nobody has: one is enough but for a
 class UnknownUserCode(NotFound):
     """Mistyped, too old, or answered already: all alike."""
 
-    public = "No device is waiting with this code."
+    public = "No device is waiting for this code."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,14 +50,14 @@ class DeviceAuthorization:
     async def start(self, client: Client, scope: str, *, address: str) -> DeviceAuthorizationResponse:
         """Keep a request of a client that has proved itself. Raises NoDeviceGrant, InvalidScope."""
         if not client.device_grant:
-            raise NoDeviceGrant(f"{client.client_id} is no client of the device grant")
+            raise NoDeviceGrant(f"{client.client_id} cannot use the device grant")
         scopes = granted_scopes(client, scope)
         code = new_secret()
         for _ in range(MAX_TRIES):
             request = self._new_request(client, code, scopes, address)
             if await self._store.create_request(request):
                 return DeviceAuthorizationResponse(device_code=code, user_code=format_user_code(request.user_code))
-        raise RuntimeError("no user code is free")
+        raise RuntimeError("no free user code")
 
     def _new_request(self, client: Client, code: str, scopes: tuple[str, ...], address: str) -> DeviceRequest:
         now = self._clock.now()

@@ -11,7 +11,7 @@ ALGORITHMS = (Algorithm.RS256.value, Algorithm.ES256.value, Algorithm.EDDSA.valu
 
 
 class Metadata(msgspec.Struct, frozen=True, kw_only=True):
-    """In the order of OpenID Connect Discovery §3, then what later documents add."""
+    """Provider metadata in the order of OpenID Connect Discovery §3, then later additions."""
 
     issuer: str
     authorization_endpoint: str

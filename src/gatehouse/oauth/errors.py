@@ -10,15 +10,15 @@ from gatehouse.kernel.errors import BadInput, Conflict, GatehouseError, NotFound
 
 
 class ClientNotFound(NotFound):
-    public = "There is no such client."
+    public = "Client not found."
 
 
 class ClientExists(Conflict):
-    public = "A client of this id exists, or once existed."
+    public = "This client ID is in use or was used before."
 
 
 class ClientChanged(Conflict):
-    public = "The client was changed meanwhile."
+    public = "The client was changed in the meantime."
 
 
 class BadClient(BadInput):
@@ -57,7 +57,7 @@ class InvalidRefreshToken(OAuthError):
 
 class InvalidScope(OAuthError):
     code = "invalid_scope"
-    public = "The scope is not acceptable here."
+    public = "The scope is not allowed here."
 
 
 class UnsupportedGrantType(OAuthError):
@@ -67,7 +67,7 @@ class UnsupportedGrantType(OAuthError):
 
 class UnauthorizedClient(OAuthError):
     code = "unauthorized_client"
-    public = "The client may not do this."
+    public = "The client is not allowed to do this."
 
 
 class AccessDenied(OAuthError):
@@ -77,25 +77,25 @@ class AccessDenied(OAuthError):
 
 class InsufficientScope(OAuthError):
     code = "insufficient_scope"
-    public = "The access token does not reach this far."
+    public = "The access token does not have the required scope."
 
 
 class BadLogout(BadInput):
     """A sign-out that nothing vouches for; the detail is shown, and quotes nothing of the request."""
 
-    public = "This request to sign out cannot be followed."
+    public = "This logout request is not valid."
 
 
 class AuthorizationPending(OAuthError):
     """RFC 8628 §3.5, as the three that follow."""
 
     code = "authorization_pending"
-    public = "Nobody has confirmed the code yet."
+    public = "The code has not been confirmed yet."
 
 
 class SlowDown(OAuthError):
     code = "slow_down"
-    public = "Asked too soon: wait five seconds longer each time."
+    public = "Polling too fast: increase the interval by five seconds."
 
 
 class DeviceCodeExpired(OAuthError):
@@ -107,9 +107,9 @@ class NoDeviceGrant(OAuthError):
     """RFC 6749 §5.2: 400, unlike the same code at exchangeToken."""
 
     code = "unauthorized_client"
-    public = "The client may not use the device grant."
+    public = "The client is not allowed to use the device grant."
 
 
 class DeviceDenied(OAuthError):
     code = "access_denied"
-    public = "The person said no."
+    public = "The user denied the request."

@@ -47,7 +47,7 @@ class IdTokenExchange:
         """Raises InvalidToken, and AccessDenied from an address that the JWT is not for."""
         claims = await self._verifier.verify_with_cached_keys(jwt, UserJwtClaims)
         if claims.aud is not None:
-            raise InvalidToken("a JWT for one application is not exchanged (R2)")
+            raise InvalidToken("a JWT for a single application cannot be exchanged (R2)")
         user = await self._owner(claims)
         keys_version = await self._verifier.refresh_and_recheck_key(claims)
         refuse_other_addresses(claims, address)
@@ -62,9 +62,9 @@ class IdTokenExchange:
         try:
             user = await self._accounts.user(claims.uid)
         except UserNotFound:
-            raise InvalidToken(f"user {claims.uid} is gone") from None
+            raise InvalidToken(f"user {claims.uid} does not exist") from None
         if user.blocked or user.rev != claims.rev or user.kind is not AccountKind.PERSON:
-            raise InvalidToken(f"user {claims.uid} is blocked, or the JWT revoked")
+            raise InvalidToken(f"user {claims.uid} is blocked or the JWT was revoked")
         return user
 
 
@@ -91,9 +91,9 @@ class UserJwtExchange:
         bearer = await self._access_token_verifier.verify(access_token)
         client, user = bearer.holder.client, bearer.holder.user
         if not client.may_exchange:
-            raise UnauthorizedClient(f"{client.client_id} may not exchange access tokens")
+            raise UnauthorizedClient(f"{client.client_id} is not allowed to exchange access tokens")
         if not await may_log_in_to_client(self._rules, user, client):
-            raise AccessDenied(f"application {client.application_id} keeps {user.user_id} out")
+            raise AccessDenied(f"application {client.application_id} does not allow {user.user_id} to sign in")
         return await self._signer.sign(self._claims(bearer), keys_version=bearer.holder.keys_version)
 
     def _claims(self, bearer: VerifiedAccessToken) -> ExchangedUserClaims:
@@ -133,4 +133,4 @@ def refuse_other_addresses(claims: UserJwtClaims, address: Address | None) -> No
     """`fip` (R2)."""
     networks = tuple(parse_network(text) for text in claims.fip or ())
     if networks and (address is None or not any_network_contains(networks, address)):
-        raise AccessDenied("not from an address of its fip")
+        raise AccessDenied("the client IP address is not in fip")

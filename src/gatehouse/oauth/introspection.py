@@ -57,7 +57,7 @@ class Introspection:
     async def introspect(self, credentials: ClientCredentials, token: str) -> Mapping[str, object]:
         """Raises InvalidClient, for public clients too, and InvalidRequest."""
         if not token:
-            raise InvalidRequest("no token")
+            raise InvalidRequest("token is missing")
         asker = await self._caller(credentials)
         for look in (self._introspect_access_token, self._introspect_refresh_token, self._introspect_login_token):
             told = await look(token, asker)
@@ -70,7 +70,7 @@ class Introspection:
             return IntrospectionCaller(application_id=await self._application(credentials))
         client = await self._authentication.authenticate_by_secret(credentials)
         if client.public:
-            raise InvalidClient("a public client proves nothing")
+            raise InvalidClient("a public client cannot authenticate")
         return IntrospectionCaller(application_id=client.application_id, client_id=client.client_id)
 
     async def _application(self, credentials: ClientCredentials) -> int:

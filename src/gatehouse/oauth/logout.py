@@ -19,7 +19,7 @@ ANY_AGE: Final = 10**10  # seconds: an id_token is a hint long after it has ende
 
 
 class LogoutRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client may say; whatever else it says is not looked at."""
+    """Logout request parameters; others are ignored."""
 
     id_token_hint: str = ""
     client_id: str = ""
@@ -53,7 +53,7 @@ class LogoutRequests:
         """Raises BadLogout for a hint or an address that is not the client's: no browser is sent to a stranger."""
         hint = await self._hint(asked.id_token_hint) if asked.id_token_hint else None
         if hint is not None and asked.client_id not in ("", hint.azp):
-            raise BadLogout("client_id is not the one the id_token_hint was made for")
+            raise BadLogout("client_id does not match the id_token_hint")
         client = await self._client(asked.client_id if hint is None else hint.azp)
         return CheckedLogout(client=client, redirect_url=self._redirect_url(asked, client), hint=hint)
 
@@ -61,21 +61,21 @@ class LogoutRequests:
         try:
             return await self._verifier.verify(token, IdClaims, expiry_grace=ANY_AGE)
         except InvalidToken as error:
-            raise BadLogout("the id_token_hint is not an id_token of this service") from error
+            raise BadLogout("the id_token_hint was not issued by this service") from error
 
     async def _client(self, client_id: str) -> Client | None:
         try:
             return await self._clients.client(check_client_id(client_id)) if client_id else None
         except ClientNotFound:
-            raise BadLogout("there is no such client") from None
+            raise BadLogout("unknown client") from None
 
     def _redirect_url(self, asked: LogoutRequest, client: Client | None) -> str:
         """Without a client there is nobody whose address it could be, and so it is not followed."""
         if not asked.post_logout_redirect_uri or client is None:
             return ""
         if asked.post_logout_redirect_uri not in client.post_logout_uris:
-            raise BadLogout("the post_logout_redirect_uri is not one this client has registered")
+            raise BadLogout("the post_logout_redirect_uri is not registered for this client")
         if reserved_parameter_in(asked.post_logout_redirect_uri, LOGOUT_PARAMETERS):
-            raise BadLogout("the post_logout_redirect_uri has state in its query, which is reserved for the answer")
+            raise BadLogout("the post_logout_redirect_uri contains the reserved query parameter state")
         given = {"state": asked.state} if asked.state else {}
         return with_query(asked.post_logout_redirect_uri, given) if given else asked.post_logout_redirect_uri

@@ -33,7 +33,7 @@ class ClientSecret:
 
 
 class ClaimContent(StrEnum):
-    """What of an application's permissions a mapped claim tells."""
+    """What a mapped claim contains: roles, groups or rules."""
 
     ROLES = "roles"
     GROUPS = "groups"

@@ -9,7 +9,7 @@ from gatehouse.oauth.model import Client
 class NotRedirected(BadInput):
     """Nobody is sent to an address that has not been verified: the person gets a page instead."""
 
-    public = "The application that sent you here made a mistake, so we cannot send you back to it."
+    public = "The application's sign-in request is not valid. Go back to the application and try again."
 
     def __init__(self, detail: str, *, client: Client | None = None, received: str = "") -> None:
         super().__init__(detail)
@@ -44,17 +44,17 @@ class ScopeRefused(AuthorizeRefused):
 
 class NotLetIn(AuthorizeRefused):
     code = "access_denied"
-    public = "This account may not use the application, or its owner said no."
+    public = "This account is not allowed to use the application, or consent was denied."
 
 
 class LoginRequired(AuthorizeRefused):
     code = "login_required"
-    public = "The person has to sign in."
+    public = "The user must sign in."
 
 
 class InteractionRequired(AuthorizeRefused):
     code = "interaction_required"
-    public = "The person has to be asked."
+    public = "The user must interact with the sign-in page."
 
 
 class RequestUnsupported(AuthorizeRefused):

@@ -41,13 +41,13 @@ class Revocation:
         Raises InvalidClient, InvalidRequest, InvalidRefreshToken.
         """
         if not token:
-            raise InvalidRequest("no refresh_token")
+            raise InvalidRequest("refresh_token is missing")
         client = await self._authentication.authenticate_by_secret(credentials)
         found = await self._refresh_tokens.find(token)
         if found is None or found.holder.client.client_id != client.client_id:
-            raise InvalidRefreshToken("not a refresh token of this client")
+            raise InvalidRefreshToken("the refresh token belongs to another client")
         if not await self._revoke(found.holder, client, origin) or not found.is_newest:
-            raise InvalidRefreshToken("rotated, or revoked meanwhile")
+            raise InvalidRefreshToken("rotated or revoked in the meantime")
 
     async def revoke(self, credentials: ClientCredentials, token: str, origin: AuditOrigin) -> None:
         """RFC 7009: any token of the client; one that is no longer good is no error, nor is another client's (§2.2).
@@ -56,7 +56,7 @@ class Revocation:
         grant: access tokens are not stored one by one. Raises InvalidClient, InvalidRequest.
         """
         if not token:
-            raise InvalidRequest("no token")
+            raise InvalidRequest("token is missing")
         client = await self._authentication.authenticate_by_secret(credentials)
         holder = await self._find_holder(token)
         if holder is not None and holder.client.client_id == client.client_id:

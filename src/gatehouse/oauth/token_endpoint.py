@@ -89,7 +89,9 @@ class TokenEndpoint:
                 await grant.record_failure(token_request)
             raise
         if found is not None and not await may_log_in_to_client(self._rules, found.holder.user, client):
-            raise InvalidGrant(f"application {client.application_id} keeps {found.holder.user.user_id} out")
+            raise InvalidGrant(
+                f"application {client.application_id} does not allow {found.holder.user.user_id} to sign in"
+            )
         taken = await grant.redeem(token_request, client, found)
         return await self._token_issuer.issue(
             taken.holder, scopes=taken.scopes, generation=taken.generation, refreshed_at=taken.refreshed_at
@@ -97,7 +99,7 @@ class TokenEndpoint:
 
     def _grant_type(self, name: str) -> GrantType:
         if not name:
-            raise InvalidRequest("no grant_type")
+            raise InvalidRequest("grant_type is missing")
         grant = self._grants.get(name)
         if grant is None:
             raise UnsupportedGrantType
@@ -107,10 +109,10 @@ class TokenEndpoint:
         """The client that proved itself; it must be the one whose code or token is presented."""
         owner = None if found is None else found.holder.client
         if owner is None and token_request.credentials.is_unnamed_proof:
-            raise InvalidGrant("presented something that is nobody's")
+            raise InvalidGrant("the code or token does not exist")
         client = await self._authentication.authenticate_at_token_endpoint(
             token_request.credentials, owner, token_request.redirect_uri
         )
         if owner is not None and client.client_id != owner.client_id:
-            raise InvalidGrant(f"{client.client_id} presented what is {owner.client_id}'s")
+            raise InvalidGrant(f"{client.client_id} sent a code or token of {owner.client_id}")
         return client

@@ -33,11 +33,11 @@ class ResponseParser:
             # Before the parser keeps a line that never ends.
             self._head_bytes += len(data)
             if self._head_bytes > self._limits.head_bytes + CHUNK_BYTES:
-                raise ResponseTooLarge("the head of the answer")
+                raise ResponseTooLarge("the response headers")
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            raise BadResponse("another protocol") from None
+            raise BadResponse("protocol switch") from None
         except httptools.HttpParserError as error:
             raise parser_error_cause(error) from None
 
@@ -46,7 +46,7 @@ class ResponseParser:
         if self.response is None and self._is_in_body and not self._has_length:
             self._finish()
         if self.response is None:
-            raise BadResponse("closed before the answer was whole")
+            raise BadResponse("the connection closed before the response was complete")
         return self.response
 
     # -- called by the parser
@@ -56,16 +56,16 @@ class ResponseParser:
             case b"content-length" | b"transfer-encoding":
                 self._has_length = True
             case b"content-encoding" if value.strip().lower() not in (b"", b"identity"):
-                raise BadResponse("a compressed answer, which was not asked for")
+                raise BadResponse("unexpected compressed response")
 
     def on_headers_complete(self) -> None:
         if self._parser.get_status_code() == SWITCHING_PROTOCOLS:
-            raise BadResponse("another protocol")
+            raise BadResponse("protocol switch")
         self._is_in_body = self._parser.get_status_code() >= FIRST_FINAL_STATUS
 
     def on_body(self, body: bytes) -> None:
         if len(self._body) + len(body) > self._limits.body_bytes:
-            raise ResponseTooLarge("the body of the answer")
+            raise ResponseTooLarge("the response body")
         self._body += body
 
     def on_message_complete(self) -> None:
@@ -74,7 +74,7 @@ class ResponseParser:
             return
         self._interim_count += 1
         if self._interim_count > MAX_INTERIM_RESPONSES:
-            raise BadResponse("interim answers without end")
+            raise BadResponse("too many interim responses")
 
     def _finish(self) -> None:
         if self.response is None:

@@ -62,7 +62,7 @@ class OutboundClient:
             async with asyncio.timeout(self._limits.connect_seconds):
                 return await self._connect_to_first(await self._addresses(url), url)
         except TimeoutError:
-            raise TooSlow(f"{url.host}: no connection") from None
+            raise TooSlow(f"{url.host}: connection failed") from None
 
     async def _addresses(self, url: WebUrl) -> list[Address]:
         """Asked for once: whatever the name leads to a moment later, this is where we go (rebinding)."""
@@ -93,7 +93,7 @@ def request_bytes(url: WebUrl, request: OutboundRequest) -> bytes:
         **request.headers,
     }
     if any(FORBIDDEN_IN_HEADERS & set(name + value) for name, value in headers.items()):
-        raise ValueError("a header of ours has more than one line")
+        raise ValueError("a request header contains a line break")
     target = url.target if url.target.startswith("/") else f"/{url.target}"
     lines = [f"POST {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
     return "\r\n".join(lines).encode("ascii") + request.body

@@ -4,28 +4,28 @@ from gatehouse.kernel.errors import GatehouseError
 
 
 class CallFailed(GatehouseError):
-    public = "The address could not be called."
+    public = "The URL could not be called."
 
 
 class AddressRefused(CallFailed):
     """Not one we call: inside a network, unencrypted, or no web address at all (checklist AP-08)."""
 
-    public = "The address is not one that may be called."
+    public = "This URL is not allowed."
 
 
 class Unreachable(CallFailed):
     """No such name, nobody listening, or no certificate that proves the name."""
 
-    public = "The address could not be reached."
+    public = "The URL could not be reached."
 
 
 class TooSlow(CallFailed):
-    public = "The address did not answer in time."
+    public = "The URL did not respond in time."
 
 
 class ResponseTooLarge(CallFailed):
-    public = "The answer is larger than is read."
+    public = "The response is too large."
 
 
 class BadResponse(CallFailed):
-    public = "What the address answered is not HTTP as we read it."
+    public = "The response is not valid HTTP."

@@ -11,7 +11,7 @@ def parse_target(text: str) -> WebUrl:
     """Raises AddressRefused for anything that is not plainly a web address: file:, gopher:, 2130706433."""
     url = parse_web_url(text)
     if url is None or url.fragment:
-        raise AddressRefused("not a web address")
+        raise AddressRefused("not an http or https URL")
     return url
 
 
@@ -39,7 +39,7 @@ def check_addresses(url: WebUrl, found: Sequence[Address], allowed: tuple[Networ
         if any_network_contains(allowed, address):
             continue
         if url.scheme != "https":
-            raise AddressRefused(f"http to {address}, which outbound.allow does not list")
+            raise AddressRefused(f"http to {address}, which is not listed in outbound.allow")
         if not is_public_address(address):
-            raise AddressRefused(f"{url.host} leads to {address}")
+            raise AddressRefused(f"{url.host} resolves to {address}")
     return addresses

@@ -11,31 +11,31 @@ MAX_ANSWER_BYTES: Final = 8 * 2**20  # bytes of an answer of the permission endp
 
 
 class ApplicationNotFound(NotFound):
-    public = "There is no such application."
+    public = "Application not found."
 
 
 class ProjectNotFound(NotFound):
-    public = "There is no such project."
+    public = "Project not found."
 
 
 class ProjectNotRemoved(Conflict):
-    public = "The project is in use: remove it first, and then for good."
+    public = "The project is active: remove it first, then delete it permanently."
 
 
 class GroupNotFound(NotFound):
-    public = "There is no such group."
+    public = "Group not found."
 
 
 class RoleNotFound(NotFound):
-    public = "There is no such role."
+    public = "Role not found."
 
 
 class AccessKeyNotFound(NotFound):
-    public = "There is no such access key."
+    public = "Access key not found."
 
 
 class KeyNotFound(NotFound):
-    public = "There is no such key."
+    public = "Key not found."
 
 
 class PersonNotFound(NotFound):
@@ -43,7 +43,7 @@ class PersonNotFound(NotFound):
 
 
 class NameTaken(Conflict):
-    public = "The name is taken."
+    public = "This name is already used."
 
 
 class LimitReached(Conflict):
@@ -51,55 +51,55 @@ class LimitReached(Conflict):
 
 
 class GroupsFull(LimitReached):
-    public = f"A project has at most {MAX_GROUPS} groups."
+    public = f"A project can have at most {MAX_GROUPS} groups."
 
 
 class AccessKeysFull(LimitReached):
-    public = f"An application has at most {MAX_ACCESS_KEYS} access keys."
+    public = f"An application can have at most {MAX_ACCESS_KEYS} access keys."
 
 
 class CustomKeysFull(LimitReached):
-    public = f"An application has at most {MAX_CUSTOM_KEYS} keys of its own."
+    public = f"An application can have at most {MAX_CUSTOM_KEYS} custom keys."
 
 
 class RoleFull(Conflict):
-    public = "The role has as many users as it may have."
+    public = "The role has reached its user limit."
 
 
 class VersionConflict(Conflict):
-    public = "It was changed meanwhile; read it again."
+    public = "It was changed in the meantime. Reload and try again."
 
 
 class LastOwner(Conflict):
-    public = "A project needs an owner."
+    public = "A project needs at least one owner."
 
 
 class GroupListed(Conflict):
-    public = "The group stands in allow or disallow of its project: take it out there first."
+    public = "The group is on the project's allow or disallow list. Remove it there first."
 
 
 class OwnerIsNoPerson(Refused):
-    public = "A service account never owns a project."
+    public = "A service account cannot own a project."
 
 
 class NobodyAdministers(Conflict):
-    public = "Somebody has to administer the installation."
+    public = "At least one person must administer the installation."
 
 
 class ProtectedHeld(Conflict):
     """Public roles hold a rule that is to be protected; the detail names them, and is shown (R5)."""
 
-    public = "Public roles hold a rule that would be protected."
+    public = "Public roles contain a rule that would become protected."
 
 
 class ApplicationTooLarge(Conflict):
     """The detail has the numbers, and is shown."""
 
-    public = "The application would be larger than is allowed."
+    public = "The application would be too large."
 
 
 class NoRight(Refused):
-    public = "You have no right to do this."
+    public = "You are not allowed to do this."
 
 
 class AdministratorsOnly(NoRight):
@@ -109,7 +109,7 @@ class AdministratorsOnly(NoRight):
 class WrongCredentials(Refused):
     """Valid, but not for this request: another application's, another address."""
 
-    public = "These credentials are not good for this request."
+    public = "These credentials are not valid for this request."
 
 
 class Malformed(BadInput):
@@ -126,4 +126,4 @@ class AnswerTooLarge(Malformed):
 class TooMuch(Malformed):
     """More rules than are kept: refused whole, never cut (checklist SC-16)."""
 
-    public = "There are more rules than are kept."
+    public = "There are too many rules."

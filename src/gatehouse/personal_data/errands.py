@@ -84,7 +84,7 @@ class DataJobs:
         else:
             entry = self._audit_record(DONE_EVENTS[call.kind], call)
             if not await self._store.complete_call(call, sealed, entry, self._clock.now()):
-                await self._give_up(call, "the answers to this request are larger than is kept")
+                await self._give_up(call, "the answers to this request are too large")
 
     async def _request(self, call: ClaimedCall) -> OutboundRequest:
         now = self._clock.now()
@@ -107,7 +107,7 @@ class DataJobs:
         try:
             msgspec.json.decode(document)
         except (msgspec.DecodeError, RecursionError):
-            raise NotDone("answered something that is not JSON") from None
+            raise NotDone("the answer is not JSON") from None
         return self._sealer.seal(document, purpose=answer_sealing_purpose(call.request_id, call.position))
 
     async def _retry_or_give_up(self, call: ClaimedCall, trouble: str) -> None:
@@ -118,7 +118,7 @@ class DataJobs:
             await self._store.reschedule_call(call, trouble[:MAX_ERROR_LENGTH], next_try_at)
 
     async def _give_up(self, call: ClaimedCall, trouble: str) -> None:
-        log.warning("personal data: application given up", application_id=call.application_id, reason=trouble)
+        log.warning("personal data request to application failed", application_id=call.application_id, reason=trouble)
         entry = self._audit_record(AuditEvent.DATA_GIVEN_UP, call)
         await self._store.fail_call(call, trouble[:MAX_ERROR_LENGTH], entry, self._clock.now())
 

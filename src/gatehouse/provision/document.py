@@ -18,7 +18,7 @@ Document = dict[str, object]
 
 MERGE_TAG: Final = "tag:yaml.org,2002:merge"
 SURROGATE: Final = re.compile("[\\ud800-\\udfff]")
-NEEDS_QUOTES: Final = "a value that begins with !, * or & needs quotes"
+NEEDS_QUOTES: Final = "a value that starts with !, * or & needs quotes"
 
 
 class StrictYamlLoader(yaml.SafeLoader):
@@ -56,7 +56,9 @@ def read_document(content: bytes, suffix: str) -> Document:
     """Read the form the file's suffix names. Raises Unfit."""
     read = READERS.get(suffix.lower())
     if read is None:
-        raise Unfit([one_line(f"{suffix or 'a file without suffix'}: the file must end in {', '.join(READERS)}")])
+        raise Unfit(
+            [one_line(f"{suffix or 'a file without extension'}: the file name must end in {', '.join(READERS)}")]
+        )
     try:
         document = read(content.decode("utf-8-sig"))
         refuse_unstorable_text(document)
@@ -65,7 +67,7 @@ def read_document(content: bytes, suffix: str) -> Document:
     except RecursionError:
         raise Unfit(["the file is nested too deeply"]) from None
     if not isinstance(document, dict):
-        raise Unfit(["the file must hold sections such as `users:` and `clients:`"])
+        raise Unfit(["the file must contain sections such as `users:` and `clients:`"])
     return document
 
 
@@ -75,9 +77,9 @@ def read_yaml(text: str) -> object:
     except (yaml.scanner.ScannerError, yaml.parser.ParserError) as error:
         raise Unfit([f"{line_of(error)}: {error.problem}"]) from None
     except yaml.MarkedYAMLError as error:  # an alias or a tag nobody knows, named after somebody's text
-        raise Unfit([f"{line_of(error)}: this is not sound YAML; {NEEDS_QUOTES}"]) from None
+        raise Unfit([f"{line_of(error)}: not valid YAML; {NEEDS_QUOTES}"]) from None
     except (yaml.YAMLError, ValueError):
-        raise Unfit(["the file is not sound YAML"]) from None
+        raise Unfit(["the file is not valid YAML"]) from None
 
 
 def line_of(error: yaml.MarkedYAMLError) -> str:
@@ -88,7 +90,7 @@ def read_toml(text: str) -> object:
     try:
         return tomllib.loads(text)  # TOML itself forbids doubled names
     except ValueError as error:
-        raise Unfit([f"the file is not sound TOML: {error}"]) from None
+        raise Unfit([f"the file is not valid TOML: {error}"]) from None
 
 
 def read_json(text: str) -> object:
@@ -97,7 +99,7 @@ def read_json(text: str) -> object:
     except json.JSONDecodeError as error:
         raise Unfit([f"line {error.lineno}: {error.msg}"]) from None
     except ValueError:  # a number of thousands of digits
-        raise Unfit(["the file is not sound JSON"]) from None
+        raise Unfit(["the file is not valid JSON"]) from None
 
 
 def refuse_duplicate_names(pairs: list[tuple[str, object]]) -> Document:
@@ -110,14 +112,14 @@ def refuse_duplicate_names(pairs: list[tuple[str, object]]) -> Document:
 
 
 def refuse_constant(name: str) -> NoReturn:
-    raise Unfit([f"{name} is not JSON"])
+    raise Unfit([f"{name} is not valid JSON"])
 
 
 def refuse_unstorable_text(value: object) -> None:
     """NUL and lone surrogates can be written with escapes; no database takes them."""
     if isinstance(value, str):
         if "\0" in value or SURROGATE.search(value):
-            raise Unfit(["a text holds the character NUL or half a surrogate pair"])
+            raise Unfit(["a text contains a NUL character or half of a surrogate pair"])
     elif isinstance(value, list):
         for member in value:
             refuse_unstorable_text(member)

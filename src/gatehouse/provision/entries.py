@@ -32,7 +32,7 @@ def read_entries(document: Document, sections: Iterable[FileSection[Any]]) -> tu
     problems = Problems()
     for name in document:
         if name not in table:
-            problems.add(name, f"no such section{suggestion(name, table)}")
+            problems.add(name, f"unknown section{suggestion(name, table)}")
     asked = tuple(
         SectionEntries(section, tuple(read_section(section, document[name], problems)))
         for name, section in table.items()
@@ -72,7 +72,7 @@ def fields_are_valid(entry: type[Struct], record: Document, place: str, problems
         if name in known:
             convert_value(value, known[name], f"{place}.{name}", problems)
         else:
-            problems.add(f"{place}.{name}", f"no such field{suggestion(name, known)}")
+            problems.add(f"{place}.{name}", f"unknown field{suggestion(name, known)}")
     return len(problems.lines) == before
 
 

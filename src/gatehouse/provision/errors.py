@@ -21,11 +21,11 @@ class Unfit(BadInput):
 
 
 class NoAdministratorLeft(Conflict):
-    public = "Nobody would be left to administer the service."
+    public = "No one would be left to administer the service."
 
 
 class Unsettled(Conflict):
-    public = "The same records are being changed by others; nothing was applied, try again."
+    public = "The same records are being changed concurrently; nothing was applied. Try again."
 
 
 class FollowUpProblem(str):

@@ -15,8 +15,8 @@ from gatehouse.keys.base64url import decode_base64url, encode_base64url
 from gatehouse.keys.errors import WrongMasterKey
 from gatehouse.keys.sealing import MasterKeys
 
-WRONG_MASTER_KEY: Final = "was sealed under a master key that is not configured here"
-WRONG_RECORD: Final = "was sealed for another record, or is damaged"
+WRONG_MASTER_KEY: Final = "was encrypted with a master key that is not configured here"
+WRONG_RECORD: Final = "was encrypted for another record, or is damaged"
 
 
 class FileSeal:

@@ -53,18 +53,17 @@ def data_directory_is_not_from_dev(candidate: Candidate) -> None:
     if candidate.dev or candidate.purpose is LoadPurpose.REWRAP or not path_exists(candidate.dev_key):
         return
     raise ValueError(
-        f"{candidate.dev_key} says that this data directory was made with --dev; to move on, "
-        "`gatehouse key init` writes a production master key file, "
-        "name it as GATEHOUSE__SECURITY__MASTER_KEY__FILE, "
-        f"`gatehouse key rewrap` seals everything with it, then delete {DEV_KEY_FILE}"
+        f"{candidate.dev_key} shows that this data directory was created with --dev; to move to production: "
+        "create a master key file with `gatehouse key init`, set GATEHOUSE__SECURITY__MASTER_KEY__FILE to it, "
+        f"run `gatehouse key rewrap`, then delete {DEV_KEY_FILE}"
     )
 
 
 def master_key_is_given(candidate: Candidate) -> None:
     if not candidate.dev and not candidate.settings.security.master_key:
         raise ValueError(
-            "is missing; `gatehouse key init` writes a key file, "
-            "name it as GATEHOUSE__SECURITY__MASTER_KEY__FILE (or try Gatehouse with --dev)"
+            "is missing; create a key file with `gatehouse key init` and set "
+            "GATEHOUSE__SECURITY__MASTER_KEY__FILE to it (or try Gatehouse with --dev)"
         )
 
 
@@ -84,12 +83,12 @@ def secret_is_strong(candidate: Candidate, secret: Secret) -> None:
         raise ValueError(f"is shorter than {MIN_SECRET_LENGTH} characters")
     letters = text.lower().replace("-", "").replace("_", "")
     if len(set(text)) < MIN_DISTINCT_CHARACTERS or any(word in letters for word in EXAMPLE_WORDS):
-        raise ValueError("looks like an example; make a random one")
+        raise ValueError("looks like an example; generate a random value")
 
 
 def base_url_is_given(candidate: Candidate) -> None:
     if candidate.purpose is LoadPurpose.SERVE and not candidate.settings.server.base_url:
-        raise ValueError("is missing; it is the https address clients will use (or try Gatehouse with --dev)")
+        raise ValueError("is missing; set it to the https address clients will use (or try Gatehouse with --dev)")
 
 
 def base_url_is_safe(candidate: Candidate) -> None:
@@ -108,7 +107,7 @@ def origin_is_safe(candidate: Candidate, origin: UrlOrigin) -> None:
     if candidate.dev and not origin.is_loopback:
         raise ValueError(f"must be on localhost, 127.0.0.0/8 or [::1] with --dev, not on {origin.host}")
     if not candidate.dev and origin.scheme in {"http", "ws"}:
-        raise ValueError(f"must be {origin.scheme}s: passwords and tokens would travel in the clear")
+        raise ValueError(f"must be {origin.scheme}s: passwords and tokens would be sent unencrypted")
 
 
 def dev_listens_on_loopback(candidate: Candidate) -> None:
@@ -124,7 +123,7 @@ def sqlite_has_one_worker(candidate: Candidate) -> None:
 
 def listening_needs_postgresql(candidate: Candidate) -> None:
     if candidate.settings.database.listen_url and candidate.settings.database.url.is_sqlite:
-        raise ValueError("has no use with SQLite; remove it, or set database.url")
+        raise ValueError("has no effect with SQLite; remove it, or set database.url")
 
 
 def pool_bounds_are_in_order(candidate: Candidate) -> None:
@@ -136,7 +135,7 @@ def pool_bounds_are_in_order(candidate: Candidate) -> None:
 def keys_directory_exists(candidate: Candidate) -> None:
     path = candidate.settings.applications.keys_dir
     if path and not Path(path).is_dir():
-        raise ValueError(f"{path} is no directory")
+        raise ValueError(f"{path} is not a directory")
 
 
 def breached_file_is_valid(candidate: Candidate) -> None:
@@ -152,9 +151,9 @@ def geoip_file_is_valid(candidate: Candidate) -> None:
     path = candidate.settings.accounts.geoip_file
     try:
         if path and GEOIP_METADATA_MARKER not in read_end(Path(path), GEOIP_METADATA_BYTES):
-            raise ValueError(f"{path} is no MaxMind database")
+            raise ValueError(f"{path} is not a MaxMind database")
     except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
+        raise ValueError(f"cannot read {path}: {error.strerror}") from None
 
 
 def read_end(path: Path, length: int) -> bytes:
@@ -174,22 +173,22 @@ def dark_logo_is_an_image(candidate: Candidate) -> None:
 def dark_logo_goes_with_a_logo(candidate: Candidate) -> None:
     branding = candidate.settings.branding
     if branding.logo_dark and not branding.logo:
-        raise ValueError("needs branding.logo beside it, for light pages")
+        raise ValueError("needs branding.logo too, for the light theme")
 
 
 def wordmark_has_a_logo(candidate: Candidate) -> None:
     branding = candidate.settings.branding
     if branding.wordmark and not branding.logo:
-        raise ValueError("needs a branding.logo that spells the name")
+        raise ValueError("needs a branding.logo that contains the name")
 
 
 def file_is_an_image(path: str) -> None:
     try:
         content = read_start(Path(path), MAX_LOGO_BYTES + 1) if path else b""
     except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
+        raise ValueError(f"cannot read {path}: {error.strerror}") from None
     if path and not image_media_type(content):
-        raise ValueError(f"{path} is no PNG, JPEG or WebP picture")
+        raise ValueError(f"{path} is not a PNG, JPEG or WebP image")
     if len(content) > MAX_LOGO_BYTES:
         raise ValueError(f"{path} is larger than {MAX_LOGO_BYTES // 1_024} KiB")
 
@@ -202,19 +201,21 @@ def read_start(path: Path, length: int) -> bytes:
 def mail_has_a_sender(candidate: Candidate) -> None:
     mail = candidate.settings.mail
     if mail.host and not mail.from_address:
-        raise ValueError("is missing; mail.host needs an address that mail comes from")
+        raise ValueError("is missing; mail.host needs a sender address")
 
 
 def mail_is_encrypted(candidate: Candidate) -> None:
     mail = candidate.settings.mail
     if mail.host and mail.security == "none" and not is_loopback(mail.host):
-        raise ValueError(f"must not be none for {mail.host}: links that open accounts would travel in the clear")
+        raise ValueError(
+            f"must not be none for {mail.host}: links that grant account access would be sent unencrypted"
+        )
 
 
 def mail_credentials_are_complete(candidate: Candidate) -> None:
     mail = candidate.settings.mail
     if bool(mail.username) != bool(mail.password):
-        raise ValueError("goes together with mail.username: set both or neither")
+        raise ValueError("needs mail.username and vice versa: set both or neither")
 
 
 Check = Callable[[Candidate], None]

@@ -93,7 +93,7 @@ class Setting:
             raise ValueError("must be a list")  # noqa: TRY004
         texts = [require_plain_line(member) for member in given]
         if "" in texts:
-            raise ValueError("has an empty member")
+            raise ValueError("contains an empty entry")
         if self.is_secret:
             return tuple(self._secret(text) for text in texts)
         if self.kind is str:
@@ -119,7 +119,7 @@ def require_plain_line(given: object) -> str:
         raise ValueError("must be text")  # noqa: TRY004
     if not is_plain_line(given):
         # It would reach headers, log lines and pages (checklist OP-02).
-        raise ValueError("holds a line break or another invisible character")
+        raise ValueError("contains a line break or another invisible character")
     return given
 
 

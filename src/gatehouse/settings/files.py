@@ -37,9 +37,9 @@ class FilePrivacy:
         is_credential = path.parent == self.credentials
         mode = stat.S_IMODE(status.st_mode)
         if self.strict and mode & (WORLD if is_credential else GROUP_AND_WORLD):
-            return f"is open to other users (mode {mode:04o}): chmod 600 it"
+            return f"is accessible to other users (mode {mode:04o}): run chmod 600"
         if self.strict and not is_credential and os.geteuid() != 0 and status.st_uid not in (0, os.geteuid()):
-            return "belongs to another user: chown it"
+            return "belongs to another user: run chown"
         return ""
 
 
@@ -49,7 +49,7 @@ def read_private(path: Path, privacy: FilePrivacy) -> str:
         # Not blocking: a pipe put in the file's place must not hang the start.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}") from error
+        raise ValueError(f"cannot read {path}: {error.strerror}") from error
     with open(descriptor, "rb") as file:  # noqa: PTH123 - the descriptor whose status is judged is the one read
         refuse_exposed(path, os.fstat(descriptor), privacy)
         content = file.read(MAX_FILE_BYTES + 1)
@@ -70,7 +70,7 @@ def decode_text(path: Path, content: bytes) -> str:
     try:
         text = content.decode("ascii")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} holds something else than ASCII text") from error
+        raise ValueError(f"{path} contains non-ASCII characters") from error
     text = text.removesuffix("\n").removesuffix("\r")
     if not text:
         raise ValueError(f"{path} is empty")
@@ -83,7 +83,7 @@ def write_if_missing(path: Path, text: str) -> None:
         if not path_exists(path):
             write_atomically(path, f"{text}\n")
     except OSError as error:
-        raise ValueError(f"{path} cannot be made: {error.strerror}") from error
+        raise ValueError(f"cannot create {path}: {error.strerror}") from error
 
 
 def write_atomically(path: Path, text: str) -> None:

@@ -50,8 +50,8 @@ def parse_origin(text: str, *schemes: str) -> UrlOrigin:
     found = ORIGIN.fullmatch(text)
     if found is None or found[1] not in schemes:
         raise ValueError(
-            f"must be {schemes[-1]}://host or {schemes[-1]}://host:port in lower case, "
-            f"without path, trailing slash, query or user, not {text!r}"
+            f"must be {schemes[-1]}://host or {schemes[-1]}://host:port in lower case, without path, trailing "
+            f"slash, query or user name, not {text!r}"
         )
     check_host(found[2])
     check_port(found[1], found[3])
@@ -65,7 +65,7 @@ def check_port(scheme: str, digits: str | None) -> None:
         raise ValueError(f"has a port above {MAX_PORT}")
     if int(digits) == DEFAULT_PORTS[scheme]:
         # Browsers drop it from Origin, so the two spellings would never compare equal.
-        raise ValueError(f"must leave out :{digits}, the default port of {scheme}")
+        raise ValueError(f"must omit :{digits}, the default port of {scheme}")
 
 
 def check_host(host: str) -> None:
@@ -73,9 +73,9 @@ def check_host(host: str) -> None:
     if host.startswith("["):
         address = parse_address(host[1:-1])
         if address is None or host != f"[{address}]":
-            raise ValueError(f"has {host!r} where an IPv6 address in its shortest form is expected")
+            raise ValueError(f"contains {host!r} where an IPv6 address in its shortest form is expected")
     elif parse_address(host) is None and not is_host_name(host):
-        raise ValueError(f"has {host!r} where a host name or address is expected")
+        raise ValueError(f"contains {host!r} where a host name or address is expected")
 
 
 def is_host_name(text: str) -> bool:
@@ -124,7 +124,7 @@ def absolute_path(text: str) -> None:
 
 def mail_address(text: str) -> None:
     if not (text.isascii() and is_mailable(text)):
-        raise ValueError(f"must be an e-mail address like gatehouse@studio.example, not {text!r}")
+        raise ValueError(f"must be an email address like gatehouse@studio.example, not {text!r}")
 
 
 def brand_name(text: str) -> None:
@@ -143,9 +143,9 @@ def domain(text: str) -> None:
 
 def login_data_field(text: str) -> None:
     if not FIELD_NAME.fullmatch(text):
-        raise ValueError(f"must be a letter and up to 31 letters, digits or underscores, not {text!r}")
+        raise ValueError(f"must be a letter followed by up to 31 letters, digits or underscores, not {text!r}")
     if text in LOGIN_DATA_FIELDS:
-        raise ValueError(f"must not be {text!r}: the login data has a field of that name")
+        raise ValueError(f"must not be {text!r}: the login data already has that field")
 
 
 def database_url(text: str) -> None:
@@ -169,5 +169,5 @@ def network(text: str) -> Network:
     """Callers are compared as IPv4 when they are, so a mapped network would silently match nobody."""
     parsed = parse_network(text)
     if "%" in text or (parsed.version == 6 and parsed.network_address.ipv4_mapped is not None):  # noqa: PLR2004
-        raise ValueError(f"{text!r} has to be written as a plain IPv4 or IPv6 network")
+        raise ValueError(f"{text!r} must be written as a plain IPv4 or IPv6 network")
     return parsed

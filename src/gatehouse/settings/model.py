@@ -19,41 +19,45 @@ NO_DATABASE_URL: Final = DatabaseUrl()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """Where the service is reached, and where it listens."""
+    """Public address and listener."""
 
     base_url: Annotated[
         str,
         text(
-            "The address clients use and the issuer of every token, byte for byte.",
+            "Public address of the service and issuer of every token, byte for byte.",
             grammar.base_url,
-            without="none: `serve` refuses to start, other commands use what the database remembers",
+            without="none: `serve` refuses to start, other commands use the address stored in the database",
             dev="`http://localhost:<port>`",
         ),
     ] = ""
     ws_url: Annotated[
         str,
-        text("The address of the WebSockets.", grammar.ws_url, without="`server.base_url` with ws or wss"),
+        text("WebSocket address.", grammar.ws_url, without="`server.base_url` with ws or wss"),
     ] = ""
-    host: Annotated[str, text("The address or name to listen on.", grammar.listen_host)] = "127.0.0.1"
-    port: Annotated[int, number("The port to listen on.", 1, 65_535)] = 8080
-    workers: Annotated[int, number("Processes that serve; more than one needs PostgreSQL.", 1, 64)] = 1
+    host: Annotated[str, text("Address or host name to listen on.", grammar.listen_host)] = "127.0.0.1"
+    port: Annotated[int, number("Port to listen on.", 1, 65_535)] = 8080
+    workers: Annotated[int, number("Number of server processes; more than one needs PostgreSQL.", 1, 64)] = 1
     leave_seconds: Annotated[
         int,
-        seconds("How long a node told to stop still serves while `/readyz` says no, until its proxy knows.", 0, 60),
+        seconds(
+            "How long a stopping node keeps serving while `/readyz` reports not ready, until its proxy notices.",
+            0,
+            60,
+        ),
     ] = 0
     trusted_proxies: Annotated[
-        Networks, SettingInfo("Networks of the proxies whose forwarding headers are believed.")
+        Networks, SettingInfo("Networks of proxies whose forwarding headers are trusted.")
     ] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseSettings:
-    """Where everything is kept."""
+    """Database connection."""
 
     url: Annotated[
         DatabaseUrl,
         text(
-            "The database: `sqlite:///PATH` or `postgresql://USER@HOST/DATABASE`.",
+            "Database URL: `sqlite:///PATH` or `postgresql://USER@HOST/DATABASE`.",
             grammar.database_url,
             without="`gatehouse.db` in the data directory",
         ),
@@ -61,69 +65,69 @@ class DatabaseSettings:
     listen_url: Annotated[
         DatabaseUrl,
         text(
-            "A direct PostgreSQL address for LISTEN, when `database.url` leads through PgBouncer.",
+            "Direct PostgreSQL URL for LISTEN if `database.url` points to PgBouncer.",
             grammar.postgresql_url,
             without="`database.url`",
         ),
     ] = NO_DATABASE_URL
     pool_min: Annotated[int, number("PostgreSQL connections each process keeps open.", 0, 500)] = 2
-    pool_max: Annotated[int, number("PostgreSQL connections each process may open.", 1, 500)] = 10
+    pool_max: Annotated[int, number("Maximum PostgreSQL connections per process.", 1, 500)] = 10
     acquire_seconds: Annotated[int, seconds("How long a request waits for a connection.", 1, 60)] = 5
     statement_cache: Annotated[
-        bool, SettingInfo("Prepare each statement once; turn off behind PgBouncer in transaction mode.")
+        bool, SettingInfo("Use prepared statements; turn off behind PgBouncer in transaction mode.")
     ] = True
     idle_transaction_seconds: Annotated[
-        int, seconds("How long a node that stops inside a write on PostgreSQL holds up the others.", 1, 60)
+        int, seconds("How long a write of a frozen node can block other nodes on PostgreSQL.", 1, 60)
     ] = 3
-    lock_seconds: Annotated[int, seconds("How long a write waits for a lock in PostgreSQL.", 1, 60)] = 4
-    statement_seconds: Annotated[int, seconds("How long PostgreSQL may take for one statement.", 1, 600)] = 10
+    lock_seconds: Annotated[int, seconds("Lock timeout for writes in PostgreSQL.", 1, 60)] = 4
+    statement_seconds: Annotated[int, seconds("Statement timeout in PostgreSQL.", 1, 600)] = 10
     standby_synchronous: Annotated[
-        bool, SettingInfo("The standby is synchronous: a promotion loses nothing and need not end all tokens.")
+        bool, SettingInfo("The standby is synchronous: a promotion loses no data and does not end all tokens.")
     ] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecuritySettings:
-    """The secrets that protect all others."""
+    """Secrets that protect all other secrets."""
 
     master_key: Annotated[
         Secret,
         text(
-            "The 32-byte key that seals signing keys and other secrets; `gatehouse key init` writes one.",
+            "Key of 32 bytes that encrypts signing keys and other secrets; create one with `gatehouse key init`.",
             grammar.master_key,
-            without="none: nothing starts",
-            dev="`dev.key` in the data directory, made when missing",
+            without="none: the service does not start",
+            dev="`dev.key` in the data directory, created if missing",
         ),
     ] = NO_SECRET
     previous_master_keys: Annotated[
         tuple[Secret, ...],
         text(
-            "Earlier master keys, which open what `gatehouse key rewrap` has not sealed anew yet.",
+            "Earlier master keys, for secrets not yet re-encrypted by `gatehouse key rewrap`.",
             grammar.master_key,
         ),
     ] = ()
     password_pepper: Annotated[
-        Secret, long_secret("Mixed into password digests; once lost or changed, no password works any more.")
+        Secret, long_secret("Pepper for password hashes; if it is lost or changed, no password works.")
     ] = NO_SECRET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PasswordSettings:
-    """What one guess at a stolen password digest costs (Argon2id)."""
+    """Cost of password hashing (Argon2id)."""
 
     # The lower bounds are the least that is still sound (S-02).
-    memory_kib: Annotated[int, number("Memory of one digest.", 19_456, 4_194_304, "KiB")] = 65_536
-    time_cost: Annotated[int, number("Passes over that memory.", 2, 20)] = 3
-    parallelism: Annotated[int, number("Lanes of one digest.", 1, 16)] = 1
-    workers: Annotated[int, number("Digests a process computes at a time.", 1, 64)] = 2
+    memory_kib: Annotated[int, number("Argon2 memory per hash.", 19_456, 4_194_304, "KiB")] = 65_536
+    time_cost: Annotated[int, number("Argon2 iterations.", 2, 20)] = 3
+    parallelism: Annotated[int, number("Argon2 parallelism.", 1, 16)] = 1
+    workers: Annotated[int, number("Maximum concurrent password hashes per process.", 1, 64)] = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeySettings:
-    """The keys that sign tokens."""
+    """Keys that sign tokens."""
 
     rsa_bits: Annotated[Literal[2048, 3072], SettingInfo("Size of new RSA keys.", unit="bits")] = 2048
-    rotate_days: Annotated[int, days("How long a key signs before the next one does.", high=730)] = 90
+    rotate_days: Annotated[int, days("How long a key signs before it is rotated.", high=730)] = 90
     publish_lead_seconds: Annotated[int, seconds("How long a new key is published before it signs.", 60, 43_200)] = (
         3600
     )
@@ -131,107 +135,106 @@ class KeySettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JwtSettings:
-    """Which JWTs are given out, and how long they live."""
+    """Issued JWTs and their lifetimes."""
 
     jwt_without_factor: Annotated[
-        bool, SettingInfo("Give user JWTs to game clients that send no factor; they pass no factor check.")
+        bool, SettingInfo("Issue user JWTs to game clients that send no factor; such JWTs fail every factor check.")
     ] = False
     user_jwt_days: Annotated[int, days("Lifetime of a user JWT.")] = 90
     expired_grace_days: Annotated[
-        int, days("How long an expired user JWT still names its user to a service.", low=0)
+        int, days("How long a service can still identify the user of an expired JWT.", low=0)
     ] = 30
     service_jwt_days: Annotated[int, days("Lifetime of a static service JWT.")] = 90
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountSettings:
-    """People."""
+    """Accounts and registration."""
 
     registration: Annotated[
-        bool, SettingInfo("Let anyone make an account for an address of his; else by invitation only.", dev="`true`")
+        bool, SettingInfo("Allow self-registration (otherwise invitation only).", dev="`true`")
     ] = False
     allowed_domains: Annotated[
-        tuple[str, ...], text("The only domains whose addresses may register; none means any.", grammar.domain)
+        tuple[str, ...], text("Email domains allowed to register; empty allows all.", grammar.domain)
     ] = ()
     breached_passwords: Annotated[
         str,
-        text("File of stolen passwords that nobody may choose, `SHA-1:COUNT` by digest.", grammar.absolute_path),
+        text(
+            "File of breached passwords that cannot be used, lines `SHA-1:COUNT` sorted by hash.",
+            grammar.absolute_path,
+        ),
     ] = ""
     geoip_file: Annotated[
         str,
-        text("GeoIP database in MaxMind's format (.mmdb) that tells places by addresses.", grammar.absolute_path),
+        text("GeoIP database in MaxMind format (.mmdb) for approximate locations.", grammar.absolute_path),
     ] = ""
     vendor_nick_field: Annotated[
-        str, text("Name of the vendor nickname in login data.", grammar.login_data_field)
+        str, text("Field name of the vendor nickname in login data.", grammar.login_data_field)
     ] = "ghnick"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MailSettings:
-    """The SMTP server that takes our mail."""
+    """SMTP server."""
 
     host: Annotated[
         str,
         text(
-            "Its name or its network address.",
+            "Host name or address of the mail server.",
             grammar.listen_host,
-            without="none: mail waits in the outbox",
-            dev="none: mail is printed where the log is",
+            without="none: emails wait in the outbox",
+            dev="none: emails are printed to the server log",
         ),
     ] = ""
-    port: Annotated[int, number("Its port; mostly 587 with `starttls` and 465 with `tls`.", 1, 65_535)] = 587
+    port: Annotated[int, number("Port; usually 587 with `starttls` and 465 with `tls`.", 1, 65_535)] = 587
     security: Annotated[
         Literal["starttls", "tls", "none"],
-        SettingInfo("How the connection is encrypted; `none` is for a server on this machine only."),
+        SettingInfo("Encryption of the connection; use `none` only for a mail server on this machine."),
     ] = "starttls"
-    username: Annotated[str, SettingInfo("Whom to sign in as.", without="none: no sign-in")] = ""
-    password: Annotated[Secret, SettingInfo("The password of `mail.username`.")] = NO_SECRET
-    from_address: Annotated[
-        str, text("The address mail comes from; needed when there is a server.", grammar.mail_address)
-    ] = ""
+    username: Annotated[str, SettingInfo("User name for the mail server.", without="none: no authentication")] = ""
+    password: Annotated[Secret, SettingInfo("Password for `mail.username`.")] = NO_SECRET
+    from_address: Annotated[str, text("Sender address; required if a mail server is set.", grammar.mail_address)] = ""
     from_name: Annotated[
-        str, SettingInfo("The name mail comes from, and what it calls the service.", without="`branding.name`")
+        str, SettingInfo("Sender name, also used for the service in emails.", without="`branding.name`")
     ] = ""
-    timeout_seconds: Annotated[int, seconds("How long the server may take for each mail.", 1, 120)] = 20
+    timeout_seconds: Annotated[int, seconds("Timeout of the mail server per email.", 1, 120)] = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrandingSettings:
-    """What pages, mail and the console look like and call the service."""
+    """Name, logo and color on pages, in emails and in the console."""
 
-    name: Annotated[
-        str, text("What people know the service by, on every page and in authenticator apps.", grammar.brand_name)
-    ] = "Gatehouse"
+    name: Annotated[str, text("Name of the service on pages and in authenticator apps.", grammar.brand_name)] = (
+        "Gatehouse"
+    )
     logo: Annotated[
         str,
         text(
-            "A PNG, JPEG or WebP file of up to 256 KiB, shown 28 pixels high; no SVG, which may carry scripts.",
+            "PNG, JPEG or WebP file up to 256 KiB, shown 28 pixels high; SVG is not accepted.",
             grammar.absolute_path,
-            without="the mark of Gatehouse",
+            without="Gatehouse logo",
         ),
     ] = ""
-    logo_dark: Annotated[str, text("The same for dark pages.", grammar.absolute_path, without="`branding.logo`")] = ""
-    wordmark: Annotated[
-        bool, SettingInfo("The logo spells the name itself: pages show it without the name beside it.")
-    ] = False
+    logo_dark: Annotated[str, text("Logo for the dark theme.", grammar.absolute_path, without="`branding.logo`")] = ""
+    wordmark: Annotated[bool, SettingInfo("The logo contains the name, so pages don't repeat it.")] = False
     accent: Annotated[
         str,
         text(
-            "Colour of links and buttons, like `#1d5f8a`; made darker or lighter where it would be hard to read.",
+            "Color of links and buttons, like `#1d5f8a`; adjusted where contrast would be too low.",
             grammar.color,
-            without="the blue of Gatehouse",
+            without="Gatehouse blue",
         ),
     ] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSettings:
-    """How long a browser stays signed in."""
+    """Browser sessions."""
 
-    idle_hours: Annotated[int, number("Hours without a request after which a session ends.", 1, 8_760, "hours")] = 72
-    absolute_days: Annotated[int, days("Days after which it ends in any case.")] = 30
+    idle_hours: Annotated[int, number("Hours of inactivity after which a session ends.", 1, 8_760, "hours")] = 72
+    absolute_days: Annotated[int, days("Days after which a session ends.")] = 30
     fresh_minutes: Annotated[
-        int, number("Minutes for which a proof lets a person change how he signs in.", 1, 120, "minutes")
+        int, number("Minutes a recent sign-in is valid for changing sign-in methods.", 1, 120, "minutes")
     ] = 10
 
 
@@ -240,30 +243,27 @@ class GameSettings:
     """Game session login."""
 
     session_info_allow: Annotated[
-        Networks, SettingInfo("Networks that may ask for a game session's info.", dev="`127.0.0.0/8`, `::1/128`")
+        Networks,
+        SettingInfo("Networks allowed to call the game session info endpoint.", dev="`127.0.0.0/8`, `::1/128`"),
     ] = ()
-    retry_delay: Annotated[int, seconds("How long a client waits after RETRY before it polls again.", 1, 60)] = 1
+    retry_delay: Annotated[int, seconds("How long a client must wait after RETRY before polling again.", 1, 60)] = 1
     code_match: Annotated[
-        bool, SettingInfo("Have every sign-in from another address pick the code that the game shows.")
+        bool, SettingInfo("Require code confirmation for every game sign-in from another IP address.")
     ] = False
     early_polls: Annotated[
-        int, number("Polls before their time within a minute that block a game session.", 2, 100)
+        int, number("Number of early polls within a minute that block a game session.", 2, 100)
     ] = 5
-    block_seconds: Annotated[
-        int, seconds("How long it is blocked the first time; each further time twice as long.", 10, 3_600)
-    ] = 60
-    block_longest_seconds: Annotated[int, seconds("How long at most.", 60, 86_400)] = 3_600
+    block_seconds: Annotated[int, seconds("Duration of the first block; doubles each time.", 10, 3_600)] = 60
+    block_longest_seconds: Annotated[int, seconds("Maximum duration of a block.", 60, 86_400)] = 3_600
     blocked_most: Annotated[
-        int, number("Blocked game sessions of one address that block the whole address.", 2, 10_000)
+        int, number("Number of blocked game sessions after which their IP address is blocked.", 2, 10_000)
     ] = 20
     pending_most: Annotated[
         int,
-        number("Game sessions that may wait at a time; registering more is answered with 503.", 100, 100_000_000),
+        number("Maximum pending game sessions; further registrations get a 503.", 100, 100_000_000),
     ] = 1_000_000
-    sockets_per_session: Annotated[int, number("WebSockets one game session may have open.", 1, 1_000)] = 8
-    sockets_per_source: Annotated[int, number("WebSockets one source may have open at a process.", 1, 1_000_000)] = (
-        2_000
-    )
+    sockets_per_session: Annotated[int, number("Maximum WebSockets per game session.", 1, 1_000)] = 8
+    sockets_per_source: Annotated[int, number("Maximum WebSockets per source and process.", 1, 1_000_000)] = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,24 +273,20 @@ class OAuthSettings:
     code_seconds: Annotated[int, seconds("Lifetime of an authorization code.", 10, 600)] = 60
     refresh_grace_seconds: Annotated[
         int,
-        seconds("How long a parallel refresh gets the same new token; 10 suits browser applications.", 0, 60),
+        seconds("How long concurrent refreshes get the same new token; 10 suits browser applications.", 0, 60),
     ] = 0
-    refresh_family_days: Annotated[int, days("How long one sign-in can be refreshed at all.")] = 90
+    refresh_family_days: Annotated[int, days("Maximum time one sign-in can be refreshed.")] = 90
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionSettings:
     """Permission endpoints."""
 
-    always_200: Annotated[bool, SettingInfo("Answer errors with HTTP 200 too, for old clients.")] = False
-    max_age_seconds: Annotated[
-        int, seconds("How long a client may keep a permission list before it asks again.", 0, 300)
-    ] = 2
+    always_200: Annotated[bool, SettingInfo("Return errors with HTTP 200 too, for old clients.")] = False
+    max_age_seconds: Annotated[int, seconds("How long clients may cache a permission list.", 0, 300)] = 2
     cache_mb: Annotated[
         int,
-        number(
-            "Megabytes of memory for permission models and what was evaluated from them, in each process.", 16, 65_536
-        ),
+        number("Memory for cached permission models and evaluations per process, in megabytes.", 16, 65_536),
     ] = 64
 
 
@@ -299,48 +295,44 @@ class ApplicationSettings:
     """Applications."""
 
     keys_dir: Annotated[
-        str, text("Directory of applications' public keys, `<application id>/*.pem`.", grammar.absolute_path)
+        str, text("Directory with public keys of applications, `<application id>/*.pem`.", grammar.absolute_path)
     ] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboundSettings:
-    """Requests to addresses that other people chose."""
+    """Outbound requests to URLs configured by others."""
 
-    allow: Annotated[
-        Networks, SettingInfo("Networks that may be called although they are private, also by plain http.")
-    ] = ()
+    allow: Annotated[Networks, SettingInfo("Private networks that may be called, also by plain http.")] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationsSettings:
-    """Metrics, and the details behind the health checks."""
+    """Metrics and health check details."""
 
-    bind: Annotated[str, text("A listener of their own, like `127.0.0.1:9090`.", grammar.bind)] = ""
-    token: Annotated[Secret, long_secret("Bearer token that opens them on the ordinary listener.")] = NO_SECRET
+    bind: Annotated[str, text("Separate listener, like `127.0.0.1:9090`.", grammar.bind)] = ""
+    token: Annotated[Secret, long_secret("Bearer token for metrics and health details on the main listener.")] = (
+        NO_SECRET
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSettings:
-    """The log."""
+    """Logging."""
 
-    level: Annotated[
-        Literal["debug", "info", "warning", "error"], SettingInfo("The least serious entry that is written.")
-    ] = "info"
+    level: Annotated[Literal["debug", "info", "warning", "error"], SettingInfo("Minimum log level.")] = "info"
     format: Annotated[
-        Literal["json", "console"], SettingInfo("One JSON object a line, or text for people.", dev="`console`")
+        Literal["json", "console"], SettingInfo("One JSON object per line, or human-readable text.", dev="`console`")
     ] = "json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSettings:
-    """The audit log."""
+    """Audit log."""
 
-    retention_days: Annotated[int, days("How long records are kept; 0 keeps them for ever.", low=0, high=36_500)] = (
-        365
-    )
+    retention_days: Annotated[int, days("How long records are kept; 0 keeps them forever.", low=0, high=36_500)] = 365
     refusals_kept: Annotated[
-        int, number("How many refused requests are kept, newest first.", 1000, 100_000_000, "records")
+        int, number("Maximum number of refused requests kept, newest first.", 1000, 100_000_000, "records")
     ] = 100_000
     head_minutes: Annotated[
         int, number("How often the head of the log is logged and sent to webhooks; 0 for never.", 0, 1_440, "minutes")
@@ -349,11 +341,11 @@ class AuditSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateSettings:
-    """How much one caller may ask, by class of endpoint."""
+    """Rate limits per caller and endpoint class."""
 
-    enabled: Annotated[bool, SettingInfo("Refuse callers beyond these rates, with Retry-After.")] = True
-    public: Annotated[int, per_minute("Pages, and whatever is not named below.")] = 1200
-    login: Annotated[int, per_minute("Whatever takes a password or a one-time code.")] = 120
+    enabled: Annotated[bool, SettingInfo("Enforce rate limits, with Retry-After.")] = True
+    public: Annotated[int, per_minute("Pages and everything not listed below.")] = 1200
+    login: Annotated[int, per_minute("Endpoints that accept a password or one-time code.")] = 120
     token: Annotated[int, per_minute("OAuth token, userinfo, revocation and exchange.")] = 6000
     poll: Annotated[int, per_minute("Game sessions.")] = 6000
     admin: Annotated[int, per_minute("Permission endpoints and the console.")] = 6000

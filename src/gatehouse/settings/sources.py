@@ -55,7 +55,7 @@ def escape_invisible(character: str) -> str:
 
 def unknown_setting(where: str, suggestion: str, *, thing: str = "setting") -> SettingProblem:
     hint = f", did you mean {suggestion}?" if suggestion else ""
-    return SettingProblem(where=where, what=f"no such {thing}{hint}")
+    return SettingProblem(where=where, what=f"unknown {thing}{hint}")
 
 
 def from_environment(environment: Mapping[str, str], privacy: FilePrivacy) -> Iterator[SourceItem]:
@@ -84,7 +84,7 @@ def from_variable(variable: str, environment: Mapping[str, str], privacy: FilePr
 def from_file_variable(variable: str, environment: Mapping[str, str], privacy: FilePrivacy) -> SourceItem:
     entry = BY_FILE_VARIABLE[variable]
     if entry.variable in environment:
-        return SettingProblem(where=variable, what=f"{entry.variable} is set too, keep one of them", name=entry.name)
+        return SettingProblem(where=variable, what=f"{entry.variable} is also set; keep only one", name=entry.name)
     try:
         value = from_secret_file(entry, Path(environment[variable]), privacy)
     except ValueError as error:
@@ -132,7 +132,7 @@ class TomlFile:
             yield SettingProblem(where=str(self.path), what=f"cannot be read: {error.strerror}")
         except (ValueError, RecursionError) as error:
             # Doubled names end here too: TOML itself forbids them.
-            yield SettingProblem(where=str(self.path), what=f"is not sound TOML: {error}")
+            yield SettingProblem(where=str(self.path), what=f"is not valid TOML: {error}")
         else:
             for section, sheet in document.items():
                 yield from self._section(section, sheet, exposed)
@@ -142,7 +142,7 @@ class TomlFile:
             near = nearest_section(section)
             yield unknown_setting(f"{self.path}: [{section}]", near and f"[{near}]", thing="section")
         elif not isinstance(sheet, dict):
-            yield SettingProblem(where=f"{self.path}: {section}", what="is a section and needs keys of its own")
+            yield SettingProblem(where=f"{self.path}: {section}", what="is a section and needs keys")
         else:
             for key, given in sheet.items():
                 yield self._setting(f"{section}.{key}", given, exposed)
@@ -164,7 +164,7 @@ class TomlFile:
             return self._from_secret_file(entry, given)
         value = entry.convert(given)
         if exposed and holds_secret(value):
-            raise ValueError(f"is a secret in the clear, and {self.path} {exposed}")
+            raise ValueError(f"is an unencrypted secret, and {self.path} {exposed}")
         return value
 
     def _from_secret_file(self, entry: Setting, table: Mapping[str, object]) -> Value:

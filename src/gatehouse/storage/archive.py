@@ -101,7 +101,7 @@ class ArchiveWriter:
 def create_file_atomically(path: Path) -> Iterator[IO[bytes]]:
     """A file for its owner only that gets its name once it is whole and on the disk."""
     if os.path.lexists(path):
-        raise FileExists(f"{path} exists already")
+        raise FileExists(f"{path} already exists")
     descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # mode 0600
     try:
         with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor
@@ -157,10 +157,10 @@ class Archive:
             if isinstance(decoded, ArchiveEnd):
                 _refuse_wrong_checksum(decoded, digest.digest(), counts)
                 if next(lines, None) is not None:
-                    raise BackupDamaged("something follows the end of the backup")
+                    raise BackupDamaged("unexpected data after the end of the backup")
                 return decoded
             if isinstance(decoded, Manifest) or not _fits_tables(decoded, manifest.tables):
-                raise BackupDamaged("the backup holds rows that do not fit its tables")
+                raise BackupDamaged("the backup contains rows that do not match its tables")
             counts[decoded.table] += len(decoded.rows)
             digest.update(line)
             yield decoded
@@ -173,30 +173,30 @@ class Archive:
                     yield line
                     on_progress(file.tell())
         except (OSError, EOFError, zlib.error) as error:
-            raise BackupDamaged(f"{self.path} cannot be read: {error}") from error
+            raise BackupDamaged(f"cannot read {self.path}: {error}") from error
 
 
 def refuse_wrong_mac(closing: ArchiveEnd, mac_key: bytes) -> None:
     """Raise BackupDamaged unless the installation that has this key closed the file."""
     expected = hmac_sha256(mac_key, bytes.fromhex(closing.sha256))
     if not constant_time_equal(expected.hex(), closing.mac):
-        raise BackupDamaged("the backup was not written by the installation it claims to come from")
+        raise BackupDamaged("the backup was not written by the installation named in it")
 
 
 def _decode_line(line: bytes) -> ArchiveLine:
     try:
         return LINE_DECODER.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BackupDamaged(f"not a line of a backup: {error}") from error
+        raise BackupDamaged(f"invalid line in the backup: {error}") from error
 
 
 def _require_manifest(line: ArchiveLine) -> Manifest:
     if not isinstance(line, Manifest):
-        raise BackupDamaged("the backup does not say what it is")
+        raise BackupDamaged("the backup has no manifest")
     if line.format != FORMAT:
         raise BackupForeign(
-            f"the backup has format {line.format}, this Gatehouse reads {FORMAT}: "
-            f"restore it with Gatehouse {line.gatehouse}, which wrote it"
+            f"the backup has format {line.format}, this Gatehouse supports {FORMAT}: restore it with Gatehouse "
+            f"{line.gatehouse}, which wrote it"
         )
     return line
 
@@ -210,4 +210,4 @@ def _refuse_wrong_checksum(closing: ArchiveEnd, digest: bytes, counts: Counter[s
     if not constant_time_equal(digest.hex(), closing.sha256):
         raise BackupDamaged("the checksum of the backup is wrong: it was damaged or changed")
     if closing.counts != counts:
-        raise BackupDamaged("the backup does not hold as many rows as it says")
+        raise BackupDamaged("the number of rows in the backup does not match its manifest")

@@ -107,7 +107,7 @@ class StatementBatcher:
     def _fail_timed_out(self) -> None:
         self._timeout_check = None
         self.fail_queued(
-            Unavailable("no connection became free"), queued_before=self._loop.time() - self._queue_timeout
+            Unavailable("no database connection available"), queued_before=self._loop.time() - self._queue_timeout
         )
         self._start_soon()
 
@@ -157,7 +157,7 @@ async def run_batch(connection: Any, statement: BatchedStatement, questions: lis
     try:
         await run_batch_or_each(connection, statement, questions)
     except BaseException as error:  # what became of it, nobody knows
-        fail_queries(questions, error if isinstance(error, Exception) else Unavailable("cut short"))
+        fail_queries(questions, error if isinstance(error, Exception) else Unavailable("interrupted"))
         raise
 
 

@@ -107,7 +107,7 @@ def _bytes(value: Value) -> bytes | None:
     try:
         return base64.b64decode(str(value), validate=True)
     except binascii.Error as error:
-        raise BackupDamaged("a binary value of the backup is not base64") from error
+        raise BackupDamaged("a binary value in the backup is not base64") from error
 
 
 TABLES: Final = {str(table.name): TableStatements(table) for table in metadata.sorted_tables}
@@ -196,7 +196,7 @@ class RestoreFence:
 
 def _number(value: object) -> int:
     if not isinstance(value, int):
-        raise BackupDamaged("a number of the backup is none")
+        raise BackupDamaged("a number in the backup is invalid")
     return value
 
 
@@ -224,7 +224,7 @@ def _refuse_non_empty() -> Verb[None]:
     for name, table in TABLES.items():
         if (yield table.find_any_row()):
             raise DatabaseNotEmpty(
-                f"the database is not empty (there are rows in {name}); --replace throws away what it holds"
+                f"the database is not empty (there are rows in {name}); use --replace to delete its contents"
             )
 
 

@@ -87,7 +87,7 @@ class NotificationListener:
                 )
                 await wait_for_event(lost, HEARTBEAT_SECONDS)
                 if self._loop.time() - (self._last_heartbeat_at or since) > RECONNECT_AFTER_SECONDS:
-                    raise TimeoutError("the connection carries no notices")
+                    raise TimeoutError("the connection receives no notifications")
         finally:
             with suppress(
                 *CONNECTION_ERRORS

@@ -117,7 +117,7 @@ async def open_runner(url: str, limits: PoolLimits, listen_url: str) -> Runner:
         driver = import_module(POSTGRES)
         runner: Runner = await driver.PostgresRunner.open(url, limits, listen_url)
         return runner
-    raise Misconfigured("database.url must begin with sqlite:/// or postgresql://")
+    raise Misconfigured("database.url must start with sqlite:/// or postgresql://")
 
 
 def build_storage(runner: Runner) -> Storage:

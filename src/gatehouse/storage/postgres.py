@@ -102,7 +102,7 @@ class PostgresRunner:
         except UNREACHABLE_ERRORS as error:
             raise Unavailable(f"cannot reach PostgreSQL: {error}") from error
         except asyncpg.PostgresError as error:
-            raise Unavailable(f"PostgreSQL refuses us: {error}") from error
+            raise Unavailable(f"PostgreSQL refused the connection: {error}") from error
         await refuse_old_server(pool)
         return cls(pool, limits, listen_url or url, histories)
 
@@ -132,7 +132,7 @@ class PostgresRunner:
         except StopIteration as end:
             answer: T = end.value
             return answer
-        raise RuntimeError("a verb went on after the statement that did everything")
+        raise RuntimeError("a single-statement operation continued after its statement")
 
     async def _run_transaction(self, verb: Verb[T], *, heavy: bool = False, answer: list[Row] | None = None) -> T:
         async with self._connection() as connection:
@@ -212,8 +212,8 @@ class PostgresRunner:
                 return str(await connection.fetchval("SELECT version_num FROM alembic_version") or "")
             except asyncpg.InsufficientPrivilegeError as error:
                 raise Misconfigured(
-                    f"this database role may not read the tables ({error}): "
-                    "run deploy/postgresql-grants.sql as the role that owns them"
+                    f"this database role cannot read the tables ({error}): run deploy/postgresql-grants.sql as "
+                    "the role that owns them"
                 ) from error
 
     async def database_time(self) -> int | None:
@@ -259,7 +259,7 @@ class PromotionGuard:
             return
         if self._handling is None:
             self._handling = asyncio.create_task(self._run_handler(self._handle), name="postgres-promoted")
-        raise Unavailable(f"PostgreSQL was promoted to timeline {timeline}, and that is being noted")
+        raise Unavailable(f"PostgreSQL was promoted to timeline {timeline}; this is being recorded")
 
     async def _run_handler(self, handle: Callable[[str], Verb[object]]) -> None:
         try:
@@ -459,7 +459,7 @@ async def refuse_old_server(pool: asyncpg.Pool) -> None:
         major = connection.get_server_version().major
     if major < OLDEST_SERVER:
         await pool.close()
-        raise Misconfigured(f"PostgreSQL {OLDEST_SERVER} or newer is needed, this is {major}")
+        raise Misconfigured(f"PostgreSQL {OLDEST_SERVER} or newer is required, this is {major}")
 
 
 async def connect_to_listen(url: str) -> Any:  # noqa: ANN401 - asyncpg has no types

@@ -123,7 +123,7 @@ def serve_lock(path: str) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise Misconfigured(
-                f"another process is serving {path}; SQLite takes one, PostgreSQL as many as you like"
+                f"another process is using {path}; SQLite supports one process, use PostgreSQL for more"
             ) from error
         yield
 

@@ -66,7 +66,7 @@ def enable_wal(connection: apsw.Connection) -> None:
 
 def execute(connection: apsw.Connection, step: VerbStep) -> list[Row]:
     if isinstance(step, Notification):
-        raise TypeError("a read wakes nobody")
+        raise TypeError("a read must not send notifications")
     compiled = step.statement.for_sqlite
     if isinstance(step, BulkStatement):
         connection.executemany(compiled.sql, [compiled.driver_values(row) for row in step.rows])

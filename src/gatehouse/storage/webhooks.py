@@ -192,7 +192,7 @@ def create_webhook(webhook: Webhook, entry: AuditRecord) -> Verb[Webhook]:
         raise WebhooksFull
     place = (yield READ_NEWEST_PLACE())[0].place
     if not (yield INSERT_WEBHOOK(**{**column_values(webhook), "place": place, "slot": free})):
-        raise Conflict("another webhook was made at the same moment: try again")
+        raise Conflict("another webhook was created at the same time: try again")
     yield from add_audit_record(entry)
     return (yield from webhook_by_id(webhook.webhook_id))
 

@@ -209,7 +209,7 @@ class ServiceAccountClaims(Claims, frozen=True, kw_only=True, tag_field="typ", t
 
 def refuse_uid_sub_mismatch(uid: str, sub: str) -> None:
     if uid != sub:
-        raise ValueError("uid and sub must be the same person")
+        raise ValueError("uid and sub must be equal")
 
 
 def typ_of(kind: type[Claims]) -> str | None:

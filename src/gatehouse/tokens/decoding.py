@@ -31,7 +31,7 @@ class ParsedJws:
 def parse_jws(token: str) -> ParsedJws:
     """Raise InvalidToken unless this is one compact JWS in its one canonical spelling."""
     if len(token) > MAX_ACCEPTED_TOKEN:
-        raise InvalidToken("longer than any token of ours")
+        raise InvalidToken("longer than any valid token")
     if not token.isascii() or token.count(".") != 2:  # noqa: PLR2004 - header.payload.signature
         raise InvalidToken("not a compact JWS")
     signing_input, _, signature = token.encode().rpartition(b".")
@@ -51,7 +51,7 @@ def read_header(segment: bytes) -> Mapping[str, object]:
     """Raise InvalidToken for a header that asks for more than we do."""
     header = decode_object(decode_segment(segment))
     if not header.keys() <= HEADER_MEMBERS:
-        raise InvalidToken("a header member that is never accepted")
+        raise InvalidToken("a header field that is not accepted")
     if header.get("typ", "JWT") != "JWT":
         raise InvalidToken("the header's typ is not JWT")
     return header
@@ -61,7 +61,7 @@ def kid_of(header: Mapping[str, object], payload: dict[str, object]) -> str:
     """From the header, else from the payload (R2); when both have one they must agree."""
     kid = header.get("kid", payload.get("kid"))
     if not isinstance(kid, str) or KID_PATTERN.fullmatch(kid) is None:
-        raise InvalidToken("no kid, or none that we could have given")
+        raise InvalidToken("kid is missing or malformed")
     if payload.get("kid", kid) != kid:
         raise InvalidToken("two different kids")
     return kid
@@ -87,7 +87,7 @@ def decode_object(raw: bytes) -> dict[str, object]:
         )
         msgspec.json.encode(value)  # the standard decoder lets lone surrogates pass; they fail here
     except (ValueError, RecursionError):
-        raise InvalidToken("not strict JSON") from None
+        raise InvalidToken("not valid JSON") from None
     if not isinstance(value, dict):
         raise InvalidToken("not a JSON object")
     return value
@@ -96,9 +96,9 @@ def decode_object(raw: bytes) -> dict[str, object]:
 def refuse_duplicate_members(pairs: list[tuple[str, object]]) -> dict[str, object]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise ValueError("a member twice")
+        raise ValueError("a duplicate field")
     return members
 
 
 def refuse_number(number: str) -> Never:
-    raise ValueError(f"{number} is no number of ours")
+    raise ValueError(f"{number} is not an accepted number")

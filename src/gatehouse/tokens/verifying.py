@@ -126,12 +126,12 @@ class TokenVerifier:
         """All but its times."""
         key = await self._trusted_key(jws.kid, expected)
         if jws.alg != key.alg or key.alg not in expected.algs:
-            raise InvalidToken("not the algorithm of its key and class")
+            raise InvalidToken("wrong algorithm for its key and type")
         if not is_signed_with_trusted_key(key, jws):
             raise InvalidToken("the signature is wrong")
         claims = claims_of(jws, expected)
         if claims.iss != key.issuer or not claims.is_meant_for(self._issuer):
-            raise InvalidToken("another issuer or audience")
+            raise InvalidToken("wrong issuer or audience")
         return claims
 
     async def _trusted_key(self, kid: str, expected: type[Claims]) -> TrustedKey:
@@ -159,7 +159,7 @@ class TokenVerifier:
 def claims_of(jws: ParsedJws, expected: type[C]) -> C:
     # Looked at apart from the conversion, which would take an absent typ for the right one.
     if jws.payload.get("typ") != typ_of(expected):
-        raise InvalidToken("a token of another class")
+        raise InvalidToken("wrong token type")
     try:
         return msgspec.convert(jws.payload, expected)
     except msgspec.ValidationError as error:
@@ -177,7 +177,7 @@ def refuse_outside_lifetime(claims: Claims, now: int, expiry_grace: int) -> None
 
 def refuse_generated_lifetime(claims: GeneratedServiceClaims, now: int) -> None:
     if claims.exp - claims.iat > MAX_GENERATED_LIFETIME:
-        raise InvalidToken("lives longer than a generated service JWT may")
+        raise InvalidToken("longer lifetime than allowed for a generated service JWT")
     if claims.nbf is not None and claims.nbf > now + LEEWAY:
         raise InvalidToken("not valid yet")
 

@@ -213,6 +213,6 @@ class BrandAssets:
             dialect=Dialect.PLAIN,
             rate_class=RateClass.PUBLIC,
             section="pages",
-            summary="The logo and the colour of this installation",
+            summary="Logo and color of this installation",
             hidden=True,
         )

@@ -29,7 +29,7 @@ PREFETCH_HEADERS: Final = (b"sec-purpose", b"purpose", b"x-moz")
 
 
 class FormExpired(Refused):
-    public = "This form is not from this browser's session; load the page again."
+    public = "This form does not belong to this browser session. Reload the page."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

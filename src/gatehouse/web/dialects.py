@@ -36,7 +36,7 @@ class OAuthFailure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """The envelope of the permission endpoints and of the game sessions."""
+    """Error envelope of the permission and game session endpoints."""
 
     error: str
     status: Literal["ERROR"] = "ERROR"

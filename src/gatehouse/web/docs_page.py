@@ -45,7 +45,7 @@ def docs_endpoints(
         dialect=Dialect.PAGE,
         rate_class=RateClass.PUBLIC,
         section="operations",
-        summary="The API documentation as a page",
+        summary="API documentation page",
         hidden=True,
     )
     return [openapi.document_endpoint(document), shown]

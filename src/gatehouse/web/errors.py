@@ -113,13 +113,13 @@ INTERNAL_PROBLEM: Final = HttpProblem(
 
 STATUS_MESSAGES: Final[Mapping[int, str]] = {
     400: "The request is malformed.",
-    401: "Credentials are needed.",
+    401: "Authentication is required.",
     403: "This is not allowed.",
     404: "There is nothing at this address.",
     405: "This method is not allowed here.",
     408: "The request took too long to arrive.",
     413: "The request is too large.",
-    414: "The address is too long.",
+    414: "The URL is too long.",
     415: "The Content-Type is not supported here.",
     429: "Too many requests.",
     431: "The request headers are too large.",
@@ -127,9 +127,9 @@ STATUS_MESSAGES: Final[Mapping[int, str]] = {
 }
 
 STATUS_TITLES: Final[Mapping[int, str]] = {
-    400: "This request cannot be read",
-    401: "Please sign in",
-    403: "This is not allowed",
+    400: "Invalid request",
+    401: "Sign-in required",
+    403: "Not allowed",
     404: "Page not found",
     429: "Too many requests",
     500: "Something went wrong",
@@ -219,7 +219,7 @@ class ErrorRenderer:
         try:
             await self._identify_reader(Request(scope))
         except Exception:
-            log.exception("reader of an error page not recognised")
+            log.exception("could not determine the user of an error page")
 
     async def refuse(self, status: int, scope: Scope, receive: Receive, send: Send) -> None:
         """For middleware that ends a request before any endpoint has seen it."""

@@ -69,7 +69,7 @@ class GsidResultRequest(ProofFields, frozen=True, kw_only=True):
 
 
 class GsidResultResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """OK with the login data, RETRY, CANCELLED, or ERROR with a record id."""
+    """OK with the login data, RETRY, CANCELLED, or ERROR with a record ID."""
 
     status: str
     gsid: str = ""
@@ -257,7 +257,7 @@ class GameSessionEndpoints:
             dialect=Dialect.GAME,
             rate_class=RateClass.POLL,
             section="interface §4.3",
-            summary="Register a game session; a person confirms it at the address in the answer",
+            summary="Register a game session; the person confirms it at the returned URL",
             request=GetGsidRequest,
             accepts=ANY_BODY,
             answers={200: GetGsidResponse, 401: Failure, 403: Failure},
@@ -271,7 +271,7 @@ class GameSessionEndpoints:
                 name="game.get_gsid_result",
                 path=RESULT_PATH,
                 handler=self.poll,
-                summary="Wait up to 30 seconds for the person; the answer is given once",
+                summary="Wait up to 30 seconds for the sign-in; the result is returned once",
                 request=GsidResultRequest,
                 answers={200: GsidResultResponse, 403: Failure, 429: Failure},
             ),
@@ -280,7 +280,7 @@ class GameSessionEndpoints:
                 name="game.info",
                 path="/proxy/api/gameSession/info",
                 handler=self.info,
-                summary="What is known of a game session, for the operator's own addresses",
+                summary="Game session data, only from allowed networks",
                 request=GsidInfoRequest,
                 answers={200: GameSessionInfoResponse, 403: Failure},
             ),
@@ -289,7 +289,7 @@ class GameSessionEndpoints:
                 name="game.close_gsid",
                 path="/proxy/api/gameSession/closeGsid",
                 handler=self.close,
-                summary="Say how it ended; the page in the browser moves on",
+                summary="Report the result; the browser page is updated",
                 request=CloseGsidRequest,
                 answers={200: CloseGsidResponse, 403: Failure},
             ),

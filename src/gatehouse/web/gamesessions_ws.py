@@ -33,7 +33,7 @@ SOCKET_PATH_PREFIX: Final = "/ws/gameSession/refresh/"
 
 CLOSE_CODES: Final[Mapping[SocketCloseReason, tuple[int, str]]] = {
     SocketCloseReason.UNKNOWN: (4404, "no such session"),
-    SocketCloseReason.OVER: (4410, "the session is over"),
+    SocketCloseReason.OVER: (4410, "the session has ended"),
     SocketCloseReason.FAULT: (1011, "server error"),
 }
 STAGE_MESSAGES: Final = {stage: msgspec.json.encode({"event": stage.value}) for stage in SignInStage}
@@ -42,7 +42,7 @@ log = logging.getLogger("gatehouse.gamesessions")
 
 
 class ForeignOrigin(Refused):
-    public = "This socket was opened from another site."
+    public = "This WebSocket was opened from another site."
 
 
 class FinalMessage(msgspec.Struct, frozen=True, kw_only=True):
@@ -195,7 +195,7 @@ class GameSocketEndpoint:
         except TooMany:
             raise
         except GatehouseError as error:
-            log.warning("a game's socket could not take part: %s", error)
+            log.warning("a game WebSocket failed: %s", error)
             return SocketCloseReason.FAULT, game_socket.origin.request_id
         game_socket.joined = True
         return None

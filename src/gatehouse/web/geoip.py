@@ -19,7 +19,7 @@ class GeoIpFile:
         try:
             self._reader: Final = maxminddb.open_database(file)
         except (OSError, maxminddb.InvalidDatabaseError) as error:
-            raise Misconfigured(f"{file} cannot be read as a GeoIP database: {error}") from error
+            raise Misconfigured(f"cannot read {file} as a GeoIP database: {error}") from error
 
     def country(self, address: str) -> str:
         return str(self._lookup(address).get("country", {}).get("iso_code", ""))

@@ -54,7 +54,7 @@ DetailsAllowed = Callable[[Request], bool]
 
 
 STOPPING_REPORT: Final = HealthReport(
-    status="unavailable", checks={"leaving": CheckResult(ok=False, detail="it was told to stop")}
+    status="unavailable", checks={"leaving": CheckResult(ok=False, detail="shutting down")}
 )
 
 
@@ -92,7 +92,7 @@ class Readiness:
         alarm = asyncio.ensure_future(self._clock.sleep(CHECK_TIMEOUT))
         try:
             await asyncio.wait({work, alarm}, return_when=asyncio.FIRST_COMPLETED)
-            return work.result() if work.done() else CheckResult(ok=False, detail="no answer in time")
+            return work.result() if work.done() else CheckResult(ok=False, detail="timeout")
         except Exception as error:
             log.exception("check failed", check=name)
             return CheckResult(ok=False, detail=type(error).__name__)
@@ -145,7 +145,7 @@ class HealthEndpoints:
                 dialect=Dialect.PLAIN,
                 rate_class=RateClass.PUBLIC,
                 section="operations",
-                summary="Whether the process is alive",
+                summary="Liveness: the process is running",
                 answers={200: HealthStatus},
             ),
             Endpoint(
@@ -156,7 +156,7 @@ class HealthEndpoints:
                 dialect=Dialect.PLAIN,
                 rate_class=RateClass.PUBLIC,
                 section="operations",
-                summary="Whether it can serve; with the operations token also why not",
+                summary="Readiness; with the operations token including details",
                 answers={200: HealthStatus, SERVICE_UNAVAILABLE: HealthStatus},
             ),
             Endpoint(
@@ -167,7 +167,7 @@ class HealthEndpoints:
                 dialect=Dialect.PLAIN,
                 rate_class=RateClass.PUBLIC,
                 section="operations",
-                summary="Figures for Prometheus",
+                summary="Prometheus metrics",
                 auth=RequiredAuth.OPERATIONS,
                 hidden=True,
             ),

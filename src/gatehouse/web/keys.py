@@ -36,7 +36,7 @@ class KeySetEndpoints:
             dialect=Dialect.OAUTH,
             rate_class=RateClass.KEYS,
             section="interface §4.2",
-            summary="Public signing keys as a JWK set",
+            summary="Public signing keys (JWKS)",
             answers={200: JwkSet, NOT_MODIFIED: None},
             cors=Cors.ANYONE,
             static=StaticDocument(body=self.confirmed_body, cache_control=KEYS_CACHE_CONTROL),
@@ -47,6 +47,6 @@ class KeySetEndpoints:
             path="/api/permissions/keys",
             dialect=Dialect.PERMISSIONS,
             section="interface §4.4",
-            summary="The same keys, for those who verify user JWTs",
+            summary="Public signing keys for user JWTs (JWKS)",
         )
         return [oauth, permissions]

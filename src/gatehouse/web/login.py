@@ -164,7 +164,7 @@ class LoginEndpoint:
         try:
             method = Factor(ask.method) if ask.method else None
         except ValueError as error:
-            raise BadInput("method is one of those offered") from error
+            raise BadInput("method must be one of those offered") from error
         await self._factors.verify(user, ask.otp, method, origin=origin_of(request, user.user_id))
 
     async def _login_data(
@@ -189,7 +189,7 @@ class LoginEndpoint:
             dialect=Dialect.PLAIN,
             rate_class=RateClass.LOGIN,
             section="interface §4.11",
-            summary="Sign in with login and password; the answer's status says what came of it",
+            summary="Sign in with login and password; the status shows the result",
             request=LoginRequest,
             accepts=ANY_BODY,
             answers={200: LoginResponse},

@@ -39,11 +39,11 @@ class LoginFields(msgspec.Struct, frozen=True, kw_only=True):
 def read_login_options(ask: LoginFields, address: str) -> LoginOptions:
     check_switches(ask, "nojwt", "short_token", "fixed_ip", "meta")
     if min(ask.app_id, ask.gapp_id) < 0:
-        raise BadInput("an application id is not negative")
+        raise BadInput("an application ID must not be negative")
     if len(ask.factor) > MAX_FACTOR_LENGTH:
-        raise BadInput(f"factor takes at most {MAX_FACTOR_LENGTH} characters")
+        raise BadInput(f"factor: at most {MAX_FACTOR_LENGTH} characters")
     if len(ask.distr) > MAX_DISTR_LENGTH:
-        raise BadInput(f"distr takes at most {MAX_DISTR_LENGTH} characters")
+        raise BadInput(f"distr: at most {MAX_DISTR_LENGTH} characters")
     fixed = check_fixed_ips([*ask.fixed_ips, *ask.fixed_ips_form])
     if ask.fixed_ip == ON:
         fixed = tuple(dict.fromkeys([*fixed, single_address_range(address)]))
@@ -64,7 +64,7 @@ def read_login_options(ask: LoginFields, address: str) -> LoginOptions:
 def check_switches(ask: msgspec.Struct, *names: str) -> None:
     for name in names:
         if getattr(ask, name) not in (OFF, ON):
-            raise BadInput(f"{name} is 0 or 1")
+            raise BadInput(f"{name} must be 0 or 1")
 
 
 def check_public_key(name: str, text: str) -> str | None:
@@ -72,7 +72,7 @@ def check_public_key(name: str, text: str) -> str | None:
     if not text:
         return None
     if json_length(text) > MAX_PUBLIC_KEY_BYTES:
-        raise BadInput(f"{name}: the key takes more than {MAX_PUBLIC_KEY_BYTES} bytes")
+        raise BadInput(f"{name}: the key has more than {MAX_PUBLIC_KEY_BYTES} bytes")
     try:
         parse_rsa_public_key(text)
     except BadPublicKey as error:

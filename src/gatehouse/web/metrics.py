@@ -30,22 +30,22 @@ class Metrics:
         ProcessCollector(registry=self.registry)
         self._requests = Counter(
             "gatehouse_requests",
-            "Requests answered.",
+            "Completed requests.",
             ("endpoint", "method", "status"),
             registry=self.registry,
         )
         self._seconds = Histogram(
             "gatehouse_request_seconds",
-            "Time from the request to the end of its answer.",
+            "Time from request to end of response.",
             ("endpoint",),
             buckets=BUCKETS,
             registry=self.registry,
         )
         # Finding the figures of a label set costs more than counting: each set is found once.
         self._series_cache: dict[tuple[str, str, str], tuple[Counter, Histogram]] = {}
-        Gauge("gatehouse_held_requests", "Requests held open on purpose.", registry=self.registry).set_function(
-            held_requests
-        )
+        Gauge(
+            "gatehouse_held_requests", "Requests being held open (long polling).", registry=self.registry
+        ).set_function(held_requests)
         Gauge(
             "gatehouse_permission_cache_bytes",
             "Estimated memory of cached permission models and evaluations.",

@@ -40,14 +40,14 @@ FAILURE_TYPES: Final[Mapping[Dialect, type]] = {
 
 BEARER_SCHEMES: Final[Mapping[str, str]] = {
     "clientProof": "Hex SHA-1 of redirect_uri + client_secret, or the client's own method (interface §5.1, R3)",
-    "accessToken": "An access token of the token endpoint",
-    "userJwt": "A user JWT",
-    "accessKey": "An access key of the application (interface §4.8)",
-    "operationsToken": "The token of the operations listener",
+    "accessToken": "Access token from the token endpoint",
+    "userJwt": "User JWT",
+    "accessKey": "Access key of the application (interface §4.8)",
+    "operationsToken": "Operations token",
 }
 HEADER_SCHEMES: Final[Mapping[str, tuple[str, str]]] = {
-    "factor": ("Factor", "The device factor the user JWT was issued for"),
-    "serviceJwt": ("Service-Jwt", "A service JWT, instead of the factor"),
+    "factor": ("Factor", "Device factor the user JWT was issued for"),
+    "serviceJwt": ("Service-Jwt", "Service JWT, instead of the factor"),
 }
 # The members of one entry are needed together; the entries are alternatives.
 AUTH_SCHEMES: Final[Mapping[RequiredAuth, tuple[tuple[str, ...], ...]]] = {
@@ -96,7 +96,7 @@ def document_endpoint(make: Callable[[], bytes]) -> Endpoint:
         dialect=Dialect.PLAIN,
         rate_class=RateClass.PUBLIC,
         section="operations",
-        summary="This document",
+        summary="OpenAPI document",
         hidden=True,
     )
 

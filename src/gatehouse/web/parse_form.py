@@ -158,7 +158,7 @@ class MultipartReader:
 
     def _on_part_end(self) -> None:
         if self._headers.get(b"content-transfer-encoding", b"binary").strip().lower() not in IDENTITY_ENCODINGS:
-            raise BadInput("parts are taken as they are, without a transfer encoding")
+            raise BadInput("transfer encodings are not supported in parts")
         kind, options = parse_options_header(self._headers.get(b"content-disposition"))
         if kind != b"form-data" or b"name" not in options:
             raise BadInput("a part has no name")

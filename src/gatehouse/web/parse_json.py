@@ -34,7 +34,7 @@ JsonValue = dict[str, "JsonValue"] | list["JsonValue"] | str | int | float | boo
 def decode_json(body: bytes) -> JsonValue:
     """Return the document, or raise BadInput with words that may be shown to the caller."""
     if body.startswith(BYTE_ORDER_MARK):
-        raise BadInput("the JSON begins with a byte order mark")
+        raise BadInput("the JSON starts with a byte order mark")
     _check_structure(_without_strings(body))
     value = _loads(body)
     if b"\\u" in body or len(body) > MAX_STRING:  # nothing else can bring in what the text rules forbid
@@ -99,13 +99,13 @@ def _build_object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     built = dict(pairs)
     if len(built) != len(pairs):
         twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
-        raise BadInput(f"the name {shorten_name(twice)} stands twice in one object")
+        raise BadInput(f"the name {shorten_name(twice)} occurs twice in one object")
     return built
 
 
 def _parse_integer(text: str) -> int:
     if len(text) > MAX_INTEGER_TEXT or not MIN_INTEGER <= (value := int(text)) <= MAX_INTEGER:
-        raise BadInput("an integer does not fit into 64 bits")
+        raise BadInput("an integer does not fit in 64 bits")
     return value
 
 
@@ -117,7 +117,7 @@ def _parse_float(text: str) -> float:
 
 
 def _refuse_constant(text: str) -> NoReturn:
-    raise BadInput(f"{text} is not JSON")
+    raise BadInput(f"{text} is not valid JSON")
 
 
 # Made once: json.loads would make one for every document.

@@ -106,7 +106,7 @@ class HttpServer(uvicorn.Server):
                 if not self.force_exit:
                     await self.lifespan.shutdown()
         except TimeoutError:
-            log.error("not everything was closed within %d seconds", DRAIN_SECONDS + CLOSE_SECONDS)  # noqa: TRY400
+            log.error("shutdown did not complete within %d seconds", DRAIN_SECONDS + CLOSE_SECONDS)  # noqa: TRY400
 
     async def _announce_shutdown(self) -> None:
         """Whoever asks /readyz sends requests elsewhere before a connection could be cut under one (faults R-26)."""
@@ -131,7 +131,7 @@ class HttpServer(uvicorn.Server):
                     await server.wait_closed()
         except TimeoutError:
             unanswered = list(self.server_state.tasks)
-            log.error("%d requests were cut off after %d seconds", len(unanswered), DRAIN_SECONDS)  # noqa: TRY400
+            log.error("%d requests were aborted after %d seconds", len(unanswered), DRAIN_SECONDS)  # noqa: TRY400
             for task in unanswered:
                 task.cancel()
 
@@ -175,7 +175,7 @@ def bind_sockets(host: str, port: int, *, shared: bool = False) -> Generator[lis
             ]
         except OSError as error:
             place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-            hint = "; --port takes another" if error.errno == errno.EADDRINUSE else ""
+            hint = "; use --port to choose another" if error.errno == errno.EADDRINUSE else ""
             raise Misconfigured(f"cannot listen on {place}: {error.strerror}{hint}") from error
         yield sockets
 

@@ -102,7 +102,7 @@ class CompactWebSocket(asyncio.Protocol):
 
     def shutdown(self) -> None:
         """The process ends; told once more, it cannot wait."""
-        self.close(SERVICE_RESTART, "the service restarts")
+        self.close(SERVICE_RESTART, "the service is restarting")
         self._transport.close()
 
     def take_turn(self) -> None:
@@ -152,7 +152,7 @@ class CompactWebSocket(asyncio.Protocol):
         elif self._wire.parser_exc is not None:
             self._discard_then_close()
         elif not all(map(self._is_valid_text, frames)):
-            self._fail(INVALID_DATA, "no UTF-8")
+            self._fail(INVALID_DATA, "not UTF-8")
         else:
             self._allowance -= len(frames)
             if self._allowance < 0:
@@ -233,7 +233,7 @@ class WebSocketHandshake(WebSocketsSansIOProtocol):
         except ClientDisconnected:
             pass
         except Exception:
-            log.exception("a WebSocket's application failed")
+            log.exception("WebSocket handler failed")
         finally:
             self.scope.pop(HANDSHAKE_KEY, None)  # type: ignore[typeddict-item] # else all this lives until cycles are looked for
             if not self._handed_over and self.close_timer is None:

@@ -91,7 +91,7 @@ class DeliveryWorker:
                 await self._call_worker(webhook_id).run_once()
                 await self._check_due_again(webhook_id)
         except Exception:
-            log.exception("webhook: lane failed", webhook_id=webhook_id)  # tried again with the next round
+            log.exception("webhook: worker failed", webhook_id=webhook_id)  # tried again with the next round
         finally:
             del self._tasks[webhook_id]
 
@@ -129,7 +129,7 @@ class DeliveryWorker:
             answer = await self._poster.post(self._build_request(held))
         except CallFailed as failed:
             # Only the public half is kept: whoever reads the log need not learn where names lead inside.
-            log.info("webhook: not delivered", webhook_id=held.webhook.webhook_id, reason=failed.detail)
+            log.info("webhook: delivery attempt failed", webhook_id=held.webhook.webhook_id, reason=failed.detail)
             trouble = failed.public
         except NoSecret as error:
             trouble = error.public
@@ -162,7 +162,7 @@ class DeliveryWorker:
 
     async def _give_up(self, held: LeasedDelivery, attempt: DeliveryAttempt, *, most: int) -> None:
         webhook_id = held.webhook.webhook_id
-        log.warning("webhook: delivery given up", webhook_id=webhook_id, event_id=held.delivery.event_id)
+        log.warning("webhook: delivery failed", webhook_id=webhook_id, event_id=held.delivery.event_id)
         entry = self._recorder.record(
             AuditEvent.WEBHOOK_STOPPED,
             SERVICE_ORIGIN,

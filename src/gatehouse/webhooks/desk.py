@@ -38,7 +38,7 @@ CHANGEABLE_FIELDS: Final = ("url", "description", "topics", "enabled")
 
 
 class WebhookDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`data`: save takes the first six, without an id it creates; what else a record shows is ignored (R6)."""
+    """`data`: save uses the first six fields and creates without an ID; other fields are ignored (R6)."""
 
     webhook_id: str = ""
     url: object = UNSET
@@ -111,7 +111,7 @@ class Webhooks:
         )
         webhook = self._apply_draft(blank, draft)
         if not webhook.url or not webhook.topics:
-            raise Malformed("data: a new webhook needs url and events")
+            raise Malformed("data: url and events are required for a new webhook")
         made = await self._store.create_webhook(webhook, self._entry(AuditEvent.WEBHOOK_CREATED, actor, webhook_id))
         return WebhookWithSecret(webhook=made, secret=secret_text(key))
 
@@ -148,9 +148,9 @@ class Webhooks:
         """The newest first, of one state or of all."""
         require_operation(actor.rights, Operation.ADMINISTER)
         if state and state not in list(DeliveryState):
-            raise Malformed(f"data.state: one of {', '.join(DeliveryState)}")
+            raise Malformed(f"data.state: must be one of {', '.join(DeliveryState)}")
         if not 1 <= limit <= MAX_LOGGED_DELIVERIES:
-            raise Malformed(f"data.limit: an integer from 1 to {MAX_LOGGED_DELIVERIES}")
+            raise Malformed(f"data.limit: must be an integer from 1 to {MAX_LOGGED_DELIVERIES}")
         await self._store.webhook(webhook_id)
         return await self._store.deliveries(webhook_id, DeliveryState(state) if state else None, limit)
 
@@ -212,7 +212,7 @@ class Webhooks:
 def parse_topics(given: object, place: str) -> tuple[Topic, ...]:
     wanted = read_list(given, place, len(Topic))
     if wrong := [one for one in wanted if one not in list(Topic)]:
-        raise Malformed(f"{place}: {printable(wrong[0])} is none of {', '.join(Topic)}")
+        raise Malformed(f"{place}: {printable(wrong[0])} is not one of {', '.join(Topic)}")
     if not wanted or len(set(wanted)) != len(wanted):
-        raise Malformed(f"{place}: {', '.join(Topic)}, at least one and each once")
+        raise Malformed(f"{place}: must list at least one of {', '.join(Topic)}, each once")
     return tuple(topic for topic in Topic if topic in wanted)

@@ -5,22 +5,22 @@ from gatehouse.webhooks.model import MAX_WEBHOOKS
 
 
 class WebhookNotFound(NotFound):
-    public = "There is no such webhook."
+    public = "Webhook not found."
 
 
 class DeliveryNotFound(NotFound):
-    public = "There is no such delivery."
+    public = "Delivery not found."
 
 
 class WebhooksFull(Conflict):
-    public = f"There are at most {MAX_WEBHOOKS} webhooks."
+    public = f"There can be at most {MAX_WEBHOOKS} webhooks."
 
 
 class NoSecret(GatehouseError):
     """None of its secrets opens: nothing leaves unsigned, and it is tried again."""
 
-    public = "The secret of the webhook cannot be opened."
+    public = "The webhook's secret cannot be decrypted."
 
 
 class WebhookChanged(Conflict):
-    public = "The webhook was changed meanwhile; read it again."
+    public = "The webhook was changed in the meantime. Reload and try again."

@@ -34,10 +34,10 @@ async def test_how_many_were_refused_leads_to_the_hours_and_to_what_else_was_ref
     await sign_in_to_console(service, page, ADA, "/console")
     numbers = page.locator("#numbers table")
     await expect(numbers).to_be_hidden()
-    await page.locator(".tiles div", has_text="Refused").get_by_role("link").click()
+    await page.locator(".tiles div", has_text="Refused sign-ins").get_by_role("link").click()
     await expect(numbers).to_be_visible()
-    await page.get_by_role("link", name="What was refused").click()
-    await expect(page.get_by_role("heading", name="What was refused")).to_be_visible()
+    await page.get_by_role("link", name="Refused requests").click()
+    await expect(page.get_by_role("heading", name="Refused requests")).to_be_visible()
     assert complaints == []
 
 
@@ -79,7 +79,7 @@ async def test_a_decision_is_asked_for_and_read_by_keyboard(
     await expect(page.get_by_role("heading", name="Yes: Pia has user.kick in Shop")).to_be_visible()
     assigned = page.locator(".tree").get_by_text("Assigned")
     await expect(assigned).to_be_visible()  # the deciding path stands open
-    role = page.locator("summary", has_text="Role moderator says yes")
+    role = page.locator("summary", has_text="Role moderator: allow")
     assert await role.locator(".words").evaluate("one => getComputedStyle(one).fontWeight") == "700"
     await role.focus()
     await page.keyboard.press("Enter")
@@ -125,26 +125,26 @@ async def test_game_sessions_come_by_themselves_until_they_are_held_still_or_nob
     await page.evaluate(HIDE, True)
     await asks_for_nothing(page, asked)
     await page.evaluate(HIDE, False)
-    await page.get_by_role("button", name="Hold still").click()
+    await page.get_by_role("button", name="Pause updates").click()
     await asks_for_nothing(page, asked)
     assert await violations(page) == []
     await link.click()
-    picture = page.get_by_role("img", name="points in time")
+    picture = page.get_by_role("img", name="events in order")
     await expect(picture).to_contain_text("Started by the game")
     await service.services.storage.game_sessions.record_progress(first.gsid, service.clock.now(), signing_in=False)
     await page.clock.run_for(3_100)
     await expect(picture).to_contain_text("Page opened")
-    await page.locator("summary", has_text="Show the numbers").focus()
+    await page.locator("summary", has_text="Show as table").focus()
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("row", name="Page opened")).to_be_visible()
     assert await violations(page) == []
     await page.goto(f"{service.base_url}{ACTIVITY}")
-    await page.get_by_label("Kind").select_option("project")
+    await page.get_by_label("Type").select_option("project")
     entry = page.locator(".log summary", has_text="A project was created")
     await expect(page.locator(".log summary", has_text="An account was created")).to_have_count(0)
     await entry.focus()
     await page.keyboard.press("Enter")
-    await expect(page.get_by_role("link", name="Open this entry").first).to_be_visible()
+    await expect(page.get_by_role("link", name="Open", exact=True).first).to_be_visible()
     assert await violations(page) == []
     assert complaints == []
 
@@ -155,7 +155,7 @@ async def test_activity_is_filtered_by_a_person_who_is_found_by_name(service: Ru
     await sign_in_to_console(service, page, ADA, ACTIVITY)
     others = page.locator(".log > li", has_text="A project was created")
     await expect(others.first).to_be_visible()
-    await page.locator("summary", has_text="By whom, about what, when").click()
+    await page.locator("summary", has_text="More filters").click()
     await page.get_by_label("By", exact=True).press_sequentially("ada")
     await expect(page.locator(f"#actor-people option[value='{ADA}']")).to_be_attached()
     assert page.url == f"{service.base_url}{ACTIVITY}"  # suggestions are no page of their own
@@ -177,7 +177,7 @@ async def test_times_stay_in_the_readers_zone_when_a_list_is_searched(
     first = page.locator(".log time").first
     shown = await first.inner_text()
     assert shown != await first.evaluate(AS_UTC)
-    await page.get_by_label("Kind").select_option("project")
+    await page.get_by_label("Type").select_option("project")
     await page.wait_for_url("**group=project*")
     await expect(page.locator(".log > li", has_text="An account was created")).to_have_count(0)
     await expect(first).to_be_visible()

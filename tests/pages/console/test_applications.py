@@ -38,7 +38,7 @@ async def make_a_client(page: Page, service: RunningService) -> None:
     for name, typed in (("client_name", "Wiki"), ("client_id", "wiki"), ("redirect_uris", "https://wiki.example/cb")):
         await page.locator(f"[name={name}]").fill(typed)
     await page.get_by_role("button", name="Create client").click()
-    await expect(page.get_by_text("Keep it now")).to_be_visible()
+    await expect(page.get_by_text("Copy it now")).to_be_visible()
 
 
 def content(file: Path) -> str:
@@ -58,11 +58,11 @@ async def import_a_file(page: Page, service: RunningService) -> None:
         {"name": "schema.json", "mimeType": "application/json", "buffer": long.encode()}
     )
     await expect(page.locator("#document")).to_have_value(long)
-    await page.get_by_role("button", name="See what would change").click()
+    await page.get_by_role("button", name="Review changes").click()
     await expect(page.get_by_text("role changed")).to_be_visible()
     assert await axe_violations(page) == []
-    await page.get_by_role("button", name="Save document").click()
-    await expect(page.get_by_text("The document is saved.")).to_be_visible()
+    await page.get_by_role("button", name="Import", exact=True).click()
+    await expect(page.get_by_text("Document imported")).to_be_visible()
 
 
 @pytest.mark.pictures("client-recipe")
@@ -108,7 +108,7 @@ NEVER_KEPT: Final = '{"keys": [{"kty": "OKP", "d": "nobody-keeps-this"}]}'
 
 
 async def prove(page: Page) -> None:
-    await expect(page.get_by_role("heading", name="Is it still you?")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Confirm it's you")).to_be_visible()
     await page.get_by_label("Password").fill(PASSWORD)
     await page.get_by_role("button", name="Confirm", exact=True).click()
 
@@ -127,10 +127,10 @@ async def test_what_was_typed_stands_in_the_form_again_when_a_proof_came_between
     await page.locator("[name=access_seconds]").fill("120")
     await service.clock.advance(601)
     await page.get_by_role("button", name="Create client").click()
-    await expect(page.get_by_role("heading", name="Is it still you?")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Confirm it's you")).to_be_visible()
     assert "nobody-keeps-this" not in await page.evaluate("JSON.stringify(sessionStorage)")
     await prove(page)
-    await expect(page.get_by_text("What you typed stands in the form again")).to_be_visible()
+    await expect(page.get_by_text("Your changes are still here")).to_be_visible()
     for name, typed in (("client_name", "Wiki"), ("client_id", "wiki"), ("jwks", ""), ("access_seconds", "120")):
         await expect(page.locator(f"[name={name}]")).to_have_value(typed)
     await expect(page.locator("[name=scopes][value=email]")).to_be_checked()
@@ -139,7 +139,7 @@ async def test_what_was_typed_stands_in_the_form_again_when_a_proof_came_between
     with pytest.raises(NotFound):
         await service.services.storage.clients.client("wiki")  # it never sends itself
     await page.get_by_role("button", name="Create client").click()
-    await expect(page.get_by_text("Keep it now")).to_be_visible()
+    await expect(page.get_by_text("Copy it now")).to_be_visible()
     assert (await service.services.storage.clients.client("wiki")).name == "Wiki"
     assert complaints == []
 
@@ -159,8 +159,8 @@ async def test_a_form_is_not_filled_in_again_over_what_somebody_has_saved_meanwh
     await sign_in_to_console(service, other, OLGA, f"{PAGE}/clients/wiki")
     await other.locator("[name=client_name]").fill("Theirs")
     await other.get_by_role("button", name="Save").click()
-    await expect(other.get_by_text("Saved.")).to_be_visible()
+    await expect(other.get_by_text("Saved", exact=True)).to_be_visible()
     await olgas.close()
     await prove(page)
-    await expect(page.get_by_text("Please send the form again")).to_be_visible()
+    await expect(page.get_by_text("Submit the form again")).to_be_visible()
     await expect(page.locator("[name=client_name]")).to_have_value("Theirs")

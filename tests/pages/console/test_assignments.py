@@ -53,14 +53,14 @@ async def test_roles_are_given_for_a_time_and_taken_reviewed_applied_and_undone(
     await expect(review_button(page)).to_have_text("Review 1 change")
     await page.keyboard.press("ArrowLeft")
     await page.keyboard.press("Alt+ArrowDown")
-    await expect(page.get_by_role("button", name="No end")).to_be_focused()
+    await expect(page.get_by_role("button", name="No expiry")).to_be_focused()
     assert await axe_violations(page) == []
     await page.keyboard.press("ArrowDown")
     await page.keyboard.press("Enter")  # 1 hour
     await expect(cell(page, PIA, "cashier")).to_be_focused()
     await expect(cell(page, PIA, "cashier")).to_have_text("1 hour")
-    await expect(page.get_by_label("Who is listed")).to_have_count(0)
-    await page.get_by_label("Nick, or a whole id").fill(OLGA)
+    await expect(page.get_by_label("Show", exact=True)).to_have_count(0)
+    await page.get_by_label("Name, or a full ID").fill(OLGA)
     await expect(page.locator(f"tr[data-row='{OLGA}']")).to_have_count(1)
     await cell(page, OLGA, "cashier").hover()
     await page.locator(f"tr[data-row='{OLGA}'] td").nth(1).get_by_label("Time limit").click()
@@ -73,14 +73,14 @@ async def test_roles_are_given_for_a_time_and_taken_reviewed_applied_and_undone(
     await picture(page, "users-review")
     assert await axe_violations(page) == []
     await page.get_by_role("button", name="Apply 3 changes").click()
-    await expect(page.get_by_role("status")).to_contain_text("3 changes are applied.")
+    await expect(page.get_by_role("status")).to_contain_text("3 changes applied")
     assert (await record_of(service, SHOP, PIA)).root.roles == (
         Assignment(role="cashier", end=End(expired=now + 3600)),
     )
     assert await axe_violations(page) == []
     await page.get_by_role("button", name="Undo").click()
     await page.get_by_role("button", name="Apply 3 changes").click()
-    await expect(page.get_by_role("status")).to_contain_text("3 changes are applied.")
+    await expect(page.get_by_role("status")).to_contain_text("3 changes applied")
     assert (await record_of(service, SHOP, PIA)).root.roles == (Assignment(role="moderator"),)
     assert (await record_of(service, SHOP, OLGA)).root.roles == ()
     assert complaints == []
@@ -91,7 +91,7 @@ async def test_a_project_is_another_table_and_what_failed_stays_staged(service: 
     visitors = ConsoleBrowsers(service)
     await sign_in_to_console(service, page, OLGA, PAGE)
     await cell(page, PIA, "cashier").click()
-    await page.get_by_label("Where", exact=True).select_option(PROJECT)
+    await page.get_by_label("Scope", exact=True).select_option(PROJECT)
     await expect(cell(page, PIA, "moderator")).to_have_attribute("data-value", "")  # that is given at the root
     await cell(page, PIA, "moderator").click()
     await expect(review_button(page)).to_have_text("Review 2 changes")
@@ -102,13 +102,13 @@ async def test_a_project_is_another_table_and_what_failed_stays_staged(service: 
     theirs = await ada.post(f"{PAGE}/review", row=PIA, column="moderator", value="remove")
     await ada.client.post(f"{PAGE}/apply", data=form_of(theirs.text))
     await page.get_by_role("button", name="Apply 2 changes").click()
-    await expect(page.get_by_role("heading", name="For 1 person nothing was changed")).to_be_visible()
+    await expect(page.get_by_role("heading", name="1 person could not be changed")).to_be_visible()
     assert await axe_violations(page) == []
     await page.get_by_role("button", name="Back to the table").click()
     await expect(review_button(page)).to_have_text("Review 2 changes")
     await review_button(page).click()
     await page.get_by_role("button", name="Apply 2 changes").click()
-    await expect(page.get_by_role("status")).to_contain_text("2 changes are applied.")
+    await expect(page.get_by_role("status")).to_contain_text("2 changes applied")
     scopes = (await record_of(service, SHOP, PIA)).scopes
     assert scopes[Scope(PROJECT)].roles == (Assignment(role="moderator"),)
     assert scopes[Scope()].roles == (Assignment(role="cashier"),)

@@ -10,7 +10,7 @@ from playwright.async_api import Browser, Page, ViewportSize
 
 from tests.support.axe import axe_violations
 from tests.support.demo import SCREENS, Demo, running_demo, sign_in_to_demo
-from tests.support.guide_pictures import Camera
+from tests.support.guide_pictures import Camera, wider_than_window
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -36,7 +36,6 @@ ENDS: Final = {  # of pictures of long pages
     "matrix": ".grid tbody:nth-of-type(4)",
     "activity": ".log > :nth-child(4)",
 }
-WIDER_THAN_IT: Final = "() => document.documentElement.scrollWidth > innerWidth"
 
 
 @pytest_asyncio.fixture(params=["sqlite", "postgres"], loop_scope="session")
@@ -80,7 +79,7 @@ async def walked(page: Page, demo: Demo, picture: Camera | None) -> dict[str, in
                 await photographed(page, picture, name)
             troubles += [f"{name}: {one}" for one in await axe_violations(page)]
             await page.set_viewport_size(NARROW)
-            troubles += [f"{name}: wider than a phone"] if await page.evaluate(WIDER_THAN_IT) else []
+            troubles += [f"{name}: wider than a phone"] if await wider_than_window(page) else []
             await page.set_viewport_size(WIDE)
     assert troubles == []
     return found

@@ -66,7 +66,7 @@ async def test_a_newcomer_gives_explains_and_revokes_by_mouse(
         await makes_a_rule_and_a_role(hand)
         await gives_it_to_noor(hand)
         await gives_it_to_a_group(hand)
-        await asks_why(hand, "Yes: Noor has user.kick in Sky Raiders", "Role referee says yes")
+        await asks_why(hand, "Yes: Noor has user.kick in Sky Raiders", "Role referee: allow")
         await takes_it_away(hand)
         await asks_why(hand, "No: Noor does not have user.kick in Sky Raiders")
         assert await axe_violations(hand.page) == []
@@ -77,16 +77,16 @@ async def test_a_newcomer_gives_explains_and_revokes_by_mouse(
 async def comes_in(hand: Hand, service: RunningService) -> None:
     secret = await service.services.setup.new_link(AuditOrigin(actor="test"))
     await hand.page.goto(f"{service.base_url}/setup?token={secret}")
-    await hand.fill("E-mail", LOGIN)
-    await hand.fill("Name shown", "Anna")
+    await hand.fill("Email", LOGIN)
+    await hand.fill("Display name", "Anna")
     await hand.fill("Password", PASSWORD)
-    await hand.fill("Password again", PASSWORD)
+    await hand.fill("Confirm password", PASSWORD)
     await hand.click("Create administrator")
     await hand.click("Open the console")
-    await hand.fill("E-mail", LOGIN)
+    await hand.fill("Email", LOGIN)
     await hand.fill("Password", PASSWORD)
     await hand.click("Sign in")
-    await hand.sees("Good to see you, Anna")
+    await hand.sees("Welcome, Anna")
 
 
 async def makes_a_project(hand: Hand, service: RunningService) -> None:
@@ -97,21 +97,21 @@ async def makes_a_project(hand: Hand, service: RunningService) -> None:
     code = pyotp.TOTP("".join(secret.split())).at(service.clock.now())
     await hand.page.locator("[name=otp]").fill(code)
     async with hand.page.expect_navigation():
-        await hand.click("Switch on")
+        await hand.click("Turn on")
     await hand.page.goto(f"{service.base_url}/console")
     await hand.click("Create a project")
     await hand.fill("Title", "Sky Raiders")
     await hand.click("Create project")
-    await hand.sees("The project is there, with an application of its name.")
+    await hand.sees("Project created, with an application of the same name.")
 
 
 async def makes_a_rule_and_a_role(hand: Hand) -> None:
     await hand.open("Applications", tab="Sky Raiders")
     await hand.tab("Permissions")
-    await hand.click("New rule")
-    await hand.fill("Rule", "user.kick")
+    await hand.click("New permission")
+    await hand.fill("Permission", "user.kick")
     await hand.click("Save")
-    await hand.tab("Permissions")
+    await hand.tab("Matrix")
     await hand.click("New role")
     await hand.fill("Name", "referee")
     await hand.click("Create role")
@@ -119,24 +119,24 @@ async def makes_a_rule_and_a_role(hand: Hand) -> None:
     await hand.page.locator("table[role=grid] tbody td button").first.click()
     await hand.click("Review 1 change")
     await hand.click("Apply 1 change")
-    await hand.sees("1 change is applied.")
+    await hand.sees("1 change applied")
 
 
 async def gives_it_to_noor(hand: Hand) -> None:
     await hand.open("People", tab="New person")
-    await hand.fill("E-mail", "noor@players.example")
-    await hand.fill("Nick", "Noor")
-    await hand.page.get_by_label("Not yet").check()
+    await hand.fill("Email", "noor@players.example")
+    await hand.fill("Name", "Noor")
+    await hand.page.get_by_label("Don't invite yet").check()
     await hand.click("Create account")
     await hand.open("Roles", tab="referee")
-    await hand.tab("Who has it")
-    await hand.click("Give or take it in the table of users")
+    await hand.tab("Members")
+    await hand.click("Assign or remove")
     await hand.page.locator("select[name=who]").select_option(label="Everyone")
     await hand.page.locator("tr", has_text="Noor").locator("td button").first.click()
     await hand.click("Review 1 change")
     await hand.sees("1 person gains")
     await hand.click("Apply 1 change")
-    await hand.sees("given without end")
+    await hand.sees("assigned, no expiry")
 
 
 async def gives_it_to_a_group(hand: Hand) -> None:
@@ -148,20 +148,20 @@ async def gives_it_to_a_group(hand: Hand) -> None:
     await hand.fill("Title", "At the studio")
     await hand.click("Add condition")
     await hand.page.get_by_placeholder("studio.example").fill("studio.example")
-    await hand.sees("verified e-mail at studio.example")
+    await hand.sees("verified email at studio.example")
     await hand.click("Save")
     await hand.page.locator("main p.hint").get_by_role("link", name="Services").click()
-    await hand.click("Go on")
-    await hand.click("Add a group")
+    await hand.click("Continue")
+    await hand.click("Add group")
     await hand.click("Connect")
-    await hand.sees("Staff get referee")
+    await hand.sees("Staff → referee")
 
 
 async def asks_why(hand: Hand, *answer: str) -> None:
     await hand.open("Access")
     await hand.fill("Person", "noor")
     await hand.fill("Application", "50001")
-    await hand.fill("Permission", "user.kick")
+    await hand.page.get_by_role("combobox", name="Permission").fill("user.kick")
     await hand.page.get_by_role("button", name="Check", exact=True).click()
     for words in answer:
         await hand.sees(words)
@@ -169,9 +169,9 @@ async def asks_why(hand: Hand, *answer: str) -> None:
 
 async def takes_it_away(hand: Hand) -> None:
     await hand.open("Applications", tab="Sky Raiders")
-    await hand.tab("Users")
+    await hand.tab("People")
     await hand.page.locator("tr", has_text="Noor").locator("td button").first.click()
     await hand.click("Review 1 change")
     await hand.sees("1 person loses")
     await hand.click("Apply 1 change")
-    await hand.sees("1 change is applied.")
+    await hand.sees("1 change applied")

@@ -43,17 +43,17 @@ async def test_a_change_is_staged_reviewed_applied_and_undone(
     await sign_in_to_console(service, page, OLGA, PAGE)
     kick = cell(page, "private_data.user.kick", "moderator")
     await kick.click()
-    await expect(kick).to_have_text("false")
+    await expect(kick).to_have_text("Deny")
     await expect(review_button(page)).to_have_text("Review 1 change")
     await page.keyboard.press("ArrowDown")  # to mute, by keys alone from here
     mute = cell(page, "private_data.user.mute", "moderator")
     await expect(mute).to_be_focused()
     await page.keyboard.press("Space")
     await page.keyboard.press("Enter")
-    await expect(mute).to_have_text("not said")
+    await expect(mute).to_have_text("Not set")
     await page.keyboard.press("ArrowLeft")
     await page.keyboard.press("Space")
-    await expect(cell(page, "private_data.user.mute", "cashier")).to_have_text("true")
+    await expect(cell(page, "private_data.user.mute", "cashier")).to_have_text("Allow")
     await expect(review_button(page)).to_have_text("Review 3 changes")
     await page.keyboard.press("Space")
     await page.keyboard.press("Space")  # round to where it was: nothing is staged there any more
@@ -68,17 +68,17 @@ async def test_a_change_is_staged_reviewed_applied_and_undone(
     await picture(page, "matrix-review")
     assert await axe_violations(page) == []
     await page.get_by_role("button", name="Apply 2 changes").click()
-    await expect(page.get_by_role("status")).to_contain_text("2 changes are applied.")
+    await expect(page.get_by_role("status")).to_contain_text("2 changes applied")
     assert "user.kick" not in (await held_names(service, SHOP, PIA))[PIA]
     assert await axe_violations(page) == []
     await page.get_by_role("button", name="Undo").click()
     await expect(page.get_by_role("heading", name="2 changes")).to_be_visible()
     await page.get_by_role("button", name="Back to the table").click()  # the inverse is staged, not saved
     await expect(review_button(page)).to_have_text("Review 2 changes")
-    await expect(kick).to_have_text("true")
+    await expect(kick).to_have_text("Allow")
     await review_button(page).click()
     await page.get_by_role("button", name="Apply 2 changes").click()
-    await expect(page.get_by_role("status")).to_contain_text("2 changes are applied.")
+    await expect(page.get_by_role("status")).to_contain_text("2 changes applied")
     assert {"user.kick", "user.mute"} <= (await held_names(service, SHOP, PIA))[PIA]
     await page.get_by_role("button", name="Back to the table").click()
     await expect(review_button(page)).to_be_hidden()
@@ -101,14 +101,14 @@ async def test_what_is_staged_survives_search_paging_and_folding_and_is_taken_ba
     await expect(page.locator("tr[data-row]")).to_have_count(1)
     await expect(review_button(page)).to_have_text("Review 3 changes")
     await page.get_by_label("Permission or description").fill("g0")
-    await expect(first).to_have_text("true")
+    await expect(first).to_have_text("Allow")
     await expect(first).to_have_class("true staged")
     await page.get_by_role("button", name="g0").click()
     await expect(first).to_be_hidden()
     await page.reload()  # leaving warns, and coming back finds everything
     await expect(first).to_be_hidden()
     await expect(review_button(page)).to_have_text("Review 3 changes")
-    await page.get_by_text("What is staged").click()
+    await page.get_by_text("Pending changes").click()
     await page.get_by_role("button", name="Discard: g2.r05 · cashier").click()
     await expect(review_button(page)).to_have_text("Review 2 changes")
     warned: list[str] = []
@@ -140,15 +140,15 @@ async def test_a_stale_apply_shows_the_other_change_and_loses_nothing(service: R
     theirs = await ada.post(f"{PAGE}/review", text="user.kick,moderator,default")
     assert staged_edits((await ada.client.post(f"{PAGE}/apply", data=form_of(theirs.text))).text) == []
     await page.get_by_role("button", name="Apply 1 change").click()
-    await expect(page.get_by_role("heading", name="Somebody else saved this meanwhile")).to_be_visible()
-    await expect(page.get_by_role("alert").filter(has_text="Somebody else").get_by_text("Ada")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Someone else changed this")).to_be_visible()
+    await expect(page.get_by_role("alert").filter(has_text="Someone else").get_by_text("Ada")).to_be_visible()
     assert await axe_violations(page) == []
     await page.get_by_role("button", name="Back to the table").click()
     await expect(review_button(page)).to_have_text("Review 1 change")
-    await expect(cell(page, "private_data.user.kick", "moderator")).to_have_text("false")
+    await expect(cell(page, "private_data.user.kick", "moderator")).to_have_text("Deny")
     await review_button(page).click()
     await page.get_by_role("button", name="Apply 1 change").click()
-    await expect(page.get_by_role("status")).to_contain_text("1 change is applied.")
+    await expect(page.get_by_role("status")).to_contain_text("1 change applied")
     meta = (await model_of(service, SHOP)).roles["moderator"].meta["private_data"]
     assert meta["user"]["kick"] == {"value": False}  # type: ignore[index]
     await visitors.close()
@@ -161,7 +161,7 @@ async def test_a_file_is_read_into_the_text_and_staged(service: RunningService, 
     await page.get_by_text("Import", exact=True).click()
     lines = b"rule,role,value\nstore.edit,cashier,true\n"
     await page.get_by_label("Or a file").set_input_files({"name": "m.csv", "mimeType": "text/csv", "buffer": lines})
-    await expect(page.get_by_label("Lines, as CSV or JSON")).to_have_value(re.compile("store.edit"))
+    await expect(page.get_by_label("CSV or JSON lines")).to_have_value(re.compile("store.edit"))
     await page.locator("form[data-staging-import]").get_by_role("button", name="Review").first.click()
     await expect(page.get_by_role("heading", name="2 changes")).to_be_visible()  # with what was staged before
     await page.get_by_role("button", name="Discard: user.kick, cashier").click()

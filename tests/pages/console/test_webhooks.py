@@ -56,16 +56,16 @@ async def test_a_webhook_is_made_and_its_deliveries_are_looked_through(
     complaints = listen(page)
     async with run_stub_server(StubServer(respond=lambda _: NO_CONTENT)) as receiver:
         await sign_in_to_console(service, page, ADA, f"{PATH}/new")
-        await page.get_by_label("Address").fill(f"http://127.0.0.1:{receiver.port}/gatehouse")
+        await page.get_by_label("URL").fill(f"http://127.0.0.1:{receiver.port}/gatehouse")
         await page.get_by_label("Description").fill("Customer service")
         await page.get_by_label("sessions").uncheck()
         await page.get_by_role("button", name="Create webhook").click()
-        await page.get_by_role("button", name="I have kept it").click()
-        await expect(page.get_by_text("Nothing was sent yet.")).to_be_visible()
+        await page.get_by_role("button", name="Done, I saved it").click()
+        await expect(page.get_by_text("Nothing sent yet.")).to_be_visible()
         receiver.pause = lambda: asyncio.ensure_future(service.clock.advance(0.018))  # it takes its time
         await something_happens(service)
         receiver.respond = refusing_pings
-        await page.get_by_role("button", name="Send a test").click()
+        await page.get_by_role("button", name="Send test").click()
         await send(service)
         await page.reload()
         rows = page.locator("#list tbody tr")
@@ -76,11 +76,11 @@ async def test_a_webhook_is_made_and_its_deliveries_are_looked_through(
         await page.get_by_role("link", name="Next").click()
         await expect(page.get_by_text("26 to 27 of 27")).to_be_visible()
         await expect(page.locator("#list thead")).to_be_in_viewport()  # not the form above it
-        await page.get_by_label("State").select_option("given_up")
+        await page.get_by_label("Status").select_option("given_up")
         await expect(rows).to_have_count(1)
-        await page.get_by_label("Part of an event's name").fill("user.created")
-        await expect(page.get_by_text("Nothing found.")).to_be_visible()
-        await page.get_by_label("State").select_option("Any state")
+        await page.get_by_label("Event name").fill("user.created")
+        await expect(page.get_by_text("No results.")).to_be_visible()
+        await page.get_by_label("Status").select_option("Any status")
         await expect(page.get_by_text("1 to 25 of 26")).to_be_visible()
     assert complaints == []
 

@@ -64,13 +64,13 @@ def test_a_large_list_is_searched_where_it_lies_by_halves() -> None:
 def test_another_kind_of_file_is_no_such_list(tmp_path: Path, content: str) -> None:
     file = tmp_path / "breached.txt"
     file.write_text(content)
-    with pytest.raises(Misconfigured, match="does not begin with a line like"):
+    with pytest.raises(Misconfigured, match="does not start with a line like"):
         BreachedPasswordFile(file).refuse_invalid_format()
 
 
 def test_a_file_that_is_gone_is_no_answer(tmp_path: Path) -> None:
     gone = BreachedPasswordFile(tmp_path / "gone.txt")
-    with pytest.raises(Misconfigured, match="cannot be read"):
+    with pytest.raises(Misconfigured, match="cannot read"):
         gone.refuse_invalid_format()
     with pytest.raises(Unavailable):
         gone.contains("0" * 40)

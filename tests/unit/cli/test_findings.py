@@ -35,12 +35,12 @@ def test_sound_settings_carry_no_risk(installation: TemporaryInstallation) -> No
         ("SERVER__HOST", "::", "trusts no proxy"),
         ("SERVER__TRUSTED_PROXIES", "0.0.0.0/0", "trusts most of the internet"),
         ("SERVER__TRUSTED_PROXIES", "10.0.0.0/8,::/0", "trusts most of the internet"),
-        ("OPERATIONS__BIND", "0.0.0.0:9090", "shows metrics to whoever"),
-        ("OPERATIONS__BIND", "[::]:9090", "shows metrics to whoever"),
-        ("RATES__ENABLED", "false", "nothing limits"),
-        ("OUTBOUND__ALLOW", "0.0.0.0/0", "outbound.allow opens"),
-        ("TOKENS__JWT_WITHOUT_FACTOR", "true", "bound to nothing"),
-        ("LOG__LEVEL", "debug", "writes a lot"),
+        ("OPERATIONS__BIND", "0.0.0.0:9090", "exposes metrics to everyone"),
+        ("OPERATIONS__BIND", "[::]:9090", "exposes metrics to everyone"),
+        ("RATES__ENABLED", "false", "not rate limited"),
+        ("OUTBOUND__ALLOW", "0.0.0.0/0", "outbound.allow permits"),
+        ("TOKENS__JWT_WITHOUT_FACTOR", "true", "not bound to a device"),
+        ("LOG__LEVEL", "debug", "produces large logs"),
     ],
 )
 def test_each_risky_setting_is_named(
@@ -64,7 +64,7 @@ def test_what_is_as_it_should_be_is_no_risk(installation: TemporaryInstallation,
 
 
 def test_dev_is_a_risk_by_itself(installation: TemporaryInstallation) -> None:
-    assert risks(installation, {}, dev=True) == ["--dev is for development on this machine only"]
+    assert risks(installation, {}, dev=True) == ["--dev is only for development on this machine"]
 
 
 def test_files_in_a_closed_directory_need_no_look(installation: TemporaryInstallation) -> None:
@@ -87,4 +87,4 @@ def test_space_that_runs_out_is_told(
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
     [found] = about_space(installation.load())
     assert found.level is level
-    assert f"{free:,} MiB are free in {installation.data}" in found.text
+    assert f"{free:,} MiB free in {installation.data}" in found.text

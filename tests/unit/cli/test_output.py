@@ -56,5 +56,5 @@ def test_what_is_no_line_is_no_password(given: bytes) -> None:
 
 def test_a_script_that_gives_no_password_is_not_left_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO())
-    with pytest.raises(click.UsageError, match="nobody to ask"):
+    with pytest.raises(click.UsageError, match="no terminal to ask"):
         PasswordSource(file=None, stdin=False).read()

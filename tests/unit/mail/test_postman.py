@@ -200,7 +200,7 @@ async def test_in_development_the_mail_is_shown_and_gone(clock: MovableClock) ->
     store = OutboxInMemory(composed_mail(clock, MailTemplate.RESET))
     await postman(store, PrintingTransport(shown.append), clock).run_once()
     assert store.queued == {}
-    assert f"to {TO}: Choose a new password" in shown[0]
+    assert f"to {TO}: Reset your password" in shown[0]
     assert "https://login.studio.example/reset?token=" in shown[0]
 
 

@@ -52,14 +52,14 @@ def test_this_may_be(fields: dict[str, Any]) -> None:
     ("words", "fields"),
     [
         *(
-            ("an origin is", {"origins": (origin,)})
+            ("an origin must be", {"origins": (origin,)})
             for origin in (
                 *("https://a.example/", "https://a.example:443", "http://a.example", "http://localhost:80", "null"),
                 *("*", "https://*.example", "https://A.example", "https://a.example:99999", "com.example.app:/"),
             )
         ),
         *(
-            ("backchannel_logout_uri is", {"backchannel_logout_uri": uri})
+            ("backchannel_logout_uri must be", {"backchannel_logout_uri": uri})
             for uri in (
                 "https://a.example/#x",
                 "ftp://a.example/",
@@ -69,23 +69,23 @@ def test_this_may_be(fields: dict[str, Any]) -> None:
             )
         ),
         *(
-            ("the name of one that tokens carry", {"claims": mapped(name)})
+            ("the name of a standard token claim", {"claims": mapped(name)})
             for name in ("sub", "iss", "aud", "email", "sid", "nonce", "events", "exp")
         ),
-        *(("a name of letters", {"claims": mapped(name)}) for name in ("", "1a", "a b", "ä", "a" * 129)),
+        *(("must consist of letters", {"claims": mapped(name)}) for name in ("", "1a", "a b", "ä", "a" * 129)),
         ("at most 16", {"claims": mapped(*(f"c{number}" for number in range(17)))}),
-        ("names an application", {"claims": mapped("groups", application_id=0)}),
-        ("access_seconds is", {"token_settings": TokenSettings(access_seconds=59)}),
-        ("access_seconds is", {"token_settings": TokenSettings(access_seconds=3_601)}),
-        ("refresh_seconds is", {"token_settings": TokenSettings(refresh_seconds=30 * 86_400 + 1)}),
-        ("refresh_grace_seconds is", {"token_settings": TokenSettings(refresh_grace_seconds=61)}),
-        ("refresh_grace_seconds is", {"token_settings": TokenSettings(refresh_grace_seconds=-1)}),
+        ("needs an application", {"claims": mapped("groups", application_id=0)}),
+        ("access_seconds must be", {"token_settings": TokenSettings(access_seconds=59)}),
+        ("access_seconds must be", {"token_settings": TokenSettings(access_seconds=3_601)}),
+        ("refresh_seconds must be", {"token_settings": TokenSettings(refresh_seconds=30 * 86_400 + 1)}),
+        ("refresh_grace_seconds must be", {"token_settings": TokenSettings(refresh_grace_seconds=61)}),
+        ("refresh_grace_seconds must be", {"token_settings": TokenSettings(refresh_grace_seconds=-1)}),
         ("needs a redirect URI", {"redirect_uris": ()}),
-        ("redirect_uris takes at most 100", {"redirect_uris": ("https://a.example/cb",) * 101}),
-        ("scopes takes at most 100", {"scopes": ("openid",) * 101}),
+        ("redirect_uris: at most 100", {"redirect_uris": ("https://a.example/cb",) * 101}),
+        ("scopes: at most 100", {"scopes": ("openid",) * 101}),
         ("device grant needs profile oidc", {"profile": ClientProfile.NATIVE, "device_grant": True}),
-        ("jwks is for", {"jwks": {"keys": [ED25519]}, "public": True}),
-        ("jwks is for", {"jwks": {"keys": [ED25519]}, "profile": ClientProfile.NATIVE}),
+        ("jwks needs", {"jwks": {"keys": [ED25519]}, "public": True}),
+        ("jwks needs", {"jwks": {"keys": [ED25519]}, "profile": ClientProfile.NATIVE}),
     ],
 )
 def test_this_may_not(words: str, fields: dict[str, Any]) -> None:
@@ -95,5 +95,5 @@ def test_this_may_not(words: str, fields: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", [*IdClaims.__struct_fields__, *UserInfoResponse.__struct_fields__])
 def test_no_mapped_claim_speaks_in_the_place_of_one_of_ours(name: str) -> None:
-    with pytest.raises(BadClient, match="the name of one that tokens carry"):
+    with pytest.raises(BadClient, match="the name of a standard token claim"):
         check_client(a_client(claims=mapped(name)))

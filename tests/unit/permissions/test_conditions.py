@@ -76,7 +76,7 @@ def test_a_domain_that_is_not_verified_is_none() -> None:
 
 @pytest.mark.parametrize("value", ["false", "true", 1, 0, None, []])
 def test_ro_10_everyone_is_true_or_false_and_nothing_else(value: object) -> None:
-    with pytest.raises(Malformed, match=r"^condition\.everyone: true or false"):
+    with pytest.raises(Malformed, match=r"^condition\.everyone: must be true or false"):
         parse_condition({"everyone": value})
 
 
@@ -88,7 +88,7 @@ def test_ro_10_everyone_false_holds_for_nobody() -> None:
 def test_ro_12_sixteen_levels_and_no_more() -> None:
     assert applies(nested(MAX_CONDITION_DEPTH, lambda inner: {"and": [inner]}))
     for levels in (MAX_CONDITION_DEPTH + 1, 33, 100_000):
-        refused_quickly(nested(levels, lambda inner: {"or": [inner]}), "nests at most 16")
+        refused_quickly(nested(levels, lambda inner: {"or": [inner]}), "nested at most 16")
 
 
 def test_ro_12_two_hundred_and_fifty_six_members_and_no_more() -> None:
@@ -276,7 +276,7 @@ def naming(count: int, first: int = 1_000) -> dict[str, object]:
 def test_the_users_of_a_condition_are_counted_together() -> None:
     half = MAX_CONDITION_USERS // 2
     assert parse_condition({"or": [naming(half), naming(half, 9_000)]})
-    with pytest.raises(Malformed, match="condition: a condition names at most 1000 users in all"):
+    with pytest.raises(Malformed, match="condition: a condition can name at most 1000 users in total"):
         parse_condition({"or": [naming(half), naming(half + 1, 9_000)]})
 
 
@@ -284,12 +284,12 @@ def test_the_conditions_of_many_roles_are_counted_together() -> None:
     full = [parse_condition(naming(MAX_CONDITION_USERS))] * (MAX_TOTAL_USERS // MAX_CONDITION_USERS)
     one = parse_condition({"uid": ["5"]})
     refuse_overgrown([], full, what="it")
-    with pytest.raises(Malformed, match="conditions of it name at most 10000 users"):
+    with pytest.raises(Malformed, match="conditions of it can name at most 10000 users"):
         refuse_overgrown(full, [*full, one], what="it")
     refuse_overgrown([*full, one, one], [*full, one], what="it")  # fewer than there were
     wide = [parse_condition({"or": [{"tag": "a"}] * 99})] * (MAX_TOTAL_MEMBERS // 100)
     refuse_overgrown([], wide, what="it")
-    with pytest.raises(Malformed, match="conditions of it have at most 5000 members"):
+    with pytest.raises(Malformed, match="conditions of it can have at most 5000 members"):
         refuse_overgrown([], [*wide, one], what="it")
 
 

@@ -51,7 +51,7 @@ def test_ro_19_the_end_of_the_request_is_that_of_roles_without_one() -> None:
 @pytest.mark.parametrize("value", [-1, "123", 1.5, True, None, 1_900_000_000_000, 2**63])
 def test_ro_19_an_end_is_a_number_of_seconds_and_the_error_names_its_place(value: object) -> None:
     for member in ("expired", "ttl"):
-        with pytest.raises(Malformed, match=rf"^data\.roles\[1\]\.{member}: an integer"):
+        with pytest.raises(Malformed, match=rf"^data\.roles\[1\]\.{member}: must be an integer"):
             assignments(["a", {"name": "b", member: value}])
 
 

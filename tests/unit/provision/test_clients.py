@@ -144,7 +144,7 @@ async def test_a_secret_is_kept_in_the_form_its_profile_needs() -> None:
 async def test_a_weak_secret_needs_to_be_allowed_unless_it_is_there_already(record: dict[str, object]) -> None:
     weak = [{**record, "client_secret": STRONG[:-1]}]
     (problem,) = await problems_of(clients=weak)
-    assert problem.startswith("clients[0].client_secret: is shorter than 32 characters; --allow-weak")
+    assert problem.startswith("clients[0].client_secret: is shorter than 32 characters; use --allow-weak")
     bench, _ = provision_setup()
     await bench.apply(clients=weak, allow_weak=True)
     assert plan_lines(await bench.apply(clients=weak)) == []
@@ -192,7 +192,7 @@ async def test_another_profile_needs_the_secret_again() -> None:
     bench, store = provision_setup()
     await bench.apply(clients=[{**OIDC, "client_secret": STRONG}])
     native = {**NATIVE, "profile": "native", "redirect_uris": []}
-    with pytest.raises(Unfit, match="must be given again: profile native keeps it in another form"):
+    with pytest.raises(Unfit, match="must be set again: profile native stores it in another form"):
         await bench.apply(clients=[native])
     await bench.apply(clients=[{**native, "client_secret": STRONG}])
     assert [secret.kind for secret in store.stored.clients[0].secrets] == [SecretKind.SEALED]
@@ -201,10 +201,10 @@ async def test_another_profile_needs_the_secret_again() -> None:
 async def test_a_client_that_the_oauth_rules_refuse_is_refused_with_their_words() -> None:
     assert await problems_of(clients=[{**NATIVE, "redirect_hosts": []}, {**OIDC, "client_id": "b c"}]) == [
         "clients[0]: a client needs a redirect URI or host",
-        "clients[1]: client_id takes 1 to 64 letters, digits, '.', '_', '~', '-'",
+        "clients[1]: client_id must be 1 to 64 letters, digits, '.', '_', '~', '-'",
     ]
     assert await problems_of(clients=[{**OIDC, "redirect_uris": ["https://a.example/cb?state=x"]}]) == [
-        "clients[0]: state in the query is reserved for the answer"
+        "clients[0]: the query parameter state is reserved"
     ]
     assert await problems_of(clients=[{"client_id": "web"}]) == ["clients[0]: a new client needs a name"]
     assert await problems_of(clients=[NATIVE, NATIVE]) == ["clients[1]: is the same client as clients[0]"]
@@ -214,7 +214,7 @@ async def test_the_rest_is_pruned_and_its_id_stays_spent() -> None:
     bench, store = provision_setup(StoredState(clients=(a_client("old"),)))
     assert plan_lines(await bench.apply(clients=[NATIVE], prune=True)) == ["remove client old", "add client web"]
     assert store.stored.removed_client_ids == {"old"}
-    with pytest.raises(Unfit, match="old was a client that is removed; take another id"):
+    with pytest.raises(Unfit, match="old was a removed client; choose another ID"):
         await bench.apply(clients=[{**NATIVE, "client_id": "old"}])
 
 

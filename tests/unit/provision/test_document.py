@@ -55,7 +55,7 @@ def test_yaml_merges_what_an_anchor_shares_and_what_is_written_wins() -> None:
         (".yaml", "users: []\nclients: []\nusers: []\n", "line 3: users is given twice"),
         (".yaml", "users:\n- {login: a, nick: b, login: c}\n", "line 2: login is given twice"),
         (".json", '{"users": [], "users": []}', "users is given twice in one object"),
-        (".toml", "users = []\nusers = []", "the file is not sound TOML: Cannot overwrite a value"),
+        (".toml", "users = []\nusers = []", "the file is not valid TOML: Cannot overwrite a value"),
     ],
 )
 def test_a_name_that_is_given_twice_is_refused(suffix: str, text: str, says: str) -> None:
@@ -87,7 +87,7 @@ def test_a_complaint_never_quotes_the_file(suffix: str, text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "users", "- users", "3"])
 def test_a_document_is_made_of_sections(text: str) -> None:
-    assert problem(text) == "the file must hold sections such as `users:` and `clients:`"
+    assert problem(text) == "the file must contain sections such as `users:` and `clients:`"
 
 
 @pytest.mark.parametrize(
@@ -100,16 +100,16 @@ def test_a_document_is_made_of_sections(text: str) -> None:
     ],
 )
 def test_text_that_no_database_keeps_is_refused(suffix: str, text: str) -> None:
-    assert problem(text, suffix) == "a text holds the character NUL or half a surrogate pair"
+    assert problem(text, suffix) == "a text contains a NUL character or half of a surrogate pair"
 
 
 def test_other_forms_and_encodings_are_refused() -> None:
-    assert problem("users: []", ".ini") == ".ini: the file must end in .yaml, .yml, .toml, .json"
+    assert problem("users: []", ".ini") == ".ini: the file name must end in .yaml, .yml, .toml, .json"
     assert problem(b"a: \xff") == "the file is not UTF-8 text"
-    assert problem('{"a": NaN}', ".json") == "NaN is not JSON"
+    assert problem('{"a": NaN}', ".json") == "NaN is not valid JSON"
     assert problem("[" * 100_000, ".json") == "the file is nested too deeply"
     assert problem("a: &a [*a]") == "the file is nested too deeply"
-    assert problem("a: 1\n---\nb: 2\n").startswith("line 2: this is not sound YAML")
+    assert problem("a: 1\n---\nb: 2\n").startswith("line 2: not valid YAML")
 
 
 PLAIN_TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))

@@ -43,9 +43,9 @@ def test_everything_that_is_wrong_is_told_at_once_with_its_place() -> None:
         "zzz": [],
     }
     assert problems(document) == (
-        "client: no such section, did you mean clients?",
-        "zzz: no such section",
-        "users[0].nik: no such field, did you mean nick?",
+        "client: unknown section, did you mean clients?",
+        "zzz: unknown section",
+        "users[0].nik: unknown field, did you mean nick?",
         "users[0].blocked: Expected `bool | null`, got `str`",
         "users[1]: must be a record with named fields",
         "users[2].user_id: Expected `str`, got `int`, put it in quotes",
@@ -83,4 +83,4 @@ def test_a_secret_is_in_no_repr() -> None:
 
 
 def test_a_problem_stays_one_honest_line() -> None:
-    assert problems({"us\u202eers\n": []}) == ("us\\u202eers\\n: no such section, did you mean users?",)
+    assert problems({"us\u202eers\n": []}) == ("us\\u202eers\\n: unknown section, did you mean users?",)

@@ -177,7 +177,9 @@ async def test_another_master_key_refuses_the_secrets_of_an_export() -> None:
     with pytest.raises(Unfit) as unfit:
         await other.apply(**document)
     assert len(unfit.value.problems) == 5
-    assert unfit.value.problems[0] == ("users[0].password: was sealed under a master key that is not configured here")
+    assert unfit.value.problems[0] == (
+        "users[0].password: was encrypted with a master key that is not configured here"
+    )
     rotated = ProvisionSetup(ProvisionsInMemory(), masters=MasterKeys(OTHER_MASTER, [MASTER]))
     assert len(plan_lines(await rotated.apply(**document))) == 7
 
@@ -186,7 +188,7 @@ async def test_a_sealed_password_opens_for_its_own_account_only() -> None:
     bench, _ = provision_setup()
     await bench.apply(users=[ANNA])
     (record,) = (await bench.export())["users"]  # type: ignore[attr-defined]
-    with pytest.raises(Unfit, match="was sealed for another record"):
+    with pytest.raises(Unfit, match="was encrypted for another record"):
         await bench.plan(
             users=[{"user_id": "1", "login": "eve@x.example", "nick": "E", "password": record["password"]}]
         )

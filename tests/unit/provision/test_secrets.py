@@ -50,11 +50,13 @@ def test_a_sealed_text_is_the_same_every_time_and_tells_nothing() -> None:
 def test_a_damaged_one_does_not_open() -> None:
     sealed = SEAL.seal("x", purpose="password:1")
     for damaged in (sealed[:-2], f"{sealed}A", sealed.partition(".")[2], f".{sealed}", sealed.partition(".")[0], ""):
-        assert refusal({"sealed": damaged}).startswith("was sealed ")
+        assert refusal({"sealed": damaged}).startswith("was encrypted ")
 
 
 def test_a_sealed_text_opens_for_its_own_record_only() -> None:
-    assert refusal({"sealed": SEAL.seal("x", purpose="password:2")}) == "was sealed for another record, or is damaged"
+    assert (
+        refusal({"sealed": SEAL.seal("x", purpose="password:2")}) == "was encrypted for another record, or is damaged"
+    )
 
 
 def test_another_master_key_does_not_open_it_unless_it_knows_the_former_one() -> None:

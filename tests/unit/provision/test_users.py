@@ -154,7 +154,7 @@ async def test_a_file_may_bring_more_people_than_are_hashed_at_a_time() -> None:
 async def test_a_weak_password_needs_to_be_allowed_unless_it_is_there_already() -> None:
     weak = [{**ANNA, "password": "short"}]
     (problem,) = await problems_of(users=weak)
-    assert problem.startswith("users[0].password: the password needs at least 10 characters; --allow-weak")
+    assert problem.startswith("users[0].password: the password must have at least 10 characters; use --allow-weak")
     bench, store = provision_setup()
     await bench.apply(users=weak, allow_weak=True)
     assert await PASSWORDS.matches("short", store.stored.users[0].password_hash or "")
@@ -167,7 +167,7 @@ async def test_a_weak_password_needs_to_be_allowed_unless_it_is_there_already() 
     ("secret", "says"),
     [
         ("JBSWY3DPEHPK3PX1", "must be base32"),
-        ("JBSWY3DP", "must be 10 to 64 bytes"),
+        ("JBSWY3DP", "must have 10 to 64 bytes"),
         ("ÄBSWY3DPEHPK3PXP", "must be base32"),
     ],
 )
@@ -206,17 +206,17 @@ async def test_what_was_issued_ends_when_a_credential_changes_or_the_account_is_
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"login": "anna"}, ".login: the login must be an e-mail address"),
+        ({"login": "anna"}, ".login: the login must be an email address"),
         ({"nick": "An\u202ena"}, ".nick: the nick must be"),
-        ({"user_id": "007"}, ".user_id: takes 1 to 19 digits"),
-        ({"user_id": "1" * 20}, ".user_id: takes 1 to 19 digits"),
+        ({"user_id": "007"}, ".user_id: must be 1 to 19 digits"),
+        ({"user_id": "1" * 20}, ".user_id: must be 1 to 19 digits"),
         ({"lang": "english"}, ".lang: must be a language tag"),
         ({"country": "de"}, ".country: must be two capital letters"),
-        ({"tags": ["email_verified"]}, ".tags: email_verified: the service itself keeps this"),
-        ({"tags": ["a,b"]}, ".tags: a tag holds no comma"),
-        ({"tags": [" a"]}, ".tags: each entry is 1 to 64 visible characters"),
-        ({"tags": [str(n) for n in range(101)]}, ".tags: has more than 100 entries"),
-        ({"purchases": ["a\nb"]}, ".purchases: each entry is"),
+        ({"tags": ["email_verified"]}, ".tags: email_verified: managed automatically"),
+        ({"tags": ["a,b"]}, ".tags: a tag cannot contain a comma"),
+        ({"tags": [" a"]}, ".tags: each entry must be 1 to 64 visible characters"),
+        ({"tags": [str(n) for n in range(101)]}, ".tags: at most 100 entries"),
+        ({"purchases": ["a\nb"]}, ".purchases: each entry must be"),
     ],
 )
 async def test_a_value_that_no_account_may_have_is_refused(fields: dict[str, object], says: str) -> None:
@@ -228,7 +228,7 @@ async def test_every_bad_record_is_told_and_none_is_kept() -> None:
     good = {"login": "good@studio.example", "nick": "Good"}
     assert await problems_of(users=[good, {**ANNA, "country": "x"}, {"login": "b", "nick": ""}]) == [
         "users[1].country: must be two capital letters such as DE",
-        "users[2].login: the login must be an e-mail address",
+        "users[2].login: the login must be an email address",
         "users[2].nick: the nick must be 1 to 64 visible characters on one line",
     ]
 
@@ -265,7 +265,7 @@ async def test_a_login_is_free_once_its_owner_is_pruned() -> None:
 async def test_an_id_is_never_given_again() -> None:
     state = StoredState(retired_user_ids=frozenset({"1001"}))
     (problem,) = await problems_of(state, users=[{**ANNA, "user_id": "1001"}])
-    assert problem.startswith("users[0].user_id: 1001 was given to an account that is gone")
+    assert problem.startswith("users[0].user_id: 1001 belonged to a removed account")
 
 
 def test_ids_the_file_names_are_reserved_before_any_is_made_up() -> None:
@@ -321,7 +321,7 @@ async def test_the_role_is_given_kept_and_taken() -> None:
 
 @pytest.mark.parametrize("fields", [{"administrator": False}, {"administrator": None}, {"blocked": True}])
 async def test_the_last_administrator_stays_one(fields: dict[str, object]) -> None:
-    says = "users[0]: is the last administrator and has to stay one, not blocked"
+    says = "users[0]: is the last administrator and must stay one, unblocked"
     assert await problems_of(admins("1"), users=[{"user_id": "1", **fields}]) == [says]
     # Another who is blocked could not help.
     assert await problems_of(admins("1", "2", blocked=frozenset("2")), users=[{"user_id": "1", **fields}]) == [says]
@@ -359,7 +359,7 @@ async def test_pruning_spares_the_one_who_has_administered_longest_and_says_so()
     )  # the third came first, and is blocked
     plan = await bench.apply(users=[ANNA], prune=True)
     assert store.stored.administrators == {"2"}
-    assert plan.spared == (f"user {store.stored.users[0].login} stays, as the last administrator",)
+    assert plan.spared == (f"user {store.stored.users[0].login} is kept as the last administrator",)
     assert plan_lines(await bench.apply(users=[ANNA], prune=True)) == []
 
 

@@ -34,8 +34,9 @@ def test_the_list_of_stolen_passwords_must_be_one(installation: TemporaryInstall
     right = installation.write("breached.txt", f"{'0' * 40}:1\n")
     assert installation.load(SOUND | {BREACHED: str(right)}).settings.accounts.breached_passwords == str(right)
     wrong = installation.write("words.txt", "password\nletmein\n")
-    for path, words in ((wrong, "does not begin with"), (installation.data / "none.txt", "cannot be read")):
+    none = installation.data / "none.txt"
+    for path, words in ((wrong, f"{wrong} does not start with"), (none, f"cannot read {none}")):
         [problem] = installation.problems(SOUND | {BREACHED: str(path)})
-        assert problem.startswith(f"{BREACHED}: {path} {words}")
+        assert problem.startswith(f"{BREACHED}: {words}")
     [relative] = installation.problems(SOUND | {BREACHED: "breached.txt"})
     assert "must be an absolute path" in relative

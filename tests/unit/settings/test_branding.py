@@ -28,11 +28,11 @@ def test_mail_comes_from_the_name_that_pages_show_unless_it_is_told_another(
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (SVG, "is no PNG, JPEG or WebP picture"),
-        (b"GIF89a", "is no PNG, JPEG or WebP picture"),
-        (b"", "is no PNG, JPEG or WebP picture"),
-        (PIXELS + bytes(256 * 1024), "is larger than 256 KiB"),
-        (None, "cannot be read"),
+        (SVG, "{path} is not a PNG, JPEG or WebP image"),
+        (b"GIF89a", "{path} is not a PNG, JPEG or WebP image"),
+        (b"", "{path} is not a PNG, JPEG or WebP image"),
+        (PIXELS + bytes(256 * 1024), "{path} is larger than 256 KiB"),
+        (None, "cannot read {path}"),
     ],
 )
 def test_a_logo_is_a_small_picture_of_pixels(
@@ -42,7 +42,7 @@ def test_a_logo_is_a_small_picture_of_pixels(
     if content is not None:
         path.write_bytes(content)
     [problem] = installation.problems(SOUND | {LOGO: str(path)})
-    assert problem.startswith(f"{LOGO}: {path} {complaint}")
+    assert problem.startswith(f"{LOGO}: {complaint.format(path=path)}")
 
 
 @pytest.mark.parametrize("content", [PIXELS, b"\xff\xd8\xff\xe0JFIF", b"RIFF\0\0\0\0WEBPVP8 "])
@@ -55,9 +55,9 @@ def test_png_jpeg_and_webp_are_such_pictures(installation: TemporaryInstallation
 @pytest.mark.parametrize(
     ("setting", "given", "complaint"),
     [
-        ("ACCENT", "blue", "must be a colour like #1d5f8a"),
-        ("ACCENT", "#fff", "must be a colour like #1d5f8a"),
-        ("ACCENT", "#12345g; } body { display: none", "must be a colour like #1d5f8a"),
+        ("ACCENT", "blue", "must be a color like #1d5f8a"),
+        ("ACCENT", "#fff", "must be a color like #1d5f8a"),
+        ("ACCENT", "#12345g; } body { display: none", "must be a color like #1d5f8a"),
         ("NAME", "", "must be a name"),
         ("NAME", "n" * 41, "must be a name"),
         ("WORDMARK", "true", "needs a branding.logo"),
@@ -75,4 +75,4 @@ def test_a_logo_for_dark_pages_alone_is_refused(installation: TemporaryInstallat
     path = installation.data / "dark.png"
     path.write_bytes(PIXELS)
     [problem] = installation.problems(SOUND | {f"{LOGO}_DARK": str(path)})
-    assert "needs branding.logo beside it" in problem
+    assert "needs branding.logo too" in problem

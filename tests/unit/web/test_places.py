@@ -42,7 +42,7 @@ def test_without_a_file_every_address_is_nowhere() -> None:
 def test_a_file_of_another_kind_is_refused_in_words(tmp_path: Path) -> None:
     other = tmp_path / "city.mmdb"
     other.write_bytes(b"not a database")
-    with pytest.raises(Misconfigured, match=r"city\.mmdb cannot be read as a GeoIP database"):
+    with pytest.raises(Misconfigured, match=r"cannot read .*city\.mmdb as a GeoIP database"):
         open_geoip(str(other))
-    with pytest.raises(Misconfigured, match=r"none\.mmdb cannot be read"):
+    with pytest.raises(Misconfigured, match=r"cannot read .*none\.mmdb"):
         open_geoip(str(tmp_path / "none.mmdb"))

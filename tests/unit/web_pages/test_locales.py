@@ -28,7 +28,7 @@ ALIKE = {
     "demo.mark",
     "field.code",
     "account.codes",
-    "factor.use_passkey",
+    "theme.auto",
     "method.passkey",
     "time.month_4",
 } | {f"time.month_{month}" for month in (8, 9, 11)}
@@ -131,7 +131,7 @@ async def test_the_refusals_that_are_translated_are_those_the_rooms_make() -> No
 
 
 def test_a_refusal_is_said_in_the_readers_language_when_there_are_words_for_it() -> None:
-    english = "An account with this e-mail address exists already."
+    english = "An account with this email already exists."
     assert LANGUAGES.translate_message("en", english) == english
     assert LANGUAGES.translate_message("de", english) == "Ein Konto mit dieser E-Mail-Adresse besteht bereits."
     assert LANGUAGES.translate_message("en", "Something new.") == "Something new."

@@ -12,7 +12,7 @@ from gatehouse.web.static import Assets
 from tests.support.gallery import STATES
 from tests.support.shell import a_scope
 
-GERMAN, ENGLISH = "Passwort vergessen?", "Forgot your password?"
+GERMAN, ENGLISH = "Passwort zurücksetzen", "Reset your password"
 
 
 @pytest.fixture(scope="module")
@@ -131,12 +131,15 @@ def test_a_handler_may_add_headers(pages: PageRenderer) -> None:
 @pytest.mark.parametrize(
     ("problem", "words"),
     [
-        (PageProblem(what=ProblemKind.THROTTLED, seconds=61), "Bitte warten Sie 2 Minuten"),
+        (PageProblem(what=ProblemKind.THROTTLED, seconds=61), "Versuchen Sie es in 2 Minuten noch einmal"),
         (
-            PageProblem(what=ProblemKind.INPUT, text="the password needs at least 10 characters"),
-            "Noch nicht: das Passwort braucht mindestens 10 Zeichen.",
+            PageProblem(what=ProblemKind.INPUT, text="the password must have at least 10 characters"),
+            "Prüfen Sie Ihre Eingabe: das Passwort muss mindestens 10 Zeichen haben.",
         ),
-        (PageProblem(what=ProblemKind.INPUT, text="something <new>"), "Noch nicht: something &lt;new&gt;."),
+        (
+            PageProblem(what=ProblemKind.INPUT, text="something <new>"),
+            "Prüfen Sie Ihre Eingabe: something &lt;new&gt;.",
+        ),
     ],
 )
 def test_a_problem_is_told_in_words(pages: PageRenderer, problem: PageProblem, words: str) -> None:
@@ -145,17 +148,17 @@ def test_a_problem_is_told_in_words(pages: PageRenderer, problem: PageProblem, w
 
 
 def test_an_english_error_page_says_what_the_error_says(pages: PageRenderer) -> None:
-    page = pages.render_error(404, "Page not found", "There is no such thing.", "r1")
+    page = pages.render_error(404, "Page not found", "Not found.", "r1")
     assert "<h1>Page not found</h1>" in page
-    assert "There is no such thing." in page
-    assert "404 · reference <code>r1</code>" in page
+    assert "Not found." in page
+    assert "404 · Reference for support: <code>r1</code>" in page
 
 
 @pytest.mark.parametrize(
     ("status", "message", "title", "text"),
     [
-        (409, "An account with this e-mail address exists already.", "Etwas ist schiefgegangen", "Ein Konto mit"),
-        (404, "There is no such thing.", "Seite nicht gefunden", "Unter dieser Adresse gibt es nichts."),
+        (409, "An account with this email already exists.", "Etwas ist schiefgegangen", "Ein Konto mit"),
+        (404, "Not found.", "Seite nicht gefunden", "Diese Seite gibt es nicht."),
         (418, "I am a teapot", "Etwas ist schiefgegangen", "Auf unserer Seite ist etwas schiefgegangen."),
     ],
 )

@@ -49,9 +49,9 @@ async def answer_to(error: Exception, dialect: Dialect, **options: bool) -> AppR
     [
         (BadInput("user_limit: expected int, got str"), 400, "user_limit: expected int, got str"),
         (ExpiredToken(SECRET), 401, "The token is invalid."),
-        (Refused(SECRET), 403, "You may not do this."),
-        (NotFound(SECRET), 404, "There is no such thing."),
-        (Conflict(SECRET), 409, "The request conflicts with the present state."),
+        (Refused(SECRET), 403, "You are not allowed to do this."),
+        (NotFound(SECRET), 404, "Not found."),
+        (Conflict(SECRET), 409, "The request conflicts with the current state."),
         (TooLarge("more than 10000 names"), 413, "more than 10000 names"),
         (
             UnsupportedMediaType("the Content-Type must be application/json"),
@@ -119,7 +119,7 @@ async def test_the_challenge_speaks_the_scheme_the_client_tried() -> None:
 
 async def test_permission_errors_come_in_the_envelope() -> None:
     refused = await answer_to(Refused(SECRET), Dialect.PERMISSIONS)
-    assert (refused.status, refused.json()) == (403, {"status": "ERROR", "error": "You may not do this."})
+    assert (refused.status, refused.json()) == (403, {"status": "ERROR", "error": "You are not allowed to do this."})
     expired = await answer_to(ExpiredToken(SECRET), Dialect.PERMISSIONS)
     assert (expired.status, expired.json()) == (401, {"status": "ERROR", "error": "invalid token"})
 
@@ -147,7 +147,7 @@ async def test_a_game_client_is_told_what_is_wrong_with_his_own_input() -> None:
 
 async def test_a_person_gets_a_page() -> None:
     answer = await answer_to(NotFound(SECRET), Dialect.PAGE)
-    expected = f"<html>404|Page not found|There is no such thing.|{answer.headers['x-request-id']}</html>"
+    expected = f"<html>404|Page not found|Not found.|{answer.headers['x-request-id']}</html>"
     assert (answer.status, answer.body.decode()) == (404, expected)
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
 

@@ -34,12 +34,12 @@ def test_no_bytes_raise_anything_but_bad_input(body: bytes) -> None:
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        (b'{"a":1,"b":2,"a":3}', "the name a stands twice"),
-        (b'[{"a":{"b":1,"b":1}}]', "the name b stands twice"),
-        (b'{"a":1,"\\u0061":3}', "the name a stands twice"),
-        (b"NaN", "NaN is not JSON"),
-        (b"[Infinity]", "Infinity is not JSON"),
-        (b"[-Infinity]", "-Infinity is not JSON"),
+        (b'{"a":1,"b":2,"a":3}', "the name a occurs twice"),
+        (b'[{"a":{"b":1,"b":1}}]', "the name b occurs twice"),
+        (b'{"a":1,"\\u0061":3}', "the name a occurs twice"),
+        (b"NaN", "NaN is not valid JSON"),
+        (b"[Infinity]", "Infinity is not valid JSON"),
+        (b"[-Infinity]", "-Infinity is not valid JSON"),
         (b"1e999", "too large"),
         (b"-1e999", "too large"),
         (b"9223372036854775808", "64 bits"),

@@ -13,7 +13,7 @@ from tests.support.visitor import PASSWORD, HttpBrowser
 
 NEW = "anna@new.example"
 BOB = "bob@studio.example"
-SENT = "We have sent a link to the new address. Open it to complete the change."
+SENT = "We sent a link to the new address. Open it to complete the change."
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ async def test_the_new_address_is_taken_over_by_its_link_and_old_and_new_are_tol
     service: RunningService, resident: AccountBrowser, visitor: HttpBrowser, anna: User
 ) -> None:
     assert await resident.submit_and_read_notice("/account/email", login=NEW) == SENT
-    assert "Waiting for the confirmation of anna@new.example." in (await resident.get("/account")).text
+    assert "Waiting for confirmation of anna@new.example." in (await resident.get("/account")).text
     assert (await now(service, anna)).login == LOGIN
     link = await link_in_new_message(service)
     shown = await visitor.get(link)
@@ -42,8 +42,8 @@ async def test_the_new_address_is_taken_over_by_its_link_and_old_and_new_are_tol
     assert (moved.login, moved.email_verified) == (NEW, True)
     told = {letter.to: letter.subject for letter in await new_messages(service)}
     assert told == {
-        LOGIN: "Your account has another e-mail address now",
-        NEW: "This is your account's e-mail address now",
+        LOGIN: "Your account has a new email",
+        NEW: "Your account's email was changed",
     }
     assert "gh_session" not in visitor.cookies
     assert (await visitor.sign_in(LOGIN)).status_code == 403
@@ -58,8 +58,8 @@ async def test_its_sessions_stay_and_both_acts_are_on_record(
     await visitor.post("/verify-email")
     page = await resident.get("/account")
     assert page.status_code == 200
-    assert "Waiting for the confirmation" not in page.text
-    assert "Address changed" in page.text
+    assert "Waiting for confirmation" not in page.text
+    assert "Email changed" in page.text
     (asked,) = await service.services.storage.audit.newest_records(1, anna.user_id, "user.email_change_asked")
     (changed,) = await service.services.storage.audit.newest_records(1, anna.user_id, "user.email_changed")
     assert asked.personal == {"address": "127.0.0.1", "login": NEW}
@@ -123,7 +123,7 @@ async def test_an_address_that_has_an_account_looks_the_same_and_its_owner_is_to
     service: RunningService, resident: AccountBrowser, bob: User, anna: User
 ) -> None:
     assert await resident.submit_and_read_notice("/account/email", login="BOB@studio.example") == SENT
-    assert "Waiting for the confirmation of BOB@studio.example." in (await resident.get("/account")).text
+    assert "Waiting for confirmation of BOB@studio.example." in (await resident.get("/account")).text
     (letter,) = await new_messages(service)
     assert (letter.to, letter.subject) == (BOB, "You already have an account")
     assert "token=" not in letter.text
@@ -147,9 +147,9 @@ async def test_an_address_taken_meanwhile_is_not_taken_over(
 @pytest.mark.parametrize(
     ("login", "words"),
     [
-        ("nobody", "must be an e-mail address"),
-        ("anna@new.example.", "must be an e-mail address"),
-        (" ANNA@studio.example", "This is the address of your account already."),
+        ("nobody", "must be an email address"),
+        ("anna@new.example.", "must be an email address"),
+        (" ANNA@studio.example", "Your account already uses this address."),
     ],
 )
 async def test_what_cannot_be_the_new_address_is_refused_beside_its_field(

@@ -16,7 +16,7 @@ from tests.support.visitor import PASSWORD, HttpBrowser
 from tests.support.whole_database import read_all_tables, tables_that_mention
 
 TRACES = ("anna", "Anna", "studio.example", "127.0.0.1", "Firefox", "Blue key")
-GONE = "Your account is deleted."
+GONE = "Account deleted"
 
 
 async def copy_of(resident: AccountBrowser) -> Any:
@@ -163,7 +163,7 @@ async def test_the_id_is_never_given_out_again_but_the_address_is_free(
 async def test_whoever_does_not_type_the_address_keeps_the_account(
     service: RunningService, resident: AccountBrowser, anna: User, typed: str
 ) -> None:
-    assert "This is not the address of the account." in await delete(resident, typed)
+    assert "This is not the email of this account." in await delete(resident, typed)
     assert (await service.services.storage.accounts.user(anna.user_id)).login == LOGIN
     assert await resident.is_signed_in()
 

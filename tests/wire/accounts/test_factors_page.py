@@ -59,7 +59,7 @@ async def test_an_authenticator_app_is_set_up_and_asked_for_at_the_next_sign_in(
     assert "on since" in page
     assert "10 codes left" in page
     (letter,) = await new_messages(service)
-    assert (letter.to, letter.subject) == (LOGIN, "A way to prove that it is you was added")
+    assert (letter.to, letter.subject) == (LOGIN, "A second factor was added")
     await service.clock.advance(30)
     assert "/sign-in/factor" in (await visitor.sign_in(LOGIN)).headers["location"]
     await visitor.follow()
@@ -73,7 +73,7 @@ async def test_the_secret_stays_the_same_until_its_code_is_right(
     first = resident.secret_in(await resident.get("/account/totp"))
     answer = await resident.submit("/account/totp", otp=wrong_code(totp_code(first, service)))
     assert answer.status_code == 403
-    assert resident.problem_in(answer) == "This code is not right."
+    assert resident.problem_in(answer) == "Wrong code. Check it and try again."
     assert resident.secret_in(answer) == first
     assert (
         len(RECOVERY_CODE.findall((await resident.submit("/account/totp", otp=totp_code(first, service))).text)) == 10
@@ -100,14 +100,14 @@ async def test_it_is_removed_with_the_recovery_codes_that_stood_in_for_it(
 ) -> None:
     await resident.set_up_totp(service)
     await new_messages(service)
-    assert await resident.submit_and_read_notice("/account/totp/remove") == "The authenticator app is removed."
+    assert await resident.submit_and_read_notice("/account/totp/remove") == "Authenticator app removed"
     assert not (await now(service, anna)).has_second_factor
     assert (await service.services.storage.second_factors.factor_overview(anna.user_id)).recovery_left == 0
     (letter,) = await new_messages(service)
     assert letter.to == LOGIN
     again = await resident.post_with_csrf("/account/totp/remove")
     assert again.status_code == 409
-    assert "changed meanwhile" in resident.problem_in(again)
+    assert "changed in the meantime" in resident.problem_in(again)
 
 
 async def test_a_second_app_does_not_replace_the_first_by_a_form_kept_open(
@@ -127,7 +127,7 @@ async def test_an_address_that_was_only_typed_is_confirmed_before_any_factor_is_
     for path in ("/account/totp", "/account/passkey"):
         answer = await resident.get(path)
         assert answer.status_code == 409
-        assert resident.problem_in(answer) == "Please confirm your e-mail address first."
+        assert resident.problem_in(answer) == "Confirm your email address first."
 
 
 # -- passkeys -----------------------------------------------------------------------------------------
@@ -147,9 +147,9 @@ async def test_a_passkey_is_added_named_used_and_removed(
     page = (await visitor.follow()).text
     assert "used <time" in page
     said = await resident.submit_and_read_notice("/account/passkey/rename", name="Blue key")
-    assert said == "The passkey is renamed."
+    assert said == "Passkey renamed"
     assert "Blue key" in (await resident.get("/account")).text
-    assert await resident.submit_and_read_notice("/account/passkey/remove") == "The passkey is removed."
+    assert await resident.submit_and_read_notice("/account/passkey/remove") == "Passkey removed"
     assert (await now(service, anna)).passkeys == 0
 
 
@@ -159,7 +159,7 @@ async def test_a_second_passkey_brings_no_new_recovery_codes(
     await add_passkey(service, resident)
     await add_passkey(service, resident, "Phone")
     page = await resident.follow()
-    assert resident.notice_in(page) == "The passkey is added."
+    assert resident.notice_in(page) == "Passkey added"
     assert "10 codes left" in page.text
 
 
@@ -230,7 +230,7 @@ async def test_the_only_way_in_is_not_removed(service: RunningService, resident:
     await resident.get("/account")
     answer = await resident.submit("/account/passkey/remove")
     assert answer.status_code == 409
-    assert "Please set a password first" in resident.problem_in(answer)
+    assert "Set a password first" in resident.problem_in(answer)
     assert (await now(service, anna)).passkeys == 1
 
 
@@ -242,13 +242,13 @@ async def test_codes_by_mail_are_switched_on_and_off_for_a_confirmed_address_onl
 ) -> None:
     answer = await resident.submit("/account/email-code")
     assert answer.status_code == 409
-    assert resident.problem_in(answer) == "Please confirm your e-mail address first."
+    assert resident.problem_in(answer) == "Confirm your email address first."
     await change(service, anna, email_verified=True)
     await resident.get("/account")
     assert len(RECOVERY_CODE.findall((await resident.submit("/account/email-code")).text)) == 10
     assert (await now(service, anna)).email_code
     assert (await resident.post_with_csrf("/account/email-code", on="1")).status_code == 409
-    assert await resident.submit_and_read_notice("/account/email-code") == "Codes by e-mail are switched off."
+    assert await resident.submit_and_read_notice("/account/email-code") == "Email codes turned off"
     assert not (await now(service, anna)).email_code
     assert (await resident.post_with_csrf("/account/email-code", on="yes")).status_code == 400
 
@@ -258,11 +258,11 @@ async def test_new_recovery_codes_end_the_old_ones_and_are_shown_once(
 ) -> None:
     refused = await resident.submit("/account/recovery-codes")
     assert refused.status_code == 409
-    assert "Please set up a second step first" in resident.problem_in(refused)
+    assert "Set up a second factor" in resident.problem_in(refused)
     _, old = await resident.set_up_totp(service)
     page = (await resident.get("/account")).text
-    asked = page.partition("New codes …</summary>")[2].partition("</details>")[0]
-    assert "The 10 codes that you have left stop working at once" in asked  # said before it is done, without script
+    asked = page.partition("Create new codes</summary>")[2].partition("</details>")[0]
+    assert "The 10 remaining codes stop working" in asked  # said before it is done, without script
     assert 'action="/account/recovery-codes"' in asked
     new = RECOVERY_CODE.findall((await resident.submit("/account/recovery-codes")).text)
     assert len(new) == 10
@@ -335,11 +335,11 @@ async def test_whoever_has_a_second_factor_proves_both(service: RunningService, 
     wrong_password = await prove_again(resident, password="not it", otp=totp_code(secret, service))
     assert (wrong_password.status_code, resident.problem_in(wrong_password)) == (
         403,
-        "The present password is wrong.",
+        "Your current password is wrong.",
     )
     for otp in ("", wrong_code(totp_code(secret, service)), codes[0][::-1]):
         answer = await prove_again(resident, password=PASSWORD, otp=otp)
-        assert (answer.status_code, resident.problem_in(answer)) == (403, "This code is not right.")
+        assert (answer.status_code, resident.problem_in(answer)) == (403, "Wrong code. Check it and try again.")
     assert (await resident.get("/account/totp/")).status_code == 404
     assert (await resident.get("/account/delete")).status_code == 303
     assert (await prove_again(resident, password=PASSWORD, otp=totp_code(secret, service))).status_code == 303
@@ -384,7 +384,7 @@ async def test_a_code_by_mail_can_be_sent_for_it(
     sent = await resident.submit("/confirm", method="email")
     assert sent.headers["location"] == "/confirm?next=%2Faccount%2Femail-code"
     page = await resident.follow()
-    assert resident.notice_in(page) == "A new code is on its way."
+    assert resident.notice_in(page) == "New code sent"
     (letter,) = await new_messages(service)
     found = re.search(r"\b[0-9]{6}\b", letter.text)
     assert found is not None

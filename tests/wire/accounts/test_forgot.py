@@ -22,7 +22,7 @@ async def test_a_link_is_mailed_to_the_address_of_the_account_as_its_owner_write
     answer = await ask(visitor, "ANNA@Studio.Example")
     assert answer.status_code == 200
     (letter,) = await new_messages(service)
-    assert (letter.to, letter.subject) == (anna.login, "Choose a new password")
+    assert (letter.to, letter.subject) == (anna.login, "Reset your password")
     assert "127.0.0.1" in letter.text
 
 
@@ -55,7 +55,7 @@ async def test_a_link_of_someone_blocked_meanwhile_is_dead(
 async def test_what_is_no_address_is_said(visitor: HttpBrowser) -> None:
     answer = await ask(visitor, "anna")
     assert answer.status_code == 400
-    assert "must be an e-mail address" in answer.text
+    assert "must be an email address" in answer.text
 
 
 async def test_letters_are_counted_per_source_too_without_telling(

@@ -48,7 +48,7 @@ async def test_what_is_wrong_is_said_and_the_invitation_stands(service: RunningS
     link = await link_in_new_message(service)
     for fields, words in (
         ({"password": "bob@studio.example", "repeated": "bob@studio.example"}, "too easy to guess"),
-        ({"repeated": "something else"}, "the two passwords differ"),
+        ({"repeated": "something else"}, "The passwords do not match"),
         ({"nick": " "}, "the nick must be"),
     ):
         answer = await accept(visitor, link, **fields)
@@ -64,7 +64,7 @@ async def test_it_stands_for_a_week(service: RunningService, visitor: HttpBrowse
     await service.clock.advance(1)
     dead = await visitor.get(link)
     assert dead.status_code == 403
-    assert "whoever invited you" in dead.text
+    assert "Ask for a new invitation" in dead.text
 
 
 async def test_inviting_again_ends_the_earlier_link_and_makes_no_second_account(

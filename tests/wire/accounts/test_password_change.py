@@ -32,7 +32,7 @@ async def test_the_new_password_works_and_the_old_one_does_not(
     resident: AccountBrowser, visitor: HttpBrowser
 ) -> None:
     said = await resident.submit_and_read_notice("/account/password", **CHANGE)
-    assert said == "Your password is changed. All other devices are signed out."
+    assert said == "Password changed. All other devices are signed out."
     assert (await visitor.sign_in(LOGIN)).status_code == 403
     assert (await visitor.sign_in(LOGIN, NEW)).status_code == 303
 
@@ -76,7 +76,7 @@ async def test_a_wrong_present_password_is_refused_and_counted_with_those_at_the
     for _ in range(10):
         answer = await resident.submit("/account/password", **{**CHANGE, "current": "not this one"})
         assert answer.status_code == 403
-        assert resident.problem_in(answer) == "The present password is wrong."
+        assert resident.problem_in(answer) == "Your current password is wrong."
     closed = await resident.submit("/account/password", **CHANGE)
     assert closed.status_code == 429
     assert int(closed.headers["retry-after"]) > 0
@@ -88,7 +88,7 @@ async def test_a_wrong_present_password_is_refused_and_counted_with_those_at_the
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"repeated": "another phrase altogether"}, "the two passwords differ"),
+        ({"repeated": "another phrase altogether"}, "The passwords do not match"),
         ({"password": "short", "repeated": "short"}, "at least 10 characters"),
         ({"password": "gatehouse-anna", "repeated": "gatehouse-anna"}, "too easy to guess"),
     ],

@@ -138,8 +138,8 @@ async def test_answers_move_to_another_master_key_like_every_secret(town: Town, 
     [
         (BUSY, "answered 503"),
         (http_response(b"", "302 Found", Location="http://127.0.0.1/"), "answered 302"),
-        (http_response(b"<html>"), "answered something that is not JSON"),
-        (http_response(b"{}" * 600_000), "the body of the answer"),
+        (http_response(b"<html>"), "the answer is not JSON"),
+        (http_response(b"{}" * 600_000), "the response body"),
         (b"nonsense\r\n\r\n", "Expected HTTP/"),
     ],
 )
@@ -236,17 +236,15 @@ async def test_no_address_has_two_calls_at_once(town: Town, anna: User) -> None:
 async def test_the_account_page_asks_shows_how_far_it_is_and_hands_out(town: Town, resident: AccountBrowser) -> None:
     town.forum.respond = lambda _: BUSY
     page = (await resident.get("/account")).text
-    assert "My data in applications" in page
-    assert (
-        await resident.submit_and_read_notice("/account/export/applications") == "The applications are being asked."
-    )
+    assert "Data in applications" in page
+    assert await resident.submit_and_read_notice("/account/export/applications") == "Data requested"
     page = (await resident.get("/account")).text
-    assert page.count("not answered yet") == 2
+    assert page.count("waiting for an answer") == 2
     assert 'action="/account/export/applications"' not in page
     await town.run()
     page = (await resident.get("/account")).text
     assert "Shop: answered" in page
-    assert "Forum: not answered yet" in page
+    assert "Forum: waiting for an answer" in page
     assert "answered 503" not in page
     copy = json.loads((await resident.submit("/account/export")).text)
     assert [(one["application"], one["data"]) for one in copy["applications"]] == [("Shop", {"orders": [7]})] * 2
@@ -257,7 +255,7 @@ async def test_the_account_page_asks_shows_how_far_it_is_and_hands_out(town: Tow
 async def test_without_such_applications_the_page_says_nothing_of_them(town: Town, resident: AccountBrowser) -> None:
     for application_id in (50_001, 50_002):
         await town.service.services.storage.applications.edit_application(application_id, set_fields(removed=True))
-    assert "My data in applications" not in (await resident.get("/account")).text
+    assert "Data in applications" not in (await resident.get("/account")).text
 
 
 # -- an erasure ---------------------------------------------------------------------------------------

@@ -34,10 +34,7 @@ async def test_every_device_is_listed_and_this_one_is_marked(
 
 
 async def test_one_device_is_signed_out_at_once(resident: AccountBrowser, phone: AccountBrowser) -> None:
-    assert (
-        await resident.submit_and_read_notice("/account/sessions/end", "Safari on iPhone")
-        == "The device is signed out."
-    )
+    assert await resident.submit_and_read_notice("/account/sessions/end", "Safari on iPhone") == "Device signed out"
     assert not await phone.is_signed_in()
     assert await resident.is_signed_in()
 
@@ -47,9 +44,7 @@ async def test_everything_else_is_signed_out_at_once(
 ) -> None:
     body = {"login": LOGIN, "password": PASSWORD, "short_token": "1"}
     stoken = (await service.client.post("/proxy/api/login", json=body)).json()["stoken"]
-    assert (
-        await resident.submit_and_read_notice("/account/sessions/end-others") == "All other devices are signed out."
-    )
+    assert await resident.submit_and_read_notice("/account/sessions/end-others") == "All other devices signed out"
     assert await resident.is_signed_in()
     assert not await phone.is_signed_in()
     assert (await service.client.get(f"/?stoken={stoken}")).status_code == 403

@@ -32,7 +32,7 @@ async def test_an_email_secret_is_printed_once_and_shows_the_login_at_login(
 
 
 def test_an_unknown_application_gets_no_email_secret(gatehouse: CommandLine) -> None:
-    assert "There is no such application." in gatehouse.expect_failure("application", "email-secret", "50001")
+    assert "Application not found." in gatehouse.expect_failure("application", "email-secret", "50001")
     assert "not in the range" in gatehouse.expect_failure("application", "email-secret", "0", code=2)
     assert gatehouse.json("audit", "show", "--event", "application.email_secret_made") == []
 
@@ -56,4 +56,6 @@ def test_what_rules_were_is_listed_and_printed(gatehouse: CommandLine, tmp_path:
     assert newest["changes"] == [{"what": "rule", "how": "changed", "count": 1, "names": ["private_data.user.kick"]}]
     assert "1 rule changed" in gatehouse("application", "versions", "50001")
     assert "Throw somebody out" in gatehouse("application", "versions", "50001", "--show", "1")
-    assert "That version is not kept." in gatehouse.expect_failure("application", "versions", "50001", "--show", "3")
+    assert "Version not found or no longer stored." in gatehouse.expect_failure(
+        "application", "versions", "50001", "--show", "3"
+    )

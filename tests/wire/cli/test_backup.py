@@ -110,7 +110,7 @@ def test_a_backup_of_one_database_restores_to_the_other_and_back(
     gatehouse("backup", back)
     after = contents(elsewhere.url)
     assert "the database is not empty" in lived_in.expect_failure("restore", back)
-    assert "Every token issued before now is refused" in lived_in("restore", back, "--replace")
+    assert "All tokens issued before now are rejected" in lived_in("restore", back, "--replace")
     assert unfenced(contents(place.url)) == unfenced(after)
     assert len(after["audit_refusals"]) == 3
 
@@ -181,18 +181,18 @@ def test_a_backup_that_is_not_to_be_believed_changes_nothing(
     def of(change: Callable[[list[Any]], None]) -> Path:
         return changed(file, tmp_path / "changed.gz", change)
 
-    assert "cannot be read" in refused(whole[: len(whole) // 2])
-    assert "cannot be read" in refused(b"something else")
+    assert "cannot read" in refused(whole[: len(whole) // 2])
+    assert "cannot read" in refused(b"something else")
     assert "Error" in refused(bytes([*whole[:200], whole[200] ^ 1, *whole[201:]]))
     assert "the end of the backup is missing" in refused(of(lambda lines: lines.pop()))
-    assert "something follows" in refused(of(lambda lines: lines.append(lines[-1])))
+    assert "unexpected data after" in refused(of(lambda lines: lines.append(lines[-1])))
     assert "the checksum of the backup is wrong" in refused(of(lambda lines: lines.pop(1)))
     assert "not written by the installation" in refused(of(made_up))
     assert f"schema revision 0000, Gatehouse 0.1.0.dev0 has {HEAD}" in refused(
         of(lambda lines: lines[0].update(revision="0000"))
     )
     assert "restore it with Gatehouse 0.1.0.dev0" in refused(of(lambda lines: lines[0].update(format=2)))
-    assert "opens with master key" in gatehouse.expect_failure(
+    assert "needs master key" in gatehouse.expect_failure(
         "restore", file, "--replace", environment={MASTER: OTHER_KEY}
     )
     assert contents(place.url) == before
@@ -206,7 +206,9 @@ def test_r_23_nothing_is_restored_under_a_running_service(
     before = contents(place.url)
     if place.url.startswith("sqlite:"):
         with serve_lock(place.url.removeprefix("sqlite:///")):
-            assert "is being served: stop the service first" in lived_in.expect_failure("restore", file, "--replace")
+            assert "is in use by a running service: stop it first" in lived_in.expect_failure(
+                "restore", file, "--replace"
+            )
     else:
         asyncio.run(restored_beside_another(place, lived_in, file))
     assert contents(place.url) == before
@@ -243,8 +245,8 @@ def test_restoring_takes_the_role_that_owns_the_tables(
     limited = {"GATEHOUSE__DATABASE__URL": migrated_postgres_url.replace("postgres@", f"{role}@")}
     try:
         told = gatehouse_elsewhere.expect_failure("restore", file, environment=limited)
-        assert "restoring takes the role that owns the tables" in told
-        assert "this role may change" not in gatehouse_elsewhere.run("doctor", environment=limited).out
+        assert "restoring needs the database role that owns the tables" in told
+        assert "this database role can change" not in gatehouse_elsewhere.run("doctor", environment=limited).out
         assert contents(migrated_postgres_url) == {}
     finally:
         execute_statements(migrated_postgres_url, [f"DROP OWNED BY {role}", f"DROP ROLE {role}"])
@@ -259,14 +261,14 @@ def gatehouse_elsewhere(tmp_path: Path, migrated_sqlite_url: str) -> CommandLine
 
 def test_a_backup_never_overwrites_and_is_never_made_of_nothing(gatehouse: CommandLine, tmp_path: Path) -> None:
     file = tmp_path / "backup.gz"
-    assert "never served from" in gatehouse.expect_failure("backup", file)
+    assert "never used by a service" in gatehouse.expect_failure("backup", file)
     gatehouse("key", "list")
     file.write_text("mine")
-    assert "exists already" in gatehouse.expect_failure("backup", file)
+    assert "already exists" in gatehouse.expect_failure("backup", file)
     assert file.read_text() == "mine"
-    assert "cannot be written: No such file" in gatehouse.expect_failure("backup", tmp_path / "none" / "backup.gz")
+    assert "No such file" in gatehouse.expect_failure("backup", tmp_path / "none" / "backup.gz")
     elsewhere = {"GATEHOUSE__DATABASE__URL": f"sqlite:///{tmp_path}/typo.db"}
-    assert "there is no database" in gatehouse.expect_failure("backup", tmp_path / "b.gz", environment=elsewhere)
+    assert "no database" in gatehouse.expect_failure("backup", tmp_path / "b.gz", environment=elsewhere)
     assert not (tmp_path / "typo.db").exists()
 
 

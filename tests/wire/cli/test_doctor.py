@@ -38,7 +38,7 @@ def test_a_sound_installation_is_called_so(migrated_sqlite_url: str, tmp_path: P
     assert all(line.startswith(("ok   ", "warn ")) for line in printed.splitlines())
     topics = found(lived_in)
     assert {topic for topic, (level, _) in topics.items() if level != "ok"} == {"settings"}, "it runs with --dev"
-    assert "seals everything" in topics["master key"][1]
+    assert "encrypts everything" in topics["master key"][1]
     assert topics["signing keys"][1] == "5 signing"
     assert topics["setup"] == ("ok", "closed")
     assert "integrity ok" in topics["database"][1]
@@ -55,8 +55,8 @@ def test_a_postgresql_that_can_lose_writes_or_have_its_history_rewritten_is_told
     assert "bad  database: PostgreSQL runs with fsync off" in told.out
     assert "bad  database: PostgreSQL runs with full_page_writes off" in told.out
     assert "synchronous_commit" not in told.out
-    assert "warn database: this role may change audit_events and audit_seals" in told.out
-    assert "ok   clock: 0 seconds from the database's" in told.out
+    assert "warn database: this database role can change audit_events and audit_seals" in told.out
+    assert "ok   clock: 0 seconds difference to the database" in told.out
 
 
 def test_what_is_missing_before_the_first_administrator_is_said(gatehouse: CommandLine) -> None:
@@ -68,7 +68,7 @@ def test_nothing_is_made_where_nothing_is(tmp_path: Path) -> None:
     place = InstallationPaths(data=tmp_path / "data", url=f"sqlite:///{tmp_path}/none.db")
     gatehouse = place.command_line()
     level, text = found(gatehouse)["database"]
-    assert (level, "there is no database at" in text) == ("bad", True)
+    assert (level, "no database at" in text) == ("bad", True)
     assert not (tmp_path / "none.db").exists()
     (tmp_path / "none.db").write_bytes(b"not a database, certainly" * 100)
     assert found(gatehouse)["database"][0] == "bad"
@@ -78,7 +78,7 @@ def test_nothing_is_made_where_nothing_is(tmp_path: Path) -> None:
 
 def test_a_wrong_master_key_and_another_schema_are_told(place: InstallationPaths, lived_in: CommandLine) -> None:
     level, text = found(lived_in, **{MASTER: OTHER_KEY})["master key"]
-    assert (level, "name the right one" in text) == ("bad", True)
+    assert (level, "configure the right key" in text) == ("bad", True)
     execute_statements(place.url, ["UPDATE alembic_version SET version_num = '9999'"])
     assert "upgrade Gatehouse" in found(lived_in)["schema"][1]
     execute_statements(place.url, ["UPDATE alembic_version SET version_num = '0000'"])
@@ -91,7 +91,7 @@ def test_keys_that_are_damaged_gone_or_old_are_named(place: InstallationPaths, l
     execute_statements(place.url, [long_ago])
     assert found(lived_in)["signing keys"] == (
         "warn",
-        f"{old['kid']} is due for rotation: the service does it while it runs",
+        f"{old['kid']} is due for rotation: the service rotates it while it is running",
     )
     hex_form = "x'00'" if place.url.startswith("sqlite:") else "'\\x00'"
     execute_statements(
@@ -103,7 +103,7 @@ def test_keys_that_are_damaged_gone_or_old_are_named(place: InstallationPaths, l
     )
     told = lived_in.run("doctor")
     assert told.code == 1
-    assert f"no {gone['alg']} key signs for {gone['purpose']}" in told.out
+    assert f"no {gone['alg']} key for {gone['purpose']}" in told.out
     assert f"{damaged['kid']} cannot be used" in told.out
 
 
@@ -112,16 +112,16 @@ def test_a_missing_index_and_a_log_nobody_seals_are_noticed(place: InstallationP
         place.url, ["DROP INDEX ix_users_reg_time", "UPDATE audit_events SET at = 1 WHERE event = 'setup.closed'"]
     )
     told = lived_in.run("doctor").out
-    assert "these indices are missing: ix_users_reg_time" in told
-    assert "records wait to be sealed since 1970-01-01T00:00:01Z" in told
+    assert "missing indexes: ix_users_reg_time" in told
+    assert "unsealed records since 1970-01-01T00:00:01Z" in told
 
 
 def test_a_data_directory_open_to_others_is_warned_of(place: InstallationPaths, lived_in: CommandLine) -> None:
     place.data.chmod(0o755)
     (place.data / "dev.key").chmod(0o644)
     told = lived_in.run("doctor").out
-    assert f"{place.data} is open to other users (mode 0755)" in told
-    assert f"{place.data}/dev.key is open to other users (mode 0644)" in told
+    assert f"{place.data} is accessible to other users (mode 0755)" in told
+    assert f"{place.data}/dev.key is accessible to other users (mode 0644)" in told
 
 
 def test_settings_that_would_not_start_are_all_told(lived_in: CommandLine) -> None:
@@ -150,7 +150,7 @@ applications:
 """
     )
     lived_in("apply", file)
-    assert found(lived_in)["rules"] == ("ok", "none has a reserved name")
+    assert found(lived_in)["rules"] == ("ok", "no reserved names")
     execute_statements(
         place.url,
         [
@@ -162,7 +162,7 @@ applications:
     )
     told = [line for line in lived_in.run("doctor").out.splitlines() if " rules: " in line]
     assert told == [
-        f"warn rules: {line}: the name is reserved now and cannot be saved again, rename it"
+        f"warn rules: {line}: the name is reserved and cannot be saved again; rename it"
         for line in (
             "private_data.secret_data in the schema of application 50001",
             "public_data.private_data in the role mod of application 50001",
@@ -170,11 +170,11 @@ applications:
             "private_data.projectAccess in the record of user 1001 in application 50001",
         )
     ]
-    assert "the name is reserved" in lived_in.run("export", "--output", exported).err
+    assert "this name is reserved" in lived_in.run("export", "--output", exported).err
     assert lived_in.run("apply", exported, "--dry-run").code in (0, 2), "what is left can be applied"
     text = exported.read_text()
     assert "plain" in text
     file.write_text(file.read_text().replace("hidden2", "secret_data"))
     refused = lived_in.run("apply", file)
     assert refused.code != 0
-    assert "secret_data: the name is reserved" in refused.err
+    assert "secret_data: this name is reserved" in refused.err

@@ -41,7 +41,7 @@ def test_keys_are_rotated_as_planned_at_once_or_with_distrust(gatehouse: Command
     assert len(first & live.keys()) == 1, "the audit key alone is still trusted"
     retired = [one for one in gatehouse.json("key", "list", "--all") if one["state"] == "retired"]
     assert {one["kid"] for one in retired} == (first | {planned["kid"]}) - live.keys()
-    assert "no such keys" in gatehouse.expect_failure("key", "rotate", "--purpose", "audit", "--distrust", code=2)
+    assert "no matching keys" in gatehouse.expect_failure("key", "rotate", "--purpose", "audit", "--distrust", code=2)
 
     events = [one["event"] for one in gatehouse.json("audit", "show") if one["event"] != "key.made"]
     assert sorted(events) == ["key.distrusted"] * 4 + ["key.rotated"] * 2
@@ -53,7 +53,7 @@ def test_a_master_key_file_is_for_its_owner_and_never_overwritten(tmp_path: Path
     words = gatehouse.run("key", "init", "--file", path)
     assert words.code == 0
     assert f"{MASTER}__FILE={path}" in words.out
-    assert "Better elsewhere" in words.err
+    assert "Better store it outside the data directory" in words.err
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     key = path.read_text()
     assert key.strip() not in words.out
@@ -89,15 +89,15 @@ def levels(gatehouse: CommandLine, topic: str) -> Sequence[str]:
 
 def test_an_installation_moves_on_from_dev_to_a_production_key(place: InstallationPaths, sealed: Path) -> None:
     gatehouse = without_dev(place, sealed)
-    assert "was made with --dev" in gatehouse.expect_failure("key", "list", code=78)
+    assert "was created with --dev" in gatehouse.expect_failure("key", "list", code=78)
     outcome = gatehouse.json("key", "rewrap")
     assert outcome == {
         "moved": {"signing_keys": 5, "client_secrets": 3, "totp_factors": 1, "installation": 2},
         "left": {},
     }
     again = gatehouse("key", "rewrap")
-    assert "Everything is sealed under the present master key" in again
-    assert f"delete {place.data / 'dev.key'}" in again
+    assert "Everything is encrypted with the current master key" in again
+    assert f"Delete {place.data / 'dev.key'}" in again
     (place.data / "dev.key").unlink()
     assert levels(gatehouse, "master key") == ["ok"]
     assert len(gatehouse.json("key", "list")) == 5
@@ -135,7 +135,7 @@ def test_a_wrong_master_key_changes_nothing(place: InstallationPaths, gatehouse:
     records = len(gatehouse.json("audit", "show"))
     wrong = {MASTER: sealed.read_text().strip()}
     for command in (("key", "rotate"), ("migrate",), ("user", "show", "1"), ("backup", place.data / "b.gz")):
-        assert "sealed under" in gatehouse.expect_failure(*command, environment=wrong)
+        assert "encrypted with" in gatehouse.expect_failure(*command, environment=wrong)
     assert gatehouse.json("key", "list") == keys
     assert len(gatehouse.json("audit", "show")) == records
     assert not (place.data / "b.gz").exists()

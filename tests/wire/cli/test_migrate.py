@@ -13,7 +13,7 @@ def test_an_empty_database_is_brought_up_once(database_url: str, tmp_path: Path)
     assert gatehouse.run("migrate", "--check").code == 1
     assert not (tmp_path / "gatehouse.db").exists(), "looking makes no database"
     assert gatehouse.json("migrate") == {"before": "", "after": HEAD, "head": HEAD}
-    assert "nothing to do" in gatehouse("migrate")
+    assert "up to date" in gatehouse("migrate")
     assert gatehouse.json("migrate", "--check") == {"before": HEAD, "after": HEAD, "head": HEAD}
     gatehouse("key", "list")
     execute_statements(database_url, ["UPDATE alembic_version SET version_num = '0000'"])

@@ -44,7 +44,7 @@ def test_commands_that_need_an_installation_make_none(nothing: InstallationPaths
         finished = gatehouse.run(*command.split())
         assert finished.code in (1, 2), command
         assert finished.out == ""
-        assert "is --data right?" in finished.err or "run gatehouse migrate" in finished.err, (command, finished.err)
+        assert "check --data" in finished.err or "run gatehouse migrate" in finished.err, (command, finished.err)
         assert "Traceback" not in finished.err
     assert not list(tmp_path.glob("**/gatehouse.db*"))
     assert gatehouse.json("migrate")["before"] == "", "PostgreSQL's is as empty as before"

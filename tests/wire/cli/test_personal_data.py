@@ -82,7 +82,7 @@ async def test_erase_is_carried_on_and_gdpr_shows_how_far_it_is(
 ) -> None:
     bob = (await operator("user", "create", *BOB)).strip()
     assert await operator.json("user", "gdpr", "bob@studio.example") == []
-    assert "No application was asked." in await operator("user", "gdpr", bob)
+    assert "No applications were contacted." in await operator("user", "gdpr", bob)
     await operator("user", "erase", bob, "--yes")
     [request] = await operator.json("user", "gdpr", bob)
     assert (request["kind"], request["user_id"]) == ("removal", bob)
@@ -92,4 +92,4 @@ async def test_erase_is_carried_on_and_gdpr_shows_how_far_it_is(
     shown = await operator("user", "gdpr", bob)
     assert "Shop" in shown
     assert "waiting" in shown
-    assert "there is no user" in await asyncio.to_thread(gatehouse.expect_failure, "user", "export", bob)
+    assert "no user" in await asyncio.to_thread(gatehouse.expect_failure, "user", "export", bob)

@@ -28,10 +28,10 @@ def test_erase_lists_what_goes_asks_and_removes_only_what_is_removed(gatehouse: 
     told = gatehouse.json(*erase, "--dry-run")
     assert (told["applications"], told["roles"], told["people"], told["erased"]) == (1, 1, 1, False)
     kept = gatehouse.run(*erase, stdin="n\n")
-    assert (kept.code, "applications" in kept.out, "Remove Mind Games for good?" in kept.err) == (1, True, True)
-    assert "mind_games is removed for good" in gatehouse("project", "erase", "mg", stdin="y\n")
+    assert (kept.code, "applications" in kept.out, "Permanently delete Mind Games?" in kept.err) == (1, True, True)
+    assert "Project mind_games permanently deleted" in gatehouse("project", "erase", "mg", stdin="y\n")
 
-    assert "There is no such project." in gatehouse.expect_failure(*erase, "--yes")
+    assert "Project not found." in gatehouse.expect_failure(*erase, "--yes")
     [entry] = gatehouse.json("audit", "show", "--event", "project.erased")
     assert (entry["subject"], entry["details"]["applications"]) == ("project mind_games", 1)
     file.write_text(STUDIO)

@@ -40,7 +40,7 @@ def test_check_tells_by_its_exit_code(gatehouse: CommandLine, shop: str) -> None
 
 def test_an_application_is_given_by_its_id(gatehouse: CommandLine) -> None:
     told = gatehouse.expect_failure("check", "Shop", STRANGER, "user.kick", code=2)
-    assert "'Shop' is not a valid application id." in told
+    assert "'Shop' is not a valid application ID." in told
 
 
 def test_a_name_that_no_project_can_have_is_a_project_where_nothing_is_held(
@@ -55,8 +55,8 @@ def test_a_name_that_no_project_can_have_is_a_project_where_nothing_is_held(
 def test_explain_names_what_is_missing(gatehouse: CommandLine, shop: str) -> None:
     told = gatehouse("explain", shop, OWNER, "user.kick")
     assert told.startswith(f"Denied: {KICK} at the root.\n")
-    assert "The role moderator would give it, but it is not assigned at the root." in told
-    assert f"It is held in project {PROJECT}, which does not count here." in told
+    assert "The role moderator would grant it, but it is not assigned at the root." in told
+    assert f"It is granted in project {PROJECT}, which does not apply here." in told
     found = gatehouse.json("explain", shop, STRANGER, "user.kick")
     assert (found["allowed"], found["user_id"], found["path"][0]["role"]) == (True, STRANGER, "moderator")
     assert "data.ip" in gatehouse.expect_failure("explain", shop, OWNER, "user.kick", "--ip", "here")
@@ -85,8 +85,8 @@ def test_simulate_says_what_a_file_would_change(gatehouse: CommandLine, shop: st
 
 
 def test_what_is_not_there_is_refused_in_words(gatehouse: CommandLine, shop: str) -> None:
-    assert "no such application" in gatehouse.expect_failure("check", "77", STRANGER, "user.kick", code=2)
-    assert "there is no user 1999999999" in gatehouse.expect_failure("check", shop, "1999999999", "user.kick", code=2)
-    assert "is no name of a rule" in gatehouse.expect_failure("check", shop, STRANGER, "a b", code=2)
-    assert "no such project" in gatehouse.expect_failure("members", shop, "--rule", "x", "--project", "nowhere")
-    assert "no such role" in gatehouse.expect_failure("members", shop, "--role", "ghost")
+    assert "Application not found" in gatehouse.expect_failure("check", "77", STRANGER, "user.kick", code=2)
+    assert "no user 1999999999" in gatehouse.expect_failure("check", shop, "1999999999", "user.kick", code=2)
+    assert "is not a valid rule name" in gatehouse.expect_failure("check", shop, STRANGER, "a b", code=2)
+    assert "Project not found" in gatehouse.expect_failure("members", shop, "--rule", "x", "--project", "nowhere")
+    assert "Role not found" in gatehouse.expect_failure("members", shop, "--role", "ghost")

@@ -19,7 +19,7 @@ def taken() -> Iterator[int]:
 def test_a_taken_port_is_named_and_nobody_is_sent_there(
     place: InstallationPaths, gatehouse: CommandLine, taken: int
 ) -> None:
-    refusal = f"Error: cannot listen on {LOOPBACK}:{taken}: Address already in use; --port takes another\n"
+    refusal = f"Error: cannot listen on {LOOPBACK}:{taken}: Address already in use; use --port to choose another\n"
     words = [*GATEHOUSE_COMMAND, "serve", "--dev", "--data", str(place.data), "--port", str(taken)]
     with WatchedProcess(words, environment={**place.settings, "GATEHOUSE__LOG__LEVEL": "info"}) as serving:
         assert serving.wait() == 1

@@ -177,7 +177,7 @@ async def test_what_its_developer_did_wrong_is_told_him_and_no_visitor_is_blamed
             assert (await client.get("/", headers=bearing(jwt))).status_code == 503
         [said] = [record for record in caplog.records if record.name == "gatehouse.client"]
         assert said.levelname == "WARNING"
-        assert "what this application shows for itself: is the key right" in said.getMessage()
+        assert "this application's credentials: check that the key is valid" in said.getMessage()
     assert not [text for text in (jwt, shop.key, "0" * 64) if text in caplog.text]
 
 
@@ -195,7 +195,7 @@ async def test_a_service_that_calls_itself_otherwise_is_named_in_the_log(
     async with visiting(an_app(shop, gatehouse=elsewhere)) as client:
         assert (await client.get("/", headers=bearing(shop.studio.stranger.jwt))).status_code == 401
     [said] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert said == f"base_url is http://127.0.0.1:9, but a JWT of the service there is from {service.base_url}"
+    assert said == f"base_url is http://127.0.0.1:9, but the service there issues JWTs as {service.base_url}"
 
 
 async def test_a_refusal_is_told_to_who_listens_without_the_token(
@@ -207,8 +207,8 @@ async def test_a_refusal_is_told_to_who_listens_without_the_token(
         await client.post("/kick", headers=bearing(jwt))
         await client.get("/", headers=bearing(jwt, Factor="another"))
     said = [record.getMessage() for record in caplog.records if record.name == "gatehouse.client"]
-    assert said[0].startswith(f"answered with 403: 'user {shop.studio.stranger.user_id} does not hold user.kick")
-    assert said[1:] == ["answered with 401: 'not the factor of this JWT'"]
+    assert said[0].startswith(f"answered with 403: 'user {shop.studio.stranger.user_id} does not have user.kick")
+    assert said[1:] == ["answered with 401: 'wrong factor'"]
 
 
 async def socket_messages(app: Any, jwt: str) -> list[str]:

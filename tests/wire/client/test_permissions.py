@@ -190,7 +190,7 @@ async def test_an_application_with_a_wrong_credential_learns_nothing(shop: Clien
     user = await shop.client().user(shop.studio.stranger.jwt)
     theirs = ServiceJwt(await shop.studio.service_jwt(shop.studio.other))
     for wrong in (AccessKey("0" * 64), theirs, ServiceJwt("a.b.c")):
-        with pytest.raises(Unavailable, match="what this application shows for itself"):
+        with pytest.raises(Unavailable, match="this application's credentials"):
             await shop.client(credential=wrong, stale_seconds=60).allows(user, "user.kick")
 
 

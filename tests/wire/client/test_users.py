@@ -51,7 +51,7 @@ async def test_another_issuer_or_class_is_refused_though_the_key_is_right(
     house, now = shop.studio.service.services, shop.studio.service.clock.now()
     issuer = "https://else.example" if kind is UserJwtClaims else house.settings.server.base_url
     token = await house.signer.sign(example_claims(kind, iss=issuer, iat=now, exp=now + 300))
-    with pytest.raises(Unauthenticated, match="issuer" if kind is UserJwtClaims else "class"):
+    with pytest.raises(Unauthenticated, match="issuer" if kind is UserJwtClaims else "type"):
         await shop.client().user(token)
 
 

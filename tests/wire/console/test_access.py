@@ -29,18 +29,18 @@ async def test_a_check_shows_every_voice_and_names_the_nearest_missing_fact(
     ada = await inside(ADA)
     held = (await ada.get(f"{CHECK}&user_id=pia&rule=user.kick")).text  # found by nick
     assert "Yes: Pia has user.kick in Shop" in held
-    assert "Role moderator says yes" in held
-    assert "The default in the schema says no" in held
-    assert "Nearest missing" not in held
+    assert "Role moderator: allow" in held
+    assert "Schema default: deny" in held
+    assert "Missing:" not in held
     by_condition = (await ada.get(f"{CHECK}&user_id={PIA}&rule=badge.gold")).text
     assert "Tag must be beta" in by_condition
-    assert "(is: beta)" in by_condition
+    assert "(actual: beta)" in by_condition
     unmet = (await ada.get(f"{CHECK}&user_id={MAX}&rule=badge.gold")).text
-    assert "Role beta would give it, but its condition is not met" in unmet
+    assert "Role beta would allow it, but its condition is not met" in unmet
     assert "Tag must be beta" in unmet
     lacking = (await ada.get(f"{CHECK}&user_id={PIA}&rule=store.refund")).text
     assert "No: Pia does not have store.refund in Shop" in lacking
-    assert "Role cashier would give it, but is not assigned" in lacking
+    assert "Role cashier would allow it, but is not assigned" in lacking
     # The very answer of the API and the command line is offered beside it.
     facts = await studio.services.permission_loader.load_facts(PIA, (SHOP,))
     assert facts is not None
@@ -58,7 +58,7 @@ async def test_a_check_tells_an_unverified_address_from_another_domain(
     await apply_document(studio, STUDIO.replace("{tag: beta}", "{domain: players.example}"))
     ada = await inside(ADA)
     said = (await ada.get(f"{CHECK}&user_id={PIA}&rule=badge.gold")).text
-    assert "E-mail domain must be players.example <small>(no verified address)</small>" in said
+    assert "Email domain must be players.example <small>(no verified email)</small>" in said
     assert "the login domain must be players.example, and no address is verified" in said
     assert "there is none" not in said
 
@@ -67,11 +67,11 @@ async def test_a_check_says_of_a_blocked_account_that_it_signs_in_nowhere(
     studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
     ada = await inside(ADA)
-    assert "Shop lets this person sign in." in (await ada.get(f"{CHECK}&user_id={PIA}")).text
+    assert "This person can sign in to Shop." in (await ada.get(f"{CHECK}&user_id={PIA}")).text
     await studio.services.administration.block(PIA, ORIGIN)
     said = (await ada.get(f"{CHECK}&user_id={PIA}")).text
-    assert "The account is blocked: it signs in nowhere." in said
-    assert "lets this person sign in" not in said
+    assert "The account is blocked and cannot sign in anywhere." in said
+    assert "This person can sign in" not in said
 
 
 async def test_everybody_asks_about_himself_and_about_others_who_may_read_what_they_hold(
@@ -89,7 +89,7 @@ async def test_everybody_asks_about_himself_and_about_others_who_may_read_what_t
         visitor = await inside(who)
         page = await visitor.get(f"{CHECK}&user_id={about}&rule=user.kick")
         assert (page.status_code, 'class="tree"' in page.text) == (status, status == 200), (who, about)
-        assert "lets this person sign in" not in page.text  # what keeps people out is for who administers
+        assert "This person can sign in" not in page.text  # what keeps people out is for who administers
         assert (await visitor.get("/console/access/people?user_id=pia")).text.strip() == ""
     ada = await inside(ADA)
     found = (await ada.get("/console/access/people?user_id=pia@pl")).text
@@ -215,17 +215,17 @@ async def test_a_change_is_simulated_counted_and_not_made(studio: RunningService
         f"change=give_role&user_id={MAX}&role=cashier&until=2031-01-31": ("1 person gains", "store.refund"),
         "change=role_rule&role=moderator&rule=store.edit&value=true": ("1 person gains", "store.edit"),
         "change=role_rule&role=moderator&rule=user.kick&value=none": ("1 person loses", "user.kick"),
-        "change=remove_rule&rule=user.mute": ("Who gains, who loses", ""),
-        f"change=group_member&group_id={groups['Testers']}&user_id={MAX}&way=add": ("Nobody gains or loses", ""),
-        f"change=group_condition&group_id={groups['Staff']}&test=tag&wanted=beta": ("Nobody gains or loses", ""),
-        f"change=membership&project_id={PROJECT}&group_id={groups['Staff']}&list=allow": ("Who gains, who loses", ""),
+        "change=remove_rule&rule=user.mute": ("Impact", ""),
+        f"change=group_member&group_id={groups['Testers']}&user_id={MAX}&way=add": ("No one is affected", ""),
+        f"change=group_condition&group_id={groups['Staff']}&test=tag&wanted=beta": ("No one is affected", ""),
+        f"change=membership&project_id={PROJECT}&group_id={groups['Staff']}&list=allow": ("Impact", ""),
     }
     before = await state_of(studio)
     for change, said in changes.items():
         page = await ada.get(f"{SIMULATE}&{change}")
         assert page.status_code == 200, (change, page.text)
         assert all(word in page.text for word in said), change
-        assert "Do it where it belongs" in page.text
+        assert "Make this change" in page.text
     assert await state_of(studio) == before
     assert (await ada.get(f"{SIMULATE}&change=give_role&user_id={PIA}&role=nothing")).status_code == 404
     assert (await (await inside(PIA)).get(f"{SIMULATE}&change=remove_rule&rule=user.mute")).status_code == 403
@@ -252,8 +252,8 @@ async def test_an_administrator_whom_an_application_keeps_out_is_told_the_rule(
     ada, pia = await inside(ADA), await inside(PIA)
     page = await ada.get(shop.authorize_path(state="kept"))
     assert page.status_code == 403
-    assert "<strong>login.can</strong> is not set for this account" in page.text
-    assert "<dt>Missing right</dt><dd><code>login.can</code></dd>" in page.text
+    assert "<strong>login.can</strong> is set neither for this account" in page.text
+    assert "<dt>Missing permission</dt><dd><code>login.can</code></dd>" in page.text
     assert "error=access_denied&amp;" in page.text
     assert "state=kept" in page.text
     check = re.search(r'href="(/console/access/check[^"]*)"', page.text)

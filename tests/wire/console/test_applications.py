@@ -75,7 +75,7 @@ async def test_an_application_is_made_in_a_project_or_alone_by_who_may(
     refused = await olga.post(f"{APPLICATIONS}/new", name="Forum", project_id="")
     assert refused.status_code == 403
     await olga.post(f"{APPLICATIONS}/new", name="Forum", project_id="mg")
-    assert "The application is there." in (await olga.follow()).text
+    assert "Application created." in (await olga.follow()).text
     await ada.get(f"{APPLICATIONS}/new")
     await ada.post(f"{APPLICATIONS}/new", name="Lone", project_id="")
     homes = {(await model_of(studio, number)).application.project_id for number in (50003, 50004)}
@@ -105,7 +105,7 @@ async def test_settings_are_saved_as_fields_and_a_stale_save_overwrites_nothing(
         "char_sources": "",
     }
     await ada.post(PAGE, **fields)
-    assert "Saved." in (await ada.follow()).text
+    assert ">Saved</p>" in (await ada.follow()).text
     stored = (await model_of(studio)).application
     assert stored.settings == {
         "restricted_domains": ["studio.example", "players.example"],
@@ -114,10 +114,10 @@ async def test_settings_are_saved_as_fields_and_a_stale_save_overwrites_nothing(
     }
     stale = await olga.post(PAGE, **fields | {"description": "of Olga", "game_enabled": "yes"})
     assert stale.status_code == 409
-    assert "Somebody else saved this meanwhile" in stale.text
+    assert "Someone else changed this" in stale.text
     assert (await model_of(studio)).application == stored
     half = await olga.post(PAGE, **fields | {"data_sources": "https://a.example/only"})
-    assert (half.status_code, "two addresses a line" in half.text) == (400, True)
+    assert (half.status_code, "two URLs per line" in half.text) == (400, True)
     await olga.post(PAGE, **fields | {"data_sources": "", "restricted_domains": "", "game_enabled": ""})
     assert (await model_of(studio)).application.settings == {}
     await ada.get(PAGE)
@@ -199,7 +199,7 @@ async def test_rules_are_changed_with_a_look_at_who_gains_and_who_loses(
 
     await olga.get(f"{PAGE}/rules/private_data.user.mute")
     review = await olga.post(f"{PAGE}/rules/private_data.user.mute", value="yes", description="", protected="")
-    assert "<strong>4</strong> people are concerned." in review.text  # Pia holds it already
+    assert "<strong>4</strong> people are affected." in review.text  # Pia holds it already
     assert (await model_of(studio)).schema.version == 2, "nothing is saved yet"
     await olga.post(f"{PAGE}/rules/private_data.user.mute")
     assert rule_of(await model_of(studio), "user", "mute")["value"] is True
@@ -208,7 +208,7 @@ async def test_rules_are_changed_with_a_look_at_who_gains_and_who_loses(
     assert re.search(r"Pia\s*<small>", loses.text)
     unseen = await dev.get(f"{kick}/remove")
     assert "Pia" not in unseen.text
-    assert "You may not see what people hold here" in unseen.text
+    assert "You cannot see people's access here" in unseen.text
     await olga.post(f"{kick}/remove")
     stale = await dev.post(f"{kick}/remove")
     assert stale.status_code == 404
@@ -223,7 +223,7 @@ async def test_rules_are_changed_with_a_look_at_who_gains_and_who_loses(
 
     await olga.get(f"{PAGE}/rules/login")
     await olga.post(f"{PAGE}/rules/login", cannot="yes")
-    assert "nobody may sign in" in (await olga.follow()).text
+    assert "No one can sign in" in (await olga.follow()).text
 
 
 async def test_a_version_is_compared_and_restored_as_an_ordinary_save(
@@ -245,11 +245,11 @@ async def test_a_version_is_compared_and_restored_as_an_ordinary_save(
     assert "1 role removed" in listed.text
     assert "Olga" in listed.text
     compared = await olga.get(f"{PAGE}/versions/compare?old=2&new=1")
-    for words in ("From version 1 to version 2", "Handles money", "Counts money", "private_data.user.kick"):
+    for words in ("Version 1 to version 2", "Handles money", "Counts money", "private_data.user.kick"):
         assert words in compared.text
 
     page = await olga.get(f"{PAGE}/versions/1/restore")
-    assert "Go back to version 1?" in page.text
+    assert "Restore version 1?" in page.text
     stale = page
     await olga.post(f"{PAGE}/versions/1/restore")
     now = await model_of(studio)
@@ -263,7 +263,7 @@ async def test_a_version_is_compared_and_restored_as_an_ordinary_save(
     assert (await olga.get(f"{PAGE}/versions/compare?old=1&new=9")).status_code == 404
     broken = await olga.get(f"{PAGE}/rules/import")
     broken = await olga.post(f"{PAGE}/rules/import", document="{")
-    assert (broken.status_code, "not the JSON of a schema" in broken.text) == (400, True)
+    assert (broken.status_code, "Enter a schema as JSON" in broken.text) == (400, True)
 
 
 async def test_a_key_is_shown_once_works_and_is_refused_when_removed(
@@ -339,10 +339,10 @@ async def test_clients_are_managed_by_who_may_save_and_reach_no_further(
         "claims": f"roles={SHOP}:roles",
     }
     wrong = await olga.post(f"{PAGE}/new_client", **fields | {"redirect_uris": "shop.example"}, profile="oidc")
-    assert (wrong.status_code, "a redirect URI is https" in wrong.text) == (400, True)
+    assert (wrong.status_code, "a redirect URI must be https" in wrong.text) == (400, True)
     reserved = fields | {"redirect_uris": "https://shop.example/callback?code=x"}
     wrong = await olga.post(f"{PAGE}/new_client", **reserved, profile="oidc")
-    assert (wrong.status_code, "code in the query is reserved" in wrong.text) == (400, True)
+    assert (wrong.status_code, "the query parameter code is reserved" in wrong.text) == (400, True)
     await olga.get(f"{PAGE}/new_client")
     secret = secret_on(await olga.post(f"{PAGE}/new_client", **fields, profile="oidc"))
     made = await clients.get("shop-web")
@@ -381,7 +381,7 @@ async def test_clients_are_managed_by_who_may_save_and_reach_no_further(
     assert newer not in recipe.text
     await olga.get(f"{one}/remove")
     await olga.post(f"{one}/remove")
-    assert "There is no client yet." in (await olga.follow()).text
+    assert "No clients yet." in (await olga.follow()).text
     assert (await (await inside(DEV)).get(one)).status_code == 403
 
 

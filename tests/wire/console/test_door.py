@@ -36,7 +36,7 @@ async def test_while_the_console_is_built_others_are_served_and_a_failure_is_tri
     assert not first.done()
     goes_on.set()
     assert (await first).status_code == 500
-    assert "Good to see you, Ada" in (await ada.get("/console")).text
+    assert "Welcome, Ada" in (await ada.get("/console")).text
     assert builds == [front.CONSOLE_MODULE] * 2
 
 

@@ -27,7 +27,7 @@ async def test_a_session_is_listed_found_and_shown_without_its_secrets(
         assert ref in found, search
         assert (wiki.gsid[:13] in found) is (search == "127.0.0.1")
     one = (await ada.get(f"{GAMES}/{ref}")).text
-    assert re.findall(r'<text x="178"[^>]*>([^<]*)</text>', one) == ["Started by the game", "Page opened", "Ends"]
+    assert re.findall(r'<text x="178"[^>]*>([^<]*)</text>', one) == ["Started by the game", "Page opened", "Expires"]
     assert "+7 s" in one
     file = (await ada.get(f"{GAMES}?format=csv&state=pending")).text
     for text in (page, one, file):
@@ -60,9 +60,9 @@ async def test_a_session_is_closed_with_words_that_the_game_s_error_leads_to(
 ) -> None:
     game = await register_game(studio, app_id=SHOP)
     ada, page = await inside(ADA), f"{GAMES}/{game.gsid[:13]}"
-    assert "the game is told that it failed" in (await ada.get(f"{page}/close")).text
+    assert "The game gets a failure" in (await ada.get(f"{page}/close")).text
     await ada.post(f"{page}/close", reason="A test of the tournament")
-    assert "The session is closed." in (await ada.follow()).text
+    assert "Session closed" in (await ada.follow()).text
     told = (await poll_ended_session(game)).json()
     assert told["status"] == "ERROR"
     record = (await ada.get(f"{GAMES}/record?id={told['error']}")).text
@@ -72,7 +72,7 @@ async def test_a_session_is_closed_with_words_that_the_game_s_error_leads_to(
     assert again.status_code == 200
     assert (await ada.post(f"{page}/close", reason="Once more")).status_code == 409
     log = (await ada.get("/console/activity?group=game_session")).text
-    assert "An administrator closed a game session" in log
+    assert "A game session was closed by an administrator" in log
     assert game.gsid not in log
     for query in ("side=by", "side=by&format=csv"):
         told_of_her = (await ada.get(f"/console/people/{ADA}/activity?{query}")).text

@@ -25,7 +25,7 @@ async def test_the_day_is_counted_and_what_ends_soon_is_named(
     assert {one.what.value: one.times for one in counted} == {"signed_in": 2, "refused": 1}
     assert "Role moderator" in page
     assert f'href="/console/applications/{SHOP}">Shop' in page
-    assert "Protect an administrator" in page
+    assert "Turn on two-factor sign-in" in page
     assert "Done: </span>Create a project" in page
 
 
@@ -36,7 +36,7 @@ async def test_the_refused_sign_ins_lead_to_their_hours_and_from_there_to_what_e
     await studio.client.post("/proxy/api/login", json={"login": "pia@players.example", "password": "wrong"})
     await studio.services.tally.flush()
     page = (await ada.get("/console")).text
-    assert '<dt>Refused</dt><dd><a href="#numbers">1</a></dd>' in page
+    assert '<dt>Refused sign-ins</dt><dd><a href="#numbers">1</a></dd>' in page
     numbers = page.partition('id="numbers"')[2].partition("</details>")[0]
     assert '<a href="/console/activity/refusals">' in numbers
 
@@ -54,7 +54,7 @@ async def test_what_cannot_be_written_is_counted_the_next_time(
 
 
 async def test_others_are_greeted_with_what_they_look_after(inside: ConsoleBrowsers) -> None:
-    for user_id, words in ((OLGA, "1 project"), (MAX, "Your applications"), (PIA, "nothing for you to look after")):
+    for user_id, words in ((OLGA, "1 project"), (MAX, "Your applications"), (PIA, "You don't manage anything yet.")):
         page = (await (await inside(user_id)).get("/console")).text
         assert words in page
         assert "Settings" not in page

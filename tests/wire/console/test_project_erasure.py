@@ -113,7 +113,7 @@ async def test_a_removed_project_goes_for_good_and_only_its_names_stay(
     assert "<strong>1</strong> connection of an application to another project" in page.text
     assert (await ada.post(f"{PAGE}/erase", project_id="mg")).status_code == 400
     await ada.post(f"{PAGE}/erase", project_id=PROJECT)
-    assert "The project is removed for good." in (await ada.follow()).text
+    assert "Project permanently deleted" in (await ada.follow()).text
 
     assert await runner.read(partial(with_rows, TABLES)) == []
     assert (await ada.get(PAGE)).status_code == 404

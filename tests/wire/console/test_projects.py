@@ -31,12 +31,12 @@ async def test_a_project_is_saved_with_what_was_typed(studio: RunningService, in
     await olga.get(PAGE)
     await olga.post(PAGE, title="Mind Games", description="New words", aliases="mg\r\nminds", tags="puzzle")
     page = await olga.follow()
-    assert "Saved." in page.text
+    assert ">Saved</p>" in page.text
     assert "New words" in page.text
     assert "&#34;aliases&#34;: [\n    &#34;mg&#34;," in page.text  # as JSON, the way the API answers it
     stored = (await studio.services.storage.projects.project(PROJECT)).project
     assert (stored.description, stored.aliases, stored.tags) == ("New words", ("mg", "minds"), ("puzzle",))
-    assert "Saved." not in (await olga.get(PAGE)).text  # said once
+    assert ">Saved</p>" not in (await olga.get(PAGE)).text  # said once
 
 
 async def test_a_stale_save_shows_the_other_change_and_overwrites_nothing(
@@ -48,7 +48,7 @@ async def test_a_stale_save_shows_the_other_change_and_overwrites_nothing(
     await ada.post(PAGE, title="Mind Games", description="of Ada", aliases="mg")
     page = await olga.post(PAGE, title="Mind Games", description="of Olga", aliases="mg")
     assert page.status_code == 409
-    assert "Somebody else saved this meanwhile" in page.text
+    assert "Someone else changed this" in page.text
     assert "of Ada" in page.text
     assert "of Olga" in page.text
     assert (await studio.services.storage.projects.project(PROJECT)).project.description == "of Ada"
@@ -69,7 +69,7 @@ async def test_a_complaint_names_the_field_as_the_form_does(inside: ConsoleBrows
     ada = await inside(ADA)
     check = await ada.get("/console/access/check?application_id=abc")
     assert check.status_code == 400
-    assert "Application: a number" in check.text
+    assert "Application: choose an application from the list" in check.text
     sent = {
         "/console/applications/new": {"name": "Chess", "project_id": "No Such"},
         "/console/roles/new": {"application": str(SHOP), "name": "x" * 65},
@@ -81,15 +81,15 @@ async def test_a_complaint_names_the_field_as_the_form_does(inside: ConsoleBrows
         assert answer.status_code == 400, path
         said = re.search(r'<p role="alert" class="problem">([^<]*)</p>', answer.text)
         assert said is not None, path
-        assert said[1].strip().startswith(("Project: ", "Name: ", "Address: ")), (path, said[1])
+        assert said[1].strip().startswith(("Project: ", "Name: ", "URL: ")), (path, said[1])
 
 
 async def test_an_empty_list_says_that_there_may_be_more_than_one_may_see(inside: ConsoleBrowsers) -> None:
     pia = await inside(PIA)
     for path in ("/console/projects", "/console/applications", "/console/roles"):
         said = (await pia.get(path)).text
-        assert "None that you may see." in said, path
-        assert "There is no" not in said, path
+        assert "Nothing here that you can see." in said, path
+        assert " yet." not in said, path
 
 
 async def test_a_form_of_another_browser_is_refused(inside: ConsoleBrowsers) -> None:
@@ -104,7 +104,7 @@ async def test_removing_a_project_says_what_breaks_and_wants_a_fresh_proof(
 ) -> None:
     olga = await inside(OLGA)
     page = await olga.get(f"{PAGE}/remove")
-    assert "<strong>2</strong> applications are refused" in page.text
+    assert "<strong>2</strong> applications stop working" in page.text
     assert (await olga.post(f"{PAGE}/remove", title="mind games")).status_code == 400
     await studio.clock.advance(601)
     stale = await olga.post(f"{PAGE}/remove", title="Mind Games")

@@ -34,7 +34,7 @@ async def test_keys_are_drawn_and_rotated_in_three_manners(studio: RunningServic
     assert page.count('class="strip"') == 5
     await ada.get(f"{ROTATE}?purpose=tokens&alg=ES256")
     await ada.post(ROTATE, manner="planned")
-    assert "takes over at its time" in (await ada.follow()).text
+    assert "starts signing as scheduled" in (await ada.follow()).text
     assert await states(studio, LINE) == [KeyState.NEXT, KeyState.SIGNING]
     page = (await ada.get(f"{ROTATE}?purpose=tokens&alg=ES256")).text
     assert 'value="planned"' not in page  # one waits already
@@ -89,7 +89,7 @@ async def test_mail_and_health_say_how_it_is(studio: RunningService, inside: Con
     await ada.get("/console/people/new")
     await ada.post("/console/people/new", login="nora@studio.example", entrance="invite")
     page = (await ada.get(f"{HERE}/email")).text
-    assert "1 letter waits" in page
+    assert "1 queued" in page
     assert "Invitation" in page
     assert "nora@" not in page  # whom a letter is for stays sealed
     await ada.get("/console/people/new")
@@ -101,12 +101,12 @@ async def test_mail_and_health_say_how_it_is(studio: RunningService, inside: Con
     assert "/invite" not in str(letters)
     await ada.get(f"{HERE}/email")
     await ada.post(f"{HERE}/email")
-    assert "The letter is handed over" in (await ada.follow()).text
+    assert "Test email sent" in (await ada.follow()).text
     await studio.services.audit_sealer.seal_all()
     page = (await ada.get(f"{HERE}/health")).text
     kind = "SQLite" if studio.services.settings.database.url.is_sqlite else "PostgreSQL"
     assert f"{kind} " in page
-    assert f"schema revision {HEAD}, {HEAD} is needed" in page
+    assert f"schema revision {HEAD}, {HEAD} is required" in page
     assert " records, <time" in page
 
 

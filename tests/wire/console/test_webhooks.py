@@ -43,7 +43,7 @@ async def test_a_webhook_is_made_changed_tried_and_removed_by_mouse(
     (changed,) = await studio.services.storage.webhooks.webhooks()
     assert (changed.url, changed.enabled) == ("https://receiver.example/other", False)
     page = await ada.get(f"{one}/remove")
-    assert "<strong>1</strong> message that waits is dropped" in page.text
+    assert "<strong>1</strong> pending event is dropped" in page.text
     await ada.post(f"{one}/remove")
     assert list(await studio.services.storage.webhooks.webhooks()) == []
 
@@ -55,7 +55,7 @@ async def test_deliveries_are_searched_paged_and_downloaded(studio: RunningServi
     (webhook,) = await store.webhooks()
     one = f"{PATH}/{webhook.webhook_id}"
     page = await ada.get(one)
-    assert "Nothing was sent yet." in page.text
+    assert "Nothing sent yet." in page.text
     assert await store.enqueue_and_advance(
         webhook, webhook.place + 60, [a_delivery(webhook, number) for number in range(60)]
     )
@@ -75,7 +75,7 @@ async def test_deliveries_are_searched_paged_and_downloaded(studio: RunningServi
         f"user.e{number}" for number in (48, 46, 44, 42, 40)
     ]
     assert len((await ada.get(f"{one}?format=csv")).text.splitlines()) == 61
-    assert "Nothing found." in (await ada.get(f"{one}?q=project")).text
+    assert "No results." in (await ada.get(f"{one}?q=project")).text
 
 
 def a_delivery(webhook: Webhook, number: int) -> Delivery:

@@ -55,7 +55,7 @@ async def test_gs_25_the_fifth_early_poll_within_a_minute_is_blocked_and_release
     blocked = await early_polls(game)
     assert blocked is not None
     assert blocked.headers["retry-after"] == "60"
-    assert await refusal_reason(service, blocked, status=429) == "polls before the delay is over; blocked for 60 s"
+    assert await refusal_reason(service, blocked, status=429) == "polled before the delay was over; blocked for 60 s"
     await approve_in_storage(game, anna)
     assert (await game.poll()).status_code == 429  # whatever has happened meanwhile
     await approve_in_storage(neighbour, anna)

@@ -31,9 +31,9 @@ from tests.wire.oauth.asking import count_rows, set_limited_session, wants_sign_
 BOB = "bob@studio.example"
 LINK = re.compile(r'<a href="([^"]+)" role="button"')
 CHOICE = re.compile(r'type="radio" name="code" value="(\d+)" required')
-WARNING = "This was not started in the network you are in"
-NEARBY = "from the network you are in"
-OVER = "This sign-in is over"
+WARNING = "This sign-in started on another network"
+NEARBY = "from your network"
+OVER = "This sign-in has ended"
 PLACES = {"country": {"iso_code": "SE", "names": {"en": "Sweden", "de": "Schweden"}}}
 
 
@@ -95,7 +95,7 @@ async def test_the_link_leads_by_the_sign_in_to_the_question_and_back_to_the_gam
     assert wants_sign_in(await visitor.get(f"/?gsid={game.gsid}"))
     page = await visitor.follow()
     assert "Sky Raiders" in page.text
-    assert "Use your phone instead" in page.text
+    assert "Use your phone" in page.text
     await visitor.post("/sign-in", login=ANNA, password=PASSWORD)
     question = await visitor.follow()
     for shown in ("Sign in to Sky Raiders on your PC?", "just now", NEARBY, "The game is waiting.", "Anna", ANNA):
@@ -103,7 +103,7 @@ async def test_the_link_leads_by_the_sign_in_to_the_question_and_back_to_the_gam
     assert WARNING not in question.text
     assert choices_in(question) == []
     done = await decide(visitor)
-    assert "You can go back to the game" in done.text
+    assert "You're signed in" in done.text
     told = (await polling).json()
     assert (told["status"], told["user_id"]) == ("OK", anna.user_id)
 
@@ -163,7 +163,7 @@ async def test_a_session_from_a_short_token_has_to_sign_in_first(
     game = await register_game(service)
     assert wants_sign_in(await visitor.get(f"/?gsid={game.gsid}"))
     visitor.client.cookies.clear()
-    assert "go back to the game" in (await confirm_in_browser(visitor, game)).text
+    assert "Return to the game" in (await confirm_in_browser(visitor, game)).text
 
 
 async def test_unknown_ended_and_answered_sessions_look_alike(service: RunningService, at_home: HttpBrowser) -> None:
@@ -216,7 +216,7 @@ async def test_gs_32_no_page_tells_where_it_was_and_none_is_kept(
     assert {page.headers["cache-control"] for page in pages} == {"no-store"}
 
 
-# -- another place --
+# -- another location --
 
 
 async def test_gs_18_from_another_address_the_page_warns_and_the_audit_log_says_so(
@@ -225,7 +225,7 @@ async def test_gs_18_from_another_address_the_page_warns_and_the_audit_log_says_
     game = await register_game_elsewhere(service)
     page = await asked(at_home, game)
     assert WARNING in page.text
-    assert f"from another place: <bdi>{OTHER_ADDRESS}</bdi>" in page.text
+    assert f"from another location: <bdi>{OTHER_ADDRESS}</bdi>" in page.text
     assert NEARBY not in page.text
     await decide(at_home)
     [record] = await service.services.storage.audit.newest_records(5, anna.user_id, "game.confirmed")
@@ -242,7 +242,7 @@ async def test_gs_18_the_number_that_the_game_shows_is_picked_out_of_three(
     assert game.answer["code"] in offered
     assert choices_in(await asked(at_home, game)) == offered
     assert "checked" not in page.text
-    assert "go back to the game" in (await decide(at_home, code=game.answer["code"])).text
+    assert "Return to the game" in (await decide(at_home, code=game.answer["code"])).text
     assert (await game.poll()).json()["user_id"] == anna.user_id
 
 
@@ -251,11 +251,11 @@ async def test_gs_18_a_wrong_number_ends_it(service: RunningService, at_home: Ht
     wrong = next(code for code in choices_in(await asked(at_home, game)) if code != game.answer["code"])
     page = await decide(at_home, code=wrong)
     assert page.url.path == "/game/wrong-code"
-    assert "That is not the number" in page.text
+    assert "Wrong number" in page.text
     told = (await poll_ended_session(game)).json()
     assert told["status"] == "ERROR"
     found = await service.services.storage.audit.find_record(told["error"])
-    assert "another code was picked" in getattr(found, "reason", "")
+    assert "wrong code picked" in getattr(found, "reason", "")
     await at_home.get(f"/?gsid={game.gsid}")
     assert OVER in (at_home.page.text if at_home.page else "")
 
@@ -279,14 +279,14 @@ async def test_gs_18_addresses_that_prove_nothing_are_no_sign_of_closeness(
     game = await register_game(service, {"X-Forwarded-For": "203.0.113.66"}, code="1")
     at_home.client.headers["X-Forwarded-For"] = "198.51.100.7"
     page = await asked(at_home, game)
-    assert "from the network you are in" not in page.text
+    assert "from your network" not in page.text
     assert len(choices_in(page)) == 3
 
 
 async def test_in_the_same_network_no_number_is_asked_for(service: RunningService, at_home: HttpBrowser) -> None:
     game = await register_game(service, code="1")
     assert choices_in(await asked(at_home, game)) == []
-    assert "go back to the game" in (await decide(at_home)).text
+    assert "Return to the game" in (await decide(at_home)).text
 
 
 async def test_ipv4_beside_ipv6_is_neither_warned_of_nor_called_near(migrated_url: str, tmp_path: Path) -> None:
@@ -298,8 +298,8 @@ async def test_ipv4_beside_ipv6_is_neither_warned_of_nor_called_near(migrated_ur
         visitor = HttpBrowser(service)
         await visitor.sign_in(ANNA)
         page = await asked(visitor, await register_game_elsewhere(service, forwarded_for="2001:db8::7"))
-        assert "just now</time>, from <bdi>2001:db8::7</bdi>." in page.text
-        for absent in (WARNING, NEARBY, "another place"):
+        assert "just now</time> from <bdi>2001:db8::7</bdi>." in page.text
+        for absent in (WARNING, NEARBY, "another location"):
             assert absent not in page.text
         await visitor.client.aclose()
 
@@ -314,7 +314,7 @@ async def test_a_place_is_named_when_it_is_known_in_the_readers_language(migrate
         visitor = HttpBrowser(service)
         await visitor.sign_in(ANNA)
         page = await asked(visitor, await register_game_elsewhere(service))
-        assert "from another place: <bdi>Sweden</bdi>" in page.text
+        assert "from another location: <bdi>Sweden</bdi>" in page.text
         german = await visitor.get(f"{page.url.path}?{page.url.query.decode()}&lang=de")
         assert "an einem anderen Ort: <bdi>Schweden</bdi>" in german.text
         await visitor.client.aclose()
@@ -329,7 +329,7 @@ async def test_gs_19_of_two_who_open_the_same_link_the_first_answer_counts(
     game = await register_game(service)
     await asked(at_home, game)
     await asked(bob, game)
-    assert "go back to the game" in (await decide(at_home)).text
+    assert "Return to the game" in (await decide(at_home)).text
     late = await decide(bob)
     assert (late.status_code, OVER in late.text) == (404, True)
     assert (await game.poll()).json()["user_id"] == anna.user_id
@@ -382,7 +382,7 @@ async def test_a_way_that_took_too_long_starts_again_at_the_games_link(
     late = await visitor.post("/sign-in", login=ANNA, password=PASSWORD)
     assert late.status_code == 400
     assert LINK.findall(late.text) == [f"/?gsid={game.gsid}"]
-    assert "go back to the game" in (await confirm_in_browser(visitor, game)).text
+    assert "Return to the game" in (await confirm_in_browser(visitor, game)).text
 
 
 async def test_a_yes_after_the_sign_in_ended_elsewhere_does_nothing_and_leads_back_to_the_link(
@@ -394,7 +394,7 @@ async def test_a_yes_after_the_sign_in_ended_elsewhere_does_nothing_and_leads_ba
     late = await decide(at_home)
     assert (late.status_code, LINK.findall(late.text)) == (403, [f"/?gsid={game.gsid}"])
     assert await state_of(service, game.gsid) == {"state": "signing_in", "closed": "", "waiting": True}
-    assert "go back to the game" in (await confirm_in_browser(at_home, game)).text
+    assert "Return to the game" in (await confirm_in_browser(at_home, game)).text
 
 
 @pytest.mark.usefixtures("anna")
@@ -410,7 +410,7 @@ async def test_the_form_of_a_second_tab_leads_on_after_the_sign_in_in_the_first(
     visitor.page = tabs[0]
     late = await visitor.post("/sign-in", login=ANNA, password=PASSWORD)
     assert (late.status_code, LINK.findall(late.text)) == (403, [f"/?gsid={second.gsid}"])
-    assert "Nothing was done, and nothing is lost." in late.text
+    assert "Nothing was changed." in late.text
     await asked(visitor, second)
 
 
@@ -420,11 +420,11 @@ async def test_no_ends_it_and_is_recorded(service: RunningService, at_home: Http
     await wait_until_held(service)
     await asked(at_home, game)
     page = await decide(at_home, "cancel")
-    assert "Nobody was signed in" in page.text
+    assert "Sign-in canceled" in page.text
     told = (await polling).json()
     assert told["status"] == "ERROR"
     found = await service.services.storage.audit.find_record(told["error"])
-    assert getattr(found, "reason", "") == "cancelled in the browser"
+    assert getattr(found, "reason", "") == "canceled in the browser"
     assert await state_of(service, game.gsid) == {"state": "cancelled", "closed": "", "waiting": True}
 
 
@@ -486,7 +486,7 @@ async def test_whoever_administers_is_told_the_missing_right_and_nobody_else(
         await asked(someone, await register_game(service, app_id=closed.application_id))
         page = await decide(someone)
         assert page.url.path == "/game/denied"
-        assert ("<dt>Missing right</dt><dd><code>login.can</code></dd>" in page.text) is is_told
+        assert ("<dt>Missing permission</dt><dd><code>login.can</code></dd>" in page.text) is is_told
         assert ("/console/access/check?user_id=" in page.text) is is_told
     await administrator.client.aclose()
 
@@ -509,7 +509,7 @@ async def test_the_state_tells_whether_the_game_waits_and_nothing_about_people(
     assert await state_of(service, game.gsid) == {"state": "waiting", "closed": "", "waiting": True}
     await service.clock.advance(40)
     assert await state_of(service, game.gsid) == {"state": "waiting", "closed": "", "waiting": False}
-    assert "does not seem to be waiting" in (await asked(at_home, game)).text
+    assert "seems to have stopped waiting" in (await asked(at_home, game)).text
     polling = game.start_poll()
     await wait_until_held(service)
     await service.clock.advance(1)
@@ -526,7 +526,7 @@ async def test_the_state_tells_whether_the_game_waits_and_nothing_about_people(
 
 @pytest.mark.parametrize(
     ("closing", "says", "other"),
-    [("Success", "You can close this tab.", "Error"), ("Error", "The game says it did not work", "Success")],
+    [("Success", "You can close this tab.", "Error"), ("Error", "Game sign-in failed", "Success")],
 )
 async def test_the_last_page_tells_what_the_game_says_and_waits_for_another_word(
     service: RunningService, at_home: HttpBrowser, closing: str, says: str, other: str

@@ -148,7 +148,7 @@ async def test_gs_12_after_ok_nothing_is_delivered_again(service: RunningService
     game = await register_game(service, factor="f")
     await approve_in_storage(game, anna)
     assert (await game.poll()).json()["status"] == "OK"
-    assert await refusal_reason(service, await poll_ended_session(game)) == "the answer was delivered before"
+    assert await refusal_reason(service, await poll_ended_session(game)) == "the answer was already delivered"
 
 
 async def test_of_many_polls_at_once_exactly_one_gets_the_answer(service: RunningService, anna: User) -> None:
@@ -342,7 +342,7 @@ async def test_a_session_closed_before_the_delivery_answers_its_polls_with_an_er
     await wait_until_held(service)
     assert (await game.close("Error")).json() == {"status": "OK"}
     answer = await polling
-    assert await refusal_reason(service, answer, status=200) == "closed by the game before the delivery: Error"
+    assert await refusal_reason(service, answer, status=200) == "closed by the game before delivery: Error"
     assert (await poll_ended_session(game)).json() == answer.json()
 
 
@@ -493,7 +493,7 @@ async def test_gs_90_an_answer_whose_client_left_while_it_was_stored_goes_to_the
     while (await row_of(game)).state is GameSessionState.DELIVERED:  # noqa: ASYNC110
         await asyncio.sleep(0.001)
     assert (await game.poll()).json()["status"] == "OK"
-    assert await refusal_reason(service, await poll_ended_session(game)) == "the answer was delivered before"
+    assert await refusal_reason(service, await poll_ended_session(game)) == "the answer was already delivered"
 
 
 async def row_of(game: Game) -> GameSession:

@@ -100,7 +100,7 @@ async def test_ws_01_a_session_that_came_to_nothing_is_over_for_the_reason_polls
     await game.close("Error")
     async with connect_game_socket(game) as socket:
         assert (await receive_json(socket))["error"] == (await poll_ended_session(game)).json()["error"]
-        assert await close_code_and_reason(socket) == (4410, "the session is over")
+        assert await close_code_and_reason(socket) == (4410, "the session has ended")
 
 
 async def test_ws_01_when_we_fail_it_is_closed_as_our_fault(
@@ -145,7 +145,7 @@ async def test_a_stranger_is_told_what_an_unknown_gsid_is_told(service: RunningS
         async with opening as socket:
             reasons.append(await reason_of(service, (await receive_json(socket))["error"]))
             assert await close_code_and_reason(socket) == (4404, "no such session")
-    assert reasons == ["wrong location", "another address", "the address proves nothing"]
+    assert reasons == ["wrong location", "different IP address", "the IP address is not accepted as proof"]
     assert (await row(game)).last_seen == 0
 
 
@@ -246,7 +246,7 @@ async def test_a_cancelled_sign_in_is_told_and_ends_the_socket(service: RunningS
         heard = [await receive_json(socket) for _ in range(4)]
         assert [frame.get("event") for frame in heard] == ["opened", "signing_in", "cancelled", None]
         assert heard[3]["error"] == (await poll_ended_session(game)).json()["error"]
-        assert await close_code_and_reason(socket) == (4410, "the session is over")
+        assert await close_code_and_reason(socket) == (4410, "the session has ended")
     await service.clock.advance(GRACE)
     await wait_until_idle(service)
     assert (await row(game)).cancels == 0
@@ -351,8 +351,8 @@ async def test_ws_08_an_open_socket_does_not_stretch_a_session_beyond_twenty_min
             await service.games.write_behind.flush()
         await service.clock.advance(12)
         last = await receive_json(socket)
-        assert await close_code_and_reason(socket) == (4410, "the session is over")
-    assert await reason_of(service, last["error"]) == "the session's time is over"
+        assert await close_code_and_reason(socket) == (4410, "the session has ended")
+    assert await reason_of(service, last["error"]) == "the session has expired"
 
 
 async def test_ws_08_an_open_socket_does_not_keep_a_session_that_nobody_polls(service: RunningService) -> None:

@@ -80,7 +80,7 @@ async def test_gs_03_a_poll_from_another_address_without_proof_is_a_violation(
     await approve_in_storage(game, anna)
     async with elsewhere(service) as other:
         stranger = replace(game, service=other)
-        assert await refusal_reason(service, await stranger.poll(by_address=True)) == "another address"
+        assert await refusal_reason(service, await stranger.poll(by_address=True)) == "different IP address"
         assert (await stranger.poll()).json()["status"] == "OK"  # the Location value proves it from anywhere
 
 
@@ -135,8 +135,8 @@ async def test_gs_04_all_violations_look_alike(service: RunningService, anna: Us
     answers.append(await game.poll())
     reasons = [await refusal_reason(service, answer) for answer in answers]
     assert reasons == [
-        *("no such session", "wrong location", "wrong signature", "the answer was delivered before"),
-        *("another address", "no such session"),
+        *("no such session", "wrong location", "wrong signature", "the answer was already delivered"),
+        *("different IP address", "no such session"),
     ]
     assert answers[0].json() == answers[-1].json()  # the same refusal of the same address within the hour
     assert len({answer.json()["error"] for answer in answers}) == len(answers) - 1
@@ -183,7 +183,7 @@ async def test_with_a_key_only_a_signature_counts_wherever_it_comes_from(
             if answer.status_code == 200:
                 assert answer.json()["status"] == "OK"
             else:
-                assert await refusal_reason(service, answer) == "the answer was delivered before"
+                assert await refusal_reason(service, answer) == "the answer was already delivered"
 
 
 async def test_gs_09_only_a_pkcs1_sha256_signature_over_the_exact_body_counts(service: RunningService) -> None:
@@ -216,7 +216,7 @@ async def test_a_key_sent_while_polling_never_replaces_the_registered_one(servic
     game = await register_game(service, public_key=PUBLIC)
     body = polled(game)
     headers = {"Request-Sign": signed(body, OTHER), "Public-Key": spki(OTHER.public_key())}
-    assert await refusal_reason(service, await ask(service, RESULT, body, headers)) == "another public key"
+    assert await refusal_reason(service, await ask(service, RESULT, body, headers)) == "different public key"
 
 
 async def test_gs_10_a_doubled_gsid_is_refused_and_a_polls_signature_does_not_close(service: RunningService) -> None:
@@ -275,8 +275,8 @@ async def test_gs_06_behind_a_trusted_proxy_the_right_most_untrusted_hop_is_the_
         for chain, expected in (
             (("203.0.113.9",), "held"),
             (("198.51.100.7", "203.0.113.9"), "held"),
-            (("203.0.113.9", "198.51.100.7"), "another address"),
-            ((), "the address proves nothing"),
+            (("203.0.113.9", "198.51.100.7"), "different IP address"),
+            ((), "the IP address is not accepted as proof"),
         ):
             poller = replace(game, headers=forwarded(*chain))
             if expected == "held":
@@ -313,10 +313,10 @@ async def test_what_a_client_says_of_its_address_through_a_proxy_that_names_it_s
     async with running_service(installed_url, tmp_path, environment=environment) as service:
         game = await register_game(service, forwarded("198.51.100.7"), factor="f")
         thief = replace(game, headers={**forwarded("203.0.113.66"), **claim})
-        assert await refusal_reason(service, await thief.poll(by_address=True)) == "another address"
+        assert await refusal_reason(service, await thief.poll(by_address=True)) == "different IP address"
         for headers in (thief.headers, claim):
             answer = await service.client.post(INFO, json={"gsid": game.gsid}, headers=headers)
-            assert await refusal_reason(service, answer) == "info is not for this address"
+            assert await refusal_reason(service, answer) == "info is not allowed from this IP address"
 
 
 async def test_a_proof_in_two_forms_has_to_say_the_same(service: RunningService) -> None:
@@ -359,7 +359,7 @@ async def test_ip_from_anybody_else_says_nothing(service: RunningService) -> Non
 async def test_a_request_that_claims_to_be_forwarded_proves_nothing_by_its_address(service: RunningService) -> None:
     game = await register_game(service)
     answer = await ask(service, RESULT, polled(game), {"X-Forwarded-For": "127.0.0.1"})
-    assert await refusal_reason(service, answer) == "the address proves nothing"
+    assert await refusal_reason(service, answer) == "the IP address is not accepted as proof"
 
 
 async def test_gs_24_an_ipv4_address_and_its_mapped_form_are_the_same_client(
@@ -415,12 +415,13 @@ async def test_an_application_vouches_for_sessions_of_its_own_only_and_never_for
         game = await register_game(far, app_id=studio.other.application_id, factor="f")
     await approve_in_storage(game, anna)
     stolen = vouching(studio, key, RESULT, {"gsid": game.gsid}, "127.0.0.9")
-    assert await refusal_reason(service, await service.client.post(RESULT, **stolen)) == "another address"
+    assert await refusal_reason(service, await service.client.post(RESULT, **stolen)) == "different IP address"
     async with elsewhere(service, "127.0.0.3") as other:
         proxied = vouching(studio, key, INFO, {"gsid": game.gsid}, "127.0.0.1")
         proxied["headers"]["X-Forwarded-For"] = "203.0.113.9"
         assert (
-            await refusal_reason(service, await other.client.post(INFO, **proxied)) == "info is not for this address"
+            await refusal_reason(service, await other.client.post(INFO, **proxied))
+            == "info is not allowed from this IP address"
         )
 
 
@@ -444,14 +445,14 @@ async def test_gs_27_info_answers_listed_addresses_with_the_sessions_own_fields(
         },
     }
     spoofed = await service.client.post(INFO, json={"gsid": game.gsid}, headers={"X-Forwarded-For": "127.0.0.1"})
-    assert await refusal_reason(service, spoofed) == "info is not for this address"
+    assert await refusal_reason(service, spoofed) == "info is not allowed from this IP address"
 
 
 async def test_gs_27_nobody_is_listed_unless_the_operator_says_so(installed_url: str, tmp_path: Path) -> None:
     async with behind_a_proxy(installed_url, tmp_path) as service:
         game = await register_game(service, forwarded("203.0.113.9"))
         answer = await service.client.post(INFO, json={"gsid": game.gsid}, headers=game.headers)
-        assert await refusal_reason(service, answer) == "info is not for this address"
+        assert await refusal_reason(service, answer) == "info is not allowed from this IP address"
 
 
 async def test_gs_26_closing_needs_proof_and_a_known_status_and_may_be_repeated(
@@ -462,7 +463,7 @@ async def test_gs_26_closing_needs_proof_and_a_known_status_and_may_be_repeated(
     await game.poll()
     async with elsewhere(service) as other:
         body = {"gsid": game.gsid, "status": "Success"}
-        assert await refusal_reason(service, await other.client.post(CLOSE, json=body)) == "another address"
+        assert await refusal_reason(service, await other.client.post(CLOSE, json=body)) == "different IP address"
     for status in ("success", "Deleted", "", "S" * 5_000):
         assert (await game.close(status)).status_code == 400
     for status in ("Error", "Success", "Success"):

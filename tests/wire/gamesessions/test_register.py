@@ -196,7 +196,7 @@ async def test_an_application_can_switch_game_login_off(service: RunningService)
     closed = await create_application(service.services.storage, settings={"game": {"enabled": False}})
     for named in ({"app_id": closed.application_id}, {"gapp_id": closed.application_id}):
         answer = await service.client.post(GET_GSID, json=named)
-        assert await refusal_reason(service, answer) == "an application has game login switched off"
+        assert await refusal_reason(service, answer) == "game login is turned off for the application"
 
 
 async def test_an_application_can_demand_a_code_of_every_game(service: RunningService) -> None:

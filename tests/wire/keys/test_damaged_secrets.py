@@ -19,7 +19,7 @@ from tests.support.studio_people import create_administrator
 from tests.support.visitor import PASSWORD, HttpBrowser
 from tests.wire.webhooks.conftest import ALLOWED, WebhookSetup
 
-DAMAGED: Final = "what the game asked for is damaged"
+DAMAGED: Final = "the stored request is damaged"
 LOGIN: Final = "/proxy/api/login"
 AT: Final = 90  # the first byte of the secret itself, after its key
 
@@ -119,4 +119,4 @@ async def nothing_leaves_unsigned(town: WebhookSetup, url: str) -> None:
     await town.deliver_once()
     assert town.receiver.received == []
     [delivery] = await town.delivery_log(hook)
-    assert "cannot be opened" in str(delivery)
+    assert "cannot be decrypted" in str(delivery)

@@ -40,11 +40,11 @@ async def test_a_test_mail_is_sent_at_once(gatehouse: CommandLine, mailbox: Mail
     async with mail_server(mailbox) as port:
         told = await asyncio.to_thread(gatehouse, "mail", "test", TO, "--lang", "de", environment=settings(port))
         json = await asyncio.to_thread(gatehouse.json, "mail", "test", TO, environment=settings(port))
-    assert f"127.0.0.1:{port} has taken a test mail to {TO}" in told
+    assert f"Test email for {TO} sent to 127.0.0.1:{port}" in told
     assert json == {"to": TO, "taken_by": f"127.0.0.1:{port}"}
     assert [message["To"] for message in mailbox.taken] == [TO, TO]
     assert mailbox.taken[0]["From"] == "Studio login <gatehouse@studio.example>"
-    assert mailbox.taken[0]["Subject"] == "E-Mails von Studio login kommen an"
+    assert mailbox.taken[0]["Subject"] == "Test-E-Mail von Studio login"
 
 
 async def test_what_the_server_says_is_told(gatehouse: CommandLine, mailbox: Mailbox) -> None:
@@ -57,12 +57,12 @@ async def test_what_the_server_says_is_told(gatehouse: CommandLine, mailbox: Mai
 
 def test_without_a_server_the_mail_is_shown_in_development(gatehouse: CommandLine) -> None:
     told = gatehouse("mail", "test", TO)
-    assert f"to {TO}: Mail from Gatehouse works" in told
-    assert "this terminal has taken" in told
+    assert f"to {TO}: Test email from Gatehouse" in told
+    assert f"Test email for {TO} sent to this terminal" in told
 
 
 def test_an_address_that_is_none_is_refused(gatehouse: CommandLine) -> None:
-    assert "No mail can be sent" in gatehouse.expect_failure("mail", "test", "anna", environment=settings(1))
+    assert "Email cannot be sent" in gatehouse.expect_failure("mail", "test", "anna", environment=settings(1))
 
 
 async def test_a_new_master_key_reaches_the_outbox(migrated_url: str, tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ async def test_r_27_a_server_that_falls_silent_in_the_middle_is_left_and_the_mai
     await storage.mail.queue_mails([composed_mail(clock)], "")
     async with mail_server(Sleepy()) as port:
         await to(port, storage, clock).run_once()
-    assert (await storage.mail.outbox_status()).trouble == "no answer in time"
+    assert (await storage.mail.outbox_status()).trouble == "timeout"
 
 
 async def test_r_27_a_server_that_refuses_gets_the_mail_when_it_is_back(

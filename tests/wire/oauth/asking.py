@@ -29,7 +29,7 @@ def is_error_page(answer: httpx2.Response) -> bool:
         answer.status_code == 400
         and "location" not in answer.headers
         and answer.headers["content-type"].startswith("text/html")
-        and "We cannot send you back" in answer.text
+        and "Something's wrong with this sign-in link" in answer.text
     )
 
 

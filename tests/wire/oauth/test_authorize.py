@@ -582,7 +582,7 @@ async def test_az_32_a_sign_in_after_ten_minutes_has_expired_and_starts_again_on
     await service.clock.advance(LATER)
     late = await visitor.post("/sign-in", login=anna.login or "", password=PASSWORD)
     assert late.status_code == 400
-    assert "This page was open too long" in late.text
+    assert "This page has expired" in late.text
     assert await count_grants(service) == 0
     again = link_in(late)
     assert again.startswith(f"{AUTHORIZE}?")

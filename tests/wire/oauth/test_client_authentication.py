@@ -309,8 +309,8 @@ async def test_wrong_proofs_are_among_the_refusals_until_their_source_is_kept_ou
     )
     kept = await refusals_kept(service)
     assert [(one.event, one.subject, one.reason) for one in kept] == [
-        ("client.refused", "shelf", "a wrong proof"),
-        ("client.refused", "web", "a wrong proof"),
+        ("client.refused", "shelf", "wrong credentials"),
+        ("client.refused", "web", "wrong credentials"),
     ]
     assert all(one.request_id and one.personal["address"] == "127.0.0.1" for one in kept)
     found = await service.services.storage.audit.find_record(kept[0].record_id)

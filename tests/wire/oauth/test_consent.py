@@ -46,12 +46,12 @@ async def asked(visitor: HttpBrowser, client: RelyingPartyClient, **changes: str
 async def test_the_page_tells_who_wants_what_of_whom(at_home: HttpBrowser, third: RelyingPartyClient) -> None:
     page = await asked(at_home, third, scope="openid email offline_access")
     text = unescape(page)
-    for words in ("Sky <Atlas>", "shop.example", "Anna", LOGIN, "your e-mail address", "access while you are away"):
+    for words in ("Sky <Atlas>", "shop.example", "Anna", LOGIN, "your email address", "this data while you're away"):
         assert words in text
     assert "your name" not in text
     assert "<Atlas>" not in page
     assert "form-action 'self' https://shop.example;" in policy_of(at_home)
-    assert "It belongs to" not in text
+    assert "<dt>Owner</dt>" not in text
 
 
 async def test_the_page_tells_whose_the_application_is(service: RunningService, at_home: HttpBrowser) -> None:
@@ -59,7 +59,7 @@ async def test_the_page_tells_whose_the_application_is(service: RunningService, 
     number = studio.shop.application_id
     client = await an_oidc_client(service, "shop", first_party=False, application_id=number)
     page = await asked(at_home, client)
-    assert "It belongs to" in page
+    assert "<dt>Owner</dt>" in page
     assert "Mind Games" in page
 
 
@@ -222,11 +222,8 @@ async def test_the_account_page_lists_what_was_allowed_and_withdrawing_ends_it(
     code = redirect_parameters(await resident.post(CONSENT, decision="allow"))["code"]
     page = unescape((await resident.get("/account")).text)
     assert "Sky <Atlas>" in page
-    assert "access while you are away" in page
-    assert (
-        await resident.submit_and_read_notice("/account/applications/revoke", "third")
-        == "The application has no access any more."
-    )
+    assert "this data while you're away" in page
+    assert await resident.submit_and_read_notice("/account/applications/revoke", "third") == "Access withdrawn"
     assert "Sky" not in (await resident.get("/account")).text.split('id="applications"')[1].split("</section>")[0]
     holder = await service.services.storage.grants.find_grant_by_code(sha256(code))
     assert holder is not None
@@ -235,8 +232,8 @@ async def test_the_account_page_lists_what_was_allowed_and_withdrawing_ends_it(
     assert (await third.redeem(code)).status_code == 400
     await asked(resident, third)
     activity = (await resident.get("/account")).text.split('id="activity"')[1]
-    assert "Application allowed" in activity
-    assert "Application no longer allowed" in activity
+    assert "Application access allowed" in activity
+    assert "Application access withdrawn" in activity
     await resident.client.aclose()
 
 

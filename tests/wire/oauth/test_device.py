@@ -110,10 +110,10 @@ async def test_a_person_types_the_code_signs_in_and_confirms(
     await type_code(visitor, given["user_code"].lower().replace("-", " "))
     page = await sign_in_here(visitor)
     assert page.url.path == "/sign-in/confirm"
-    for shown in ("Sofa TV", given["user_code"], "Anna", ANNA, "from the network you are in"):
+    for shown in ("Sofa TV", given["user_code"], "Anna", ANNA, "from your network"):
         assert shown in page.text
     await visitor.post("/sign-in/confirm", decision="confirm")
-    assert "go back to your device" in (await visitor.follow()).text
+    assert "Return to your device" in (await visitor.follow()).text
     await service.clock.advance(5)
     tokens = success_body(await poll(tv, given["device_code"]))
     claims = claims_of(tokens["id_token"])
@@ -148,7 +148,7 @@ async def test_no_is_an_answer_and_is_recorded(
 ) -> None:
     given = await ask(tv)
     page = await answered(visitor, given["user_code"], "cancel")
-    assert "Nobody was signed in" in page.text
+    assert "Not signed in" in page.text
     assert oauth_error(await poll(tv, given["device_code"])) == (400, "access_denied")
     records = await service.services.storage.audit.newest_records(10, anna.user_id, "")
     assert "device.denied" in [record.event for record in records]
@@ -277,19 +277,19 @@ async def test_what_the_application_does_not_let_in_is_not_signed_in(
     given = await ask(shop)
     page = await answered(visitor, given["user_code"], "confirm")
     assert page.status_code == 403
-    assert "this account may not use <strong><bdi>Shop TV</bdi></strong>" in page.text
-    assert "nobody was signed in there" in page.text
-    assert "Which rule refused" not in page.text
+    assert "this account has no access to <strong><bdi>Shop TV</bdi></strong>" in page.text
+    assert "You were not signed in on the device." in page.text
+    assert "Why access was denied" not in page.text
     assert oauth_error(await poll(shop, given["device_code"])) == (400, "access_denied")
     for client_id in (open_to_all.client.client_id, "nobody"):  # says nothing of what refuses nobody
-        assert "Nobody was signed in" in (await visitor.get(f"/device/denied?client_id={client_id}")).text
+        assert "Not signed in" in (await visitor.get(f"/device/denied?client_id={client_id}")).text
     await service.services.administration.create(
         login="ada@studio.example", nick="Ada", password=PASSWORD, origin=ORIGIN, administrator=True
     )
     ada = HttpBrowser(service)
     await ada.sign_in("ada@studio.example")
     told_why = (await ada.get("/device/denied?client_id=shop")).text
-    assert "Which rule refused" in told_why
+    assert "Why access was denied" in told_why
     assert "restricted_domains" in told_why
     assert "/console/access/check?user_id=" in told_why
     await ada.client.aclose()
@@ -311,7 +311,7 @@ async def test_a_third_party_tells_what_it_wants_and_is_listed_afterwards(
     given = await ask(tv)
     await type_code(visitor, given["user_code"])
     page = await sign_in_here(visitor)
-    assert "your e-mail address" in page.text
+    assert "your email address" in page.text
     await visitor.post("/sign-in/confirm", decision="confirm")
     tokens = success_body(await poll(tv, given["device_code"]))
     assert "Their TV" in (await visitor.get("/account")).text
@@ -425,6 +425,6 @@ async def test_a_consent_withdrawn_in_that_moment_leaves_no_device_signed_in(
 
     monkeypatch.setattr(store, "approve", after_the_withdrawal)
     page = await answered(visitor, given["user_code"], "confirm")
-    assert "Nobody was signed in" in page.text
+    assert "Not signed in" in page.text
     await service.clock.advance(5)
     assert oauth_error(await poll(stick, given["device_code"])) == (400, "authorization_pending")

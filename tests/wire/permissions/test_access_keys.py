@@ -69,7 +69,7 @@ async def test_ak_04_a_deleted_key_is_refused_at_once(studio: Studio) -> None:
     assert gone == {"status": "OK"}
     assert await read_with(studio, key) == 401
     again = asking("delete", studio.shop, id=listed["id"])
-    assert "no such access key" in await studio.expect_error(404, "accessKey", again, studio.owner.headers)
+    assert "Access key not found" in await studio.expect_error(404, "accessKey", again, studio.owner.headers)
 
 
 async def test_ak_04_a_deleted_key_is_refused_on_every_node_at_once(

@@ -55,7 +55,7 @@ async def test_lp_02_role_that_just_fits_is_saved_and_one_entry_more_is_refused(
     ask = saving(studio.shop, {"name": "rest", "meta": entries(LEFT + 1)})
     said = await studio.expect_error(409, "roles", ask, studio.owner.headers)
     assert said == (
-        "Application 50001 would have 200,001 rules, role entries and params together; at most 200,000 are allowed."
+        "Application 50001 would have 200,001 rules, role entries and params in total; at most 200,000 are allowed."
     )
     assert await stored(studio) == before
     await studio.expect_ok(

@@ -443,7 +443,7 @@ async def test_ap_10_a_removed_application_stays_removed(studio: Studio) -> None
         ("roles", {"application_id": shop, **saving(name="moderator")}),
         ("meta/data", {"application_id": shop, **saving(user_id=studio.stranger.user_id, roles=[])}),
     ):
-        assert await studio.expect_error(409, path, body, studio.owner.headers) == "The application is removed."
+        assert await studio.expect_error(409, path, body, studio.owner.headers) == "The application was removed."
     await studio.expect_error(
         404, "accessKey", {"action": "save", "application_id": shop, "data": {}}, studio.owner.headers
     )

@@ -149,7 +149,7 @@ async def test_clients_of_no_application_are_an_administrators(studio: Studio) -
     for action in ("get", "save", "rotate", "revoke", "delete"):
         await studio.expect_error(404, "client", asking(action, shop, client_id="lone"), admin.headers)
         await studio.expect_ok("client", asking(action, None, client_id="lone"), admin.headers)
-    assert "stays with the application" in await studio.expect_error(
+    assert "cannot be moved to another application" in await studio.expect_error(
         400, "client", asking("save", None, client_id="web", application_id=None), admin.headers
     )
     await studio.expect_ok(
@@ -168,9 +168,12 @@ WRONG: tuple[tuple[dict[str, object], str], ...] = (
     ({"redirect_uris": [REDIRECT, "http://shop.example/"]}, "data.redirect_uris[1]: "),
     (
         {"redirect_uris": [REDIRECT, f"{REDIRECT}?C%6Fde=evil"]},
-        "data.redirect_uris[1]: C%6Fde in the query is reserved",
+        "data.redirect_uris[1]: the query parameter C%6Fde is reserved",
     ),
-    ({"post_logout_uris": [f"{REDIRECT}?state=evil"]}, "data.post_logout_uris[0]: state in the query is reserved"),
+    (
+        {"post_logout_uris": [f"{REDIRECT}?state=evil"]},
+        "data.post_logout_uris[0]: the query parameter state is reserved",
+    ),
     ({"redirect_uris": []}, "data.redirect_uris: "),
     ({"redirect_uris": REDIRECT}, "data.redirect_uris"),
     ({"redirect_hosts": ["Shop.example"]}, "data.redirect_hosts[0]: "),
@@ -226,7 +229,7 @@ async def test_a_client_lives_through_the_api_and_its_secrets_work_and_end_as_th
     assert len(first) >= 43
     assert (await studio.expect_ok("client", asking("get", shop), headers))["data"] == [record]
     assert (await studio.expect_ok("client", asking("get", shop, client_id="web"), headers))["data"] == record
-    assert "exists, or once existed" in await studio.expect_error(
+    assert "in use or was used before" in await studio.expect_error(
         409, "client", asking("create", shop, **WEB), headers
     )
 
@@ -235,7 +238,7 @@ async def test_a_client_lives_through_the_api_and_its_secrets_work_and_end_as_th
     )
     assert saved["data"] == record | {"origins": ["https://a.example"], "version": 2}
     stale = asking("save", shop, client_id="web", name="Late", version=1)
-    assert "changed meanwhile" in await studio.expect_error(409, "client", stale, headers)
+    assert "changed in the meantime" in await studio.expect_error(409, "client", stale, headers)
     cleared = await studio.expect_ok("client", asking("save", shop, client_id="web", origins=None), headers)
     assert cleared["data"] == record | {"version": 3}
 
@@ -264,7 +267,7 @@ async def test_a_client_lives_through_the_api_and_its_secrets_work_and_end_as_th
     assert (await newest.userinfo(tokens["access_token"])).status_code == 401
     assert (await newest.refresh(tokens["refresh_token"])).json()["error"] == "invalid_client"
     await studio.expect_error(404, "client", asking("get", shop, client_id="web"), headers)
-    assert "once existed" in await studio.expect_error(409, "client", asking("create", shop, **WEB), headers)
+    assert "was used before" in await studio.expect_error(409, "client", asking("create", shop, **WEB), headers)
 
     told = await of_client(studio)
     assert [entry.event for entry in told] == [

@@ -242,7 +242,7 @@ async def test_gr_09_users_are_known_ids_and_not_too_many(studio: Studio) -> Non
         await studio.expect_error(400, "group/access", access(users=users), studio.owner.headers)
     unknown = access(users=[studio.stranger.user_id, "4444444444"])
     said = await studio.expect_error(400, "group/access", unknown, studio.owner.headers)
-    assert said == "data.users: there is no user 4444444444"
+    assert said == "data.users: no user 4444444444"
     many = json.dumps(access(users=["1"] * 60_000)).encode()
     million = b'{"group_id":"' + GROUP.encode() + b'","data":{"users":[' + b'"1",' * 1_000_000 + b'"1"]}}'
     headers = {**studio.owner.headers, "Content-Type": "application/json"}
@@ -381,6 +381,8 @@ async def test_a_project_has_at_most_five_hundred_groups(studio: Studio) -> None
     for number in range(500):
         await groups.create_group(a_group(f"{number:024x}", f"G{number}"), ())
     new = saving(project_id=PROJECT, title="One more")
-    assert await studio.expect_error(409, "group", new, studio.owner.headers) == "A project has at most 500 groups."
+    assert (
+        await studio.expect_error(409, "group", new, studio.owner.headers) == "A project can have at most 500 groups."
+    )
     await studio.expect_ok("group", {"action": "delete", "group_id": "0" * 24}, studio.owner.headers)
     await studio.expect_ok("group", new, studio.owner.headers)

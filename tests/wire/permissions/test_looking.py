@@ -145,7 +145,7 @@ async def test_a_game_session_is_seen_with_its_application_and_its_person_by_adm
     theirs = await create_person_with(
         studio, secret_data=secret_document("canRead"), application_id=studio.other.application_id
     )
-    assert "no such game session" in await studio.expect_error(404, "gameSession", elsewhere, theirs.headers)
+    assert "Game session not found" in await studio.expect_error(404, "gameSession", elsewhere, theirs.headers)
     for ref in ("00000000-0000", "%", "", game.gsid):
         await studio.expect_error(404, "gameSession", ask | {"data": {"ref": ref}}, admin.headers)
 

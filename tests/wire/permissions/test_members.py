@@ -183,7 +183,7 @@ async def test_pa_13_whether_a_foreign_project_exists_is_not_told(studio: Studio
         assert await found(studio, project_id=project_id) == {}
     await write_record(studio, a_user_record(STRANGER, {ROOT: ["administrator"]}))
     ask = question_body(studio, rule="user.kick", project_id="nowhere")
-    assert "no such project" in await studio.expect_error(404, "members", ask, studio.stranger.headers)
+    assert "Project not found" in await studio.expect_error(404, "members", ask, studio.stranger.headers)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ async def test_pa_13_whether_a_foreign_project_exists_is_not_told(studio: Studio
         ({"rule": "a", "limit": 1001}, 400, "data.limit"),
         ({"rule": "a", "after": "x"}, 400, "data.after"),
         ({"rule": "a b"}, 400, "data.rule"),
-        ({"role": "ghost"}, 404, "no such role"),
+        ({"role": "ghost"}, 404, "Role not found"),
     ],
 )
 async def test_malformed_questions_are_refused(studio: Studio, data: dict[str, Any], status: int, said: str) -> None:

@@ -376,7 +376,7 @@ async def test_the_users_that_the_conditions_of_an_application_name_are_limited(
     for number in range(10):
         await studio.expect_ok("roles", naming(f"r{number}", 1_000), studio.owner.headers)
     said = await studio.expect_error(400, "roles", naming("more", 1), studio.owner.headers)
-    assert said == "the conditions of an application's roles name at most 10000 users in all"
+    assert said == "the conditions of an application's roles can name at most 10000 users in total"
     await studio.expect_ok("roles", naming("r0", 999), studio.owner.headers)
     await studio.expect_ok("roles", naming("more", 1), studio.owner.headers)
     assert "at most 1000 users" in await studio.expect_error(400, "roles", naming("r1", 1_001), studio.owner.headers)

@@ -455,7 +455,7 @@ async def test_a_stranger_hears_of_no_role_group_or_condition(studio: Studio) ->
     assert [one["kind"] for one in at_root["missing"]] == ["not_given"]
     assert at_root["sentences"][1:] == [
         "The default in the schema says no, which decides.",
-        "Nothing that would give it is held at the root.",
+        "No role or entry grants it at the root.",
     ]
     unknown = await explained(studio, rule="no.such.rule")
     assert unknown["missing"] == at_root["missing"]

@@ -220,11 +220,11 @@ async def test_nothing_is_written(busy: Studio) -> None:
 async def test_what_the_save_refuses_is_refused(busy: Studio) -> None:
     for status, said, change in (
         (400, "everyone", {"kind": "role", "data": {"name": "given", "condition": {"everyone": 1}}}),
-        (409, "changed meanwhile", {"kind": "role", "data": {"name": "given", "version": 77}}),
-        (404, "no such role", {"kind": "role", "action": "delete", "data": {"name": "ghost"}}),
-        (409, "needs an owner", {"kind": "membership", "data": {"id": PROJECT, "users": {OWNER: None}}}),
+        (409, "changed in the meantime", {"kind": "role", "data": {"name": "given", "version": 77}}),
+        (404, "Role not found", {"kind": "role", "action": "delete", "data": {"name": "ghost"}}),
+        (409, "needs at least one owner", {"kind": "membership", "data": {"id": PROJECT, "users": {OWNER: None}}}),
         (400, "kind", {"kind": "weather", "data": {}}),
-        (400, "which group", {"kind": "group", "action": "delete"}),
+        (400, "data.change.group_id: required", {"kind": "group", "action": "delete"}),
     ):
         assert said in await busy.expect_error(
             status, "simulate", question_body(busy, change=change), busy.owner.headers

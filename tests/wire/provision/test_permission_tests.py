@@ -112,8 +112,9 @@ def test_a_failing_case_is_one_line_that_says_why(gatehouse: CommandLine, tmp_pa
     line, summary = told.out.splitlines()
     assert line == (
         f"FAIL {file} Bob\\nkicks: user 1002 may user.kick: Denied: private_data.user.kick at the root. "
-        "The default in the schema says no, which decides. The role moderator would give it, but its assignment "
-        "at the root ended at 2027-01-15 08:00:00 UTC.; user 1002 has the roles moderator: No role is held there."
+        "The default in the schema says no, which decides. The role moderator would grant it, but its assignment "
+        "at the root expired at 2027-01-15 08:00:00 UTC.; user 1002 has the roles moderator: There are no roles "
+        "there."
     )
     assert summary == "2 cases, 1 failed."
 
@@ -125,7 +126,7 @@ def test_what_is_forbidden_under_a_name_that_no_rule_has_fails(gatehouse: Comman
     )
     told = gatehouse.run("test", file)
     assert told.code == 1
-    unheard_of = "The rule is not in the schema of the application, and no role or entry names it."
+    unheard_of = "The rule is not in the schema of the application, and no role or entry contains it."
     line, _ = told.out.splitlines()
     assert line == (
         f"FAIL {file} cases[0]: user 1001 may not user.kcik: {unheard_of}; "
@@ -166,25 +167,25 @@ def test_several_files_and_a_model_beside_them(gatehouse: CommandLine, tmp_path:
     [
         ({"cases": []}, "cases: must be a list of at least one case"),
         ({"server": "https://x.example"}, "the file: needs a model or a server"),
-        ({"modell": 1}, "modell: no such member, did you mean model?"),
+        ({"modell": 1}, "modell: unknown field, did you mean model?"),
         ({"model": "nowhere.yaml"}, "cannot be read: No such file or directory"),
-        ({"model": {"groups": [{"project_id": "no", "title": "X"}]}}, "groups[0].project_id: there is no project no"),
-        ({"cases": [SHOP]}, "cases[0]: either a user, who may these rules, or a rule, which these users may"),
-        ({"cases": [{**SHOP, "user": "1001"}]}, "cases[0]: expects nothing; give may, may_not or roles"),
+        ({"model": {"groups": [{"project_id": "no", "title": "X"}]}}, "groups[0].project_id: no project no"),
+        ({"cases": [SHOP]}, "cases[0]: give either a user with a list of rules, or a rule with a list of users"),
+        ({"cases": [{**SHOP, "user": "1001"}]}, "cases[0]: no expectation; add may, may_not or roles"),
         ({"cases": [{**SHOP, "user": "9", "may": ["a"]}]}, "cases[0]: the model has no user 9"),
-        ({"cases": [{**SHOP, "user": "1001", "may": ["a b"]}]}, "cases[0].may[0]: a b is no name of a rule"),
-        ({"cases": [{**SHOP, "user": "1001", "mai": []}]}, "cases[0].mai: no such field, did you mean may?"),
+        ({"cases": [{**SHOP, "user": "1001", "may": ["a b"]}]}, "cases[0].may[0]: a b is not a valid rule name"),
+        ({"cases": [{**SHOP, "user": "1001", "mai": []}]}, "cases[0].mai: unknown field, did you mean may?"),
         (
             {"cases": [{"application": 7, "user": "1001", "may": ["a"]}]},
             "cases[0].application: the model has no application 7",
         ),
         (
             {"cases": [{**SHOP, "user": "1001", "project": "no", "may": ["a"]}]},
-            "cases[0].project: there is no project no",
+            "cases[0].project: no project no",
         ),
         (
             {"cases": [{**SHOP, "user": "1001", "at": "noon", "may": ["a"]}]},
-            "cases[0].at: Unix seconds, or a time such as 2026-05-01T12:00:00Z",
+            "cases[0].at: must be Unix seconds, or a time such as 2026-05-01T12:00:00Z",
         ),
     ],
 )
@@ -229,7 +230,7 @@ async def test_why_a_running_service_says_otherwise_is_told(studio: Studio, tmp_
     told = await tested(studio, tmp_path, *cases, **by)
     assert told.code == 1
     assert "Denied: private_data.user.kick in project mind_games." in told.out.splitlines()[0]
-    assert "The role moderator would give it, but it is not assigned at the root." in told.out.splitlines()[1]
+    assert "The role moderator would grant it, but it is not assigned at the root." in told.out.splitlines()[1]
 
 
 async def test_a_running_service_is_asked_about_an_address(studio: Studio, tmp_path: Path) -> None:
@@ -248,9 +249,9 @@ async def test_a_running_service_is_asked_about_an_address(studio: Studio, tmp_p
 @pytest.mark.parametrize(
     ("case", "problem"),
     [
-        ({"user": STRANGER, "may": ["a"], "at": 5}, "cases[0].at: only a model can be asked about another time"),
-        ({"user": {"tags": ["x"]}, "may": ["a"]}, "cases[0]: a service is asked about its users, by id"),
-        ({"user": STRANGER, "roles": []}, "cases[0].roles: only a model is asked for roles"),
+        ({"user": STRANGER, "may": ["a"], "at": 5}, "cases[0].at: only models can be evaluated at another time"),
+        ({"user": {"tags": ["x"]}, "may": ["a"]}, "cases[0]: a server needs user IDs"),
+        ({"user": STRANGER, "roles": []}, "cases[0].roles: only models can be asked for roles"),
     ],
 )
 async def test_a_service_is_not_asked_what_only_a_model_knows(
@@ -267,7 +268,7 @@ async def test_a_refusal_of_the_service_is_no_test_result(studio: Studio, tmp_pa
     assert (nobody.code, "set GATEHOUSE_TEST_JWT" in nobody.err) == (2, True)
     wrong = await tested(studio, tmp_path, case, GATEHOUSE_TEST_JWT=studio.owner.jwt, GATEHOUSE_TEST_FACTOR="no")
     assert wrong.code == 2
-    assert "answers check with 401: invalid token" in wrong.err
+    assert "answered check with 401: invalid token" in wrong.err
 
 
 def test_what_answers_without_json_is_no_test_result(tmp_path: Path) -> None:
@@ -278,7 +279,7 @@ def test_what_answers_without_json_is_no_test_result(tmp_path: Path) -> None:
         server = f"http://127.0.0.1:{listener.getsockname()[1]}"
         file.write_text(yaml.safe_dump({"server": server, "cases": [{**SHOP, "user": "1", "may": ["a"]}]}))
         commands = CommandLine(("--data", tmp_path), {"GATEHOUSE_TEST_JWT": "a.b.c"})
-        assert commands.expect_failure("test", file, code=2).endswith("answers check with 502, and not in JSON\n")
+        assert commands.expect_failure("test", file, code=2).endswith("answered check with 502, not in JSON\n")
         answering.join()
 
 

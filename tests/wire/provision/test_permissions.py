@@ -26,7 +26,7 @@ SECRETS = {
 }
 R7 = ROOT / "tests" / "conformance" / "interface_r7.yaml"
 GUIDES = ROOT / "docs" / "guides"
-NOTHING = "Nothing to change.\n"
+NOTHING = "No changes.\n"
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_the_file_of_the_interface_is_planned_applied_and_moved(
         "7 would be added, 0 changed, 0 removed.",
     ]
     applied = gatehouse("apply", R7)
-    assert applied.splitlines()[-1].startswith("service account ci of mind_games has the new secret ey")
+    assert applied.splitlines()[-1].startswith("New secret for service account ci of mind_games: ey")
     assert gatehouse("apply", R7) == NOTHING
     exported = tmp_path / "export.yaml"
     gatehouse("export", "--output", exported)
@@ -84,8 +84,8 @@ def test_changes_are_named_by_field_and_errors_by_place(place: InstallationPaths
     file.write_text(yaml.safe_dump({"applications": [change], "groups": [{"project_id": "no", "title": "X"}]}))
     assert gatehouse.expect_failure("apply", file).splitlines() == [
         "The file cannot be applied.",
-        "  applications[0].roles.moderator.meta.private_data.user.kick.value: true or false",
-        "  groups[0].project_id: there is no project no",
+        "  applications[0].roles.moderator.meta.private_data.user.kick.value: must be true or false",
+        "  groups[0].project_id: no project no",
     ]
 
 
@@ -116,7 +116,7 @@ def test_a_role_with_more_holders_than_its_lowered_limit_is_moved_and_takes_no_m
         for words in (("apply", file, "--dry-run"), ("apply", file)):  # a plan foresees what would be refused
             assert installation.expect_failure(*words).splitlines() == [
                 "The file cannot be applied.",
-                "  application 50001: user_limit of the role mod is 1, no seat for user 1003",
+                "  application 50001: user_limit of the role mod is 1, no room for user 1003",
             ]
 
 
@@ -147,12 +147,12 @@ def test_what_no_longer_fits_is_left_out_of_an_export_and_told(
     later = {"application_id": 50001, "service_meta": None, "schema": {"private_data": {"z": {"value": False}}}}
     file.write_text(yaml.safe_dump({"applications": [later]}))
     gatehouse("apply", file)
-    unrelated = "the application neither belongs to far nor is published"
+    unrelated = "the application does not belong to far and is not published"
     assert sorted(gatehouse.run("export", "--output", exported).err.splitlines()) == [
-        f"left out, it could not be applied: {line}"
+        f"left out because it could not be applied: {line}"
         for line in (
             f"application 50001: users.1001.far: {unrelated}",
-            "application 50001: users.1001.private_data.z.y: collides with a rule of the application's schema",
+            "application 50001: users.1001.private_data.z.y: conflicts with a rule of the application's schema",
             f"project far: settings.services.50001: {unrelated}",
         )
     ]

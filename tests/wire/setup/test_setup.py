@@ -68,8 +68,8 @@ async def test_what_is_wrong_with_the_form_is_said_and_the_link_lives_on(service
     token = await new_link(service)
     for fields, words in (
         ({"password": "short", "repeated": "short"}, "at least 10 characters"),
-        ({"repeated": "something else"}, "the two passwords differ"),
-        ({"login": "not an address"}, "must be an e-mail address"),
+        ({"repeated": "something else"}, "The passwords do not match"),
+        ({"login": "not an address"}, "must be an email address"),
         ({"nick": "\u202eanna"}, "the nick must be"),
     ):
         answer = await submit(service, token, **fields)

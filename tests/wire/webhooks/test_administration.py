@@ -54,7 +54,7 @@ async def test_what_cannot_be_is_refused_by_name(town: WebhookSetup) -> None:
         assert place in await town.expect_error(400, "save", **{**usual, **data})
     for missing in usual:
         given = {name: value for name, value in usual.items() if name != missing}
-        assert "needs url and events" in await town.expect_error(400, "save", **given)
+        assert "url and events are required" in await town.expect_error(400, "save", **given)
     assert await town.ask("get") == []
 
 
@@ -67,7 +67,7 @@ async def test_a_webhook_is_made_changed_read_back_and_removed_with_every_step_o
     named = {"webhook_id": hook["webhook_id"]}
     changed = await town.ask("save", **{**shown, "events": ["permission"]})
     assert (changed["events"], changed["description"], changed["version"]) == (["permission"], "CRM", 2)
-    assert "changed meanwhile" in await town.expect_error(409, "save", **named, description="late", version=1)
+    assert "changed in the meantime" in await town.expect_error(409, "save", **named, description="late", version=1)
     await town.expect_error(400, "deliveries", **named, state="lost")
     await town.expect_error(404, "redeliver", **named, delivery_id="none")
     await town.ask("test", **named)

@@ -149,7 +149,7 @@ async def test_one_that_fails_is_tried_later_and_later_with_the_same_id_and_a_ne
     town.receiver.respond = lambda _: http_response(b"x" * 70_000)  # more than is read of an answer
     await town.deliver_once()
     [entry] = await town.delivery_log(hook)
-    assert (entry["status"], entry["trouble"]) == (0, "The answer is larger than is read.")
+    assert (entry["status"], entry["trouble"]) == (0, "The response is too large.")
     await town.service.clock.advance(120)
     town.receiver.respond = lambda _: NO_CONTENT
     await town.deliver_once()
@@ -298,7 +298,7 @@ async def test_a_name_that_leads_inside_is_not_called_and_the_log_does_not_tell_
         await another_node(town, poster=poster).run_once()
         [entry] = await town.delivery_log(hook)
         assert (entry["state"], entry["tries"]) == ("waiting", tries)
-        assert entry["trouble"] == "The address is not one that may be called."
+        assert entry["trouble"] == "This URL is not allowed."
         await town.service.clock.advance(3_600)
     assert wire.connected == []
 

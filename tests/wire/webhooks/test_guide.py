@@ -62,7 +62,7 @@ async def test_commands_make_try_repair_and_remove_a_webhook(place: Installation
     shown = await asyncio.to_thread(gatehouse, "webhook", "deliveries", name)
     assert shown.count("delivered") == 3
     await asyncio.to_thread(gatehouse, "webhook", "remove", name)
-    assert "There is no such webhook." in await asyncio.to_thread(gatehouse.expect_failure, "webhook", "test", name)
+    assert "Webhook not found." in await asyncio.to_thread(gatehouse.expect_failure, "webhook", "test", name)
     unknown = ("webhook", "add", "https://10.0.0.1/", "--event", "account")
     assert "private and local addresses" in await asyncio.to_thread(gatehouse.expect_failure, *unknown)
 

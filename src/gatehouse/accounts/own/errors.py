@@ -9,7 +9,7 @@ class SameAddress(BadAccount):
 
 
 class LastAdministrator(Conflict):
-    public = "This is the last administrator; make somebody else one first."
+    public = "This is the last administrator. Make someone else an administrator first."
 
 
 class SessionEnded(Refused):
@@ -21,4 +21,4 @@ class SessionEnded(Refused):
 class NothingToProve(Refused):
     """An account that has neither a password nor a factor has no proof to repeat."""
 
-    public = "This account has no password and no second factor; choose a password by mail first."
+    public = "This account has no password and no second factor. Set a password by email first."

@@ -57,7 +57,7 @@ class EmailChanges:
         """What this link would change. Raises LinkDead."""
         change = await self._store.find_email_change(sha256(secret), self._clock.now())
         if change is None:
-            raise LinkDead("no open link to change an address")
+            raise LinkDead("no open link to change the email address")
         return change
 
     async def confirm_change(self, secret: str, *, origin: AuditOrigin, device: str = "") -> EmailChange:
@@ -75,9 +75,9 @@ class EmailChanges:
 
     def _refuse_unusable(self, user: User, login: str) -> None:
         if login_key(login) == user.login_key:
-            raise SameAddress("this is the address of the account already")
+            raise SameAddress("this is already the account's email address")
         if self._domains and login_key(login).rpartition("@")[2] not in self._domains:
-            raise DomainRefused(f"only addresses at {', '.join(self._domains)} can be used here")
+            raise DomainRefused(f"only email addresses at {', '.join(self._domains)} are allowed")
 
     async def _request_mails(self, login: str, prepared: PreparedLink, origin: AuditOrigin) -> Sequence[OutboxMail]:
         """The link, or for an address that has an account the news that somebody else wanted it."""

@@ -10,13 +10,13 @@ from typing import Final, Never
 def validate_certificate_chain(*, x5c: list[bytes], pem_root_certs_bytes: list[bytes] | None = None) -> bool:
     """As the library answers when it is given no roots to trust, which is how we ask."""
     if pem_root_certs_bytes:
-        raise ValueError(f"{len(x5c)} certificates that nobody here can judge")
+        raise ValueError(f"{len(x5c)} attestation certificates that cannot be verified")
     return True
 
 
 def verify_android_key(**_: object) -> Never:
     """Phones send it only to those who ask for attestation."""
-    raise ValueError("attestation of the kind android-key is not taken")
+    raise ValueError("android-key attestation is not supported")
 
 
 SUBSTITUTES: Final[Mapping[str, Mapping[str, object]]] = {

@@ -94,7 +94,7 @@ class WebAuthn:
             len(verified.credential_id) > MAX_CREDENTIAL_ID_BYTES
             or len(verified.credential_public_key) > MAX_PUBLIC_KEY_BYTES
         ):
-            raise PasskeyRefused("the credential is larger than any authenticator makes it")
+            raise PasskeyRefused("the credential is too large")
         return NewCredential(
             credential_id=verified.credential_id,
             public_key=verified.credential_public_key,
@@ -135,7 +135,7 @@ def to_unverified_response(
 def challenge_of(client_data_json: bytes) -> bytes:
     collected = parse_client_data_json(client_data_json)
     if collected.cross_origin:
-        raise PasskeyRefused("asked for by a page inside another one's")
+        raise PasskeyRefused("requested from a cross-origin frame")
     return collected.challenge
 
 

@@ -7,37 +7,37 @@ from gatehouse.kernel.errors import BadInput, Conflict, NotFound, Refused
 class SecondFactorWrong(Refused):
     """Wrong, spent, too old, another user's: one error for all (checklist LG-11)."""
 
-    public = "This code is wrong, too old, or was used already."
+    public = "This code is wrong, expired or already used."
 
 
 class PasskeyRefused(Refused):
     """One error for whatever is wrong with it; the detail is for the log."""
 
-    public = "This passkey could not be used."
+    public = "This passkey could not be verified."
 
 
 class FactorMissing(NotFound):
-    public = "The account has no such second factor."
+    public = "The account does not have this second factor."
 
 
 class FactorExists(Conflict):
-    public = "The account has this second factor already."
+    public = "The account already has this second factor."
 
 
 class EnrollmentGone(Conflict):
-    public = "This set-up has ended; start again."
+    public = "This setup has expired. Start again."
 
 
 class EmailNotVerified(Conflict):
-    public = "The e-mail address has to be verified first."
+    public = "Verify the email address first."
 
 
 class PasskeyTaken(Conflict):
-    public = "This passkey is registered already."
+    public = "This passkey is already registered."
 
 
 class TooManyPasskeys(Conflict):
-    public = f"An account has at most {MAX_PASSKEYS} passkeys."
+    public = f"An account can have at most {MAX_PASSKEYS} passkeys."
 
 
 class BadPasskeyName(BadInput):

@@ -113,7 +113,7 @@ class Passkeys:
             details={"passkey": passkey.passkey_id, "counter": count, "was": passkey.sign_count},
         )
         if not await self._store.use_passkey(passkey.credential_id, count, suspicion, self._clock.now()):
-            raise PasskeyRefused(f"counter {count} after {passkey.sign_count}: there may be a copy of it")
+            raise PasskeyRefused(f"counter {count} after {passkey.sign_count}: the passkey may have been cloned")
         return passkey
 
     async def of_user(self, user_id: str) -> Sequence[Passkey]:
@@ -132,12 +132,12 @@ class Passkeys:
     async def _find_owned(self, response: UnverifiedResponse, user: User | None) -> Passkey:
         passkey = await self._store.find_passkey(response.credential_id)
         if passkey is None:
-            raise PasskeyRefused("unknown, or removed")
+            raise PasskeyRefused("unknown or removed")
         handle = response.user_handle
         if handle is None and user is None:
-            raise PasskeyRefused("does not say whose it is")
+            raise PasskeyRefused("no user handle")
         if handle is not None and not constant_time_equal(handle, passkey.user_id):
-            raise PasskeyRefused("says it is another account's")
+            raise PasskeyRefused("user handle of another account")
         if user is not None and user.user_id != passkey.user_id:
             raise PasskeyRefused(f"belongs to {passkey.user_id}")
         return passkey
@@ -153,7 +153,7 @@ class Passkeys:
     async def _take_challenge(self, kind: str, challenge: bytes, browser: bytes, user: User | None) -> None:
         """Spent before anything is checked: whatever comes of it, nobody answers it a second time."""
         if not await self._store.take_challenge(kind, challenge_digest(challenge, browser, user), self._clock.now()):
-            raise PasskeyRefused("not this browser's challenge, answered already, or too old")
+            raise PasskeyRefused("challenge is not from this browser, already answered, or expired")
 
 
 def challenge_digest(challenge: bytes, browser: bytes, user: User | None) -> bytes:
@@ -173,4 +173,4 @@ def credential_id_of(passkey_id: str) -> bytes:
     try:
         return decode_base64url(passkey_id.encode())
     except ValueError:
-        raise FactorMissing(f"no passkey has the id {passkey_id!r}") from None
+        raise FactorMissing(f"no passkey with ID {passkey_id!r}") from None

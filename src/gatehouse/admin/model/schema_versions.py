@@ -9,7 +9,7 @@ from gatehouse.permissions.model.schema_version import PastSchema, SchemaVersion
 
 
 class VersionNotFound(NotFound):
-    public = "That version is not kept."
+    public = "Version not found or no longer stored."
 
 
 class SchemaVersionStore(Protocol):

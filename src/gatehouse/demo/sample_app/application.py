@@ -58,7 +58,7 @@ class SampleApp:
             may = {rule: await self._gatehouse.allows(user, rule) for rule in self._settings.rules}
         except ClientError as error:
             self._visitors.pop(request.cookies.get(COOKIE, ""), None)
-            return self._page(visitor=None, problem=f"You are signed out: {error.public}.")
+            return self._page(visitor=None, problem=f"You're signed out: {error.public}.")
         return self._page(visitor=visitor, may=may)
 
     async def sign_in(self, _request: Request) -> Response:

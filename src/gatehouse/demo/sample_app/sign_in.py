@@ -67,20 +67,20 @@ class CodeFlow:
     async def finish(self, pending: PendingSignIn | None, came_back: Mapping[str, str]) -> SampleUser:
         """Raises SignInFailed."""
         if pending is None:
-            raise SignInFailed("This sign-in took too long.")
+            raise SignInFailed("This sign-in has expired. Try again.")
         if not hmac.compare_digest(came_back.get("state", "").encode(), pending.state.encode()):
-            raise SignInFailed("This sign-in was begun in another window.")
+            raise SignInFailed("This sign-in was started in another window. Try again.")
         if came_back.get("iss") != self._settings.base_url:
-            raise SignInFailed("The answer came from somebody else.")  # RFC 9207
+            raise SignInFailed("The response came from another issuer.")  # RFC 9207
         if "code" not in came_back:
-            raise SignInFailed(f"Gatehouse said: {came_back.get('error', 'nothing')}.")
+            raise SignInFailed(f"Sign-in failed: {came_back.get('error', 'no code')}.")
         tokens = await self._redeem_code(came_back["code"], pending.verifier)
         proved = decode_claims(tokens["id_token"])
         self._check(proved, pending)
         bearer = {"Authorization": f"Bearer {tokens['access_token']}"}
         told = await self._request("GET", "userinfo", bearer)
         if told["sub"] != proved["sub"]:  # Core §5.3.2
-            raise SignInFailed("Gatehouse spoke about somebody else.")
+            raise SignInFailed("The ID token and UserInfo are about different users.")
         return SampleUser(
             claims=told,
             id_token=tokens["id_token"],
@@ -107,9 +107,9 @@ class CodeFlow:
         audience, own = claims.get("aud"), self._settings.client_id
         audiences = audience if isinstance(audience, list) else [audience]
         if claims.get("iss") != self._settings.base_url or own not in audiences or claims.get("azp", own) != own:
-            raise SignInFailed("The token is for another application.")
+            raise SignInFailed("The ID token is for another application.")
         if claims.get("nonce") != pending.nonce:
-            raise SignInFailed("The token belongs to another sign-in.")
+            raise SignInFailed("The ID token belongs to another sign-in.")
 
     async def _request(
         self, method: str, endpoint: str, headers: Mapping[str, str], body: bytes = b""
@@ -117,7 +117,7 @@ class CodeFlow:
         path = f"/proxy/oauth/{endpoint}"
         reply = await self._transport.send(Request(method=method, path=path, headers=headers, body=body))
         if reply.status != OK:
-            raise SignInFailed(f"Gatehouse answered {endpoint} with {reply.status}.")
+            raise SignInFailed(f"Gatehouse returned {reply.status} for {endpoint}.")
         answer: Mapping[str, Any] = msgspec.json.decode(reply.body)
         return answer
 

@@ -25,7 +25,7 @@ class AuthorizationCodeGrant:
 
     async def find_grant(self, token_request: TokenRequest) -> PresentedGrant | None:
         if not token_request.code or not token_request.redirect_uri:
-            raise InvalidRequest("no code, or no redirect_uri")
+            raise InvalidRequest("code or redirect_uri is missing")
         holder = await self._store.find_grant_by_code(sha256(token_request.code))
         return None if holder is None else PresentedGrant(holder=holder)
 
@@ -37,11 +37,11 @@ class AuthorizationCodeGrant:
     ) -> RedeemedGrant:
         """One attempt of someone else does not burn the code (R3): it is taken only when all the rest is right."""
         if found is None:
-            raise InvalidGrant("no such code")
+            raise InvalidGrant("unknown code")
         holder = found.holder
         if not is_bound_to(token_request, client, holder.grant):
             await self.record_failure(token_request)
-            raise InvalidGrant("not the redirect_uri or verifier of this code")
+            raise InvalidGrant("wrong redirect_uri or verifier for this code")
         now = self._clock.now()
         generation = 1 if OFFLINE_ACCESS in holder.scopes else 0
         taking = await self._store.redeem_code(

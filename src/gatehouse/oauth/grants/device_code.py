@@ -27,7 +27,7 @@ class DeviceCodeGrant:
     async def find_grant(self, token_request: TokenRequest) -> PresentedGrant | None:
         """Nobody's yet: devices name their client."""
         if not token_request.device_code:
-            raise InvalidRequest("no device_code")
+            raise InvalidRequest("device_code is missing")
         return None
 
     async def record_failure(self, token_request: TokenRequest) -> None:
@@ -43,14 +43,14 @@ class DeviceCodeGrant:
         digest = sha256(token_request.device_code)
         request, is_early = await self._store.record_poll(digest, now)
         if request is None or request.client_id != client.client_id:
-            raise InvalidGrant("no such device code, or another client's")
+            raise InvalidGrant("unknown device code, or it belongs to another client")
         refuse_undecided(request, now, is_early=is_early)
         generation = 1 if OFFLINE_ACCESS in request.scopes and OFFLINE_ACCESS in client.scopes else 0
         holder = await self._store.redeem_request(request, now, generation=generation)
         if holder is None:
-            raise InvalidGrant("the device code is taken, or what it stood for is over")
+            raise InvalidGrant("the device code was already used or its grant has ended")
         if not await may_log_in_to_client(self._rules, holder.user, client):
-            raise InvalidGrant(f"application {client.application_id} keeps {holder.user.user_id} out")
+            raise InvalidGrant(f"application {client.application_id} does not allow {holder.user.user_id} to sign in")
         return RedeemedGrant(holder=holder, scopes=holder.grant.scopes, generation=generation, refreshed_at=now)
 
 

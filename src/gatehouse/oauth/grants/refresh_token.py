@@ -35,7 +35,7 @@ class RefreshTokenGrant:
 
     async def find_grant(self, token_request: TokenRequest) -> PresentedGrant | None:
         if not token_request.refresh_token:
-            raise InvalidRequest("no refresh_token")
+            raise InvalidRequest("refresh_token is missing")
         found = await self._tokens.find(token_request.refresh_token)
         if found is None:
             return None
@@ -45,7 +45,7 @@ class RefreshTokenGrant:
             and token_request.credentials.is_unnamed_proof
             and not token_request.redirect_uri
         ):
-            raise InvalidRequest("no redirect_uri")  # before the proof, which cannot be right without it
+            raise InvalidRequest("redirect_uri is missing")  # before the proof, which cannot be right without it
         return PresentedGrant(holder=holder, generation=found.generation)
 
     async def record_failure(self, token_request: TokenRequest) -> None:
@@ -55,9 +55,9 @@ class RefreshTokenGrant:
         self, token_request: TokenRequest, client: Client, found: PresentedGrant | None
     ) -> RedeemedGrant:
         if found is None:
-            raise InvalidGrant("no such refresh token, or its grant is over")
+            raise InvalidGrant("unknown refresh token, or its grant has ended")
         if OFFLINE_ACCESS not in found.holder.scopes:
-            raise InvalidGrant("offline access was taken from the client")
+            raise InvalidGrant("the client no longer has offline_access")
         grant = found.holder.grant
         refuse_other_redirect(token_request, client, grant)
         scopes = narrow_scopes(token_request.scope, grant)
@@ -88,10 +88,10 @@ def refuse_other_redirect(token_request: TokenRequest, client: Client, grant: Gr
     """Native clients repeat the grant's; others may, and then it has to be the same (R3, checklist TK-16)."""
     if not token_request.redirect_uri:
         if client.profile is ClientProfile.NATIVE:
-            raise InvalidRequest("no redirect_uri")
+            raise InvalidRequest("redirect_uri is missing")
         return
     if not constant_time_equal(token_request.redirect_uri, grant.redirect_uri):
-        raise InvalidGrant("not the redirect_uri of this grant")
+        raise InvalidGrant("wrong redirect_uri for this grant")
 
 
 def narrow_scopes(scope: str, grant: Grant) -> tuple[str, ...]:
@@ -100,5 +100,5 @@ def narrow_scopes(scope: str, grant: Grant) -> tuple[str, ...]:
         return grant.scopes
     wanted = set(scope.split()) if SCOPE_TEXT.fullmatch(scope) else {scope}
     if not wanted <= set(grant.scopes):
-        raise InvalidScope("wider than the grant")
+        raise InvalidScope("scope exceeds the grant")
     return tuple(one for one in grant.scopes if one in wanted or one == OPENID)

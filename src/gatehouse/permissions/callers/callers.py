@@ -103,7 +103,7 @@ class CallerIdentifier:
         if credentials.user_jwt:
             caller = await self._with_user(caller, credentials, policy, standing, also)
         elif standing is None or not policy.no_jwt:
-            raise InvalidToken("no user JWT")
+            raise InvalidToken("user JWT is missing")
         else:
             self._limit_rate(caller.name)
         await self._record_key_use(standing)
@@ -117,12 +117,12 @@ class CallerIdentifier:
         if credentials.access_key:
             key = await self._access_keys.verify_value(credentials.access_key, source=credentials.source)
             if not policy.key:
-                raise WrongCredentials("an access key is not taken here")
+                raise WrongCredentials("access keys are not accepted here")
             found.append(VouchingApplication(application_id=key.application_id, key=key))
         if credentials.signed is not None:
             signed = await self._access_keys.verify_signature(credentials.signed, source=credentials.source)
             if not (policy.key or policy.audience):  # else the key of one application would tell addresses to all
-                raise WrongCredentials("a Signature is taken only for requests about its application")
+                raise WrongCredentials("a Signature is accepted only for requests about its application")
             found.append(VouchingApplication(application_id=signed.key.application_id, signed=signed))
         if credentials.service_jwt:
             application_id = await self._service_jwts.verify(credentials.service_jwt)
@@ -143,7 +143,9 @@ class CallerIdentifier:
         unlimited = everywhere and vouching.kind is CallerKind.SERVICE_JWT and vouching.signed is None
         about = vouching.application_id if application_id is None else application_id
         if about != vouching.application_id and not unlimited:
-            raise WrongCredentials(f"application {vouching.application_id} vouches, asked about {about}")
+            raise WrongCredentials(
+                f"application {vouching.application_id} authenticates, but the request is about {about}"
+            )
         service = None if unlimited else vouching.application_id
         return Caller(by=vouching.kind, application_id=about, vouching_application_id=service, address=address)
 
@@ -163,7 +165,7 @@ class CallerIdentifier:
         kind = caller_kind(claims, credentials, policy, vouching)
         audience = audience_of(claims)
         if audience is not None and not (policy.audience and audience == caller.application_id):
-            raise WrongCredentials(f"a JWT for application {audience}")
+            raise WrongCredentials(f"the JWT is for application {audience}")
         self._limit_rate(claims.uid)
         facts = await self._load_facts(claims, {CENTRAL_ID, caller.application_id or CENTRAL_ID, *also})
         await self._refuse_service_account(claims, facts, credentials)
@@ -188,12 +190,12 @@ class CallerIdentifier:
         self, claims: ExchangedUserClaims, policy: CredentialPolicy, *, beside_service: bool
     ) -> None:
         if not await self._grants.is_live(claims.gid):
-            raise InvalidToken(f"grant {claims.gid} is over")
+            raise InvalidToken(f"grant {claims.gid} has ended")
         enough = policy.exchanged is ExchangedJwtPolicy.ALONE or (
             policy.exchanged is ExchangedJwtPolicy.BESIDE_SERVICE and beside_service
         )
         if not enough:
-            raise WrongCredentials("an exchanged JWT is not taken here")
+            raise WrongCredentials("exchanged JWTs are not accepted here")
 
     def _limit_rate(self, principal: str) -> None:
         wait = self._volume.admit(PRINCIPAL_RATE_CLASS, principal)
@@ -203,7 +205,7 @@ class CallerIdentifier:
     async def _load_facts(self, claims: CallerClaims, application_ids: Collection[int]) -> Facts:
         facts = await self._store.facts(claims.uid, application_ids)
         if facts is None or facts.blocked or facts.rev != claims.rev:
-            raise InvalidToken(f"user {claims.uid} is gone or blocked, or the JWT revoked")
+            raise InvalidToken(f"user {claims.uid} does not exist or is blocked, or the JWT was revoked")
         await self._user_jwts.recheck_key(claims, keys_version=facts.keys_version)
         return facts
 
@@ -216,9 +218,9 @@ class CallerIdentifier:
                 raise InvalidToken("a user JWT of a service account")
             return
         if account is None or account.revoked or account.jti != claims.jti:
-            raise InvalidToken(f"service account {claims.uid} is revoked, or has a newer JWT")
+            raise InvalidToken(f"service account {claims.uid} is revoked or has a newer JWT")
         if not await self._projects.is_live(account.project_id, facts.structure):
-            raise InvalidToken(f"project {account.project_id} of a service account is removed")
+            raise InvalidToken(f"project {account.project_id} of the service account is removed")
         key = account.public_key or claims.pub_key
         if key and not is_signed_request(credentials.request_sign, credentials.body, key):
             raise InvalidToken("Request-Sign is missing or wrong")
@@ -242,7 +244,7 @@ def caller_kind(
     match claims:
         case ServiceAccountClaims():
             if not policy.service_accounts:
-                raise InvalidToken("a service account's JWT is no user JWT")
+                raise InvalidToken("a service account's JWT is not a user JWT")
             return CallerKind.SERVICE_ACCOUNT
         case ExchangedUserClaims():
             return CallerKind.EXCHANGED
@@ -261,18 +263,18 @@ def user_caller_kind(
     if credentials.factor:
         return CallerKind.FACTOR
     if vouching is None:
-        raise InvalidToken("a user JWT without factor or service JWT")
+        raise InvalidToken("user JWT without factor or service JWT")
     if not policy.key:
-        raise WrongCredentials("a Signature does not stand in for the factor here")
+        raise WrongCredentials("a Signature cannot replace the factor here")
     return CallerKind.SIGNATURE
 
 
 def refuse_other_factor(claims: CallerClaims, factor: str) -> None:
     """Raise InvalidToken unless `fac` was made from it; without `fac` nothing passes (R2)."""
     if not isinstance(claims, UserJwtClaims) or claims.fac is None:
-        raise InvalidToken("a factor beside a JWT that has none")
+        raise InvalidToken("a factor was sent, but the JWT has none")
     if len(factor) > MAX_FACTOR_LENGTH or not constant_time_equal(factor_digest(factor, claims.slt), claims.fac):
-        raise InvalidToken("not the factor of this JWT")
+        raise InvalidToken("wrong factor")
 
 
 def audience_of(claims: CallerClaims) -> int | None:
@@ -292,4 +294,4 @@ def refuse_other_addresses(lists: Collection[tuple[str, ...]], address: Address 
     for ranges in lists:
         networks = tuple(parse_network(text) for text in ranges)
         if networks and (address is None or not any_network_contains(networks, address)):
-            raise WrongCredentials("not from an address of its fip")
+            raise WrongCredentials("the client IP address is not in fip")

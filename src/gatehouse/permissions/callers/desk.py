@@ -52,7 +52,7 @@ class AuthenticatedRequest:
         """The application the request has to name; to whoever administers nothing an unknown one is forbidden."""
         self._refuse_unnamed()
         if self.model is None:
-            raise ApplicationNotFound if self.rights.administers else NoRight("there is no such application")
+            raise ApplicationNotFound if self.rights.administers else NoRight("unknown application")
         return self.model
 
     def require_application(self, operation: Operation) -> ApplicationModel:
@@ -66,7 +66,7 @@ class AuthenticatedRequest:
     def _refuse_unnamed(self) -> None:
         """Neither the request nor a service that vouches says which one (interface §4.9, §4.10)."""
         if self.application_id is None:
-            raise Malformed("application_id: which application?")
+            raise Malformed("application_id: required")
 
 
 class Authenticator:
@@ -98,7 +98,7 @@ class Authenticator:
 
     async def attach_rights(self, caller: Caller) -> AuthenticatedRequest:
         if caller.facts is None:
-            raise NoRight("a service asks for itself")
+            raise NoRight("a service can only ask about itself")
         case = await self._permission_loader.load_input(caller.facts)
         return AuthenticatedRequest(
             caller=caller,
@@ -113,7 +113,7 @@ class Authenticator:
         """The same caller, about each of these applications, of one moment."""
         facts = await self._permission_loader.load_facts(caller.user_id, {CENTRAL_ID, *application_ids})
         if facts is None:
-            raise NoRight("the account is gone")
+            raise NoRight("the account does not exist")
         return {
             one: await self.attach_rights(replace(caller, facts=facts, application_id=one)) for one in application_ids
         }

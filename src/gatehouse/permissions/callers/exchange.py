@@ -20,7 +20,7 @@ class JwtExchange:
     async def exchange(self, credentials: RequestCredentials) -> str:
         """Raises InvalidToken, WrongCredentials. The new JWT ends with the one it was made from."""
         if not credentials.access_key:
-            raise InvalidToken("the Bearer is no access key")
+            raise InvalidToken("the Bearer token is not an access key")
         caller = await self._caller_identifier.identify(credentials, EXCHANGE_JWT)
         if not isinstance(caller.claims, UserJwtClaims) or caller.vouching_application_id is None:
             raise InvalidToken("not a user JWT")

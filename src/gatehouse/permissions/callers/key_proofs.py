@@ -48,18 +48,18 @@ class AccessKeyVerifier:
         key = await self._store.access_key_by_digest(sha256(value))
         if key is None:
             await self._count_attempt(source)
-            raise InvalidToken("no such access key")
+            raise InvalidToken("unknown access key")
         return key
 
     async def verify_signature(self, signed: KeySignature, *, source: str) -> VerifiedSignature:
         """Raise InvalidToken unless either live key of the application made it, just now."""
         address = parse_address(signed.ip)
         if address is None or abs(self._clock.now() - signed.ts) > SIGNATURE_WINDOW:
-            raise InvalidToken("a Signature without address, or of another time")
+            raise InvalidToken("the Signature has no address or its time is outside the window")
         key = await self._signing_key(signed)
         if key is None:
             await self._count_attempt(source)
-            raise InvalidToken("no live access key made this Signature")
+            raise InvalidToken("no valid access key matches this Signature")
         return VerifiedSignature(key=key, address=address)
 
     async def record_use(self, key: AccessKey) -> None:

@@ -47,7 +47,7 @@ class ServiceJwtVerifier:
             return int(claims.iss)  # its key was found, so the application is there
         found = await self._store.service_token(claims.jti)
         if found is None or found.token.revoked or found.token.application_id != int(claims.aud):
-            raise InvalidToken(f"service JWT {claims.jti} is revoked, or its application removed")
+            raise InvalidToken(f"service JWT {claims.jti} is revoked, or its application was removed")
         await self._verifier.recheck_key(claims, keys_version=found.keys_version)
         return found.token.application_id
 
@@ -78,7 +78,7 @@ class ServiceTokens:
         """Issue one for so many days; recorded before it is signed. Raises ApplicationNotFound, Malformed."""
         days = self._days if days is None else days
         if not 1 <= days <= MAX_TOKEN_DAYS:
-            raise Malformed(f"days: 1 to {MAX_TOKEN_DAYS}")
+            raise Malformed(f"days: must be 1 to {MAX_TOKEN_DAYS}")
         now = self._clock.now()
         token = ServiceToken(
             jti=token_hex(JTI_BYTES),

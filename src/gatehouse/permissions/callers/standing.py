@@ -40,7 +40,7 @@ class VouchingApplication:
 
 def merge_vouching(found: Collection[VouchingApplication]) -> VouchingApplication | None:
     if len({standing.application_id for standing in found}) > 1:
-        raise WrongCredentials("two applications vouch for one request")
+        raise WrongCredentials("credentials of two applications in one request")
     whole: VouchingApplication | None = None
     for one in found:
         whole = one if whole is None else merge_pair(whole, one)

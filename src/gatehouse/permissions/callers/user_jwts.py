@@ -56,5 +56,5 @@ def claims_class_of(jwt: str) -> type[CallerClaims]:
     typ = parse_jws(jwt).payload.get("typ")
     kind = CLAIMS_BY_TYP.get(typ) if typ is None or isinstance(typ, str) else None
     if kind is None:
-        raise InvalidToken("no class of token that a caller shows")
+        raise InvalidToken("not an accepted token type")
     return kind

@@ -48,11 +48,11 @@ class ProtectedRules(Malformed):
 
 
 class CentralRole(Refused):
-    public = "The roles Gatehouse itself is run by keep what they give, and to whom."
+    public = "The permissions and conditions of built-in roles cannot be changed."
 
 
 class RoleStaysProtected(Conflict):
-    public = "The role holds protected rules: it cannot become a regular one."
+    public = "The role contains protected rules and cannot become a regular role."
 
 
 class RoleDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -176,7 +176,7 @@ class SchemaCommands:
             if after != before:
                 self._refuse_role(actor, state, before, after)
             if after.key in new:
-                raise Malformed(f"data.roles.{name}: names are unique ignoring case")
+                raise Malformed(f"data.roles.{name}: role names must be unique ignoring case")
             new[after.key] = after
         for key in state.roles.keys() - new.keys():
             self._refuse_role(actor, state, state.roles[key], None)
@@ -187,7 +187,7 @@ class SchemaCommands:
         where = model_target(state)
         require_operation(actor.rights, Operation.ROLES_SAVE, where)
         if state.application.is_central and not actor.rights.administers:
-            raise NoRight("a role of application 1 could give anything to anyone")
+            raise NoRight("roles of application 1 can grant access to everything")
         if not is_open(actor.rights, Operation.SCHEMA_SAVE, where):
             for role in (before, after):
                 if role is not None and (role.protected or applies_to_all(role)):
@@ -199,8 +199,8 @@ class SchemaCommands:
         if held and not after.protected:
             names = ", ".join(str(rule) for rule in held)
             if before is not None and before.protected:
-                raise RoleStaysProtected(f"role {after.name} holds {names}")
-            raise ProtectedRules(f"role {after.name}: protected rules go into protected roles only: {names}")
+                raise RoleStaysProtected(f"role {after.name} contains {names}")
+            raise ProtectedRules(f"role {after.name}: protected rules are allowed only in protected roles: {names}")
         refuse_colliding(state, after)
 
     def _edit_result(
@@ -252,13 +252,13 @@ def version_of(given: Mapping[str, object]) -> int | UnsetType:
     if version is UNSET:
         return UNSET
     if isinstance(version, bool) or not isinstance(version, int):
-        raise Malformed("data.version: an integer")
+        raise Malformed("data.version: must be an integer")
     return version
 
 
 def role_name(draft: RoleDraft) -> str:
     if draft.name is UNSET:
-        raise Malformed("data.name: which role?")
+        raise Malformed("data.name: required")
     return grammar.check_role_name(draft.name, "data.name")
 
 
@@ -269,7 +269,7 @@ def read_role(fields: object, name: str) -> RoleDraft:
     except msgspec.ValidationError as error:
         raise Malformed(f"{place}: {error}") from None
     if draft.name not in (UNSET, name):
-        raise Malformed(f"{place}.name: differs from the name it stands under")
+        raise Malformed(f"{place}.name: does not match the key")
     return msgspec.structs.replace(draft, name=grammar.check_role_name(name, place))
 
 
@@ -303,7 +303,7 @@ def condition_of(given: Mapping[str, object] | None, place: str) -> Condition | 
 
 def meta_of(draft: RoleDraft, place: str) -> Tree:
     if draft.meta is not UNSET and draft.permissions is not UNSET:
-        raise Malformed(f"{place}: meta or permissions, not both")
+        raise Malformed(f"{place}: use either meta or permissions")
     if draft.permissions is not UNSET:
         return rules.parse_meta({"permissions": draft.permissions or []}, place=place)
     return rules.parse_meta(draft.meta or {}, place=place)
@@ -331,7 +331,7 @@ def refuse_exposed(before: ApplicationModel, after: ApplicationModel, known: Sch
         if not role.protected and protected_rules_in(known, meta_entries(role.meta))
     ]
     if holders and before.schema != after.schema:
-        raise ProtectedHeld(f"Public roles hold a rule that would be protected: {', '.join(sorted(holders))}")
+        raise ProtectedHeld(f"Public roles contain a rule that would become protected: {', '.join(sorted(holders))}")
 
 
 def refuse_changed_central(before: ApplicationModel, schema: ApplicationSchema) -> None:
@@ -344,7 +344,7 @@ def refuse_changed_central(before: ApplicationModel, schema: ApplicationSchema) 
         (leaf.value, leaf.protected) == (wanted[rule].value, wanted[rule].protected) for rule, leaf in known.items()
     )
     if not same:
-        raise Malformed("application 1: its rules are fixed")
+        raise Malformed("application 1: its rules cannot be changed")
 
 
 def refuse_central_role(state: ApplicationModel, before: Role | None, after: Role | None) -> None:
@@ -356,7 +356,7 @@ def refuse_central_role(state: ApplicationModel, before: Role | None, after: Rol
         raise CentralRole
     denied = None if after is None else meta_entries(after.meta).get(CAN_ADMINISTER)
     if denied is not None and not denied.value:
-        raise Malformed("application 1: no role says false to can_administer")
+        raise Malformed("application 1: no role can deny can_administer")
 
 
 def role_effect(role: Role) -> tuple[object, ...]:

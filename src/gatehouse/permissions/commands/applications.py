@@ -43,15 +43,15 @@ CREATOR_SECRETS: Final[Mapping[str, object]] = {  # R5; never secret
 
 
 class CentralStays(Refused):
-    public = "Application 1 is the service itself: it is neither removed nor moved."
+    public = "Application 1 is the service itself and cannot be removed or moved."
 
 
 class ApplicationRemoved(Conflict):
-    public = "The application is removed."
+    public = "The application was removed."
 
 
 class ApplicationDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`data` of a save: an absent field keeps, null clears, a given one replaces whole (R6)."""
+    """`data` of a save: an absent field is unchanged, null clears it, a value replaces it completely (R6)."""
 
     application_id: str | int | UnsetType | None = UNSET
     name: str | UnsetType = UNSET
@@ -140,7 +140,7 @@ class ApplicationCommands:
         )
         refuse_old_version(draft.version, NEW_VERSION)
         if draft.name is UNSET:
-            raise Malformed("data.name: a new application needs a name")
+            raise Malformed("data.name: required for a new application")
         draft = msgspec.structs.replace(draft, project_id=project_id)
         blank = Application(application_id=0, name="", project_id=project_id, created_at=self._clock.now())
         # Whoever makes an application may save it and its keys: it is his.
@@ -286,7 +286,7 @@ def require_found(application: Application | None) -> Application:
 
 def require_publishing(*, may_publish: bool) -> None:
     if not may_publish:
-        raise NoRight("service_meta needs can_publish_services and the right to save")
+        raise NoRight("service_meta needs can_publish_services and the permission to save")
 
 
 def refuse_moved(state: Application, seen: Application) -> None:

@@ -13,12 +13,12 @@ async def find_project(projects: ProjectStore, rights: Rights, name: str) -> Pro
     except ProjectNotFound:
         if rights.administers:
             raise
-        raise NoRight(f"there is no project {name}") from None
+        raise NoRight(f"no project {name}") from None
 
 
 async def find_live_project(projects: ProjectStore, rights: Rights, name: str) -> ProjectModel:
     """One that is not removed: nothing new is put into those."""
     found = await find_project(projects, rights, name)
     if found.project.removed:
-        raise ProjectNotFound(f"project {found.project.project_id} is removed") if rights.administers else NoRight
+        raise ProjectNotFound(f"project {found.project.project_id} was removed") if rights.administers else NoRight
     return found

@@ -36,7 +36,7 @@ MAX_CONDITION_TITLE_LENGTH: Final = 64
 
 
 class GroupDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`data` of a group save; access settings and tags are saved elsewhere and ignored here (R6)."""
+    """`data` of a group save; access settings and tags are ignored, they have their own endpoints (R6)."""
 
     project_id: str | UnsetType = UNSET
     title: str | UnsetType = UNSET
@@ -54,7 +54,7 @@ class GroupDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class AccessDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`data` of group/access: who belongs; title and project are saved elsewhere and ignored here."""
+    """`data` of group/access: conditions and users; title and project are ignored."""
 
     conditions: list[object] | UnsetType | None = UNSET
     users: list[object] | UnsetType | None = UNSET
@@ -131,7 +131,7 @@ class GroupCommands:
         try:
             return await self._store.edit_group_access(group_id, change)
         except UserNotFound as error:  # 404 would be about the group
-            raise Malformed(f"data.users: there is no user {error.detail}") from None
+            raise Malformed(f"data.users: no user {error.detail}") from None
 
     async def save_tags(self, actor: Actor, group_id: str, draft: TagsDraft) -> Group:
         await self._find_managed_group(actor, group_id, Operation.GROUP_TAGS)
@@ -148,14 +148,14 @@ class GroupCommands:
 
     async def _create(self, actor: Actor, draft: GroupDraft) -> Group:
         if draft.project_id is UNSET:
-            raise Malformed("data.project_id: a group belongs to a project")
+            raise Malformed("data.project_id: required")
         home = grammar.check_project_id(draft.project_id, "data.project_id")
         model = await find_live_project(self._projects, actor.rights, home)
         project = model.project
         require_operation(actor.rights, Operation.GROUP_SAVE, GuardTarget(project_id=project.project_id))
         refuse_old_version(draft.version, NEW_VERSION)
         if draft.title is UNSET:
-            raise Malformed("data.title: a group needs a title")
+            raise Malformed("data.title: required for a new group")
         group = Group(
             group_id=secrets.token_hex(GROUP_ID_BYTES),
             project_id=project.project_id,
@@ -169,7 +169,7 @@ class GroupCommands:
     async def _change(self, actor: Actor, group_id: str, draft: GroupDraft) -> Group:
         seen = await self._find_managed_group(actor, group_id, Operation.GROUP_SAVE)
         if draft.project_id is not UNSET and not await self._is_in(seen, draft.project_id):
-            raise Malformed("data.project_id: a group stays in its project")
+            raise Malformed("data.project_id: a group cannot be moved to another project")
 
         def change(state: Group) -> EditResult[Group]:
             refuse_old_version(draft.version, state.version)
@@ -199,7 +199,7 @@ class GroupCommands:
         except GroupNotFound:
             if actor.rights.administers:
                 raise
-            raise NoRight(f"there is no group {group_id}") from None
+            raise NoRight(f"no group {group_id}") from None
         require_operation(actor.rights, operation, GuardTarget(project_id=group.project_id, group_id=group.group_id))
         return group
 

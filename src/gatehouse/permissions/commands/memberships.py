@@ -39,7 +39,7 @@ MAX_USERS_AT_ONCE = 200
 
 
 class MembershipDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`data` of project/membership: each user named is replaced, null removes, others stay."""
+    """`data` of project/membership: listed users are replaced, null removes a user, others are unchanged."""
 
     id: str
     user_id: str = ""  # get: of him alone
@@ -75,7 +75,7 @@ class MembershipCommands:
     async def save(self, actor: Actor, central: ApplicationModel, draft: MembershipDraft) -> dict[str, object]:
         seen = await self._find_allowed_project(actor, draft.id, Operation.MEMBERSHIP_SAVE)
         if draft.user_id:
-            raise Malformed("data.user_id: people are saved by `users`")
+            raise Malformed("data.user_id: use `users` to save")
         project_id = seen.project.project_id
         wanted = {} if draft.users is UNSET else self._read_users(draft.users, project_id)
         granter = Granter(rights=actor.rights, model=central, now=self._clock.now())
@@ -96,7 +96,7 @@ class MembershipCommands:
                 disallow=group_list(state, draft.disallow, state.project.disallow, "data.disallow"),
             )
             if set(project.allow) & set(project.disallow):
-                raise Malformed("data: a group is either allowed or disallowed")
+                raise Malformed("data: a group cannot be both allowed and disallowed")
             return EditResult(replace(state, project=project), (record,))
 
         users = {
@@ -106,14 +106,14 @@ class MembershipCommands:
         try:
             model = await self._projects.edit_members(project_id, change, self._clock.now())
         except UserNotFound:  # 404 is for those who may read anyone's record (R6)
-            raise Malformed("data.users: one of them is no user") from None
+            raise Malformed("data.users: contains an unknown user") from None
         return membership_document(model, await self._records.records_in_project(CENTRAL_ID, project_id), central)
 
     def _read_users(
         self, given: Mapping[str, object], project_id: str
     ) -> Mapping[str, Mapping[Scope, ScopeHoldings]]:
         if len(given) > MAX_USERS_AT_ONCE:
-            raise Malformed(f"data.users: at most {MAX_USERS_AT_ONCE} at once")
+            raise Malformed(f"data.users: at most {MAX_USERS_AT_ONCE} at a time")
         return {
             grammar.check_user_id(user_id, "data.users"): self._read_member(
                 entry, project_id, f"data.users.{user_id}"
@@ -164,7 +164,7 @@ def group_list(
     for group_id in ids:
         group = model.groups.get(group_id)
         if group is None or PROJECT_TAG not in group.tags:
-            raise Malformed(f"{place}: {group_id} is no group of this project with the tag {PROJECT_TAG}")
+            raise Malformed(f"{place}: {group_id} is not a group of this project with the tag {PROJECT_TAG}")
     return ids
 
 

@@ -31,7 +31,7 @@ MAX_ROLES_PER_GRANT: Final = 100  # per grant
 
 
 class ProjectRemoved(Conflict):
-    public = "The project is removed."
+    public = "The project was removed."
 
 
 class ProjectDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -158,7 +158,7 @@ def read_grant(given: object, place: str) -> GroupGrant:
     members = read_members(given, place, ("group_id", "roles", "action"))
     action = members.get("action")
     if action not in list(GrantAction):
-        raise Malformed(f"{place}.action: grant or revoke")
+        raise Malformed(f"{place}.action: must be grant or revoke")
     roles = read_list(members.get("roles"), f"{place}.roles", MAX_ROLES_PER_GRANT)
     names = [grammar.check_role_name(role, f"{place}.roles[{index}]") for index, role in enumerate(roles)]
     return GroupGrant(
@@ -171,7 +171,7 @@ def read_grant(given: object, place: str) -> GroupGrant:
 def refuse_unconnectable(project: Project, application_id: int, model: ApplicationModel | None, place: str) -> None:
     """Its own or a published one, never application 1 (R5); which of these it is not stays untold."""
     if application_id == CENTRAL_ID or model is None or not model.application.is_connectable_to(project.project_id):
-        raise Malformed(f"{place}: no application that can be connected to this project")
+        raise Malformed(f"{place}: not an application that can be connected to this project")
 
 
 def refuse_unknown_roles(grants: Sequence[GroupGrant], model: ApplicationModel, place: str) -> None:
@@ -179,7 +179,7 @@ def refuse_unknown_roles(grants: Sequence[GroupGrant], model: ApplicationModel, 
         for key in grant.roles:
             role = model.roles.get(key)
             if role is None or role.protected:
-                raise Malformed(f"{place}: {key} is no role that can be granted in a project")
+                raise Malformed(f"{place}: {key} is not a role that can be granted in a project")
 
 
 def refuse_foreign_groups(model: ProjectModel, settings: ProjectSettings) -> None:
@@ -188,7 +188,7 @@ def refuse_foreign_groups(model: ProjectModel, settings: ProjectSettings) -> Non
         for grant in grants:
             if grant.group_id not in model.groups:
                 raise Malformed(
-                    f"data.settings.services.{application_id}: {grant.group_id} is no group of this project"
+                    f"data.settings.services.{application_id}: {grant.group_id} is not a group of this project"
                 )
 
 

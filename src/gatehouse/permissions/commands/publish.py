@@ -29,7 +29,7 @@ NUMBER: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
 class NeedsStrongFactor(Refused):
-    public = "The project's administrator needs two-factor sign-in with an authenticator or a passkey."
+    public = "The project administrator needs two-factor sign-in with an authenticator app or a passkey."
 
 
 class ProjectPublisher:
@@ -106,5 +106,5 @@ def project_limit(actor: Actor) -> int | None:
         return None
     numbers = [int(one) for params in contributions for one in params if NUMBER.fullmatch(one)]
     if not numbers:
-        raise NoRight("can_create_projects with parameters that are no number")
+        raise NoRight("can_create_projects has parameters that are not numbers")
     return max(numbers)

@@ -47,7 +47,7 @@ MAX_RANGE_LENGTH: Final = 64
 
 
 class ServiceAccountDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`data`: get takes project_id, delete user_id, save the rest; what else a record shows is ignored (R6)."""
+    """`data`: get needs project_id, delete user_id, save the rest; other fields are ignored (R6)."""
 
     project_id: str = ""
     user_id: str = ""
@@ -143,7 +143,7 @@ class ServiceAccountCommands:
         facts = await self._people.facts(grammar.check_user_id(user_id, "data.user_id"), (CENTRAL_ID,))
         account = None if facts is None else facts.service_account
         if account is None:
-            raise PersonNotFound if actor.rights.administers else NoRight(f"{user_id} is no service account")
+            raise PersonNotFound if actor.rights.administers else NoRight(f"{user_id} is not a service account")
         require_operation(actor.rights, Operation.SERVICE_ACCOUNTS, GuardTarget(project_id=account.project_id))
         if not account.revoked:
             entry = self._audit_record(AuditEvent.SERVICE_ACCOUNT_REVOKED, actor, account)
@@ -158,7 +158,7 @@ class ServiceAccountCommands:
     def _ends_at(self, days: int | None, latest: int) -> int:
         days = self._days if days is None else days
         if not 1 <= days <= MAX_TOKEN_DAYS:
-            raise Malformed(f"data.days: 1 to {MAX_TOKEN_DAYS}")
+            raise Malformed(f"data.days: must be 1 to {MAX_TOKEN_DAYS}")
         wanted = self._clock.now() + days * DAY_SECONDS
         return min(wanted, latest) if latest else wanted
 
@@ -194,7 +194,7 @@ class ServiceAccountCommands:
     async def _claims(self, account: ServiceAccount, ends_at: int) -> ServiceAccountClaims:
         facts = await self._people.facts(account.user_id, (CENTRAL_ID,))
         if facts is None:
-            raise PersonNotFound("the service account is gone already")
+            raise PersonNotFound("the service account was already removed")
         return ServiceAccountClaims(
             iss=self._issuer,
             iat=account.created_at,
@@ -225,7 +225,7 @@ def read_ranges(given: Sequence[object], place: str) -> tuple[str, ...]:
         try:
             ranges.append(str(parse_network(text)))
         except ValueError:
-            raise Malformed(f"{where}: a network as CIDR, such as 10.0.0.0/8") from None
+            raise Malformed(f"{where}: must be a network in CIDR notation, such as 10.0.0.0/8") from None
     return tuple(dict.fromkeys(ranges))
 
 

@@ -7,7 +7,7 @@ from gatehouse.permissions.documents import grammar
 
 
 class TagsDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`data` of application/tags, project/tags and group/tags; null takes all of them away."""
+    """`data` of application/tags, project/tags and group/tags; null removes all tags."""
 
     tags: list[object] | None
     id: str = ""  # of the project; others are named outside of it

@@ -93,7 +93,7 @@ class UserRecordCommands:
         """Someone else's facts, for whoever may hear that he exists (R6)."""
         facts = await self._people.facts(user_id, (application_id,))
         if facts is None:
-            raise PersonNotFound if actor.rights.knows_who_exists else NoRight(f"there is no user {user_id}")
+            raise PersonNotFound if actor.rights.knows_who_exists else NoRight(f"no user {user_id}")
         return facts
 
     async def save(
@@ -169,7 +169,7 @@ class UserRecordCommands:
             refuse_unrelated(model, project.project.project_id)
             moved = {replace(scope, project_id=project.project.project_id): held for scope, held in scopes.items()}
             if resolved.keys() & moved.keys():
-                raise Malformed(f"data.private_data.{PROJECT_ACCESS}: {name} names a project that is there already")
+                raise Malformed(f"data.private_data.{PROJECT_ACCESS}: {name} names a project that is already listed")
             resolved |= moved
         return resolved
 
@@ -178,7 +178,8 @@ def refuse_unrelated(model: ApplicationModel, project_id: str) -> None:
     """In a project people hold what is its own, what is published, and Central's: as with grants to groups (R5)."""
     if not is_related(model, project_id):
         raise Malformed(
-            f"data.private_data.{PROJECT_ACCESS}: the application neither belongs to {project_id} nor is published"
+            f"data.private_data.{PROJECT_ACCESS}: the application does not belong to {project_id} and is not "
+            "published"
         )
 
 

@@ -56,5 +56,5 @@ class UserLabelCommands:
 def read_labels(given: Sequence[object], place: str) -> frozenset[str]:
     found = frozenset(one for one in given if isinstance(one, str))
     if len(found) != len(given):
-        raise Malformed(f"{place}: distinct strings")
+        raise Malformed(f"{place}: must be distinct strings")
     return found

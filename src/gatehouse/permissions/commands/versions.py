@@ -16,4 +16,4 @@ def expected_version(given: int | UnsetType) -> int | None:
 
 def refuse_old_version(given: int | UnsetType, stored: int) -> None:
     if given is not UNSET and given != stored:
-        raise VersionConflict(f"saved from version {given}, stored is {stored}")
+        raise VersionConflict(f"saved from version {given}, but version {stored} is stored")

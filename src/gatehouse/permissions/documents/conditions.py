@@ -39,7 +39,7 @@ def parse_condition(document: object, *, place: str = "condition", with_address:
     leaves = REQUEST_LEAVES if with_address else {name: read for name, read in REQUEST_LEAVES.items() if name != "ip"}
     test = _Reader(leaves).read(document, place, depth=1)
     if condition_size([test]).users > MAX_CONDITION_USERS:
-        raise Malformed(f"{place}: a condition names at most {MAX_CONDITION_USERS} users in all")
+        raise Malformed(f"{place}: a condition can name at most {MAX_CONDITION_USERS} users in total")
     return Condition(_members(document, place), test)
 
 
@@ -58,9 +58,9 @@ def refuse_overgrown(before: Iterable[Condition], after: Iterable[Condition], *,
     """Everybody's decisions wait while these are read, so there is an end to them; fewer are always welcome."""
     old, new = (condition_size(one.test for one in conditions) for conditions in (before, after))
     if new.users > max(MAX_TOTAL_USERS, old.users):
-        raise Malformed(f"the conditions of {what} name at most {MAX_TOTAL_USERS} users in all")
+        raise Malformed(f"the conditions of {what} can name at most {MAX_TOTAL_USERS} users in total")
     if new.members > max(MAX_TOTAL_MEMBERS, old.members):
-        raise Malformed(f"the conditions of {what} have at most {MAX_TOTAL_MEMBERS} members in all")
+        raise Malformed(f"the conditions of {what} can have at most {MAX_TOTAL_MEMBERS} members in total")
 
 
 class _Reader:
@@ -71,7 +71,7 @@ class _Reader:
     def read(self, document: object, place: str, depth: int) -> ConditionTest:
         """All members of one object are required; one member stands for itself."""
         if depth > MAX_CONDITION_DEPTH:
-            raise Malformed(f"{place}: a condition nests at most {MAX_CONDITION_DEPTH} levels")
+            raise Malformed(f"{place}: a condition can be nested at most {MAX_CONDITION_DEPTH} levels deep")
         members = _members(document, place)
         tests = tuple(self._member(name, value, place, depth) for name, value in members.items())
         return tests[0] if len(tests) == 1 else AllOf(tests)
@@ -79,17 +79,17 @@ class _Reader:
     def _member(self, name: str, value: object, place: str, depth: int) -> ConditionTest:
         self._nodes += 1
         if self._nodes > MAX_CONDITION_MEMBERS:
-            raise Malformed(f"{place}: a condition has at most {MAX_CONDITION_MEMBERS} members in all")
+            raise Malformed(f"{place}: a condition can have at most {MAX_CONDITION_MEMBERS} members in total")
         if name in NESTED_TESTS:
             return NESTED_TESTS[name](self._parts(value, f"{place}.{name}", depth))
         if name not in self._leaves:
             known = ", ".join((*self._leaves, *NESTED_TESTS))
-            raise Malformed(f"{place}.{printable(name)}: not allowed here; known are {known}")
+            raise Malformed(f"{place}.{printable(name)}: not allowed here; allowed are {known}")
         return self._leaves[name](value, f"{place}.{name}")
 
     def _parts(self, value: object, place: str, depth: int) -> tuple[ConditionTest, ...]:
         if not isinstance(value, list | tuple) or not value:
-            raise Malformed(f"{place}: a list of at least one condition")
+            raise Malformed(f"{place}: must be a list of at least one condition")
         return tuple(self.read(part, f"{place}[{index}]", depth + 1) for index, part in enumerate(value))
 
 
@@ -97,7 +97,7 @@ def _members(document: object, place: str) -> Mapping[str, object]:
     """An empty object is refused: it would hold for everyone, and nobody means that."""
     members = read_members(document, place)
     if not members:
-        raise Malformed(f"{place}: an object with at least one member")
+        raise Malformed(f"{place}: must be an object with at least one member")
     return members
 
 
@@ -108,7 +108,7 @@ def _text(value: object, place: str) -> str:
 def _users(value: object, place: str) -> OneOfUsers:
     user_ids = parse_user_ids(value, place, MAX_CONDITION_USERS)
     if not user_ids:
-        raise Malformed(f"{place}: at least one user id")
+        raise Malformed(f"{place}: must have at least one user ID")
     return OneOfUsers(frozenset(user_ids), listed_count=len(read_list(value, place, MAX_CONDITION_USERS)))
 
 
@@ -116,7 +116,7 @@ def _network(value: str, place: str) -> Network:
     try:
         return _cached_network(value)
     except ValueError:
-        raise Malformed(f"{place}: one network as CIDR, such as 10.0.0.0/8") from None
+        raise Malformed(f"{place}: must be one network in CIDR notation, such as 10.0.0.0/8") from None
 
 
 @lru_cache(NETWORK_CACHE_SIZE)
@@ -132,7 +132,7 @@ def _stored_text(value: object, place: str) -> str:
 
 def _stored_users(value: object, place: str) -> OneOfUsers:
     if not isinstance(value, list | tuple) or set(map(type, value)) != {str}:
-        raise Malformed(f"{place}: a list of user ids")
+        raise Malformed(f"{place}: must be a list of user IDs")
     return OneOfUsers(frozenset(value), listed_count=len(value))
 
 

@@ -25,7 +25,7 @@ def check_config_schema(document: object, place: str) -> Mapping[str, object]:
     characters = 0
     for value, depth in values:  # grows while it is walked: no recursion, however deep the document is
         if depth > MAX_CONFIG_SCHEMA_DEPTH:
-            raise Malformed(f"{place}: nests at most {MAX_CONFIG_SCHEMA_DEPTH} levels")
+            raise Malformed(f"{place}: nested more than {MAX_CONFIG_SCHEMA_DEPTH} levels deep")
         characters += _text_length(value, place)
         if characters > MAX_CONFIG_SCHEMA_CHARACTERS:
             raise Malformed(f"{place}: at most {MAX_CONFIG_SCHEMA_CHARACTERS} characters")
@@ -47,7 +47,7 @@ def _refuse_foreign_references(members: Mapping[str, object], place: str) -> Non
     for name in REFERENCES:
         target = members.get(name)
         if isinstance(target, str) and not target.startswith("#"):
-            raise Malformed(f"{place}: {name} leads out of the schema, to {printable(target)}")
+            raise Malformed(f"{place}: {name} refers outside the schema, to {printable(target)}")
 
 
 def _text_length(value: object, place: str) -> int:
@@ -64,10 +64,10 @@ def _text_length(value: object, place: str) -> int:
         case float() if isfinite(value):
             return 0
         case _:
-            raise Malformed(f"{place}: {printable(value)} cannot stand in it")
+            raise Malformed(f"{place}: {printable(value)} is not allowed")
 
 
 def _storable_length(text: str, place: str) -> int:
     if NUL in text or any("\ud800" <= character <= "\udfff" for character in text):
-        raise Malformed(f"{place}: NUL and surrogates cannot stand in it")
+        raise Malformed(f"{place}: NUL and surrogates are not allowed")
     return len(text)

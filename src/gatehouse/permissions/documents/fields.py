@@ -21,10 +21,10 @@ def printable(given: object) -> str:
 def read_members(document: object, place: str, known: Collection[str] | None = None) -> Mapping[str, object]:
     """An object whose names are text (a YAML file may have others) and, when `known` is given, among these."""
     if not isinstance(document, Mapping):
-        raise Malformed(f"{place}: an object")
+        raise Malformed(f"{place}: must be an object")
     for name in document:
         if not isinstance(name, str) or (known is not None and name not in known):
-            raise Malformed(f"{place}.{printable(name)}: there is no such member")
+            raise Malformed(f"{place}.{printable(name)}: unknown field")
     return document
 
 
@@ -36,37 +36,37 @@ def member_or(members: Mapping[str, object], name: str, empty: object) -> object
 
 def read_list(document: object, place: str, most: int) -> Sequence[object]:
     if not isinstance(document, list | tuple):
-        raise Malformed(f"{place}: a list")
+        raise Malformed(f"{place}: must be a list")
     if len(document) > most:
-        raise Malformed(f"{place}: at most {most}")
+        raise Malformed(f"{place}: at most {most} entries")
     return document
 
 
 def read_flag(value: object, place: str) -> bool:
     if not isinstance(value, bool):
-        raise Malformed(f"{place}: true or false")
+        raise Malformed(f"{place}: must be true or false")
     return value
 
 
 def read_number(value: object, place: str, highest: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= highest:
-        raise Malformed(f"{place}: an integer from 0 to {highest}")
+        raise Malformed(f"{place}: must be an integer from 0 to {highest}")
     return value
 
 
 def read_line(value: object, place: str, longest: int, *, shortest: int = 0) -> str:
     """One line in which every character is what it seems (checklist AP-14)."""
     if not isinstance(value, str) or not shortest <= len(value) <= longest:
-        raise Malformed(f"{place}: text of {shortest} to {longest} characters")
+        raise Malformed(f"{place}: must be text of {shortest} to {longest} characters")
     if not is_plain_line(value):
-        raise Malformed(f"{place}: no line breaks, control or invisible characters")
+        raise Malformed(f"{place}: must not contain line breaks, control or invisible characters")
     return value
 
 
 def read_lines(value: object, place: str, longest: int) -> str:
     """The same with line breaks: a description may have paragraphs."""
     if not isinstance(value, str) or len(value) > longest:
-        raise Malformed(f"{place}: text of 0 to {longest} characters")
+        raise Malformed(f"{place}: must be text of 0 to {longest} characters")
     read_line(value.replace("\n", ""), place, longest)
     return value
 
@@ -75,5 +75,5 @@ def refuse_repeated(values: Sequence[str], place: str) -> None:
     seen: set[str] = set()
     for index, value in enumerate(values):
         if value in seen:
-            raise Malformed(f"{place}[{index}]: {printable(value)} stands there twice")
+            raise Malformed(f"{place}[{index}]: {printable(value)} is listed twice")
         seen.add(value)

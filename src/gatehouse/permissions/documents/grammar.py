@@ -58,27 +58,27 @@ def parse_application_id(value: object, place: str = "application_id") -> int:
     else:
         number = value
     if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= MAX_ID:
-        raise Malformed(f"{place}: a positive integer, or one as text")
+        raise Malformed(f"{place}: must be a positive integer, or one as text")
     return number
 
 
 def check_project_id(value: object, place: str) -> str:
     """The id of a project, or an alias: they are written alike."""
-    return _match_pattern(value, PROJECT_ID, place, "lower case letters, digits and underscores, at most 32")
+    return _match_pattern(value, PROJECT_ID, place, "must be at most 32 lower case letters, digits and underscores")
 
 
 def check_group_id(value: object, place: str) -> str:
-    return _match_pattern(value, GROUP_ID, place, "24 hexadecimal digits")
+    return _match_pattern(value, GROUP_ID, place, "must be 24 hexadecimal digits")
 
 
 def check_user_id(value: object, place: str) -> str:
-    return _match_pattern(value, USER_ID, place, "a user id, as a string of digits")
+    return _match_pattern(value, USER_ID, place, "must be a user ID, as a string of digits")
 
 
 def parse_user_ids(value: object, place: str, most: int = MAX_GROUP_USERS) -> tuple[str, ...]:
     """Distinct users in the order given; who is named twice counts once (checklist GR-03)."""
     if not isinstance(value, list | tuple):
-        raise Malformed(f"{place}: a list of user ids")
+        raise Malformed(f"{place}: must be a list of user IDs")
     for index, one in enumerate(value):
         if not isinstance(one, str) or not USER_ID.fullmatch(one):
             check_user_id(one, f"{place}[{index}]")
@@ -97,12 +97,12 @@ def check_title(value: object, place: str) -> str:
     """The title of a project."""
     title = check_group_title(value, place)
     if project_id_of(title) in RESERVED_PROJECT_IDS:
-        raise Malformed(f"{place}: the id {project_id_of(title)} is reserved")
+        raise Malformed(f"{place}: the ID {project_id_of(title)} is reserved")
     return title
 
 
 def check_group_title(value: object, place: str) -> str:
-    words = "1 to 32 letters, digits, underscores and single spaces between them"
+    words = "must be 1 to 32 letters, digits, underscores and single spaces between them"
     return _match_pattern(value, TITLE, place, words, MAX_TITLE_LENGTH)
 
 
@@ -121,7 +121,7 @@ def check_aliases(value: object, place: str) -> tuple[str, ...]:
 
 
 def check_role_name(value: object, place: str) -> str:
-    words = "1 to 64 letters, digits, underscores, hyphens and single spaces between them"
+    words = "must be 1 to 64 letters, digits, underscores, hyphens and single spaces between them"
     return _match_pattern(value, ROLE_NAME, place, words, MAX_ROLE_NAME_LENGTH)
 
 
@@ -133,7 +133,7 @@ def check_user_limit(value: object, place: str) -> int:
 def check_tags(value: object, place: str) -> tuple[str, ...]:
     """Tags of a service, a project or a group (interface §2.3)."""
     tags = read_list(value, place, MAX_TAGS)
-    words = "1 to 64 of A-Z a-z 0-9 : _"
+    words = "must be 1 to 64 of A-Z a-z 0-9 : _"
     checked = tuple(_match_pattern(tag, TAG, f"{place}[{index}]", words) for index, tag in enumerate(tags))
     refuse_repeated(checked, place)
     return checked
@@ -143,7 +143,7 @@ def check_name(value: object, place: str) -> str:
     """The name of an application or a service account."""
     name = read_line(value, place, MAX_NAME_LENGTH, shortest=1)
     if name != name.strip():
-        raise Malformed(f"{place}: no spaces around it")
+        raise Malformed(f"{place}: must not start or end with a space")
     return name
 
 
@@ -159,7 +159,7 @@ def parse_domain(value: object, place: str) -> str:
     """A domain of login addresses, as these are compared: ASCII, lower case."""
     # Asked before lower(): that would turn the Kelvin sign into a plain k, another domain under the same name.
     text = value.lower() if isinstance(value, str) and value.isascii() else None
-    return _match_pattern(text, DOMAIN, place, "a domain such as studio.example", MAX_DOMAIN_LENGTH)
+    return _match_pattern(text, DOMAIN, place, "must be a domain such as studio.example", MAX_DOMAIN_LENGTH)
 
 
 def parse_allowed_domains(value: object, place: str) -> tuple[str, ...]:
@@ -181,7 +181,7 @@ def check_service_meta(document: object, place: str) -> dict[str, object]:
 def check_private_key(value: object, place: str = "data.service_meta.private_key") -> str:
     """It is the application's own and never used here: text that can be sealed and that is not endless."""
     if not isinstance(value, str) or not 0 < len(value) <= MAX_PRIVATE_KEY_LENGTH or not value.isascii():
-        raise Malformed(f"{place}: a PEM text of at most {MAX_PRIVATE_KEY_LENGTH} characters")
+        raise Malformed(f"{place}: must be PEM text of at most {MAX_PRIVATE_KEY_LENGTH} characters")
     return value
 
 
@@ -204,7 +204,7 @@ def _game(document: object, place: str) -> dict[str, object]:
     given = read_members(document, place, ("enabled", "code_match"))
     for name, value in given.items():
         if not isinstance(value, bool):
-            raise Malformed(f"{place}.{name}: true or false")
+            raise Malformed(f"{place}.{name}: must be true or false")
     return dict(given)
 
 
@@ -240,11 +240,11 @@ def check_outbound_url(value: object, place: str, allowed: tuple[Network, ...] =
     """
     url = parse_web_url(value) if isinstance(value, str) else None
     if url is None or url.fragment:
-        raise Malformed(f"{place}: an https address of at most {MAX_URL_LENGTH} characters, without fragment")
+        raise Malformed(f"{place}: must be an https URL of at most {MAX_URL_LENGTH} characters, without fragment")
     if not _is_public_url(url, allowed):
-        raise Malformed(f"{place}: private and local addresses are not called")
+        raise Malformed(f"{place}: private and local addresses are not allowed")
     if url.scheme != "https" and not allowed:
-        raise Malformed(f"{place}: https only")
+        raise Malformed(f"{place}: must be https")
     return str(value)
 
 
@@ -255,9 +255,9 @@ def _is_public_url(url: WebUrl, allowed: tuple[Network, ...]) -> bool:
 
 
 def _service_name(value: object, place: str) -> str:
-    name = _match_pattern(value, SERVICE_NAME, place, "at most 32 of A-Z a-z 0-9 space _ .")
+    name = _match_pattern(value, SERVICE_NAME, place, "must be at most 32 of A-Z a-z 0-9 space _ .")
     if name.isspace():
-        raise Malformed(f"{place}: more than spaces")
+        raise Malformed(f"{place}: must not consist of spaces only")
     return name
 
 
@@ -272,7 +272,7 @@ def _env(value: object, place: str) -> str:
 def _link(value: object, place: str) -> str:
     """A link that people follow, not we: it may lead anywhere, also inside."""
     if value != "" and (not isinstance(value, str) or parse_web_url(value) is None):
-        raise Malformed(f"{place}: an http or https address of at most {MAX_URL_LENGTH} characters")
+        raise Malformed(f"{place}: must be an http or https URL of at most {MAX_URL_LENGTH} characters")
     return str(value)
 
 

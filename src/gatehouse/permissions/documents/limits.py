@@ -23,7 +23,7 @@ def refuse_groups(before: Collection[Group], after: Collection[Group], *, most: 
 
 def refuse_roles(roles: Collection[Role], *, place: str = "") -> None:
     if len(roles) > MAX_ROLES:
-        raise Malformed(f"{place}an application has at most {MAX_ROLES} roles")
+        raise Malformed(f"{place}an application can have at most {MAX_ROLES} roles")
 
 
 def refuse_role_conditions(before: Collection[Role], after: Collection[Role]) -> None:

@@ -37,7 +37,7 @@ def parse_assignments(document: object, *, place: str, expired: int = 0) -> tupl
     for index, item in enumerate(items):
         assignment = _assignment(item, f"{place}[{index}]", expired)
         if assignment.role in found:
-            raise Malformed(f"{place}[{index}]: the role {assignment.role} stands there twice")
+            raise Malformed(f"{place}[{index}]: the role {assignment.role} is listed twice")
         found[assignment.role] = assignment
     return tuple(found.values())
 

@@ -56,7 +56,7 @@ def refuse_duplicate_paths(private: Tree, public: Tree, *, place: str = "data") 
     for paths, others in ((inside, outside), (outside, inside)):
         doubled = paths & (others | prefixes_of(others))
         if doubled:
-            raise Malformed(f"{place}: {min(doubled)} stands in private_data and in public_data")
+            raise Malformed(f"{place}: {min(doubled)} is in both private_data and public_data")
 
 
 def schema_rules(private: Tree, public: Tree) -> dict[Rule, RuleDefinition]:
@@ -84,7 +84,7 @@ def parse_meta(document: object, *, place: str) -> Tree:
     given = read_members(document, place, ("permissions", *RuleSection))
     if "permissions" in given:
         if len(given) > 1:
-            raise Malformed(f"{place}: permissions, or sections")
+            raise Malformed(f"{place}: use either permissions or sections")
         given = _unflatten(given["permissions"], f"{place}.permissions")
     sections = {
         section: parse_role_section(member_or(given, section, {}), place=f"{place}.{section}")
@@ -129,7 +129,7 @@ def parse_params(text: object, place: str) -> tuple[str, ...]:
         raise Malformed(f"{place}: at most {MAX_PARAMS} parameters")
     for param in params:
         if not 0 < len(param) <= MAX_PARAM_LENGTH or "|" in param or ":" in param:
-            raise Malformed(f"{place}: parameters of 1 to {MAX_PARAM_LENGTH} characters, without | and :")
+            raise Malformed(f"{place}: parameters must be 1 to {MAX_PARAM_LENGTH} characters, without | and :")
     return params
 
 
@@ -160,10 +160,10 @@ def refuse_collisions(
         if rule in known.leaves:
             continue
         if central:
-            raise Malformed(f"{place}.{rule}: there is no such rule")
+            raise Malformed(f"{place}.{rule}: unknown rule")
         above = prefixes_of((rule.path,))
         if rule.path in known.paths or rule.path in known.prefixes or not known.paths.isdisjoint(above):
-            raise Malformed(f"{place}.{rule}: collides with a rule of the application's schema")
+            raise Malformed(f"{place}.{rule}: conflicts with a rule of the application's schema")
 
 
 def protected_rules_in(schema: ApplicationSchema | SchemaRules, rules: Iterable[Rule]) -> list[Rule]:
@@ -227,13 +227,13 @@ def _leaf_with_end(document: object, place: str, read_value: ReadValue, expired:
 def _leaf_members(document: object, place: str, known: tuple[str, ...] = SCHEMA_MEMBERS) -> Mapping[str, object]:
     given = read_members(document, place, known)
     if "value" not in given:
-        raise Malformed(f"{place}.value: is missing")
+        raise Malformed(f"{place}.value: required")
     return given
 
 
 def _read_extent(value: object, place: str) -> str:
     if not isinstance(value, str) or value not in EXTENTS:
-        raise Malformed(f"{place}: one of {', '.join(EXTENTS)}")
+        raise Malformed(f"{place}: must be one of {', '.join(EXTENTS)}")
     return value
 
 
@@ -278,7 +278,7 @@ def _unflatten(document: object, place: str) -> Mapping[str, object]:
         members = dict(read_members(item, where, ("name", *ROLE_MEMBERS)))
         name = members.pop("name", None)
         if not isinstance(name, str) or "value" not in members:
-            raise Malformed(f"{where}: an object with name and value")
+            raise Malformed(f"{where}: must be an object with name and value")
         _insert_leaf(sections, name, members, f"{where}.name")
     return sections
 
@@ -291,8 +291,8 @@ def _insert_leaf(sections: dict[str, dict[str, object]], name: str, leaf: Mappin
     for segment in way:
         child = node.setdefault(segment, {})
         if not isinstance(child, dict) or "value" in child:
-            raise Malformed(f"{place}: {printable(name)} stands there twice, or below a rule")
+            raise Malformed(f"{place}: {printable(name)} is listed twice or is below another rule")
         node = child
     if last in node:
-        raise Malformed(f"{place}: {printable(name)} stands there twice, or above a rule")
+        raise Malformed(f"{place}: {printable(name)} is listed twice or is above another rule")
     node[last] = leaf

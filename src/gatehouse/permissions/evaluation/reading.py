@@ -107,7 +107,7 @@ class PermissionLoader:
             if again is None:
                 break
             facts = again
-        raise Unavailable("the permission model changes faster than it can be read")
+        raise Unavailable("the permission model changes too fast to be read")
 
     async def evaluate(
         self, evaluation_input: EvaluationInput, application_id: int, address: Address | None

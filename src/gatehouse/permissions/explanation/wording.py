@@ -46,7 +46,7 @@ def _verdict(explanation: Explanation) -> Iterator[str]:
 def _contribution(one: ExplainedContribution) -> str:
     said = "yes" if one.value else "no"
     params = f" with {', '.join(one.params)}" if one.params else ""
-    decides = ", which decides" if one.decides else ", which something else overrides"
+    decides = ", which decides" if one.decides else ", which is overridden"
     return f"{_source_phrase(one)} says {said}{params}{decides}{_until(one)}."
 
 
@@ -56,7 +56,7 @@ def _source_phrase(one: ExplainedContribution) -> str:
         SourceKind.SCHEMA: lambda: "The default in the schema",
         SourceKind.DEFAULT_ROLE: lambda: f"The role {one.role}, which everyone has,",
         SourceKind.ASSIGNED_ROLE: lambda: f"The role {one.role}, assigned {place},",
-        SourceKind.GROUP_GRANT: lambda: f"The role {one.role}, held {place} {_through(one.membership)},",
+        SourceKind.GROUP_GRANT: lambda: f"The role {one.role}, assigned {place} {_through(one.membership)},",
         SourceKind.CONDITION: lambda: f"The role {one.role}, whose condition is met,",
         SourceKind.DIRECT: lambda: f"The user's own entry {place}",
     }
@@ -72,7 +72,7 @@ def _through(membership: Membership | None) -> str:
 
 def _until(one: ExplainedContribution) -> str:
     if one.end.ttl:
-        return f", good for {one.end.ttl} seconds from each answer"
+        return f", for {one.end.ttl} seconds from each answer"
     return f", until {time_text(one.end.expired)}" if one.end.expired else ""
 
 
@@ -82,64 +82,63 @@ def _missing(one: MissingRequirement) -> str:
 
 def _denial_sentence(one: MissingRequirement) -> str:
     if one.groups:
-        return f"The role {one.role}, held {scope_phrase(one.scope)} through {_groups(one.groups)}, says no."
+        return f"The role {one.role}, assigned {scope_phrase(one.scope)} through {_groups(one.groups)}, says no."
     source = f"The role {one.role}" if one.role else "The user's own entry"
     return f"{source} {scope_phrase(one.scope)} says no."
 
 
 def _not_a_member(one: MissingRequirement) -> str:
-    given = f"The role {one.role} is given {scope_phrase(one.scope)} to members of {_groups(one.groups)}"
-    return f"{given}, but the user is not one{_reason_phrase(one.failed)}."
+    given = f"The role {one.role} is assigned {scope_phrase(one.scope)} to members of {_groups(one.groups)}"
+    return f"{given}, but the user is not a member{_reason_phrase(one.failed)}."
 
 
 SENTENCES: Final[Mapping[MissingKind, Callable[[MissingRequirement], str]]] = {
-    MissingKind.APPLICATION_REMOVED: lambda _: "The application was removed: nothing is held in it.",
-    MissingKind.ACCOUNT_ENDED: lambda _: "The service account has ended: it holds nothing.",
+    MissingKind.APPLICATION_REMOVED: lambda _: "The application was removed, so it grants nothing.",
+    MissingKind.ACCOUNT_ENDED: lambda _: "The service account was revoked, so it has no permissions.",
     MissingKind.PROJECT_UNKNOWN: lambda one: f"There is no project {one.scope.project_id}.",
-    MissingKind.PROJECT_REMOVED: lambda one: (
-        f"The project {one.scope.project_id} was removed: nothing is held in it."
-    ),
+    MissingKind.PROJECT_REMOVED: lambda one: f"The project {one.scope.project_id} was removed, so it grants nothing.",
     MissingKind.RESOURCE_UNKNOWN: lambda one: (
-        f"Nothing counts {scope_phrase(one.scope)}: the project has none with this id."
+        f"Nothing is granted {scope_phrase(one.scope)}: the project has no such resource."
     ),
     MissingKind.IN_DISALLOWED_GROUP: lambda one: (
-        f"The project {one.scope.project_id} disallows members of {_groups(one.groups)}, and the user is one."
+        f"The project {one.scope.project_id} disallows members of {_groups(one.groups)}, and the user is a member."
     ),
     MissingKind.IN_NO_ALLOWED_GROUP: lambda one: (
-        f"The project {one.scope.project_id} allows only members of {_groups(one.groups)}, and the user is none."
+        f"The project {one.scope.project_id} allows only members of {_groups(one.groups)}, and the user is not "
+        "a member."
     ),
     MissingKind.DOMAIN_NOT_ALLOWED: lambda one: (
         f"The project {one.scope.project_id} allows only certain login domains{_reason_phrase(one.failed)}."
     ),
-    MissingKind.PROJECT_CLOSED: lambda one: f"The project {one.scope.project_id} does not let the user in.",
+    MissingKind.PROJECT_CLOSED: lambda one: f"The project {one.scope.project_id} does not allow the user.",
     MissingKind.SAID_NO: _denial_sentence,
     MissingKind.ENTRY_EXPIRED: lambda one: (
-        f"The user's own entry {scope_phrase(one.scope)} ended at {time_text(one.since)}."
+        f"The user's own entry {scope_phrase(one.scope)} expired at {time_text(one.since)}."
     ),
     MissingKind.ROLE_EXPIRED: lambda one: (
-        f"The role {one.role} would give it, but its assignment {scope_phrase(one.scope)}"
-        f" ended at {time_text(one.since)}."
+        f"The role {one.role} would grant it, but its assignment {scope_phrase(one.scope)}"
+        f" expired at {time_text(one.since)}."
     ),
     MissingKind.CONDITION_FAILED: lambda one: (
-        f"The role {one.role} would give it, but its condition is not met{_reason_phrase(one.failed)}."
+        f"The role {one.role} would grant it, but its condition is not met{_reason_phrase(one.failed)}."
     ),
     MissingKind.REVOKED_BY_GROUP: lambda one: (
-        f"The role {one.role} is taken away {scope_phrase(one.scope)} from members of {_groups(one.groups)}."
+        f"The role {one.role} is revoked {scope_phrase(one.scope)} from members of {_groups(one.groups)}."
     ),
     MissingKind.ROLE_PROTECTED: lambda one: (
-        f"The role {one.role} is given {scope_phrase(one.scope)}, but it is protected and counts at the root only."
+        f"The role {one.role} is assigned {scope_phrase(one.scope)}, but protected roles apply only at the root."
     ),
     MissingKind.NOT_A_MEMBER: _not_a_member,
     MissingKind.ROLE_NOT_ASSIGNED: lambda one: (
-        f"The role {one.role} would give it, but it is not assigned {scope_phrase(one.scope)}"
-        f"{', and its condition is not met' + _reason_phrase(one.failed) if one.failed else ''}."
+        f"The role {one.role} would grant it, but it is not assigned "
+        f"{scope_phrase(one.scope)}{', and its condition is not met' + _reason_phrase(one.failed) if one.failed else ''}."
     ),
     MissingKind.ROLE_FULL: lambda one: (
-        f"The role {one.role} would give it, but it is not assigned {scope_phrase(one.scope)}, and it already has "
-        f"all {one.limit} of its users."
+        f"The role {one.role} would grant it, but it is not assigned {scope_phrase(one.scope)}, and it has reached "
+        f"its limit of {one.limit} users."
     ),
-    MissingKind.NOT_GIVEN: lambda one: f"Nothing that would give it is held {scope_phrase(one.scope)}.",
-    MissingKind.HELD_ELSEWHERE: lambda one: f"It is held {scope_phrase(one.scope)}, which does not count here.",
+    MissingKind.NOT_GIVEN: lambda one: f"No role or entry grants it {scope_phrase(one.scope)}.",
+    MissingKind.HELD_ELSEWHERE: lambda one: f"It is granted {scope_phrase(one.scope)}, which does not apply here.",
 }
 
 
@@ -151,7 +150,7 @@ def _reason_phrase(failed: Iterable[FailedTest]) -> str:
 
 def _failed_test_phrase(one: FailedTest) -> str:
     if one.member == "everyone":
-        return "it is for nobody"
+        return "it applies to no one"
     what = TEST_SUBJECTS[one.member]
     if not one.actual:
         nothing = "no address is verified" if one.member == "domain" else "there is none"  # R1

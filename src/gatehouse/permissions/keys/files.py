@@ -66,7 +66,7 @@ def read_key(file: Path, application_id: int) -> Iterator[PublishedKey]:
         with file.open(encoding="ascii") as opened:
             public = parse_rsa_public_key(opened.read(MAX_KEY_CHARACTERS + 1))
     except (OSError, UnicodeDecodeError, BadPublicKey) as error:
-        log.warning("key file is not used", file=str(file), reason=str(error))
+        log.warning("key file ignored", file=str(file), reason=str(error))
         return
     # Not the file's name (R2). The application is part of it: one key in two directories is two keys.
     digest = sha256(f"{application_id}:".encode() + public_der(public)).hex()

@@ -17,7 +17,7 @@ from gatehouse.tokens.request_signatures import cached_rsa_key
 def parse_public_key(text: object, place: str) -> str:
     """The key as PEM, in one spelling; raises Malformed for private, broken, weak and huge ones (AP-07)."""
     if not isinstance(text, str):
-        raise Malformed(f"{place}: a public key as text")
+        raise Malformed(f"{place}: must be a public key as text")
     try:
         return public_pem(parse_rsa_public_key(text))
     except BadPublicKey as error:
@@ -62,7 +62,7 @@ class ApplicationKeyDirectory:
     async def list_published(self, application_id: int) -> tuple[PublishedKey, ...]:
         """In the order of interface §2.3. Raises KeyNotFound for unknown and removed applications alike."""
         if not await self._store.is_application_live(application_id):
-            raise KeyNotFound(f"application {application_id} is unknown or removed")
+            raise KeyNotFound(f"application {application_id} is unknown or was removed")
         kept = sorted(await self._store.application_keys(application_id), key=publication_order)
         return (*await self._files.keys_of(application_id), *(PublishedKey(key.kid, key.pem) for key in kept))
 
@@ -73,7 +73,7 @@ class ApplicationKeyDirectory:
         if found is None:
             _, found = await self._find_published(key_id) or (0, None)
         if found is None:
-            raise KeyNotFound(f"key {key_id} is unknown, or its application removed")
+            raise KeyNotFound(f"key {key_id} is unknown, or its application was removed")
         return found
 
     async def find_public_key(self, kid: str) -> verifying.ApplicationPublicKey | None:

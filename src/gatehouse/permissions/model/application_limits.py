@@ -56,8 +56,8 @@ def _refuse(application: Application, found: ModelSize) -> None:
     name = f"Application {application.application_id}"
     if found.size > MAX_APPLICATION_SIZE:
         raise ApplicationTooLarge(
-            f"{name} would have {found.size:,} rules, role entries and params together;"
-            f" at most {MAX_APPLICATION_SIZE:,} are allowed."
+            f"{name} would have {found.size:,} rules, role entries and params in total; at most "
+            f"{MAX_APPLICATION_SIZE:,} are allowed."
         )
     if found.weight > MAX_APPLICATION_MEMORY:
         raise ApplicationTooLarge(

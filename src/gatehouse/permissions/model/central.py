@@ -11,7 +11,7 @@ ROOT_RULES: Final[Mapping[str, str]] = {
     "can_create_app": "Create applications outside a project",
     "can_remove_apps": "Remove applications",
     "can_publish_services": "Change service metadata",
-    "can_create_projects": "Publish projects; a number in the parameters limits how many",
+    "can_create_projects": "Create projects; a number in the parameters limits how many",
     "can_administer": "Everything, everywhere",
 }
 
@@ -29,7 +29,7 @@ GENERIC_RULES: Final[Mapping[str, Mapping[str, str]]] = {
         "can_manage_users": "Change what users may do in the application",
     },
     "srv": {"can_manage_service": "Manage the service in the project"},
-    "group": {"can_manage_group": "Change who belongs to the group"},
+    "group": {"can_manage_group": "Change the members of the group"},
 }
 
 PROJECT_ALL: Final = tuple(GENERIC_RULES["project"])
@@ -39,7 +39,7 @@ def application(now: int) -> Application:
     return Application(
         application_id=CENTRAL_ID,
         name="Central",
-        description="Gatehouse itself: who may administer it, its projects and applications",
+        description="Gatehouse itself: administrators, projects and applications",
         created_at=now,
     )
 
@@ -57,21 +57,21 @@ def schema(now: int) -> ApplicationSchema:
 
 def roles() -> tuple[Role, ...]:
     return (
-        _role("administrator", "May do everything", {}, root=ROOT_RULES, protected=True),
-        _role("project_owner", "Everything in the project", GENERIC_RULES),
+        _role("administrator", "Full access", {}, root=ROOT_RULES, protected=True),
+        _role("project_owner", "Full access to the project", GENERIC_RULES),
         _role(
             "project_administrator",
-            "Everything in the project but removing it",
+            "Full access to the project except removing it",
             {**GENERIC_RULES, "project": [rule for rule in PROJECT_ALL if rule != "can_remove_project"]},
         ),
         _role(
             "app_developer",
-            "Keys, rules and roles of the application",
+            "Manage keys, rules and roles of the application",
             {"app": ["can_manage_app_api_keys", "can_modify_schema"]},
         ),
-        _role("app_users_manager", "What users may do in the application", {"app": ["can_manage_users"]}),
-        _role("service_administrator", "Manages the service", {"srv": GENERIC_RULES["srv"]}),
-        _role("group_manager", "Manages the group", {"group": GENERIC_RULES["group"]}),
+        _role("app_users_manager", "Manage users' permissions in the application", {"app": ["can_manage_users"]}),
+        _role("service_administrator", "Manage the service", {"srv": GENERIC_RULES["srv"]}),
+        _role("group_manager", "Manage the group", {"group": GENERIC_RULES["group"]}),
     )
 
 

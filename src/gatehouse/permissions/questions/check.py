@@ -90,7 +90,7 @@ def earliest_end(
 
 def read_questions(drafts: Sequence[CheckDraft]) -> tuple[PermissionQuestion, ...]:
     if not 1 <= len(drafts) <= MAX_CHECKS:
-        raise Malformed(f"data.checks: 1 to {MAX_CHECKS}")
+        raise Malformed(f"data.checks: must have 1 to {MAX_CHECKS} entries")
     return tuple(read_question(one, f"data.checks[{index}]") for index, one in enumerate(drafts))
 
 

@@ -159,5 +159,5 @@ def sees_project(request: AuthenticatedRequest, project_id: str) -> bool:
 def read_ip(text: str) -> Address:
     address = parse_address(text)
     if address is None:
-        raise Malformed("data.ip: an IP address")
+        raise Malformed("data.ip: must be an IP address")
     return address

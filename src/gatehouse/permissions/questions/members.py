@@ -129,9 +129,9 @@ class MemberSearch:
         """Raises Malformed. `tells`: whether the caller may hear that there is no such project (ProjectNotFound)."""
         scope = read_scope(draft.project_id, draft.resource, "data").scope
         if (draft.rule is None) == (draft.role is None):
-            raise Malformed("data: either rule or role")
+            raise Malformed("data: give either rule or role")
         if not 1 <= draft.limit <= MAX_LIMIT:
-            raise Malformed(f"data.limit: 1 to {MAX_LIMIT}")
+            raise Malformed(f"data.limit: must be 1 to {MAX_LIMIT}")
         after = grammar.check_user_id(draft.after, "data.after") if draft.after else ""
         if scope.project_id:
             scope = Scope(
@@ -177,7 +177,7 @@ class MemberSearch:
             )
             if crowd.snapshot.versions == outline.versions:
                 return crowd
-        raise Unavailable("the permission model changes faster than it can be read")
+        raise Unavailable("the permission model changes too fast to be read")
 
     async def _project_id(self, name: str, *, may_see_missing: bool) -> str:
         """In one that is not there nobody has anything, and that is all that others hear (checklist PA-13)."""

@@ -194,7 +194,7 @@ class DryRuns:
                 await groups.save(actor, group_id, data)
             case GroupProposal(group_id=group_id, data=data):
                 if group_id is None:
-                    raise Malformed("data.change.group_id: which group?")
+                    raise Malformed("data.change.group_id: required")
                 await groups.delete(actor, group_id, data.version)
             case _:
                 assert_never(proposal)

@@ -18,7 +18,7 @@ class QuestionAccess:
         """The person's facts in the request's application. No right comes before no such thing (R6)."""
         application_id = caller.application_id
         if application_id is None:
-            raise Malformed("application_id: which application?")
+            raise Malformed("application_id: required")
         case = await self._load_input(caller, user_id, application_id)
         if application_id not in case.models:
             raise ApplicationNotFound
@@ -37,7 +37,7 @@ class QuestionAccess:
 
 def refuse_about_others(request: AuthenticatedRequest, user_id: str = "") -> None:
     if not readable_parts(request, user_id) >= PERMISSION_PARTS:
-        raise NoRight(f"what user {user_id or 'anyone'} holds")
+        raise NoRight(f"permissions of user {user_id or 'anyone'}")
 
 
 def refuse_about_everyone(request: AuthenticatedRequest) -> None:

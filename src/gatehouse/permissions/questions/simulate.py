@@ -110,7 +110,7 @@ class Simulation:
             forecast = await self._forecast(before, rehearsed, reach, after=after, limit=limit, prefix=prefix)
             if forecast is not None:
                 return forecast
-        raise Unavailable("the permission model changes faster than it can be read")
+        raise Unavailable("the permission model changes too fast to be read")
 
     async def _forecast(
         self,

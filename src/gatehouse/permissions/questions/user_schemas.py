@@ -44,8 +44,8 @@ from gatehouse.permissions.rights.secret_data import NO_SECRET_DATA, PERMISSION_
 from gatehouse.permissions.store import ApplicationStore, ProjectStore
 
 NARROWER_QUESTION: Final = (
-    "ask for a section or some of the rules with options.prefix, for one project with options.project_id, "
-    "or without projects with options.hide_project_access"
+    "ask for a section or some of the rules with options.prefix, for one project with options.project_id, or "
+    "without projects with options.hide_project_access"
 )
 ALL_PARTS: Final = frozenset(RecordPart)
 SECTION_PARTS: Final[Mapping[str, RecordPart]] = {
@@ -121,11 +121,11 @@ class UserRecordViews:
         """Raises NoRight when nothing that was asked for may be read."""
         application_id = caller.application_id
         if application_id is None:
-            raise Malformed("application_id: which application?")
+            raise Malformed("application_id: required")
         if kind in (ViewType.TREE, ViewType.ROLES) and (options.with_roles or options.with_apps_data):
-            raise Malformed("options: with_roles and with_apps_data go with lists")
+            raise Malformed("options: with_roles and with_apps_data need a list type")
         if kind in (ViewType.TREE, ViewType.ROLES) and options.prefix is not None:
-            raise Malformed("options: prefix goes with lists")
+            raise Malformed("options: prefix needs a list type")
         sight = await self._find_visibility(caller, user_id, application_id)
         if not sight.parts & PARTS_BY_VIEW[kind]:
             raise NoRight(f"{kind} of user {user_id}")
@@ -141,7 +141,7 @@ class UserRecordViews:
             case = await self._permission_loader.load_input(caller.facts)
             return RecordVisibility(caller=caller, evaluation_input=case, parts=ALL_PARTS, address=caller.address)
         if caller.by is CallerKind.EXCHANGED:
-            raise NoRight("an exchanged JWT is good for its owner's own record")  # R2
+            raise NoRight("an exchanged JWT is valid only for the owner's own record")  # R2
         visit = await self._authenticator.attach_rights(caller)
         parts = readable_parts(visit, user_id)
         if not parts:
@@ -153,7 +153,7 @@ class UserRecordViews:
         except PersonNotFound:
             if visit.rights.knows_who_exists:
                 raise
-            raise NoRight(f"there is no user {user_id}") from None
+            raise NoRight(f"no user {user_id}") from None
 
     async def _load_input(self, user_id: str, application_id: int) -> EvaluationInput:
         facts = await self._permission_loader.load_facts(user_id, (application_id,))

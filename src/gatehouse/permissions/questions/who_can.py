@@ -108,7 +108,7 @@ class WhoCan:
             )
             if crowd.snapshot.versions == outline.versions:
                 return crowd
-        raise Unavailable("the permission model changes faster than it can be read")
+        raise Unavailable("the permission model changes too fast to be read")
 
 
 def matrix_candidates(snapshot: ApplicationSnapshot, query: HolderMatrixQuery) -> CandidateFilter:

@@ -76,7 +76,7 @@ class Granter:
             return
         project, own = reach.project_id or "", reach.application_id
         if scope not in {application_scope(project, own), service_scope(project, own)}:
-            raise NoRight(f"application {own} vouches, given in {scope}")
+            raise NoRight(f"application {own} authenticates, but the grant is in {scope}")
 
     def refuse_holdings(self, scope: Scope, before: ScopeHoldings, after: ScopeHoldings) -> None:
         given = {one.role: one for one in after.roles}
@@ -95,7 +95,7 @@ class Granter:
         if role.protected:
             self.refuse_protected(f"role {role.name}")
             if given is not None and not scope.is_root:
-                raise Malformed(f"role {role.name}: protected roles are given at the root only")
+                raise Malformed(f"role {role.name}: protected roles can be assigned only at the root")
         if not self.is_central:
             return
         if key == PROJECT_OWNER:
@@ -127,7 +127,7 @@ class Granter:
         """Owners are made and unmade by owners: else an administrator of the project could take it over."""
         held = self.rights.central.granted_roles(scope.project)
         if PROJECT_OWNER not in held and not self.rights.administers:
-            raise NoRight("project_owner is given and taken by owners only")
+            raise NoRight("only owners can assign or remove project_owner")
 
     def refuse_central(self, scope: Scope, rule: Rule, entry: RuleEntry) -> None:
         """Nobody gives a Central rule he does not hold there himself, nor one without its limit or for longer."""
@@ -136,16 +136,16 @@ class Granter:
         if not self.rights.administers:
             self.refuse_unheld(scope, rule, entry)
         if outlasts(entry.end, self.rights.end_of(scope, rule, self.now), self.now):
-            raise NoRight(f"{rule} would be held for longer than by who gives it")
+            raise NoRight(f"{rule} would last longer than the granter's own")
 
     def refuse_unheld(self, scope: Scope, rule: Rule, entry: RuleEntry) -> None:
         if not self.rights.central.allows(scope, rule):
-            raise NoRight(f"{rule} is not held in {scope}")
+            raise NoRight(f"the granter does not have {rule} in {scope}")
         own = self.rights.central.rules(scope).get(rule)
         if own is not None and own.params and not set(entry.params) <= set(own.params):
-            raise NoRight(f"{rule} is held with the limit {own.params} only")
+            raise NoRight(f"the granter has {rule} only with the limit {own.params}")
         if own is not None and own.params and not entry.params:
-            raise NoRight(f"{rule} is held with a limit and would be given without")
+            raise NoRight(f"the granter has {rule} with a limit, but would grant it without")
 
     def refuse_secret(self, place: SecretPath, before: Tree, after: Tree) -> None:
         """Nobody gives a secret_data value he does not hold himself, nor makes one last longer."""
@@ -167,7 +167,7 @@ class Granter:
         if given is not Extent.NONE and (
             WIDTH[own.extent_at(place)] < WIDTH[given] or outlasts(end, own.end_at(place), self.now)
         ):
-            raise NoRight("secret_data beyond the granter's own")
+            raise NoRight("secret_data exceeds the granter's own")
 
 
 def changed_secrets(before: Tree, after: Tree) -> frozenset[SecretPath]:

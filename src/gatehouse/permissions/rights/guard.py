@@ -156,7 +156,7 @@ def require_operation(rights: Rights, operation: Operation, target: GuardTarget 
 def refuse_vouched_caller(rights: Rights) -> None:
     """Raise NoRight where no service vouches for anybody: what is made would reach further than the service."""
     if rights.service_reach is not None:
-        raise NoRight(f"application {rights.service_reach.application_id} vouches")
+        raise NoRight(f"not allowed through application {rights.service_reach.application_id}")
 
 
 def is_open(rights: Rights, operation: Operation, target: GuardTarget = NO_TARGET) -> bool:

@@ -42,7 +42,7 @@ from gatehouse.provision.sections.table import SECTIONS
 
 SECRET_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {"users": ("password",), "applications": ("access_keys",)}
 ANY_TOTP: Final = "JBSWY3DPEHPK3PXP"  # whether somebody has one is a fact; which one is not
-UNKNOWN_RULE: Final = "The rule is not in the schema of the application, and no role or entry names it."
+UNKNOWN_RULE: Final = "The rule is not in the schema of the application, and no role or entry contains it."
 OWNER_ROLE: Final = "project_owner"
 
 
@@ -157,7 +157,7 @@ class ModelRunner:
         names = sorted(one.role.name for one in held.granted_roles(self._scope(case)).values())
         if sorted(name.lower() for name in wanted) == sorted(name.lower() for name in names):
             return []
-        told = f"The roles held there are {', '.join(names)}." if names else "No role is held there."
+        told = f"The roles there are {', '.join(names)}." if names else "There are no roles there."
         return [
             CaseFailure(expected=f"{user_text(user)} has the roles {', '.join(sorted(wanted))}", sentences=(told,))
         ]

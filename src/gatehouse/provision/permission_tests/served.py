@@ -69,9 +69,9 @@ def scope_fields(case: PermissionCase) -> dict[str, object]:
 def refuse_hypothetical(case: PermissionCase) -> None:
     """A service knows its own people and its own time."""
     if case.at is not None:
-        raise Malformed(f"{case.place}.at: only a model can be asked about another time")
+        raise Malformed(f"{case.place}.at: only models can be evaluated at another time")
     if case.roles is not None:
-        raise Malformed(f"{case.place}.roles: only a model is asked for roles")
+        raise Malformed(f"{case.place}.roles: only models can be asked for roles")
     for question in case.questions:
         if not isinstance(question.user, str):
-            raise Malformed(f"{case.place}: a service is asked about its users, by id")
+            raise Malformed(f"{case.place}: a server needs user IDs")

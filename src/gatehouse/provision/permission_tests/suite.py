@@ -91,14 +91,14 @@ def read_suite(document: Document) -> Suite:
     problems = Problems()
     for name in document:
         if name not in SUITE_FIELDS:
-            problems.add(name, f"no such member{suggestion(name, SUITE_FIELDS)}")
+            problems.add(name, f"unknown field{suggestion(name, SUITE_FIELDS)}")
     model, server = document.get("model"), document.get("server")
     if (model is None) == (server is None):
         problems.add("the file", "needs a model or a server")
     if model is not None and not isinstance(model, str | dict):
-        problems.add("model", "must be the name of a file, or sections as `gatehouse apply` reads them")
+        problems.add("model", "must be a file name, or sections as in `gatehouse apply`")
     if server is not None and not isinstance(server, str):
-        problems.add("server", "must be an address such as https://sso.studio.example")
+        problems.add("server", "must be a URL such as https://sso.studio.example")
     token = read_record(document.get("token", {}), CaseCredentials, "token", problems)
     cases = read_cases(document.get("cases"), problems)
     if problems.lines:
@@ -129,11 +129,11 @@ def read_case(entry: CaseEntry, place: str, problems: Problems) -> PermissionCas
     """Raises Malformed."""
     questions = read_questions(entry, place, problems)
     if not questions and entry.roles is UNSET:
-        raise Malformed(f"{place}: expects nothing; give may, may_not or roles")
+        raise Malformed(f"{place}: no expectation; add may, may_not or roles")
     if entry.resource is not None and entry.project is None:
-        raise Malformed(f"{place}.project: a resource is one of a project")
+        raise Malformed(f"{place}.project: required for a resource")
     if entry.roles is not UNSET and entry.user is UNSET:
-        raise Malformed(f"{place}.user: whose roles?")
+        raise Malformed(f"{place}.user: required for roles")
     return PermissionCase(
         place=place,
         name=entry.name or place,
@@ -152,7 +152,7 @@ def read_questions(entry: CaseEntry, place: str, problems: Problems) -> tuple[Ex
     """With a user, may and may_not list rules; with rules, they list users."""
     rules = read_rules(entry, place)
     if (entry.user is UNSET) == (rules is None):
-        raise Malformed(f"{place}: either a user, who may these rules, or a rule, which these users may")
+        raise Malformed(f"{place}: give either a user with a list of rules, or a rule with a list of users")
     found: list[ExpectedPermission] = []
     for expected in EXPECTED:
         for index, one in enumerate(getattr(entry, expected)):
@@ -169,7 +169,7 @@ def read_questions(entry: CaseEntry, place: str, problems: Problems) -> tuple[Ex
 
 def read_rules(entry: CaseEntry, place: str) -> Sequence[RuleReference] | None:
     if entry.rule is not UNSET and entry.rules is not UNSET:
-        raise Malformed(f"{place}: rule or rules, not both")
+        raise Malformed(f"{place}: give either rule or rules")
     if entry.rule is not UNSET:
         return [read_rule(entry.rule, f"{place}.rule")]
     if entry.rules is UNSET:
@@ -189,14 +189,14 @@ def read_time(given: int | str, place: str) -> int:
     try:
         moment = datetime.fromisoformat(given)
     except ValueError:
-        raise Malformed(f"{place}: Unix seconds, or a time such as 2026-05-01T12:00:00Z") from None
+        raise Malformed(f"{place}: must be Unix seconds, or a time such as 2026-05-01T12:00:00Z") from None
     if moment.tzinfo is None:
-        raise Malformed(f"{place}: a time with its zone, such as 2026-05-01T12:00:00Z")
+        raise Malformed(f"{place}: must be a time with a time zone, such as 2026-05-01T12:00:00Z")
     return int(moment.timestamp())
 
 
 def read_address(given: str, place: str) -> Address:
     address = parse_address(given)
     if address is None:
-        raise Malformed(f"{place}: an IP address")
+        raise Malformed(f"{place}: must be an IP address")
     return address

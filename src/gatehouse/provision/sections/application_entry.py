@@ -79,7 +79,7 @@ def merge_application(
         settings = grammar.check_application_settings(entry.settings or {}, f"{place}.settings", context.reachable)
         after = replace(after, settings=settings)
     if base.is_central and after.project_id is not None:
-        raise Malformed(f"{place}.project_id: application 1 is the service itself and belongs to no project")
+        raise Malformed(f"{place}.project_id: application 1 is the service itself and cannot belong to a project")
     return after
 
 

@@ -160,7 +160,7 @@ def access_key_value(
         return None
     value = reveal_text(entry.hash, context, options, access_key_file_purpose(number), f"{place}.hash")
     if not ACCESS_KEY_VALUE.fullmatch(value):
-        raise Malformed(f"{place}.hash: an access key is 64 hexadecimal digits in lower case")
+        raise Malformed(f"{place}.hash: an access key must be 64 lower-case hexadecimal digits")
     return value
 
 
@@ -168,7 +168,7 @@ def refuse_key_of_other_application(value: str, number: int, permissions: Permis
     digest = sha256(value)
     for other, keys in permissions.access_keys.items():
         if other != number and any(constant_time_equal(digest, key.digest) for key in keys):
-            raise Malformed(f"{place}: is the access key of application {other}")
+            raise Malformed(f"{place}: is already the access key of application {other}")
 
 
 def wanted_public_keys(
@@ -195,7 +195,7 @@ def limit_as_malformed(place: str) -> Iterator[None]:
     try:
         yield
     except LimitReached as full:
-        raise Malformed(f"{place}: {full} Those not listed are kept.") from None
+        raise Malformed(f"{place}: {full} Keys that are not listed are kept.") from None
 
 
 def service_meta_document(application: Application, context: Context, *, secrets: bool) -> Document:

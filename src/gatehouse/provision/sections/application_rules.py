@@ -80,7 +80,7 @@ def wanted_roles(
             continue
         role = merge_role(model, name, entry, where)
         if role.key in named:
-            raise Malformed(f"{where}: names are unique ignoring case")
+            raise Malformed(f"{where}: role names must be unique ignoring case")
         named[role.key] = role
     wanted = {**kept, **named}
     refuse_roles(wanted.values(), place=f"{place}: ")
@@ -117,7 +117,7 @@ def merge_role(model: ApplicationModel, name: str, entry: RoleFileEntry, place: 
 
 def role_meta(entry: RoleFileEntry, place: str) -> Tree:
     if entry.meta is not UNSET and entry.permissions is not UNSET:
-        raise Malformed(f"{place}: meta or permissions, not both")
+        raise Malformed(f"{place}: use either meta or permissions")
     if entry.permissions is not UNSET:
         return rules.parse_meta({"permissions": entry.permissions or []}, place=place)
     return rules.parse_meta(entry.meta or {}, place=f"{place}.meta")
@@ -128,7 +128,7 @@ def refuse_invalid_role(model: ApplicationModel, before: Role | None, role: Role
     rules.refuse_collisions(model.schema, held, place=f"{place}.meta", central=model.application.is_central)
     if not role.protected and (protected := rules.protected_rules_in(model.schema, held)):
         names = ", ".join(str(rule) for rule in protected)
-        raise Malformed(f"{place}: protected rules go into protected roles only: {names}")
+        raise Malformed(f"{place}: protected rules are allowed only in protected roles: {names}")
     try:
         refuse_central_role(model, before, role)
     except Refused as error:

@@ -142,7 +142,7 @@ class UserRecordPlanner:
                 refuse_unrelated(self._model.application, project_id, where)
                 self._references.refuse_unknown_resources(fresh, where)
             if found.keys() & scopes.keys():
-                raise Malformed(f"{where}: names a project that is there already")
+                raise Malformed(f"{where}: names a project that is already listed")
             found |= scopes
         return {**kept, **found}
 
@@ -155,7 +155,7 @@ class UserRecordPlanner:
 def with_administrator(before: UserRecord, wanted: ScopeHoldings, place: str) -> tuple[Assignment, ...]:
     """Who administers is said by `users`, and by nothing else."""
     if any(one.role == ADMINISTRATOR_ROLE for one in wanted.roles):
-        raise Malformed(f"{place}: {ADMINISTRATOR_ROLE} is given by the field of that name in the section users")
+        raise Malformed(f"{place}: {ADMINISTRATOR_ROLE} is set by the field of that name in the section users")
     held = before.root.roles
     kept = tuple(one for one in held if one.role == ADMINISTRATOR_ROLE)
     is_first = bool(kept) and held[0].role == ADMINISTRATOR_ROLE

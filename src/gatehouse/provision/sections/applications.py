@@ -152,14 +152,14 @@ class ApplicationPlanner:
             and self._permissions.is_live(model.application)
         ]
         if len(found) > 1:
-            raise Malformed(f"{place}: several applications have that name; give the application_id")
+            raise Malformed(f"{place}: several applications have this name; add the application_id")
         return found[0] if found else None
 
     def _find_by_id(self, number: int, place: str) -> ApplicationModel | None:
         found = self._permissions.applications.get(number)
         spent = found is None and number in self._permissions.spent_application_ids
         if spent or (found is not None and not self._permissions.is_live(found.application)):
-            raise Malformed(f"{place}.application_id: application {number} is removed; its id is never given again")
+            raise Malformed(f"{place}.application_id: application {number} was removed; IDs are never reused")
         return found
 
     def _new_model(self, entry: ApplicationFileEntry, place: str) -> ApplicationModel:
@@ -180,7 +180,7 @@ class ApplicationPlanner:
             same = other.project_id == own.project_id is not None and other.name == own.name and not other.removed
             if same and other.application_id != own.application_id:
                 raise Malformed(
-                    f"{found.place}.name: application {other.application_id} of the project has that name"
+                    f"{found.place}.name: application {other.application_id} of the project already has this name"
                 )
 
 

@@ -73,7 +73,7 @@ def keep_or_generate_secret(found: FoundClient, context: Context) -> WantedClien
         kept = new_stored_secret(after, secret, masters=context.masters, now=context.now)
         return WantedClient(found=found, secrets=(kept,), generated_secret=secret)
     if before.secrets and before.profile is not after.profile:
-        raise BadClient(f"must be given again: profile {after.profile} keeps it in another form")
+        raise BadClient(f"must be set again: profile {after.profile} stores it in another form")
     return WantedClient(found=found, secrets=before.secrets)
 
 
@@ -108,7 +108,7 @@ def check_secret(secret: str, *, allow_weak: bool) -> None:
     if len(secret) > MAX_LENGTH:
         raise BadClient(f"is longer than {MAX_LENGTH} characters")
     if len(secret) < STRONG_LENGTH and not allow_weak:
-        raise BadClient(f"is shorter than {STRONG_LENGTH} characters; --allow-weak takes it all the same")
+        raise BadClient(f"is shorter than {STRONG_LENGTH} characters; use --allow-weak to accept it")
 
 
 def live_secrets(secrets: Sequence[ClientSecret], now: int) -> tuple[ClientSecret, ...]:
@@ -141,7 +141,7 @@ def import_secrets(found: FoundClient, text: str, context: Context) -> tuple[Cli
         one for one in msgspec.json.decode(text, type=list[ExportedSecret]) if not 0 < one.expires_at <= context.now
     ]
     if len(arriving) > MAX_LIVE_SECRETS or any(one.kind not in SECRET_KINDS[found.after.profile] for one in arriving):
-        raise BadClient(f"was exported from a client of another profile than {found.after.profile}")
+        raise BadClient(f"was exported from a client with another profile than {found.after.profile}")
     before = found.before
     if before is not None and has_same_secrets(before, arriving, context):
         return before.secrets

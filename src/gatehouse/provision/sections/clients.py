@@ -56,7 +56,7 @@ def resolve_clients(
         if first.setdefault(entry.client_id, place) != place:
             problems.add(place, f"is the same client as {first[entry.client_id]}")
         if entry.client_id in state.removed_client_ids:
-            problems.add(f"{place}.client_id", f"{entry.client_id} was a client that is removed; take another id")
+            problems.add(f"{place}.client_id", f"{entry.client_id} was a removed client; choose another ID")
         if before is None and entry.name is UNSET:
             problems.add(place, "a new client needs a name")
         else:

@@ -129,7 +129,7 @@ class GroupPlanner:
         group = merge_group(entry, base, references, place)
         others = (other for other in project.groups.values() if other.group_id != group.group_id)
         if any(other.title_key == group.title_key for other in others):
-            raise Malformed(f"{place}.title: another group of the project has that title")
+            raise Malformed(f"{place}.title: another group of the project has this title")
         return FoundGroup(place=place, before=before, after=group)
 
     def _find_stored(self, entry: GroupFileEntry, project: ProjectModel, place: str) -> Group | None:
@@ -139,7 +139,7 @@ class GroupPlanner:
             if entry.group_id in project.groups:
                 return project.groups[entry.group_id]
         if entry.title is UNSET:
-            raise Malformed(f"{place}: a group is found by its title")
+            raise Malformed(f"{place}: needs a title")
         key = entry.title.lower().replace(" ", "_")
         return next((group for group in project.groups.values() if group.title_key == key), None)
 

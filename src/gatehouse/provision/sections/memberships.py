@@ -142,7 +142,7 @@ class MembershipPlanner:
         allow = self._group_ids(located.entry.allow, project.allow, model, f"{located.place}.allow")
         disallow = self._group_ids(located.entry.disallow, project.disallow, model, f"{located.place}.disallow")
         if set(allow) & set(disallow):
-            raise Malformed(f"{located.place}: a group is either allowed or disallowed")
+            raise Malformed(f"{located.place}: a group cannot be both allowed and disallowed")
         return replace(project, allow=allow, disallow=disallow)
 
     def _group_ids(self, given: Items, kept: tuple[str, ...], model: ProjectModel, place: str) -> tuple[str, ...]:
@@ -152,7 +152,7 @@ class MembershipPlanner:
         for index, name in enumerate(read_list(given or (), place, GROUPS_MOST)):
             group = self.references.group(model, name, f"{place}[{index}]")
             if PROJECT_TAG not in group.tags:
-                raise Malformed(f"{place}[{index}]: {group.title} does not carry the tag {PROJECT_TAG}")
+                raise Malformed(f"{place}[{index}]: {group.title} does not have the tag {PROJECT_TAG}")
             found[group.group_id] = None
         return tuple(found)
 
@@ -228,7 +228,7 @@ class MembershipPlanner:
         if before and not role_holders(
             replace(self._permissions, records=records), project_id, owner, self._context.now
         ):
-            raise Malformed(f"{place}: a project keeps an owner")
+            raise Malformed(f"{place}: a project needs at least one owner")
 
 
 def listed_people_of(project: Project, state: StoredState, context: Context) -> ListedPeople:

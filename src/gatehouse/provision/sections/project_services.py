@@ -85,14 +85,14 @@ def refuse_unusable_service(
     """Its own or a published one, never application 1; roles that can be held in a project (R5)."""
     project_id, found = model.project.project_id, references.application(number)
     if found is None or number == CENTRAL_ID:
-        raise references.missing_error(number, f"{place}: there is no application {number} that can be connected")
+        raise references.missing_error(number, f"{place}: no application {number} that can be connected")
     if found.application.project_id != project_id and not found.application.is_published:
-        raise Malformed(f"{place}: the application neither belongs to {project_id} nor is published")
+        raise Malformed(f"{place}: the application does not belong to {project_id} and is not published")
     for grant in grants:
         for key in grant.roles:
             role = found.roles.get(key)
             if role is None or role.protected:
-                raise Malformed(f"{place}: {key} is no role that can be granted in a project")
+                raise Malformed(f"{place}: {key} is not a role that can be granted in a project")
 
 
 def services_change(project: Project, services: ServiceGrants) -> Change:

@@ -132,7 +132,7 @@ class ProjectPlanner:
         place, entry = located.place, located.entry
         before = stored_project(entry, self._permissions)
         if before is not None and before.removed:
-            raise Malformed(f"{place}: the project {before.project_id} is removed; its id is never given again")
+            raise Malformed(f"{place}: the project {before.project_id} was removed; IDs are never reused")
         base = before or self._new_project(entry, place)
         return FoundProject(place=place, entry=entry, before=before, after=merge_project(entry, base, place))
 
@@ -163,11 +163,11 @@ class ProjectPlanner:
                 continue
             taken = {other.project_id, *other.aliases} & {own.project_id, *own.aliases}
             if taken:
-                raise Malformed(f"{found.place}: {min(taken)} is a name of the project {other.project_id}")
+                raise Malformed(f"{found.place}: {min(taken)} is already a name of the project {other.project_id}")
             if other.title_key == own.title_key:
-                raise Malformed(f"{found.place}.title: the project {other.project_id} has that title")
+                raise Malformed(f"{found.place}.title: the project {other.project_id} already has this title")
         if own.project_id in own.aliases:
-            raise Malformed(f"{found.place}.aliases: {own.project_id} is the id of the project itself")
+            raise Malformed(f"{found.place}.aliases: {own.project_id} is the ID of the project itself")
 
     def _people_changes(self, found: FoundProject) -> Mapping[str, ChangeRecords]:
         """What becomes of the records of owners and administrators, by the field that says so."""
@@ -182,7 +182,7 @@ class ProjectPlanner:
             wanted = [references.person(one, f"{place}[{index}]") for index, one in enumerate(given or ())]
             had = role_holders(state.permissions, project_id, role, self._context.now)
             if name == "owners" and had and not wanted:
-                raise Malformed(f"{place}: a project keeps an owner")
+                raise Malformed(f"{place}: a project needs at least one owner")
             touched = sorted({*had, *wanted})
             before = {one: state.permissions.record(CENTRAL_ID, one) for one in touched}
             step = record_changes(

@@ -57,7 +57,7 @@ class References:
     def user(self, user_id: object, place: str) -> str:
         checked = grammar.check_user_id(user_id, place)
         if checked not in self._users:
-            raise Malformed(f"{place}: there is no user {checked}")
+            raise Malformed(f"{place}: no user {checked}")
         return checked
 
     def users(self, given: Sequence[object], place: str, *, most: int = grammar.MAX_GROUP_USERS) -> tuple[str, ...]:
@@ -76,9 +76,9 @@ class References:
         """By id or alias, if it is not removed."""
         found = self._permissions.project(grammar.check_project_id(name, place))
         if found is None:
-            raise self.missing_error(name, f"{place}: there is no project {printable(name)}")
+            raise self.missing_error(name, f"{place}: no project {printable(name)}")
         if found.project.removed:
-            raise Malformed(f"{place}: the project {printable(name)} is removed")
+            raise Malformed(f"{place}: the project {printable(name)} was removed")
         return found
 
     def group(self, project: ProjectModel, name: object, place: str) -> Group:
@@ -89,7 +89,7 @@ class References:
             if found is not None:
                 return found
         raise self.missing_error(
-            name, f"{place}: {printable(name)} is no group of project {project.project.project_id}"
+            name, f"{place}: {printable(name)} is not a group of project {project.project.project_id}"
         )
 
     def application(self, application_id: int) -> ApplicationModel | None:
@@ -100,7 +100,7 @@ class References:
     def refuse_unknown_resources(self, scopes: Iterable[Scope], place: str) -> None:
         for scope in scopes:
             if not self._permissions.has_scope(scope):
-                words = f"project {scope.project_id} has nothing in {scope.kind} with the id {scope.resource_id}"
+                words = f"project {scope.project_id} has no {scope.kind} with the ID {scope.resource_id}"
                 raise self.missing_error(scope.resource_id, f"{place}: {words}")
 
     def with_group_ids(self, document: object, project_name: object, place: str) -> object:
@@ -138,7 +138,7 @@ def refuse_invalid_holdings(
             if role is None:
                 raise Malformed(f"{place}: application {application_id_of(model)} has no role {one.role}")
             if role.protected and not scope.is_root and one.role not in known:
-                raise Malformed(f"{place}: the role {role.name} is protected and given at the root only")
+                raise Malformed(f"{place}: the role {role.name} is protected and can be assigned only at the root")
         fresh = [rule for rule, entry in changed_entries(had, held) if entry is not None]
         refuse_collisions(model.schema, fresh, place=place, central=model.application.is_central)
 
@@ -150,7 +150,7 @@ def is_related(application: Application, project_id: str) -> bool:
 
 def refuse_unrelated(application: Application, project_id: str, place: str) -> None:
     if not is_related(application, project_id):
-        raise Malformed(f"{place}: the application neither belongs to {project_id} nor is published")
+        raise Malformed(f"{place}: the application does not belong to {project_id} and is not published")
 
 
 def application_id_of(model: ApplicationModel) -> int:

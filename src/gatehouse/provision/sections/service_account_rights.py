@@ -101,7 +101,7 @@ def wanted_scopes(
     resolved = references.with_group_ids(members, account.project_id, place)
     scopes = parse_project(resolved, account.project_id, place=place)
     if any(one.role == ROLE_BY_FIELD["owners"] for held in scopes.values() for one in held.roles):
-        raise Malformed(f"{place}.roles: a service account never owns a project")
+        raise Malformed(f"{place}.roles: a service account cannot own a project")
     gone = {
         scope: ScopeHoldings()
         for scope in holdings_in_project(record, account.project_id)

@@ -127,7 +127,7 @@ class ServiceAccountPlanner:
         if first != place:
             raise Malformed(f"{place}: is the same service account as {first}")
         if before is not None and entry.user_id not in (UNSET, before.user_id):
-            raise Malformed(f"{place}.user_id: the account has the id {before.user_id}")
+            raise Malformed(f"{place}.user_id: the account has the ID {before.user_id}")
         base = before or self._new_account(entry, project, place)
         return FoundServiceAccount(before=before, after=merge_account(entry, base, place))
 
@@ -163,7 +163,7 @@ class ServiceAccountPlanner:
             given in {user.user_id for user in self._state.users} or given in self._state.permissions.service_accounts
         )
         if taken or given in self._state.retired_user_ids:
-            raise Malformed(f"{place}.user_id: {given} was given to another account")
+            raise Malformed(f"{place}.user_id: {given} belongs or belonged to another account")
         return given
 
 
@@ -187,7 +187,7 @@ def merge_account(entry: ServiceAccountFileEntry, base: ServiceAccount, place: s
         after = replace(after, public_key=key)
     if entry.revoked is not UNSET:
         if base.revoked and not entry.revoked:
-            raise Malformed(f"{place}.revoked: an account that was revoked does not come back; take another name")
+            raise Malformed(f"{place}.revoked: a revoked account cannot be restored; choose another name")
         after = replace(after, revoked=entry.revoked)
     return after
 

@@ -61,7 +61,7 @@ class WantedUser:
 
 def check_user_id(text: str) -> str:
     if not USER_ID.fullmatch(text):
-        raise BadAccount("takes 1 to 19 digits, the first not 0")
+        raise BadAccount("must be 1 to 19 digits, not starting with 0")
     return text
 
 

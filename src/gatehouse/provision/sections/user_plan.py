@@ -60,7 +60,7 @@ def plan_users(wanted: Sequence[WantedUser], state: StoredState, *, now: int, pr
             *(user_change(one) for one in merged if one.before is None or one.fields),
         ),
         problems=tuple(problems.lines),
-        spared=() if spared is None else (f"user {user_name(spared)} stays, as the last administrator",),
+        spared=() if spared is None else (f"user {user_name(spared)} is kept as the last administrator",),
     )
 
 
@@ -122,7 +122,7 @@ def check_administrators(
         return
     for one in merged:
         if one.after.user_id in before:
-            problems.add(one.place, "is the last administrator and has to stay one, not blocked")
+            problems.add(one.place, "is the last administrator and must stay one, unblocked")
 
 
 def check_logins(

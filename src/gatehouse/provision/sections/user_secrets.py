@@ -60,7 +60,7 @@ async def check_password(password: str, found: FoundUser, rules: PasswordRules) 
     try:
         await rules.check(password, *own_words)
     except BadAccount as error:
-        raise BadAccount(f"{error}; --allow-weak takes a weak one") from None
+        raise BadAccount(f"{error}; use --allow-weak to accept it") from None
 
 
 def wanted_totp(found: FoundUser, context: Context, options: Options) -> bytes | UnsetType | None:
@@ -84,7 +84,7 @@ def check_totp(text: str) -> str:
     except (binascii.Error, ValueError):
         raise BadAccount("must be base32: the letters A to Z and the digits 2 to 7") from None
     if len(raw) not in TOTP_BYTES:
-        raise BadAccount(f"must be {TOTP_BYTES[0]} to {TOTP_BYTES[-1]} bytes, this is {len(raw)}")
+        raise BadAccount(f"must have {TOTP_BYTES[0]} to {TOTP_BYTES[-1]} bytes, not {len(raw)}")
     return secret
 
 

@@ -87,7 +87,7 @@ class UserIndex:
         if user is not None and user.kind is not AccountKind.PERSON:
             problems.add(f"{place}.user_id", f"{user_id} is a service account")
         if user_id in self._retired:
-            problems.add(f"{place}.user_id", f"{user_id} was given to an account that is gone, and never again")
+            problems.add(f"{place}.user_id", f"{user_id} belonged to a removed account; IDs are never reused")
         return user
 
 

@@ -36,7 +36,7 @@ async def ensure_current(runner: Runner, url: str, *, migrate: bool) -> bool:
     if held == HEAD:
         return False
     if not migrate:
-        raise SchemaBehind(f"the database is at revision {held or 'none'}, {HEAD} is needed: run gatehouse migrate")
+        raise SchemaBehind(f"the database is at revision {held or 'none'}, {HEAD} is required: run gatehouse migrate")
     await run_in_child(url)
     return True
 
@@ -44,7 +44,7 @@ async def ensure_current(runner: Runner, url: str, *, migrate: bool) -> bool:
 def refuse_newer(held: str) -> None:
     """Before anything is read: what a newer Gatehouse keeps where is unknown."""
     if held > HEAD:
-        raise SchemaTooNew(f"the database is at revision {held}, this Gatehouse knows {HEAD}: upgrade Gatehouse")
+        raise SchemaTooNew(f"the database is at revision {held}, this Gatehouse supports {HEAD}: upgrade Gatehouse")
 
 
 async def run_in_child(url: str) -> None:
@@ -60,7 +60,10 @@ async def run_in_child(url: str) -> None:
     if child.returncode:
         why = reason(errors.decode(errors="replace"))
         if NOT_ALLOWED in why:
-            why = f"this database role may not: run `gatehouse migrate` as the one that owns the schema ({why})"
+            why = (
+                "this database role is not allowed to: run `gatehouse migrate` as the role that owns the schema "
+                f"({why})"
+            )
         raise MigrationFailed(why)
 
 
@@ -68,4 +71,4 @@ def reason(errors: str) -> str:
     """The line below a traceback; SQLAlchemy puts the statement and a link below that one."""
     told = errors.partition("\n[SQL:")[0].strip()
     below = list(takewhile(lambda line: not line.startswith("  "), reversed(told.splitlines())))
-    return below[-1] if below else "the migrating process said nothing"
+    return below[-1] if below else "the migration process printed no error"

@@ -155,7 +155,7 @@ def delete_unlisted_group(group_id: str, records: Sequence[AuditRecord], *, seen
     yield from begin_structure_change()
     gone = yield from group_by_id(group_id)
     if seen not in (None, gone.version):
-        raise VersionConflict(f"deleted from version {seen}, stored is {gone.version}")
+        raise VersionConflict(f"deleted from version {seen}, but version {gone.version} is stored")
     refuse_listed((yield from lock_project(gone.project_id)).project, group_id)
     yield from _delete_group(group_id, records)
 

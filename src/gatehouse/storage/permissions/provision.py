@@ -263,7 +263,7 @@ def _run_application_write(
     match one:
         case AddApplication(model):
             if not (yield from reserve_id(model.application.application_id)):
-                raise VersionConflict(f"the id {model.application.application_id} was given meanwhile")
+                raise VersionConflict(f"the ID {model.application.application_id} was used in the meantime")
             roles = tuple(model.roles.values())
             yield from add_application(
                 NewApplication(application=model.application, schema=model.schema, roles=roles)

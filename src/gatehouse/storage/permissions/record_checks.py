@@ -154,7 +154,7 @@ def refuse_full_roles(application_id: int, taken: Mapping[str, SeatsTaken], now:
         if row.holders > seats.limit:
             whom = ", ".join(f"user {user_id}" for user_id in seats.takers)
             raise RoleFull(
-                f"application {application_id}: user_limit of the role {role} is {seats.limit}, no seat for {whom}"
+                f"application {application_id}: user_limit of the role {role} is {seats.limit}, no room for {whom}"
             )
 
 

@@ -39,7 +39,7 @@ class DryRunStores:
     @property
     def state_after(self) -> DryRunResult:
         if self._runner.state_after is None:
-            raise LookupError("nothing was rehearsed yet")
+            raise LookupError("no dry run yet")
         return self._runner.state_after
 
 

@@ -21,7 +21,7 @@ def refuse_foreign_resources(steps: Iterable[RecordChange]) -> Verb[None]:
     for scope in fresh:
         model = models.get(scope.project_id)
         if model is None or not model.has_scope(scope):
-            raise Malformed(f"project {scope.project_id} has nothing in {scope.kind} with the id {scope.resource_id}")
+            raise Malformed(f"project {scope.project_id} has no {scope.kind} with the ID {scope.resource_id}")
 
 
 def gains_something(before: ScopeHoldings, after: ScopeHoldings) -> bool:

@@ -103,7 +103,7 @@ def revoke_service_account(
     if not rows:
         raise UserNotFound
     if seen is not None and rows[0].version != seen + 1:
-        raise VersionConflict(f"revoked from version {seen}, stored is {rows[0].version - 1}")
+        raise VersionConflict(f"revoked from version {seen}, but version {rows[0].version - 1} is stored")
     yield from raise_rev(user_id, keep=None, now=now)
     for entry in records:
         yield from add_audit_record(entry)

@@ -240,7 +240,7 @@ def parse_optional_application_id(text: str) -> int:
     if not typed:
         return 0
     if not (typed.isascii() and typed.isdigit() and len(typed) <= 18):  # noqa: PLR2004 - 64 bits
-        raise Malformed("application_id: a number")
+        raise Malformed("application_id: choose an application from the list")
     return int(typed)
 
 

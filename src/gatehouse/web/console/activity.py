@@ -301,7 +301,7 @@ def parse_number(text: str) -> int:
     if not stripped:
         return 0
     if not (stripped.isascii() and stripped.isdigit() and len(stripped) <= 18):  # noqa: PLR2004 - 64 bits
-        raise BadInput("application_id: a number")
+        raise BadInput("application_id: choose an application from the list")
     return int(stripped)
 
 
@@ -313,4 +313,4 @@ def parse_day(text: str, *, days: int = 0) -> int:
         start = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
         return int((start + timedelta(days=days)).timestamp())
     except (ValueError, OverflowError) as error:
-        raise BadInput("since, until: a day, as 2026-01-31") from error
+        raise BadInput("From and To: enter a date such as 2026-01-31") from error

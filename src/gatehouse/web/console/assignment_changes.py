@@ -164,7 +164,7 @@ class AssignmentEditor:
     ) -> Response:
         people, troubles = await self._check_edits(state, edits)
         if len(people) > MAX_PEOPLE:
-            raise BadInput(f"at most {MAX_PEOPLE} people at once: apply these in parts")
+            raise BadInput(f"Too many people: apply changes for at most {MAX_PEOPLE} at a time")
         names_told = readable_parts(admin.authenticated, "") >= PERMISSION_PARTS
         by = Proposer(actor=admin.actor, model=state.model, central=admin.authenticated.central)
         seats = seat_counts(state, people)

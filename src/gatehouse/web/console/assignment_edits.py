@@ -74,7 +74,7 @@ def parse_edit(state: AssignmentState, edit: CellEdit, records: Mapping[str, Use
     user_id, slash, rest = edit.cell.partition("/")
     role_key, _, project_id = rest.partition("/")
     if not slash or not role_key:
-        raise Malformed("edits: a cell is a user, a role and perhaps a project")
+        raise Malformed("edits: a cell needs a user, a role and optionally a project")
     role = state.model.roles.get(role_key)
     values = {"user": edit.row or user_id, "role": role_key if role is None else role.name, "scope": project_id}
     if user_id not in records:
@@ -106,7 +106,7 @@ def edit_from_line(
 ) -> CellEdit:
     name, role_name = line.get("user", ""), line.get("role", "")
     if not name or not role_name:
-        raise BadInput(f"{place}: user and role must be named; a line is user,role,scope,until")
+        raise BadInput(f"{place}: enter user and role; the format is user,role,scope,until")
     until = line.get("until", "").strip()
     end = assignments.read_end("" if until == REMOVE else until or "0", state.now, place)
     scope_name = line.get("scope", "").strip()

@@ -182,7 +182,7 @@ def kind_and_value(test: ConditionTest) -> tuple[str, str]:
 def rows_from_form(form: ConditionForm) -> list[ConditionRow]:
     """Raises Malformed for what no page of ours sends."""
     if not len(form.kind) == len(form.value) == len(form.depth) <= MAX_CONDITION_MEMBERS:
-        raise Malformed("the rows of the condition are not whole")
+        raise Malformed("The condition is incomplete. Reload the page and try again.")
     rows = [
         ConditionRow(depth=int(depth), kind=kind, value=value.strip())
         for depth, kind, value in zip(form.depth, form.kind, form.value, strict=True)
@@ -195,7 +195,7 @@ def rows_from_form(form: ConditionForm) -> list[ConditionRow]:
         fits = fits and 1 <= row.depth <= above.depth + above.is_group and row.depth < MAX_CONDITION_DEPTH
         fits = fits and row.kind in (*GROUP_KINDS, *TEST_KINDS_WITH_ADDRESS)
     if not fits:
-        raise Malformed("the rows of the condition do not fit together")
+        raise Malformed("The condition is invalid. Reload the page and try again.")
     return rows
 
 
@@ -257,7 +257,7 @@ def document_from_rows(rows: Sequence[ConditionRow], at: int) -> Mapping[str, ob
         return leaf_document(row)
     parts = [document_from_rows(rows, index) for index in child_indexes(rows, at)]
     if not parts:
-        raise Malformed("a group of conditions is empty: add a condition to it, or remove it")
+        raise Malformed("a condition group is empty; add a condition or remove the group")
     return parts[0] if len(parts) == 1 else {"and" if row.kind == ALL else "or": parts}
 
 
@@ -265,7 +265,7 @@ def leaf_document(row: ConditionRow) -> Mapping[str, object]:
     if row.kind in KINDS_WITHOUT_VALUE:
         return {"everyone": row.kind == "everyone"}
     if not row.value:
-        raise Malformed("a condition still has an empty field")
+        raise Malformed("a condition has no value")
     return {row.kind: split_lines(row.value) if row.kind == "uid" else row.value}
 
 

@@ -55,7 +55,7 @@ APPLICATION_PARAM: Final = "application_id"  # the part of a path that says whic
 FIELD_MESSAGE: Final = re.compile(
     r"(?:data|(?:data\.)?(?P<field>[a-z_]+)): (?P<said>.+)", re.DOTALL
 )  # about one member, or all
-NO_SUCH_PERSON: Final = "There is nobody with this id."  # the API's words are fixed (interface §7)
+NO_SUCH_PERSON: Final = "No person has this ID."  # the API's words are fixed (interface §7)
 REAUTHENTICATION_SECONDS: Final = 10 * 60  # seconds in which somebody has found his password or second factor
 EXPECTED_ERRORS: Final = (BadInput, Conflict, NotFound, Refused, TooMany)
 

@@ -147,7 +147,7 @@ def rows_of_holdings(scopes: Mapping[Scope, ScopeHoldings]) -> Sequence[HoldingR
 
 def rows_from_form(form: HoldingsForm) -> list[HoldingRow]:
     if not len(form.place) == len(form.role) == len(form.until) <= MAX_ROWS:
-        raise Malformed("the rows of the form are not whole")
+        raise Malformed("The form is incomplete. Reload the page and try again.")
     return [
         HoldingRow(place=place, role=role, until=until.strip())
         for place, role, until in zip(form.place, form.role, form.until, strict=True)
@@ -180,7 +180,7 @@ def scopes_from_rows(
     for row in rows:
         scope = known.get(row.place)
         if scope is None:
-            raise Malformed("a place that is not in this project")
+            raise Malformed("place: choose one in this project")
         roles.setdefault(scope, []).append(assignment_from_row(row, stored.get(scope, NO_HOLDINGS)))
     return {
         scope: replace(stored.get(scope, NO_HOLDINGS), roles=tuple(roles.get(scope, ())))
@@ -219,4 +219,4 @@ def parse_end_field(text: str) -> End:
         when = datetime.strptime(text[:MINUTE_TEXT_LENGTH], "%Y-%m-%dT%H:%M").replace(tzinfo=UTC)
         return End(expired=require_after_epoch(int(when.timestamp())))
     except ValueError:
-        raise Malformed("an end: a date and a time, such as 2027-01-31T12:00") from None
+        raise Malformed("Until: enter a date and time such as 2027-01-31T12:00") from None

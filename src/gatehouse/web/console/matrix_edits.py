@@ -74,7 +74,7 @@ def edit_from_line(known: PermissionMatrix, version: int, line: Mapping[str, str
     """A line of a file as an edit of what is stored now."""
     missing = [name for name in ("rule", "role") if not line.get(name)]
     if missing:
-        raise BadInput(f"{place}: {' and '.join(missing)} must be named; a line is rule,role,value")
+        raise BadInput(f"{place}: enter {' and '.join(missing)}; the format is rule,role,value")
     rule = read_rule(line["rule"], place).resolve(known.rows)
     said = matrix.parse_cell_value(line.get("value") or matrix.DEFAULT, place)
     column = known.columns.get(line["role"].lower())
@@ -106,7 +106,7 @@ def check_edits(model: ApplicationModel, edits: Sequence[CellEdit]) -> CheckedEd
 def parse_cell_key(edit: CellEdit) -> tuple[Rule, str]:
     name, slash, role_key = edit.cell.rpartition("/")
     if not slash:
-        raise Malformed("edits: a cell is a rule and a role")
+        raise Malformed("edits: a cell needs a permission and a role")
     return read_rule(name, "edits").rules[0], role_key
 
 

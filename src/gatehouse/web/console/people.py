@@ -26,7 +26,7 @@ ENTRY: Final = ConsoleEntry.PEOPLE
 COLUMNS: Final = {
     "id": lambda line: line.user_id,
     "nick": lambda line: line.nick,
-    "e-mail": lambda line: line.login,
+    "email": lambda line: line.login,
     "verified": lambda line: line.email_verified,
     "kind": lambda line: line.kind,
     "blocked": lambda line: line.blocked,

@@ -271,5 +271,5 @@ class ServiceAccountScreens:
 
 def parse_days(text: str) -> int | None:
     if text and not (text.isascii() and text.isdecimal() and len(text) <= MAX_DAYS_DIGITS):
-        raise Malformed("days: a number, or nothing for the usual ones")
+        raise Malformed("days: enter a number, or leave empty for the default")
     return int(text) if text else None

@@ -152,7 +152,7 @@ def groups_from_form(model: ProjectModel, form: AllowListsForm) -> Sequence[List
 
 def draft_of(model: ProjectModel, form: AllowListsForm) -> MembershipDraft:
     if len(form.group) != len(form.listed) or not set(form.listed) <= set(LIST_CHOICES):
-        raise Malformed("the rows of the form are not whole")
+        raise Malformed("The form is incomplete. Reload the page and try again.")
     chosen = list(zip(form.group, form.listed, strict=True))
     return MembershipDraft(
         id=model.project.project_id,

@@ -248,13 +248,13 @@ def draft_of(loaded: LoadedRole, form: RoleForm, rows: Sequence[ConditionRow], *
 
 def parse_mode(text: str) -> ConditionMode:
     if text not in set(ConditionMode):
-        raise Malformed("the condition grants the role, or is required for it")
+        raise Malformed("condition_mode: choose one of the two modes")
     return ConditionMode(text)
 
 
 def parse_limit(text: str) -> int:
     if text and not (text.isascii() and text.isdecimal() and len(text) <= MAX_LIMIT_DIGITS):
-        raise Malformed("the number of seats: a number, or nothing for no limit")
+        raise Malformed("user_limit: enter a number, or leave empty for no limit")
     return int(text) if text else 0
 
 

@@ -107,7 +107,7 @@ class RoleScreens:
     async def create(self, request: Request, admin: AdminRequest, form: NewRoleForm) -> Response:  # noqa: ARG002
         """A role that says nothing and is for nobody yet; all the rest is said on its own page."""
         if not form.application:
-            raise Malformed("an application: which one is the role for?")
+            raise Malformed("application: choose an application")
         application_id = grammar.parse_application_id(form.application, "application")
         there = await self._view.for_application(admin, application_id)
         name = form.name.strip()

@@ -110,7 +110,7 @@ class SigningKeyScreens:
 
     async def rotate(self, request: Request, admin: AdminRequest, form: RotateForm) -> Response:  # noqa: ARG002
         if form.manner not in ROTATION_MODES:
-            raise NotFound("no such manner")
+            raise NotFound("no such rotation method")
         await self._key_admin.rotate(admin.actor, parse_key_line(form.purpose, form.alg), ROTATION_MODES[form.manner])
         return self._view.redirect_with_flash(ENTRY.path, f"key_{form.manner}")
 

@@ -85,9 +85,9 @@ def parse_edits(text: str) -> list[CellEdit]:
     try:
         edits = msgspec.json.decode(text, type=list[CellEdit])
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
-        raise BadInput("edits: a list of cells with what they said and are to say") from error
+        raise BadInput("edits: must be a list of cells with old and new values") from error
     if len(edits) > MAX_EDITS:
-        raise BadInput(f"at most {MAX_EDITS} changes at once")
+        raise BadInput(f"Too many changes: at most {MAX_EDITS} at a time")
     return edits
 
 
@@ -100,7 +100,7 @@ def parse_import_lines(text: str, columns: Sequence[str]) -> list[Mapping[str, s
     stripped = text.strip().removeprefix("\ufeff")
     found = _json_lines(stripped) if stripped.startswith(("[", "{")) else _csv_lines(stripped, columns)
     if len(found) > MAX_EDITS:
-        raise BadInput(f"at most {MAX_EDITS} lines at once")
+        raise BadInput(f"Too many lines: at most {MAX_EDITS} at a time")
     return found
 
 
@@ -108,7 +108,7 @@ def _json_lines(text: str) -> list[Mapping[str, str]]:
     try:
         given = msgspec.json.decode(text, type=list[dict[str, str | int | bool | None]])
     except msgspec.DecodeError as error:
-        raise BadInput(f"the text is no list of objects in JSON: {error}") from error
+        raise BadInput(f"Enter a JSON list of objects: {error}") from error
     return [{name: _cell_text(value) for name, value in line.items()} for line in given]
 
 

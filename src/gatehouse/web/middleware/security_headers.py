@@ -43,7 +43,7 @@ def policy_sources(extra: Iterable[str]) -> str:
     allowed = ["'self'", *extra]
     for source in allowed:
         if not source.isascii() or not source.isprintable() or any(mark in source for mark in " ;,"):
-            raise ValueError(f"{source!r} would say more than one thing in a policy")
+            raise ValueError(f"{source!r} would add more than one source to a policy")
     return " ".join(allowed)
 
 

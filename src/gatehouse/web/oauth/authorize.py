@@ -40,7 +40,7 @@ FORM_ONLY: Final = frozenset({BodyKind.FORM})
 
 
 class AuthorizeFields(msgspec.Struct, frozen=True, kw_only=True):
-    """What the OpenAPI document tells; each is read by its own rule, and what is wrong is told to the client."""
+    """Authorization request parameters; errors are returned to the client."""
 
     client_id: str
     redirect_uri: str
@@ -160,7 +160,7 @@ class AuthorizeEndpoint:
             dialect=Dialect.PAGE,
             rate_class=RateClass.PUBLIC,
             section="interface §4.2",
-            summary="Sign a person in to a client; answers by redirect",
+            summary="Sign a person in to a client; answers with a redirect",
             auth=RequiredAuth.SESSION,
             request=AuthorizeFields,
             accepts=FORM_ONLY,

@@ -37,7 +37,7 @@ def credentials_of(request: Request, asked: ClientCredentialFields) -> ClientCre
     """Raise InvalidClient for a header that is doubled or cannot be read (checklist TK-24)."""
     given = request.headers.getlist("authorization")
     if len(given) > 1:
-        raise InvalidClient("two Authorization headers")
+        raise InvalidClient("duplicate Authorization header")
     header = given[0] if given else ""
     bearer = BEARER.fullmatch(header)
     basic_id, basic_secrets = ("", ()) if bearer or not header else read_basic(header)
@@ -63,7 +63,7 @@ def read_basic(header: str) -> tuple[str, tuple[str, ...]]:
         text = ""
     client_id, colon, secret = text.partition(":")
     if not client_id or not colon:
-        raise InvalidClient("an Authorization header that is neither Bearer nor Basic")
+        raise InvalidClient("the Authorization header is neither Bearer nor Basic")
     return unquote_plus(client_id), tuple(dict.fromkeys((secret, unquote_plus(secret))))
 
 
@@ -72,7 +72,7 @@ def refuse_query(request: Request, into: type[msgspec.Struct]) -> None:
     if not request.scope["query_string"]:
         return
     if any(name in into.__struct_encode_fields__ for name, _ in query_pairs(request)):
-        raise InvalidRequest("a parameter in the query")
+        raise InvalidRequest("a parameter is in the query")
 
 
 def bearer_of(request: Request) -> str:
@@ -82,7 +82,7 @@ def bearer_of(request: Request) -> str:
         return ""
     found = BEARER.fullmatch(given[0])
     if found is None or len(given) > 1:
-        raise InvalidToken("two Authorization headers, or one that is no Bearer")
+        raise InvalidToken("the Authorization header is duplicated or not a Bearer token")
     return found[1]
 
 
@@ -91,9 +91,9 @@ async def access_token_of(request: Request) -> str:
     refuse_query(request, AccessTokenForm)
     in_header, in_body = bearer_of(request), await access_token_in_form(request)
     if in_header and in_body:
-        raise InvalidRequest("an access token in two places")
+        raise InvalidRequest("the access token was sent twice")
     if not in_header and not in_body:
-        raise InvalidToken("no access token")
+        raise InvalidToken("access token is missing")
     return in_header or in_body
 
 

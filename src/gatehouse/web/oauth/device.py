@@ -105,7 +105,7 @@ class DeviceAuthorizationEndpoint:
             dialect=Dialect.OAUTH,
             rate_class=RateClass.TOKEN,
             section="interface R3",
-            summary="A code for a device to show, and one for it to wait with (RFC 8628)",
+            summary="Start a device sign-in (RFC 8628)",
             request=DeviceFields,
             accepts=JSON_OR_FORM,
             answers={200: DeviceCodesResponse},
@@ -203,19 +203,19 @@ class DevicePages:
 
     def endpoints(self) -> list[Endpoint]:
         return [
-            page_endpoint("GET", Path.DEVICE, self.show, name="device.show", summary="Type what a device shows"),
-            page_endpoint("POST", Path.DEVICE, self.submit, name="device.submit", summary="Find the device"),
+            page_endpoint("GET", Path.DEVICE, self.show, name="device.show", summary="Enter the device code"),
+            page_endpoint("POST", Path.DEVICE, self.submit, name="device.submit", summary="Look up the device"),
             page_endpoint(
-                "GET", Path.DEVICE_DONE, self.show_done, name="device.done", summary="Signed in on the device"
+                "GET", Path.DEVICE_DONE, self.show_done, name="device.done", summary="Device sign-in completed"
             ),
             page_endpoint(
                 "GET",
                 Path.DEVICE_CANCELLED,
                 self.show_cancelled,
                 name="device.cancelled",
-                summary="Not signed in there",
+                summary="Device sign-in canceled",
             ),
             page_endpoint(
-                "GET", Path.DEVICE_DENIED, self.show_denied, name="device.denied", summary="Not let in there"
+                "GET", Path.DEVICE_DENIED, self.show_denied, name="device.denied", summary="Device sign-in denied"
             ),
         ]

@@ -33,7 +33,7 @@ class DiscoveryEndpoints:
             dialect=Dialect.PLAIN,
             rate_class=RateClass.KEYS,
             section="interface §4.2",
-            summary="The OpenID Connect configuration",
+            summary="OpenID Connect configuration",
             answers={200: Metadata, NOT_MODIFIED: None},
             cors=Cors.ANYONE,
             static=StaticDocument(body=lambda: self._body, cache_control=METADATA_CACHE_CONTROL),
@@ -43,6 +43,6 @@ class DiscoveryEndpoints:
             name="oauth.metadata",
             path="/.well-known/oauth-authorization-server",
             section="interface R3",
-            summary="The same as authorization server metadata (RFC 8414)",
+            summary="Authorization server metadata (RFC 8414)",
         )
         return [openid, plain]

@@ -45,7 +45,7 @@ class ExchangeEndpoints:
                 dialect=Dialect.OAUTH,
                 rate_class=RateClass.TOKEN,
                 section="interface §4.2",
-                summary="An id_token for a user JWT",
+                summary="Exchange a user JWT for an ID token",
                 answers={200: IdTokenResponse},
                 auth=RequiredAuth.USER_JWT,
             ),
@@ -57,7 +57,7 @@ class ExchangeEndpoints:
                 dialect=Dialect.OAUTH,
                 rate_class=RateClass.TOKEN,
                 section="interface §4.2",
-                summary="A user JWT for an access token",
+                summary="Exchange an access token for a user JWT",
                 answers={200: UserJwtResponse},
                 auth=RequiredAuth.ACCESS_TOKEN,
             ),
@@ -68,5 +68,5 @@ def required_bearer(request: Request) -> str:
     """The Bearer and nothing else: a token in the body is not looked at (checklist UI-08)."""
     shown = bearer_of(request)
     if not shown:
-        raise InvalidToken("no Bearer")
+        raise InvalidToken("Bearer token is missing")
     return shown

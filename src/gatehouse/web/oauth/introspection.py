@@ -46,7 +46,7 @@ class IntrospectionEndpoint:
             dialect=Dialect.OAUTH,
             rate_class=RateClass.TOKEN,
             section="interface R3",
-            summary="Whether a token of the client, or a login token of its application, is good (RFC 7662)",
+            summary="Check a token of the client or a login token of its application (RFC 7662)",
             request=IntrospectionFields,
             accepts=JSON_OR_FORM,
             answers={200: IntrospectionResponse},

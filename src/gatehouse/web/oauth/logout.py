@@ -138,7 +138,7 @@ class LogoutEndpoints:
             dialect=Dialect.PAGE,
             rate_class=RateClass.PUBLIC,
             section="interface R3",
-            summary="Sign a person out for a client (OpenID Connect RP-Initiated Logout)",
+            summary="Sign a person out (OpenID Connect RP-Initiated Logout)",
             auth=RequiredAuth.SESSION,
             request=LogoutRequest,
             accepts=FORMS,
@@ -149,6 +149,10 @@ class LogoutEndpoints:
             replace(asked, name="oauth.logout_look", methods=("HEAD",), handler=self.handle_head, hidden=True),
             replace(asked, name="oauth.logout_post", methods=("POST",), handler=self.handle_post),
             page_endpoint(
-                "POST", Path.LOGOUT_CONFIRM, self.decide, name="oauth.logout_confirm", summary="Sign out, or stay"
+                "POST",
+                Path.LOGOUT_CONFIRM,
+                self.decide,
+                name="oauth.logout_confirm",
+                summary="Sign out or stay signed in",
             ),
         ]

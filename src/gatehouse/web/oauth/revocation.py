@@ -38,7 +38,7 @@ class RevocationEndpoints:
         refuse_query(request, RefreshTokenFields)
         asked = await read_body(request, RefreshTokenFields, kinds=JSON_OR_FORM)
         if asked.refresh_token and asked.token:
-            raise InvalidRequest("two tokens")
+            raise InvalidRequest("two tokens in one request")
         await self._revocation.revoke_refresh_token(
             credentials_of(request, asked), asked.refresh_token or asked.token, origin_of(request, "client")
         )
@@ -60,7 +60,7 @@ class RevocationEndpoints:
                 dialect=Dialect.OAUTH,
                 rate_class=RateClass.TOKEN,
                 section="interface §4.2",
-                summary="End a sign-in by its refresh token",
+                summary="Revoke a sign-in by its refresh token",
                 request=RefreshTokenFields,
                 accepts=JSON_OR_FORM,
                 answers={200: RevocationResponse, 401: OAuthFailure},
@@ -74,7 +74,7 @@ class RevocationEndpoints:
                 dialect=Dialect.OAUTH,
                 rate_class=RateClass.TOKEN,
                 section="interface R3",
-                summary="End a sign-in by any of its tokens (RFC 7009)",
+                summary="Revoke a sign-in by any of its tokens (RFC 7009)",
                 request=RevocationFields,
                 accepts=JSON_OR_FORM,
                 answers={200: None},

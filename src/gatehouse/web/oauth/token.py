@@ -69,7 +69,7 @@ class TokenHttpEndpoint:
             dialect=Dialect.OAUTH,
             rate_class=RateClass.TOKEN,
             section="interface §4.2",
-            summary="Tokens for a code, a refresh token or a device code",
+            summary="Exchange a code, refresh token or device code for tokens",
             request=TokenFields,
             accepts=JSON_OR_FORM,
             answers={200: TokenResponse},

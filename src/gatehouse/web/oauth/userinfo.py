@@ -14,7 +14,7 @@ from gatehouse.web.routes.table import Cors, Endpoint, RateClass, RequiredAuth
 
 
 class UserInfoResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """By scope; claims that the client has mapped stand beside these."""
+    """Claims by scope, plus the client's mapped claims."""
 
     status: Literal["ok"]
     sub: str
@@ -40,7 +40,7 @@ class UserInfoEndpoint:
             dialect=Dialect.OAUTH,
             rate_class=RateClass.TOKEN,
             section="interface §4.2",
-            summary="What the access token tells about its owner",
+            summary="Claims about the owner of the access token",
             answers={200: UserInfoResponse},
             auth=RequiredAuth.ACCESS_TOKEN,
             cors=Cors.CLIENTS,

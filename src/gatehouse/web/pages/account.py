@@ -143,7 +143,7 @@ class AccountPage:
         )
 
     def endpoints(self) -> list[Endpoint]:
-        return [self._view.page(Path.ACCOUNT, self.show, name="account.show", summary="The account page")]
+        return [self._view.page(Path.ACCOUNT, self.show, name="account.show", summary="Show the account page")]
 
 
 def passkey_rows(held: Sequence[Passkey]) -> tuple[shown.AccountPasskeyRow, ...]:

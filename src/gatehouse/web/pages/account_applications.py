@@ -36,7 +36,7 @@ class ConnectedApplicationForms:
                 RevokeApplicationForm,
                 self.revoke,
                 name="account.application_revoke",
-                summary="Take back what an application was allowed",
+                summary="Withdraw an application's access",
                 fresh=True,
             )
         ]

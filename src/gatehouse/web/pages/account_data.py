@@ -96,17 +96,21 @@ class PersonalDataForms:
     def endpoints(self) -> list[Endpoint]:
         return [
             self._view.form(
-                Path.EXPORT, CsrfForm, self.download, name="account.export", summary="Everything kept about oneself"
+                Path.EXPORT, CsrfForm, self.download, name="account.export", summary="Export personal data"
             ),
             self._view.form(
                 Path.EXPORT_ASK,
                 CsrfForm,
                 self.request_application_data,
                 name="account.export_ask",
-                summary="Ask applications what they keep about oneself",
+                summary="Request personal data from applications",
             ),
             self._view.page(
-                Path.DELETE, self.show_delete, name="account.delete_ask", summary="What deleting means", fresh=True
+                Path.DELETE,
+                self.show_delete,
+                name="account.delete_ask",
+                summary="Show the account deletion page",
+                fresh=True,
             ),
             self._view.form(
                 Path.DELETE,

@@ -36,7 +36,7 @@ CONFLICT: Final = 409
 
 
 class PasskeysImpossible(Refused):
-    public = "Passkeys need a host name, and this service is reached by a network address."
+    public = "Passkeys need a host name, but this installation uses an IP address."
 
 
 class TotpCodeForm(CsrfForm, frozen=True, kw_only=True):
@@ -234,16 +234,34 @@ class FactorForms:
         return [
             shown(Path.TOTP, self.show_totp, name="totp.show", summary="Set up an authenticator app", fresh=True),
             posted(
-                Path.TOTP, TotpCodeForm, self.confirm_totp, name="totp.confirm", summary="Switch it on", fresh=True
+                Path.TOTP,
+                TotpCodeForm,
+                self.confirm_totp,
+                name="totp.confirm",
+                summary="Turn on the authenticator app",
+                fresh=True,
             ),
-            posted(Path.TOTP_REMOVE, CsrfForm, self.remove_totp, name="totp.remove", summary="Remove it", fresh=True),
-            shown(Path.PASSKEY, self.show_passkey, name="passkey.show", summary="Add a passkey", fresh=True),
+            posted(
+                Path.TOTP_REMOVE,
+                CsrfForm,
+                self.remove_totp,
+                name="totp.remove",
+                summary="Remove the authenticator app",
+                fresh=True,
+            ),
+            shown(
+                Path.PASSKEY,
+                self.show_passkey,
+                name="passkey.show",
+                summary="Show the passkey setup page",
+                fresh=True,
+            ),
             posted(
                 Path.PASSKEY,
                 PasskeySetupForm,
                 self.add_passkey,
                 name="passkey.add",
-                summary="Keep a passkey",
+                summary="Add a passkey",
                 fresh=True,
             ),
             posted(
@@ -251,14 +269,14 @@ class FactorForms:
                 RenamePasskeyForm,
                 self.rename_passkey,
                 name="passkey.rename",
-                summary="Rename one",
+                summary="Rename a passkey",
             ),
             posted(
                 Path.PASSKEY_REMOVE,
                 RemovePasskeyForm,
                 self.remove_passkey,
                 name="passkey.remove",
-                summary="Remove one",
+                summary="Remove a passkey",
                 fresh=True,
             ),
             posted(
@@ -266,7 +284,7 @@ class FactorForms:
                 EmailCodeSwitchForm,
                 self.switch_email_code,
                 name="email_code.switch",
-                summary="Codes by e-mail on or off",
+                summary="Turn email codes on or off",
                 fresh=True,
             ),
             posted(
@@ -274,7 +292,7 @@ class FactorForms:
                 CsrfForm,
                 self.renew_codes,
                 name="recovery_codes.renew",
-                summary="New recovery codes",
+                summary="Create recovery codes",
                 fresh=True,
             ),
         ]

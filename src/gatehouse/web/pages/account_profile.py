@@ -74,7 +74,7 @@ class ProfileForms:
 
     async def change_display(self, request: Request, account: AccountRequest, form: DisplayForm) -> Response:  # noqa: ARG002
         if form.lang not in LANGUAGES:
-            raise BadInput("lang: there is no such language here")
+            raise BadInput("lang: this language is not available")
         await self._profile.set_language(account.user, form.lang, account.origin)
         answer = self._view.redirect_with_notice(Notice.LOOK_CHANGED)
         self._pages.set_preference_cookies(answer, lang=form.lang, theme=form.theme)
@@ -144,16 +144,20 @@ class ProfileForms:
     def endpoints(self) -> list[Endpoint]:
         posted = self._view.form
         return [
-            posted(Path.PROFILE, NickForm, self.rename, name="account.nick", summary="Change the name shown"),
+            posted(Path.PROFILE, NickForm, self.rename, name="account.nick", summary="Change the display name"),
             posted(
-                Path.LOOK, DisplayForm, self.change_display, name="account.look", summary="Choose language and look"
+                Path.LOOK,
+                DisplayForm,
+                self.change_display,
+                name="account.look",
+                summary="Change language and appearance",
             ),
             posted(
                 Path.EMAIL,
                 EmailChangeForm,
                 self.change_email,
                 name="account.email",
-                summary="Ask for another address",
+                summary="Request an email change",
                 fresh=True,
             ),
             posted(
@@ -161,7 +165,7 @@ class ProfileForms:
                 PasswordChangeForm,
                 self.change_password,
                 name="account.password",
-                summary="Choose another password",
+                summary="Change the password",
                 rate_class=RateClass.LOGIN,
             ),
             Endpoint(
@@ -172,7 +176,7 @@ class ProfileForms:
                 dialect=Dialect.PAGE,
                 rate_class=RateClass.PUBLIC,
                 section="pages",
-                summary="Where password managers find the form",
+                summary="Redirect password managers to the password form",
                 hidden=True,
             ),
         ]

@@ -37,7 +37,7 @@ class SessionForms:
                 EndOwnSessionForm,
                 self.end_session,
                 name="account.session_end",
-                summary="Sign one device out",
+                summary="Sign out a device",
                 fresh=True,
             ),
             self._view.form(

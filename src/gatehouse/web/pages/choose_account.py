@@ -78,6 +78,10 @@ class ChooseAccountPage:
 
     def endpoints(self) -> list[Endpoint]:
         return [
-            page_endpoint("GET", Path.SIGN_IN_AS, self.show, name="choose_account.show", summary="Which account"),
-            page_endpoint("POST", Path.SIGN_IN_AS, self.choose, name="choose_account.choose", summary="This one"),
+            page_endpoint(
+                "GET", Path.SIGN_IN_AS, self.show, name="choose_account.show", summary="Show the account chooser"
+            ),
+            page_endpoint(
+                "POST", Path.SIGN_IN_AS, self.choose, name="choose_account.choose", summary="Choose an account"
+            ),
         ]

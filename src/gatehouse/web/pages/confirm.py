@@ -138,13 +138,13 @@ class ReauthenticationPage:
 
     def endpoints(self) -> list[Endpoint]:
         return [
-            self._view.page(Path.CONFIRM, self.show, name="confirm.show", summary="Asks for a fresh proof"),
+            self._view.page(Path.CONFIRM, self.show, name="confirm.show", summary="Show the re-authentication page"),
             self._view.form(
                 Path.CONFIRM,
                 ReauthenticationForm,
                 self.submit,
                 name="confirm.submit",
-                summary="Prove that it is still you",
+                summary="Re-authenticate",
                 rate_class=RateClass.LOGIN,
             ),
         ]

@@ -178,9 +178,17 @@ class ConfirmSignInPage:
     def endpoints(self) -> list[Endpoint]:
         return [
             page_endpoint(
-                "GET", Path.CONFIRM_SIGN_IN, self.show, name="confirm_sign_in.show", summary="Sign in elsewhere?"
+                "GET",
+                Path.CONFIRM_SIGN_IN,
+                self.show,
+                name="confirm_sign_in.show",
+                summary="Show the sign-in confirmation page",
             ),
             page_endpoint(
-                "POST", Path.CONFIRM_SIGN_IN, self.decide, name="confirm_sign_in.decide", summary="Say yes or no"
+                "POST",
+                Path.CONFIRM_SIGN_IN,
+                self.decide,
+                name="confirm_sign_in.decide",
+                summary="Confirm or cancel a sign-in",
             ),
         ]

@@ -131,6 +131,6 @@ class ConsentPage:
 
     def endpoints(self) -> list[Endpoint]:
         return [
-            page_endpoint("GET", Path.CONSENT, self.show, name="consent.show", summary="What an application wants"),
-            page_endpoint("POST", Path.CONSENT, self.decide, name="consent.decide", summary="Allow it or deny it"),
+            page_endpoint("GET", Path.CONSENT, self.show, name="consent.show", summary="Show the consent page"),
+            page_endpoint("POST", Path.CONSENT, self.decide, name="consent.decide", summary="Allow or deny access"),
         ]

@@ -42,6 +42,10 @@ class ForgotPage:
 
     def endpoints(self) -> list[Endpoint]:
         return [
-            page_endpoint("GET", Path.FORGOT, self.show, name="forgot.show", summary="Asks whose password it is"),
-            page_endpoint("POST", Path.FORGOT, self.submit, name="forgot.submit", summary="Mail a reset link"),
+            page_endpoint(
+                "GET", Path.FORGOT, self.show, name="forgot.show", summary="Show the password reset request page"
+            ),
+            page_endpoint(
+                "POST", Path.FORGOT, self.submit, name="forgot.submit", summary="Send a password reset link"
+            ),
         ]

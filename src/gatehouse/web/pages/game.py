@@ -99,7 +99,7 @@ class GamePages:
         """Begin a way through the pages; how many one source may begin is bounded, as at authorize (AZ-33)."""
         wait = self._rate_limiter.admit(GAME_SIGN_IN_LIMIT_KEY, caller_address_of(request.scope).source)
         if wait:
-            raise TooMany(wait, "sign-ins for games begun from one source")
+            raise TooMany(wait, "game sign-ins started from one source")
         ask = await self._purpose.open_page(gsid)
         again, signed_in = pack_request(page_url(LINK_PATH, gsid).encode()), browser.signed_in
         if not is_full_session(signed_in):
@@ -174,7 +174,7 @@ class GamePages:
             dialect=Dialect.PAGE,
             rate_class=RateClass.PUBLIC,
             section="pages",
-            summary="Back to the game",
+            summary="Show the result of a game sign-in",
             hidden=True,
         )
         return [

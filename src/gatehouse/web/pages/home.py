@@ -49,6 +49,6 @@ class HomePage:
             dialect=Dialect.PAGE,
             rate_class=RateClass.PUBLIC,
             section="pages",
-            summary="Sign-in for a stranger, the account for its owner",
+            summary="Show the sign-in page or the account page",
             hidden=True,
         )

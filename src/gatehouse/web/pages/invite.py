@@ -70,6 +70,6 @@ class InvitePage:
     def endpoints(self) -> list[Endpoint]:
         show, submit = self._forms.with_dead_link_page(self.show), self._forms.with_dead_link_page(self.submit)
         return [
-            page_endpoint("GET", Path.INVITE, show, name="invite.show", summary="The page of an invitation"),
+            page_endpoint("GET", Path.INVITE, show, name="invite.show", summary="Show the invitation page"),
             page_endpoint("POST", Path.INVITE, submit, name="invite.submit", summary="Accept an invitation"),
         ]

@@ -73,6 +73,8 @@ class RegisterPage:
 
     def endpoints(self) -> list[Endpoint]:
         return [
-            page_endpoint("GET", Path.REGISTER, self.show, name="register.show", summary="The registration page"),
-            page_endpoint("POST", Path.REGISTER, self.submit, name="register.submit", summary="Make an account"),
+            page_endpoint(
+                "GET", Path.REGISTER, self.show, name="register.show", summary="Show the registration page"
+            ),
+            page_endpoint("POST", Path.REGISTER, self.submit, name="register.submit", summary="Create an account"),
         ]

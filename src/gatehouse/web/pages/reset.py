@@ -76,6 +76,6 @@ class ResetPage:
         show = self._forms.with_dead_link_page(self.show, start_again=Path.FORGOT)
         submit = self._forms.with_dead_link_page(self.submit, start_again=Path.FORGOT)
         return [
-            page_endpoint("GET", Path.RESET, show, name="reset.show", summary="Asks for a new password"),
-            page_endpoint("POST", Path.RESET, submit, name="reset.submit", summary="Replace a password"),
+            page_endpoint("GET", Path.RESET, show, name="reset.show", summary="Show the password reset page"),
+            page_endpoint("POST", Path.RESET, submit, name="reset.submit", summary="Reset a password"),
         ]

@@ -214,19 +214,19 @@ class SecondFactorPages:
             dialect=Dialect.PAGE,
             rate_class=RateClass.LOGIN,
             section="pages",
-            summary="The second step",
+            summary="Show the second factor page",
             hidden=True,
         )
         posted = replace(shown, methods=("POST",))
         return [
             shown,
-            replace(posted, name="second_factor.submit", handler=self.submit, summary="Prove a second factor"),
+            replace(posted, name="second_factor.submit", handler=self.submit, summary="Verify a second factor"),
             replace(
                 posted,
                 name="second_factor.choose",
                 path=Path.SECOND_FACTOR_METHOD,
                 handler=self.choose_method,
-                summary="Ask for another method",
+                summary="Choose another second factor",
             ),
         ]
 

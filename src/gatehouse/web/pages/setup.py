@@ -113,7 +113,7 @@ class SetupPage:
             dialect=Dialect.PAGE,
             rate_class=RateClass.LOGIN,
             section="pages",
-            summary="The setup page",
+            summary="Show the setup page",
             hidden=True,
         )
         submitted = replace(
@@ -121,6 +121,6 @@ class SetupPage:
             name="setup.submit",
             methods=("POST",),
             handler=self.submit,
-            summary="Makes the first administrator",
+            summary="Create the first administrator",
         )
         return [shown, submitted]

@@ -74,5 +74,5 @@ def proven_address(request: Request) -> str:
     """Where the request comes from; raises ShortTokenDead where somebody only says so (R4)."""
     origin = origin_of(request, "stoken")
     if not origin.proven:
-        raise ShortTokenDead("an address that proves nothing")
+        raise ShortTokenDead("the client address is not trusted")
     return origin.address

@@ -199,7 +199,7 @@ class SignInPages:
             dialect=Dialect.PAGE,
             rate_class=RateClass.LOGIN,
             section="pages",
-            summary="The sign-in page",
+            summary="Show the sign-in page",
             hidden=True,
         )
         posted = replace(shown, methods=("POST",))

@@ -61,12 +61,16 @@ class VerifyEmailPage:
         submit = self._forms.with_dead_link_page(self.submit, start_again=Path.SIGN_IN)
         return [
             page_endpoint(
-                "GET", Path.VERIFY_EMAIL, show, name="verify_email.show", summary="Asks to confirm an address"
+                "GET", Path.VERIFY_EMAIL, show, name="verify_email.show", summary="Show the email confirmation page"
             ),
             page_endpoint(
-                "POST", Path.VERIFY_EMAIL, submit, name="verify_email.submit", summary="Confirm an address"
+                "POST", Path.VERIFY_EMAIL, submit, name="verify_email.submit", summary="Confirm an email address"
             ),
             page_endpoint(
-                "POST", Path.RESEND, self.send_again, name="verify_email.again", summary="Send the link again"
+                "POST",
+                Path.RESEND,
+                self.send_again,
+                name="verify_email.again",
+                summary="Resend the confirmation link",
             ),
         ]

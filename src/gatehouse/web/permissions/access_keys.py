@@ -20,7 +20,7 @@ from gatehouse.web.routes.table import Endpoint
 
 
 class AccessKeyData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Save takes `comment`, delete takes `id`; the rest of a key's record is accepted and ignored (R6)."""
+    """Save needs `comment`, delete needs `id`; other fields of a key record are ignored (R6)."""
 
     id: str | None = None
     comment: str | None = ""

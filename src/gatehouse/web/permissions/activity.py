@@ -66,7 +66,7 @@ class ActivityEndpoint:
             name="activity",
             request=ActivityRequest,
             section="interface §4.14",
-            summary="A record of the audit log, or what stands behind the id that a refused caller was told",
+            summary="Audit record or refused request by ID",
             answers=ActivityResponse,
         )
 

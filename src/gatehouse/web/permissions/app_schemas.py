@@ -132,7 +132,7 @@ class SchemaEndpoints:
                 return data_response(role_record(await self._roles.get_saved_role(model, str(ask.data.name))))
             case "delete":
                 if ask.data.name is UNSET:
-                    raise Malformed("data.name: which role?")
+                    raise Malformed("data.name: required")
                 model = visit.require_application(Operation.ROLES_SAVE)
                 await self._schemas.delete_role(actor, model, ask.data.name, ask.data.version)
                 return ok_response()
@@ -162,7 +162,7 @@ class SchemaEndpoints:
                 name="roles",
                 request=RolesRequest,
                 section="interface §4.9",
-                summary="Roles of an application: get (without name: all), save, delete",
+                summary="Roles of an application: get (all without name), save, delete",
                 body_limit=SCHEMA_BODY_LIMIT,
             ),
             permission_endpoint(
@@ -171,7 +171,7 @@ class SchemaEndpoints:
                 name="schema",
                 request=SchemaRequest,
                 section="interface §4.10",
-                summary="The schema of an application: get, save",
+                summary="Schema of an application: get, save",
                 has_tag=True,
                 body_limit=SCHEMA_BODY_LIMIT,
             ),

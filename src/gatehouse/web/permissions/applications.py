@@ -61,7 +61,7 @@ class ApplicationEndpoints:
         ask = await read_json(request, ApplicationRequest)
         named = draft_application_id(ask.data)
         if named is None and ask.action != "save":
-            raise Malformed("data.application_id: which application?")
+            raise Malformed("data.application_id: required")
         need = ABOUT_APPLICATION if ask.action == "get" else DEFAULT_POLICY
         actor = await self._authenticator.authenticate_actor(request, ask, need, application_id=named)
         match ask.action:
@@ -94,7 +94,7 @@ class ApplicationEndpoints:
                 name="application",
                 request=ApplicationRequest,
                 section="interface §4.4",
-                summary="An application: get, save (without application_id: create), delete",
+                summary="Application: get, save (create without application_id), delete",
                 answers=ApplicationResponse,
             ),
             permission_endpoint(
@@ -103,7 +103,7 @@ class ApplicationEndpoints:
                 name="application_tags",
                 request=ApplicationTagsRequest,
                 section="interface §4.4",
-                summary="Replace the tags of an application's service",
+                summary="Replace the tags of an application",
             ),
         ]
 

@@ -25,7 +25,7 @@ from gatehouse.web.routes.table import Endpoint
 
 
 class ClientRequest(CredentialFields, frozen=True, kw_only=True):
-    """A client's id is its maker's choice: only `create` makes one, so that no misspelt save does."""
+    """Only `create` creates a client, with an ID chosen by the caller; save never does."""
 
     action: Literal["get", "create", "save", "delete", "rotate", "revoke"]
     application_id: ApplicationId | None = None  # else that of the service JWT; without any, every client
@@ -64,7 +64,7 @@ class ClientEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class ClientResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`data` is a list for get without client_id, else the client; `revoked`: how many sign-ins revoke ended."""
+    """`data` is a list for get without client_id, otherwise the client; `revoked` counts revoked sign-ins."""
 
     status: str
     data: tuple[ClientEntry, ...] | ClientEntry | None = None

@@ -59,7 +59,7 @@ def read_credential_headers(headers: Iterable[tuple[bytes, bytes]]) -> Mapping[b
     for name, value in headers:
         if name in CREDENTIAL_HEADERS:
             if name in found:
-                raise InvalidToken(f"two {name.decode()} headers")
+                raise InvalidToken(f"duplicate header {name.decode()}")
             found[name] = decode_header(value)
     return found
 
@@ -69,7 +69,7 @@ def parse_bearer(given: str | None) -> str:
         return ""
     found = BEARER.fullmatch(given)
     if found is None:
-        raise InvalidToken("an Authorization header that is no Bearer")
+        raise InvalidToken("the Authorization header is not a Bearer token")
     return found[1]
 
 
@@ -100,12 +100,12 @@ def signed_request_of(
 def single_value(given: list[str]) -> str:
     """The query or the body says it, not both in two ways."""
     if len(set(given)) != 1:
-        raise InvalidToken("a Signature needs one ip and one ts")
+        raise InvalidToken("a Signature needs exactly one ip and one ts")
     return given[0]
 
 
 def parse_timestamp(given: list[str]) -> int:
     text = single_value(given)
     if TIMESTAMP.fullmatch(text) is None:
-        raise InvalidToken("ts is no Unix time")
+        raise InvalidToken("ts must be a Unix time")
     return int(text)

@@ -25,7 +25,7 @@ class EmailSecretRequest(CredentialFields, frozen=True, kw_only=True):
 
 
 class EmailSecretEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """What is left of a secret once it was shown: what tells it from the others, and its age."""
+    """Identifier and age of a secret, without its value."""
 
     ref: str
     created: str
@@ -58,7 +58,7 @@ class EmailSecretEndpoint:
             name="email_secret",
             request=EmailSecretRequest,
             section="interface §4.14",
-            summary="Secrets for `with_email` of an application, without their values: get",
+            summary="List the `with_email` secrets of an application, without values: get",
             answers=EmailSecretResponse,
         )
 

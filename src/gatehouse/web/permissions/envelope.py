@@ -25,7 +25,7 @@ class OkResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DataResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`data` is what the endpoint's section says; `warnings` names what was ignored."""
+    """`data` depends on the endpoint; `warnings` lists ignored fields."""
 
     status: str
     data: object = None
@@ -80,7 +80,7 @@ def or_not_modified(request: Request, answer: Response) -> Response:
 
 def require_field(value: T | None, place: str) -> T:
     if value is None:
-        raise Malformed(f"{place}: needed here")
+        raise Malformed(f"{place}: required")
     return value
 
 

@@ -15,7 +15,7 @@ from gatehouse.web.routes.table import Endpoint, RateClass, RequiredAuth
 
 
 class ExchangeJwtRequest(CredentialFields, frozen=True, kw_only=True):
-    """The user JWT in `jwt`, and its factor when the new one is to have `fac` too."""
+    """User JWT in `jwt`, with its factor if the new JWT needs `fac` too."""
 
 
 class ExchangeJwtResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +41,7 @@ class ExchangeJwtEndpoint:
             dialect=Dialect.PERMISSIONS,
             rate_class=RateClass.TOKEN,
             section="interface §4.8",
-            summary="A user JWT for the access key's application only",
+            summary="Exchange a user JWT for one that is valid only for the access key's application",
             request=ExchangeJwtRequest,
             answers={200: ExchangeJwtResponse},
             auth=RequiredAuth.ACCESS_KEY,

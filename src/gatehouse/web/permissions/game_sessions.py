@@ -32,7 +32,7 @@ class GameSessionRequest(CredentialFields, frozen=True, kw_only=True):
 
 
 class GameSessionEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Times that have not come are left out; whose it is and from where is for who administers."""
+    """Game session; future times are omitted, user and IP address are shown to administrators only."""
 
     ref: str
     state: str
@@ -81,7 +81,7 @@ class GameSessionEndpoint:
             name="game_session",
             request=GameSessionRequest,
             section="interface §4.14",
-            summary="A game session while it lasts: how far it has come, and when",
+            summary="State and times of a game session",
             answers=GameSessionResponse,
         )
 

@@ -65,7 +65,7 @@ class GroupEndpoints:
         match ask.action:
             case "get":
                 if not isinstance(ask.data.project_id, str):
-                    raise Malformed("data.project_id: of which project?")
+                    raise Malformed("data.project_id: required")
                 groups = await self._groups.list_in_project(actor, ask.data.project_id)
                 return data_response(
                     group_list(groups if ask.group_id is None else select_group(groups, ask.group_id))
@@ -74,7 +74,7 @@ class GroupEndpoints:
                 return data_response(group_record(await self._groups.save(actor, ask.group_id, ask.data)))
             case "delete":
                 if ask.group_id is None:
-                    raise Malformed("group_id: which group?")
+                    raise Malformed("group_id: required")
                 await self._groups.delete(actor, ask.group_id, ask.data.version)
                 return ok_response()
 
@@ -106,7 +106,7 @@ class GroupEndpoints:
                 name="group_access",
                 request=GroupAccessRequest,
                 section="interface §4.7",
-                summary="Who belongs to a group: conditions and users",
+                summary="Set the conditions and users of a group",
             ),
             permission_endpoint(
                 "group/tags",

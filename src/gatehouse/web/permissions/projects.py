@@ -116,7 +116,7 @@ class ProjectEndpoints:
                 name="publish",
                 request=PublishRequest,
                 section="interface §4.6",
-                summary="Create a project with an application of its name",
+                summary="Create a project with an application of the same name",
                 answers=ProjectResponse,
             ),
             permission_endpoint(
@@ -125,7 +125,7 @@ class ProjectEndpoints:
                 name="project",
                 request=ProjectRequest,
                 section="interface §4.6",
-                summary="A project: get, save, delete",
+                summary="Project: get, save, delete",
                 answers=ProjectResponse,
             ),
             permission_endpoint(
@@ -143,7 +143,7 @@ class ProjectEndpoints:
                 name="membership",
                 request=MembershipRequest,
                 section="interface §4.6",
-                summary="Who belongs to a project, and which groups may or may not: get, save",
+                summary="Members and allowed or disallowed groups of a project: get, save",
             ),
         ]
 

@@ -42,7 +42,7 @@ class PublicKeyResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CustomKeyData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Save takes `public_key`, delete takes `id`; what else a key entry shows is accepted and ignored."""
+    """Save needs `public_key`, delete needs `id`; other fields of a key entry are ignored."""
 
     id: str | None = None
     public_key: str = ""
@@ -69,7 +69,7 @@ class PublicKeyEndpoints:
         try:
             application_id = grammar.parse_application_id(request.path_params["appID"])
         except Malformed:
-            raise KeyNotFound("no application has such an id") from None
+            raise KeyNotFound("unknown application") from None
         published = await self._keys.list_published(application_id)
         return public_response(request, PublicKeysResponse(keys=tuple(public_key_entry(key) for key in published)))
 
@@ -99,7 +99,7 @@ class PublicKeyEndpoints:
                 dialect=Dialect.PERMISSIONS,
                 rate_class=RateClass.KEYS,
                 section=SECTION,
-                summary="The public key that a token's kid names",
+                summary="Public key by its key ID (kid)",
                 answers={200: PublicKeyResponse, NOT_MODIFIED: None},
                 cors=Cors.ANYONE,
             ),

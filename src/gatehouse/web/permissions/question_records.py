@@ -25,7 +25,7 @@ class GroupName(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FailedCondition(msgspec.Struct, frozen=True, kw_only=True):
-    """A member of a condition that does not hold, and what is the case instead."""
+    """A condition that is not met, with the expected and actual value."""
 
     member: str
     wanted: str
@@ -33,7 +33,7 @@ class FailedCondition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScopeName(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Nothing at all at the root."""
+    """Scope; empty at the root."""
 
     project_id: str = ""
     kind: str = ""
@@ -41,7 +41,7 @@ class ScopeName(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PathStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What gives or takes the rule: where it comes from, and when it ends."""
+    """What grants or denies the rule, its source and expiry."""
 
     source: str
     scope: ScopeName

@@ -127,7 +127,7 @@ class QuestionEndpoints:
             application_id=parse_optional_application_id(ask.application_id),
         )
         if visit.application_id is None:
-            raise Malformed("application_id: which application?")
+            raise Malformed("application_id: required")
         refuse_about_everyone(visit)
         if visit.model is None:
             raise ApplicationNotFound
@@ -147,7 +147,7 @@ class QuestionEndpoints:
                 name="check",
                 request=CheckRequest,
                 section=SECTION,
-                summary="Whether a user holds rules: up to 100 questions at once",
+                summary="Check up to 100 permissions of users",
                 answers=CheckResponse,
                 has_tag=True,
             ),
@@ -157,7 +157,7 @@ class QuestionEndpoints:
                 name="explain",
                 request=ExplainRequest,
                 section=SECTION,
-                summary="Why a user holds a rule or not",
+                summary="Explain why a user has a permission or not",
                 answers=ExplainResponse,
                 has_tag=True,
             ),
@@ -167,7 +167,7 @@ class QuestionEndpoints:
                 name="members",
                 request=MembersRequest,
                 section=SECTION,
-                summary="Who has a rule or a role, by what path, until when; JSON or CSV",
+                summary="List everyone with a permission or role, with source and expiry; JSON or CSV",
                 answers=MembersResponse,
                 also_as=CSV,
             ),

@@ -32,7 +32,7 @@ class SchemaVersionsRequest(CredentialFields, frozen=True, kw_only=True):
 
 
 class SchemaChangesEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """Changes of one kind since the version before, with the first few of them named."""
+    """Changes of one kind since the previous version, with examples."""
 
     what: str
     how: str
@@ -83,7 +83,7 @@ class SchemaVersionsEndpoint:
             name="schema_versions",
             request=SchemaVersionsRequest,
             section="interface §4.14",
-            summary="The saves of an application's schema that are kept, a page at a time: get",
+            summary="List stored versions of an application's schema: get",
             answers=SchemaVersionsResponse,
         )
 

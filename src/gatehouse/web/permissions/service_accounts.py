@@ -77,7 +77,7 @@ class ServiceAccountEndpoint:
             name="service_account",
             request=ServiceAccountRequest,
             section="interface §4.14",
-            summary="Service accounts of a project: get, save (create, answers its JWT once), delete (revoke)",
+            summary="Service accounts of a project: get, save (creates; returns the JWT once), delete (revokes)",
             answers=ServiceAccountResponse,
         )
 

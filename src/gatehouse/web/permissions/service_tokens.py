@@ -60,7 +60,7 @@ class ServiceTokenEndpoint:
             name="service_token",
             request=ServiceTokenRequest,
             section="interface §4.14",
-            summary="Static service JWTs of an application, without their values: get",
+            summary="List the static service JWTs of an application, without values: get",
             answers=ServiceTokenResponse,
         )
 

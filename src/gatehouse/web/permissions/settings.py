@@ -123,7 +123,7 @@ class MailServerEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MailEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """No address, no words: a letter is sealed until it is sent (S-03)."""
+    """Email in the outbox, without recipient and content, which are encrypted until sent (S-03)."""
 
     mail_id: str
     letter: str
@@ -176,6 +176,6 @@ class SettingsEndpoint:
             name="settings",
             request=SettingsRequest,
             section="interface §4.14",
-            summary="The installation: configuration, branding, policies, risks, health, signing keys, e-mail",
+            summary="Installation: configuration, branding, policies, risks, health, signing keys, email",
             answers=SettingsResponse,
         )

@@ -71,7 +71,7 @@ class SimulationEndpoint:
             await credentials_of(request, ask), need, application_id=parse_optional_application_id(ask.application_id)
         )
         if visit.application_id is None:
-            raise Malformed("application_id: in which application?")
+            raise Malformed("application_id: required")
         refuse_about_everyone(visit)
         if visit.model is None:
             raise ApplicationNotFound
@@ -89,7 +89,7 @@ class SimulationEndpoint:
             name="simulate",
             request=SimulateRequest,
             section="interface §4.14",
-            summary="Who would gain and who would lose what in an application by a save, without saving",
+            summary="Preview who would gain or lose access by a save, without saving",
             answers=SimulateResponse,
             body_limit=SCHEMA_BODY_LIMIT,
         )
@@ -97,7 +97,7 @@ class SimulationEndpoint:
 
 def read_page(after: str, limit: int) -> tuple[str, int]:
     if not 1 <= limit <= MAX_PEOPLE:
-        raise Malformed(f"data.limit: 1 to {MAX_PEOPLE}")
+        raise Malformed(f"data.limit: must be 1 to {MAX_PEOPLE}")
     return grammar.check_user_id(after, "data.after") if after else "", limit
 
 

@@ -83,7 +83,7 @@ class UserRolesEndpoint:
             name="user_roles",
             request=UserRolesRequest,
             section="interface §4.14",
-            summary="What is written about an account directly, in every application: get",
+            summary="Direct roles and entries of an account in every application: get",
             answers=UserRolesResponse,
         )
 

@@ -120,7 +120,7 @@ class UserRecordEndpoint:
                 name="record",
                 request=UserRecordRequest,
                 section="interface §4.5",
-                summary="What a user holds in an application: get (tree, list, list_short, roles), save",
+                summary="Permissions of a user in an application: get (tree, list, list_short, roles), save",
                 answers=UserRecordResponse,
                 has_tag=True,
                 body_limit=SCHEMA_BODY_LIMIT,
@@ -135,7 +135,7 @@ def view_type_of(data: RecordDraft) -> ViewType:
     try:
         return ViewType(data.type)
     except ValueError:
-        raise Malformed(f"data.type: one of {', '.join(ViewType)}") from None
+        raise Malformed(f"data.type: must be one of {', '.join(ViewType)}") from None
 
 
 def view_options_of(given: UserRecordOptions) -> ViewOptions:

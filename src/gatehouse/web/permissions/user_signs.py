@@ -50,7 +50,7 @@ class SessionEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConnectedClientEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A client that knows something of him."""
+    """A client connected to the account."""
 
     client_id: str
     name: str
@@ -134,7 +134,7 @@ class UserSessionEndpoints:
                 name="user_sessions",
                 request=UserSignInRequest,
                 section="interface §4.14",
-                summary="Where somebody is signed in, and which clients know something of him: get",
+                summary="Sessions and connected clients of an account: get",
                 answers=UserSessionsResponse,
             ),
             permission_endpoint(
@@ -143,7 +143,7 @@ class UserSessionEndpoints:
                 name="user_methods",
                 request=UserSignInRequest,
                 section="interface §4.14",
-                summary="With what somebody signs in, and nothing that would do: get",
+                summary="Sign-in methods of an account, without secrets: get",
                 answers=MethodsResponse,
             ),
         ]

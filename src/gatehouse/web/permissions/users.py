@@ -37,7 +37,7 @@ class UserRequest(CredentialFields, frozen=True, kw_only=True):
 
 
 class UserEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """What an account says of itself (R1), without anything one could sign in with."""
+    """Account data (R1), without credentials."""
 
     user_id: str
     login: str | None  # a service account has none
@@ -115,7 +115,7 @@ class UserEndpoints:
                 name="user_info",
                 request=CallerInfoRequest,
                 section="interface §4.5",
-                summary="How many projects the caller made",
+                summary="Number of projects the caller created",
                 answers=CallerInfoResponse,
             ),
             permission_endpoint(
@@ -124,7 +124,7 @@ class UserEndpoints:
                 name="user",
                 request=UserRequest,
                 section="interface §4.14",
-                summary="An account: get",
+                summary="Account: get",
                 answers=UserResponse,
             ),
             permission_endpoint(

@@ -52,7 +52,7 @@ class DeliveryEntry(msgspec.Struct, frozen=True, kw_only=True, tag="delivery", t
 
 
 class WebhookResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`data` is a list for get and deliveries; a webhook for save and rotate, a delivery for redeliver and test."""
+    """`data` is a list for get and deliveries, a webhook for save and rotate, a delivery for redeliver and test."""
 
     status: str
     data: tuple[WebhookEntry | DeliveryEntry, ...] | WebhookEntry | DeliveryEntry | None = None
@@ -106,7 +106,7 @@ class WebhookEndpoint:
             name="webhook",
             request=WebhookRequest,
             section="interface §4.14",
-            summary="Webhooks (get, save, delete, rotate) and their log (deliveries, redeliver, test)",
+            summary="Webhooks (get, save, delete, rotate) and deliveries (deliveries, redeliver, test)",
             answers=WebhookResponse,
         )
 

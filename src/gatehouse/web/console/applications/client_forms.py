@@ -80,7 +80,7 @@ def form_of(client: Client) -> ClientForm:
 
 def new_client(form: ClientForm, application_id: int, *, now: int) -> Client:
     if form.profile not in list(ClientProfile):
-        raise BadClient("profile is native or oidc")
+        raise BadClient("profile: choose native or oidc")
     blank = Client(
         client_id=form.client_id.strip(),
         name="",
@@ -122,7 +122,7 @@ def parse_claims(form: ClientForm) -> Iterator[tuple[str, ClaimSource]]:
         claim, _, source = line.partition("=")
         number, _, told = source.partition(":")
         if not claim or not NUMBER.fullmatch(number) or told not in list(ClaimContent):
-            raise BadClient(f"claims: {line} is not NAME=APPLICATION_ID:{'|'.join(ClaimContent)}")
+            raise BadClient(f"claims: {line} must be NAME=APPLICATION_ID:{'|'.join(ClaimContent)}")
         yield claim, ClaimSource(application_id=int(number), told=ClaimContent(told))
 
 
@@ -130,13 +130,13 @@ def parse_jwks(text: str) -> Mapping[str, object]:
     try:
         return msgspec.json.decode(text, type=dict[str, object]) if text.strip() else {}
     except msgspec.DecodeError:
-        raise BadClient("jwks is a JWK set, as JSON") from None
+        raise BadClient("jwks: enter a JWK set as JSON") from None
 
 
 def parse_token_settings(form: ClientForm) -> TokenSettings:
     grace = form.refresh_grace_seconds.strip()
     if form.id_token_alg not in list(Algorithm) or (grace and not NUMBER.fullmatch(grace)):
-        raise BadClient("token settings: an algorithm of the list, and seconds as a number")
+        raise BadClient("Token settings: choose a listed algorithm and enter seconds as a number")
     return TokenSettings(
         id_token_alg=Algorithm(form.id_token_alg),
         access_seconds=form.access_seconds,

@@ -73,7 +73,7 @@ class ApplicationListScreens:
     async def new(self, request: Request, admin: AdminRequest) -> Response:
         """`?project_id=` fills the field in: how other screens lead here."""
         if not may_create(admin):
-            raise NoRight("he may put applications nowhere")
+            raise NoRight("cannot create applications anywhere")
         return await self._render_new(request, admin, read_query(request, NewApplicationForm))
 
     async def create(self, request: Request, admin: AdminRequest, form: NewApplicationForm) -> Response:  # noqa: ARG002

@@ -230,7 +230,7 @@ def settings_of(form: ApplicationForm) -> dict[str, object]:
 def parse_data_source(line: str) -> dict[str, str]:
     parts = line.split()
     if len(parts) != 2:  # noqa: PLR2004 - where from, and where to remove
-        raise Malformed("Data sources: two addresses a line, one to fetch from and one to remove at")
+        raise Malformed("data_sources: enter two URLs per line, one for export and one for deletion")
     return {"fetch": parts[0], "remove": parts[1]}
 
 
@@ -279,7 +279,7 @@ def parse_config_schema(text: str) -> object:
     try:
         return msgspec.json.decode(text) if text.strip() else None
     except msgspec.DecodeError:
-        raise Malformed("Configuration: this is not JSON") from None
+        raise Malformed("config_schema: enter valid JSON") from None
 
 
 def normalize_newlines(text: str) -> str:

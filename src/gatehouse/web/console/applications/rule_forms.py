@@ -26,7 +26,7 @@ YES: Final = "yes"
 
 
 class RuleNotFound(NotFound):
-    public = "There is no such rule."
+    public = "Permission not found."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ def requested_rule(request: Request, model: ApplicationModel) -> Rule:
 
 def rule_from_form(form: RuleForm) -> Rule:
     if form.section not in list(RuleSection):
-        raise Malformed("section: private_data or public_data")
+        raise Malformed("section: choose private or public")
     return Rule(RuleSection(form.section), form.path.strip())
 
 

@@ -132,7 +132,7 @@ class RuleScreens:
         model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
         rule = rule_from_form(form)
         if rule in rules_of(model):
-            raise Malformed(f"{rule.path}: there is such a rule already")
+            raise Malformed(f"path: {rule.path} already exists")
         action = f"{application_path(model.application.application_id, RULES_TAB)}/new"
         return await self._save(request, admin, model, rule, form, action=action, needs_review=form.leaf.value)
 

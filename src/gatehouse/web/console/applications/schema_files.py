@@ -132,7 +132,7 @@ def parse_document(text: str) -> Mapping[str, object]:
     try:
         return msgspec.json.decode(text, type=dict[str, object])
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
-        raise Malformed(f"This is not the JSON of a schema: {error}") from None
+        raise Malformed(f"Enter a schema as JSON: {error}") from None
 
 
 def importable_part(document: Mapping[str, object], actor: Actor) -> dict[str, object]:

@@ -92,7 +92,7 @@ screenshots: install-dev ## take screenshots of all pages and console screens in
 	$(DEV)/python -m tools.screenshots
 
 docs-reference: install-dev ## generate the reference pages in docs/reference
-	@for generator in tools/checklist.py tools/rooms.py tools/*_reference.py; do echo $$generator; $(DEV)/python $$generator || exit 1; done
+	@for generator in tools/checklist.py tools/package_index.py tools/*_reference.py; do echo $$generator; $(DEV)/python $$generator || exit 1; done
 
 lock: ## update the lock files; UPGRADE=1 upgrades all dependencies (needs uv)
 	@command -v $(UV) >/dev/null || { echo "make lock needs uv (pip install uv)"; exit 1; }

@@ -14,13 +14,13 @@ from typing import Any, Final
 
 import httpx2
 import msgspec
-from bench.answered import run_gatehouse
 from bench.figures import ROUNDS, Figure
-from bench.heavy import HeavyResult
-from bench.paced import PacedResult
-from bench.served import Program
-from bench.storm import run_paced, start_paced
-from tests.support.visitor import form_to, hidden_fields
+from bench.load_heavy import HeavyResult
+from bench.load_paced import PacedResult
+from bench.login_storm import run_paced, start_paced
+from bench.permission_lists import run_gatehouse
+from bench.server import Program
+from tests.support.browser import form_to, hidden_fields
 
 APPLICATION: Final = 50_001
 ROLES: Final = 50
@@ -143,7 +143,7 @@ def write_request(scratch: Path, raw: bytes) -> Path:
 
 
 def run_heavy_clients(port: int, path: Path, at_once: str, seconds: float) -> HeavyResult:
-    whole = [sys.executable, "-m", "bench.heavy", str(port), str(path), at_once, str(seconds)]
+    whole = [sys.executable, "-m", "bench.load_heavy", str(port), str(path), at_once, str(seconds)]
     return read_heavy_result(subprocess.Popen(whole, stdout=subprocess.PIPE, text=True))
 
 
@@ -156,7 +156,7 @@ def read_heavy_result(client: subprocess.Popen[str]) -> HeavyResult:
 
 
 def beside_requests(port: int, path: Path) -> tuple[PacedResult, float]:
-    whole = [sys.executable, "-m", "bench.heavy", str(port), str(path), AT_ONCE, str(SECONDS + BEFORE)]
+    whole = [sys.executable, "-m", "bench.load_heavy", str(port), str(path), AT_ONCE, str(SECONDS + BEFORE)]
     with subprocess.Popen(whole, stdout=subprocess.PIPE, text=True) as heavy:
         run_paced(port, *KEYS, str(BEFORE))
         keys = run_paced(port, *KEYS, str(SECONDS))

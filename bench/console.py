@@ -12,24 +12,23 @@ from typing import Final
 
 import httpx2
 import uvloop
-from bench.crowd import AT_ONCE, MANY_USERS, PROJECT, a_row, name_of, tag_of
 from bench.figures import Figure
-from bench.filled import analyze
+from bench.fill_database import analyze
+from bench.many_users import AT_ONCE, MANY_USERS, PROJECT, a_row, name_of, tag_of
 from sqlalchemy import insert
+from tests.support.browser import PASSWORD, HttpBrowser
 from tests.support.builders import NOW, ORIGIN, a_record
 from tests.support.permission_builders import a_group, a_role, create_application, publish, set_fields
 from tests.support.service import running_service
-from tests.support.visitor import PASSWORD, HttpBrowser
 
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.permissions.documents.conditions import parse_condition
-from gatehouse.permissions.model.group import GroupCondition
-from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.schema import ApplicationSchema, Tree
-from gatehouse.storage.opening import Storage
+from gatehouse.permissions.model.project import GroupCondition
+from gatehouse.permissions.model.rules import ApplicationSchema, Role, Tree
+from gatehouse.storage.database import Storage
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import user_ids, user_tags, users
-from gatehouse.storage.tables.user_records import role_assignments
+from gatehouse.storage.tables.permissions import role_assignments
 
 TIMES: Final = 5
 GOAL: Final = 100.0  # milliseconds

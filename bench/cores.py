@@ -10,7 +10,7 @@ from statistics import median
 from typing import Final
 
 from bench.figures import ROUNDS, Figure
-from bench.served import Program
+from bench.server import Program
 from bench.single_sign_on import gatehouse
 
 LEAST: Final = 1.6  # times one process

@@ -1,7 +1,7 @@
 """How the cost of each hot operation grows with the number of rows (goal P14).
 
 Houses of a thousand to a million people stand side by side, each with as many sessions, refresh tokens, games that
-wait, role assignments and audit records (bench/filling.py). Rounds alternate between the houses; everybody who is
+wait, role assignments and audit records (bench/fill_database.py). Rounds alternate between the houses; everybody who is
 asked for is asked for the first time. Timed is storage and evaluation, with one caller; what an empty handler takes
 over HTTP, the same for every house, is measured beside it and added for the ratio of the whole request.
 """
@@ -17,7 +17,7 @@ from typing import Final
 
 import uvloop
 from bench.figures import Figure
-from bench.filling import CLIENT, DAY, NODE, ROLES, digest_of, fill_database, gsid_of, id_of, login_of, user_of
+from bench.fill_database import CLIENT, DAY, NODE, ROLES, digest_of, fill_database, gsid_of, id_of, login_of, user_of
 from bench.permissions import RULES
 from tests.support.builders import NOW, a_client, a_game_session, a_record
 from tests.support.oauth import a_grant
@@ -29,13 +29,11 @@ from gatehouse.kernel.clock import SystemClock
 from gatehouse.oauth.store import RedeemOutcome
 from gatehouse.oauth.store import RotationOutcome as Turning
 from gatehouse.permissions.evaluation.effective import EffectivePermissions
-from gatehouse.permissions.evaluation.reading import PermissionLoader
+from gatehouse.permissions.evaluation.loader import PermissionLoader
 from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, render_shape
-from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.rule import Rule, RuleSection
-from gatehouse.permissions.model.scope import ROOT
+from gatehouse.permissions.model.rules import ROOT, Role, Rule, RuleSection
 from gatehouse.settings.model import GameSettings
-from gatehouse.storage.opening import Storage, open_storage
+from gatehouse.storage.database import Storage, open_storage
 
 SIZES: Final = (1_000, 10_000, 100_000, 1_000_000)
 ROUNDS: Final = 5

@@ -16,7 +16,7 @@ from typing import Final
 import apsw
 from cryptography.hazmat.backends.openssl import backend
 from tests.interop.toolchains import PEER_LOCK, PYTHON_PEER_LOCK
-from tests.support.finding import find_postgres, version_of
+from tests.support.find_programs import find_postgres, version_of
 
 PACKAGES: Final = ("gatehouse", "uvicorn", "starlette", "asyncpg", "cryptography")
 BUSY: Final = 0.5  # processes that want a core, for each there is

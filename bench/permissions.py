@@ -9,18 +9,28 @@ from bench.figures import Figure, cost
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.evaluation.effective import EffectivePermissions, evaluate
-from gatehouse.permissions.evaluation.reading import PermissionLoader, state_of
+from gatehouse.permissions.evaluation.loader import PermissionLoader, state_of
 from gatehouse.permissions.evaluation.shapes import Shape, ShapeOptions, render_shape
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.condition import ConditionSubject
-from gatehouse.permissions.model.facts import ApplicationModel, Facts, ProjectModel, Structure
-from gatehouse.permissions.model.group import Group, GroupCondition
-from gatehouse.permissions.model.project import GrantAction, GroupGrant, Project, ProjectSettings
-from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.rule import Rule, RuleSection
-from gatehouse.permissions.model.schema import ApplicationSchema
-from gatehouse.permissions.model.scope import ROOT, Scope
-from gatehouse.permissions.model.user_record import Assignment, ScopeHoldings, UserRecord
+from gatehouse.permissions.model.facts import (
+    ApplicationModel,
+    Assignment,
+    Facts,
+    ProjectModel,
+    ScopeHoldings,
+    Structure,
+    UserRecord,
+)
+from gatehouse.permissions.model.project import (
+    GrantAction,
+    Group,
+    GroupCondition,
+    GroupGrant,
+    Project,
+    ProjectSettings,
+)
+from gatehouse.permissions.model.rules import ROOT, ApplicationSchema, Role, Rule, RuleSection, Scope
 from gatehouse.permissions.store import PermissionStore
 
 NOW: Final = 1_800_000_000

@@ -11,10 +11,10 @@ from statistics import quantiles
 from typing import Final
 
 import httpx2
-from bench.answered import run_gatehouse
 from bench.figures import Figure
 from bench.machine import on_core
-from bench.served import Program, Server
+from bench.permission_lists import run_gatehouse
+from bench.server import Program, Server
 from bench.sockets import expect_line, processor_seconds, read_line, send_newline
 
 POLLS: Final = 10_000
@@ -123,7 +123,7 @@ def poll_clients(port: int, number: int, seconds: int, confirm_port: int) -> Ite
     how = [*map(str, (port, number, seconds, confirm_port)), LOGIN, PASSWORD]
     with on_core(1):
         games = subprocess.Popen(
-            [sys.executable, "-m", "bench.waiting", *how], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-m", "bench.load_polls", *how], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
     try:
         yield games

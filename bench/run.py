@@ -17,25 +17,25 @@ from statistics import median
 from typing import Final
 
 from bench import single_sign_on
-from bench.answered import permission_list_rates
 from bench.blocking import blocking
 from bench.console import console
 from bench.cores import cores
-from bench.crowd import many_users
 from bench.figures import RATIO, ROUNDS, Figure, table
 from bench.growth import SIZES, growth
-from bench.kept import storage, synced_write
+from bench.login_storm import beside_logins
 from bench.machine import this_machine
+from bench.many_users import many_users
 from bench.peers import peers, speed_ratios
+from bench.permission_lists import permission_list_rates
 from bench.permissions import permissions
 from bench.polls import held_elsewhere, held_polls
 from bench.report import save_run
-from bench.served import PATHS, Program, answer_rates, request_rate, start_times
-from bench.signed import signatures
-from bench.sizes import sizes
+from bench.row_sizes import sizes
+from bench.server import PATHS, Program, answer_rates, request_rate, start_times
+from bench.signatures import signatures
 from bench.sockets import sockets
-from bench.storm import beside_logins
-from tests.support.finding import find_postgres
+from bench.storage import storage, synced_write
+from tests.support.find_programs import find_postgres
 from tests.support.postgres import PostgresCluster
 
 from gatehouse.kernel.clock import SystemClock

@@ -20,15 +20,15 @@ from typing import Final
 import httpx2
 import msgspec
 from bench.figures import RATIO, ROUNDS, Figure
+from bench.load_oauth import OAuthLoad
 from bench.machine import on_core
-from bench.served import CONNECTIONS, Program, request_rate
-from bench.walking import OAuthLoad
+from bench.server import CONNECTIONS, Program, request_rate
 from tests.interop.person import LOGIN, NICK, PASSWORD, PersonInBrowser
 from tests.interop.toolchains import PYTHON_PEER as DJANGO
 from tests.interop.toolchains import find_downloaded_node, find_peer, find_python_peer
 from tests.support.processes import WatchedProcess, free_port, inherited_environment, run_command
 from tools.client_deps import PEER_PROGRAM, PYTHON_PEER_PROGRAM
-from tools.getting import ensure_installed
+from tools.install import ensure_installed
 
 SECONDS: Final = 1.5
 PATIENT_SECONDS: Final = 5.0  # for a server that takes a good part of a second when sixteen ask at once
@@ -135,7 +135,7 @@ class Contender:
         file.write_bytes(msgspec.json.encode(walk))
         with on_core(1):
             ended = subprocess.run(
-                [sys.executable, "-m", "bench.walking", str(file)], check=True, stdout=subprocess.PIPE, text=True
+                [sys.executable, "-m", "bench.load_oauth", str(file)], check=True, stdout=subprocess.PIPE, text=True
             )
         return float(ended.stdout)
 

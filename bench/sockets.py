@@ -12,7 +12,7 @@ from typing import Final
 import apsw
 from bench.figures import Figure
 from bench.machine import on_core
-from bench.served import Program, Server
+from bench.server import Program, Server
 
 SOCKETS: Final = 5_000
 SETTLING: Final = 6.0  # seconds: a round of heartbeats
@@ -50,7 +50,7 @@ def sockets(program: Program, data: Path, database: Path, number: int = SOCKETS)
 
 @contextmanager
 def socket_clients(port: int, number: int) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "bench.sitting", str(port), str(number)]
+    command = [sys.executable, "-m", "bench.load_sockets", str(port), str(number)]
     with on_core(1):
         games = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
@@ -87,7 +87,7 @@ def processor_seconds(server: Server) -> float:
 
 def expect_line(games: subprocess.Popen[str], word: str) -> None:
     if read_line(games) != word:
-        raise RuntimeError("the games in bench/sitting.py gave up")
+        raise RuntimeError("the games in bench/load_sockets.py gave up")
 
 
 def read_line(games: subprocess.Popen[str]) -> str:

@@ -45,9 +45,9 @@ from tests.interop.toolchains import (
     java_sources,
     stamp,
 )
-from tests.support.finding import DOWNLOADS
+from tests.support.find_programs import DOWNLOADS
 
-from tools.getting import CouldNotGet, InstallMethod, Program, download_node, run
+from tools.install import CouldNotGet, InstallMethod, Program, download_node, run
 
 GO_PLACES: Final = "/usr/local/go/bin:/usr/lib/go/bin"  # where it is installed without being on PATH
 COPY_PLUGIN: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"

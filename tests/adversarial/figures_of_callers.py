@@ -12,20 +12,20 @@ from typing import Any, Final
 import httpx2
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from gatehouse.app.house import Services, open_services
+from gatehouse.app.services.core import Services, open_services
 from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.kernel.digests import sha256
-from gatehouse.oauth.client_authentication import GUESS_LIMIT
+from gatehouse.oauth.client_auth import GUESS_LIMIT
 from gatehouse.oauth.model import Client, ClientProfile
-from gatehouse.permissions.callers.key_proofs import USE_RECORD_INTERVAL
+from gatehouse.permissions.authentication.vouching import USE_RECORD_INTERVAL
 from gatehouse.settings.model import RateSettings
 from tests.adversarial.measuring import AT_ONCE, JSON, Figure, Target, client_of, json_body, scaled, send_many
 from tests.support.builders import ORIGIN, a_record
 from tests.support.oauth import DAY, REDIRECT, TOKEN, a_grant, base64url, native_proof
 from tests.support.permission_builders import a_person, a_project, create_application, publish
 from tests.support.processes import LOOPBACK
-from tests.support.rawhttp import RawConnection, raw_connection
+from tests.support.raw_http import RawConnection, raw_connection
 from tests.support.service import load_test_settings
 from tests.support.studio import FACTOR, OWNER, PROJECT, STRANGER
 

@@ -13,9 +13,19 @@ from gatehouse.gamesessions.model import POLL_HOLD_SECONDS
 from gatehouse.settings.model import GameSettings
 from tests.adversarial.figures_of_callers import API, MeasuredInstallation, measured_installation
 from tests.adversarial.measuring import MACHINE_NOISE, Figure, Target, json_body, p99, scaled, send_many
-from tests.support.frames import BINARY, CONT, PING, PONG, TEXT, close_frame_code, flood_connection, websocket_frame
 from tests.support.game import GET_GSID, RESULT
-from tests.support.rawhttp import RawConnection, raw_connection
+from tests.support.raw_http import (
+    BINARY,
+    CONT,
+    PING,
+    PONG,
+    TEXT,
+    RawConnection,
+    close_frame_code,
+    flood_connection,
+    raw_connection,
+    websocket_frame,
+)
 from tests.support.studio import OWNER, STRANGER
 from tests.support.websockets import KEY, PATH
 

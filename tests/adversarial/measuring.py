@@ -15,7 +15,7 @@ from typing import Final
 import httpx2
 
 from tests.support.processes import Node
-from tests.support.trust import NO_TRUST_STORE
+from tests.support.tls import NO_TRUST_STORE
 
 WHOLE: Final = "ADVERSARIAL_WHOLE" in os.environ  # noqa: TID251 - by `make adversarial`; else a sample
 VOLUME: Final = int(os.environ.get("ADVERSARIAL_VOLUME", "1000000"))  # noqa: TID251 - of HT-18, said to the tests

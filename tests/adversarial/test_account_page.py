@@ -14,13 +14,12 @@ from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.model import User
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import login_tokens, users
-from gatehouse.web.pages.owner_desk import RETURN_ADDRESSES
+from gatehouse.web.pages.account_request import RETURN_ADDRESSES
+from tests.support.browser import LOGIN, PASSWORD, AccountBrowser, hidden_fields
+from tests.support.database_contents import read_all_tables, tables_that_mention
 from tests.support.endings import ENDINGS, NEW_PASSWORD, TEST_ORIGIN, Ending
-from tests.support.letters import link_in_new_message, new_messages
-from tests.support.resident import LOGIN, AccountBrowser
+from tests.support.mailbox import link_in_new_message, new_messages
 from tests.support.service import RunningService, running_service
-from tests.support.visitor import PASSWORD, hidden_fields
-from tests.support.whole_database import read_all_tables, tables_that_mention
 
 STALE: Final = 601
 FREE: Final = {"GATEHOUSE__RATES__ENABLED": "false"}

@@ -12,14 +12,13 @@ import httpx2
 import pyotp
 import pytest
 
-from gatehouse.accounts.logins import login_key
-from gatehouse.accounts.model import User
-from gatehouse.app.people import account_services
+from gatehouse.accounts.model import User, login_key
+from gatehouse.app.services.accounts import account_services
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.storage.accounts import update_user
-from tests.support.letters import link_in_new_message, new_messages, token_in_link
+from gatehouse.storage.accounts.users import update_user
+from tests.support.browser import PASSWORD, HttpBrowser
+from tests.support.mailbox import link_in_new_message, new_messages, token_in_link
 from tests.support.service import RunningService, running_service
-from tests.support.visitor import PASSWORD, HttpBrowser
 
 ANNA = "anna@studio.example"
 BOB = "bob@studio.example"

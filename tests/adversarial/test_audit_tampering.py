@@ -12,15 +12,15 @@ from typing import Final
 
 import pytest
 
-from gatehouse.app.house import Services, open_services
 from gatehouse.app.instance_key import InstanceKeyMissing
+from gatehouse.app.services.core import Services, open_services
 from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.clock import SystemClock
-from gatehouse.settings.files import DEV_KEY_FILE
+from gatehouse.settings.secret import DEV_KEY_FILE
 from tests.support.builders import ORIGIN
 from tests.support.clock import MovableClock
 from tests.support.command_line import CommandLine, InstallationPaths
-from tests.support.damage import execute_statement
+from tests.support.database_contents import execute_statement
 from tests.support.databases import copy_sqlite
 from tests.support.postgres import PostgresCluster, run_in_thread
 from tests.support.service import RunningService, running_service

@@ -11,10 +11,10 @@ from typing import Final
 import pytest
 from starlette.types import ASGIApp
 
-from gatehouse.web.limits import ProtocolLimits
-from gatehouse.web.middleware.body_limit import BodyLimitMiddleware
+from gatehouse.web.http.routing import BodyLimitMiddleware
+from gatehouse.web.server.limits import ProtocolLimits
 from tests.support.echo import GET, EchoServer, echo_server, request_seen_by_app, wait_until
-from tests.support.rawhttp import RawConnection, raw_connection, send_request
+from tests.support.raw_http import RawConnection, raw_connection, send_request
 
 HOST: Final = b"Host: gatehouse.example\r\n"
 POST: Final = b"POST /echo HTTP/1.1\r\n" + HOST

@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from tests.support.echo import GET, EchoServer, echo_server, request_seen_by_app
-from tests.support.rawhttp import RawResponse, raw_connection
+from tests.support.raw_http import RawResponse, raw_connection
 
 LINE: Final = b"POST /echo HTTP/1.1\r\n"
 HOST: Final = b"Host: gatehouse.example\r\n"

@@ -7,9 +7,9 @@ from typing import Final
 
 import pytest
 
-from gatehouse.web.limits import ProtocolLimits
+from gatehouse.web.server.limits import ProtocolLimits
 from tests.support.echo import GET, EchoServer, echo_server, request_seen_by_app, wait_until
-from tests.support.rawhttp import raw_connection
+from tests.support.raw_http import raw_connection
 
 HOST: Final = b"Host: gatehouse.example\r\n"
 HELD: Final = b"GET /hold HTTP/1.1\r\n" + HOST + b"\r\n"

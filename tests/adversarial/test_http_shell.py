@@ -10,15 +10,15 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from gatehouse.kernel.errors import BadInput, Unavailable
-from gatehouse.web.dialects import Dialect
-from gatehouse.web.health import HealthEndpoints, Readiness, allow_bearer
-from gatehouse.web.metrics import Metrics
-from gatehouse.web.responses import see_other
-from gatehouse.web.routes.table import Endpoint, RateClass
+from gatehouse.web.api.health import HealthEndpoints, Readiness, allow_bearer
+from gatehouse.web.http.errors import Dialect
+from gatehouse.web.http.metrics import Metrics
+from gatehouse.web.http.responses import see_other
+from gatehouse.web.http.routing import Endpoint, RateClass
 from tests.support.clock import MovableClock
+from tests.support.cpu_time import await_within_cpu_seconds
 from tests.support.logs import LogStream, capture_logs
-from tests.support.quick import await_within_cpu_seconds
-from tests.support.shell import (
+from tests.support.sample_asgi_app import (
     JSON_PATHS,
     SampleAsgiApp,
     call_app,

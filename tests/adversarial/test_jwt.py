@@ -18,24 +18,24 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey, generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from gatehouse.keys.base64url import decode_base64url, encode_base64url
+from gatehouse.keys.encoding import decode_base64url, encode_base64url, load_private
 from gatehouse.keys.jwks import jwks_document
-from gatehouse.keys.material import load_private
 from gatehouse.keys.model import Algorithm, KeyPurpose
 from gatehouse.tokens.claims import (
     Claims,
     ExchangedUserClaims,
+    ExpiredToken,
     GeneratedServiceClaims,
     IdClaims,
+    InvalidToken,
     OutboundServiceClaims,
     RefreshClaims,
     ServiceAccountClaims,
     StaticServiceClaims,
     UserJwtClaims,
 )
-from gatehouse.tokens.errors import ExpiredToken, InvalidToken
+from tests.support.cpu_time import await_within_cpu_seconds
 from tests.support.keys import NOW, first_keys, key_of, master_keys
-from tests.support.quick import await_within_cpu_seconds
 from tests.support.tokens import (
     APPLICATION_KID,
     CLASSES,

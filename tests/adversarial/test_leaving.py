@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 from gatehouse.audit.events import AuditEvent
-from gatehouse.storage.opening import open_storage
-from tests.support.rawhttp import raw_connection
+from gatehouse.storage.database import open_storage
+from tests.support.raw_http import raw_connection
 from tests.support.service import running_service
 from tests.support.studio import FACTOR, PROJECT, Person, a_studio
 

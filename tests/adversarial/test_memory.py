@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import asyncpg
 
-from gatehouse.app.house import open_services
+from gatehouse.app.services.core import open_services
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.store import EditResult
-from gatehouse.storage.opening import Storage
+from gatehouse.storage.database import Storage
 from tests.adversarial.measuring import UNLIMITED, WHOLE, Target, client_of
 from tests.support.builders import a_record
 from tests.support.permission_builders import a_person, a_project, a_role, create_application, publish

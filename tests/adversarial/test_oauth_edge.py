@@ -20,11 +20,11 @@ from gatehouse.audit.model import AuditOrigin
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables import metadata
 from tests.adversarial.measuring import WHOLE
+from tests.support.browser import PASSWORD, HttpBrowser
+from tests.support.cpu_time import await_within_cpu_seconds
 from tests.support.oauth import AUTHORIZE, TOKEN, a_native_client, an_oidc_client, base64url, basic_auth
-from tests.support.quick import await_within_cpu_seconds
-from tests.support.rawhttp import RawResponse, send_request
+from tests.support.raw_http import RawResponse, send_request
 from tests.support.service import RunningService, running_service
-from tests.support.visitor import PASSWORD, HttpBrowser
 
 OPERATOR: Final = "operations-token-of-some-length!"
 FREE: Final = {"GATEHOUSE__RATES__ENABLED": "false", "GATEHOUSE__OPERATIONS__TOKEN": OPERATOR}

@@ -18,19 +18,19 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from gatehouse.accounts.administration import Administration
-from gatehouse.app.house import open_services
+from gatehouse.app.services.core import open_services
 from gatehouse.cli import COMMANDS, main
 from gatehouse.kernel.clock import SystemClock
-from gatehouse.keys.material import PrivateKey
+from gatehouse.keys.encoding import PrivateKey
 from gatehouse.settings.entries import ALL_SETTINGS
 from gatehouse.storage.archive import Archive
 from gatehouse.storage.backup import TABLES, dump_rows
 from tests.support.builders import ORIGIN
 from tests.support.command_line import CommandLine, InstallationPaths
-from tests.support.finding import ROOT
+from tests.support.find_programs import ROOT
 from tests.support.postgres import PostgresCluster
 from tests.support.processes import GATEHOUSE_COMMAND, Node, WatchedProcess
-from tests.support.trust import NO_TRUST_STORE
+from tests.support.tls import NO_TRUST_STORE
 
 MASTER: Final = "GATEHOUSE__SECURITY__MASTER_KEY"
 UNLIMITED: Final = {"GATEHOUSE__RATES__ENABLED": "false"}

@@ -7,11 +7,11 @@ import pytest
 from gatehouse.accounts.administration import check_nick
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.oauth.client_rules import check_client
+from gatehouse.oauth.clients import check_client
 from gatehouse.oauth.errors import BadClient
+from tests.support.browser import PASSWORD, HttpBrowser
 from tests.support.builders import a_client
 from tests.support.service import RunningService, running_service
-from tests.support.visitor import PASSWORD, HttpBrowser
 
 PAGES = ("/", "/sign-in", "/register", "/forgot", "/setup?token=guess", "/nowhere", "/docs", "/reset?token=guess")
 DECEPTIVE = ("\u202eanna", "an\u200bna", "anna\u0000", "anna\nbob", "\u2066anna", "")

@@ -13,10 +13,9 @@ from typing import Any, Final
 import pytest
 
 from gatehouse.permissions.documents.conditions import parse_condition
+from gatehouse.permissions.model.facts import ScopeHoldings
 from gatehouse.permissions.model.project import GrantAction, GroupGrant
-from gatehouse.permissions.model.rule import NO_END, End
-from gatehouse.permissions.model.scope import ROOT, Scope, application_scope, group_scope, service_scope
-from gatehouse.permissions.model.user_record import ScopeHoldings
+from gatehouse.permissions.model.rules import NO_END, ROOT, End, Scope, application_scope, group_scope, service_scope
 from tests.support.builders import NOW, a_record
 from tests.support.permission_builders import (
     a_group,
@@ -30,8 +29,15 @@ from tests.support.permission_builders import (
     set_project_fields,
 )
 from tests.support.service import running_service
-from tests.support.studio import Person, Studio, a_studio
-from tests.support.studio_people import add_passkey_to, create_person_with, holdings_with_rules, write_user_record
+from tests.support.studio import (
+    Person,
+    Studio,
+    a_studio,
+    add_passkey_to,
+    create_person_with,
+    holdings_with_rules,
+    write_user_record,
+)
 
 Rights = frozenset[str]
 SAMPLE: Final = 11  # of so many pairs PostgreSQL is asked one

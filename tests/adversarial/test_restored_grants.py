@@ -11,6 +11,7 @@ import httpx2
 import pytest
 
 from gatehouse.kernel.clock import SystemClock
+from tests.support.browser import PASSWORD, HttpBrowser
 from tests.support.builders import ORIGIN
 from tests.support.clock import MovableClock
 from tests.support.command_line import InstallationPaths
@@ -25,7 +26,6 @@ from tests.support.oauth import (
 )
 from tests.support.processes import free_port
 from tests.support.service import RunningService, running_service
-from tests.support.visitor import PASSWORD, HttpBrowser
 
 MASTER: Final = "GATEHOUSE__SECURITY__MASTER_KEY"
 LOGIN: Final = "anna@studio.example"

@@ -12,6 +12,7 @@ import pytest
 from gatehouse.accounts.model import User
 from gatehouse.oauth.errors import BadClient
 from gatehouse.oauth.model import Client, ClientProfile
+from tests.support.browser import LOGIN, PASSWORD, AccountBrowser, HttpBrowser
 from tests.support.builders import ORIGIN, a_client
 from tests.support.endings import ENDINGS, TEST_ORIGIN, Ending
 from tests.support.oauth import (
@@ -24,10 +25,8 @@ from tests.support.oauth import (
     success_body,
 )
 from tests.support.processes import free_port
-from tests.support.resident import LOGIN, AccountBrowser
 from tests.support.service import RunningService, running_service
 from tests.support.studio import Studio, a_studio
-from tests.support.visitor import PASSWORD, HttpBrowser
 
 STALE: Final = 601
 REVOKE: Final = "/account/applications/revoke"

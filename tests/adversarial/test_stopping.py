@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.echo import GET, echo_server, request_seen_by_app, wait_until
 from tests.support.processes import WatchedProcess
-from tests.support.rawhttp import raw_connection
+from tests.support.raw_http import raw_connection
 
 ROOT: Final = Path(__file__).parents[2]
 HOST: Final = b"Host: gatehouse.example\r\n"

@@ -13,12 +13,22 @@ from starlette.routing import Router, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 from websockets.asyncio.client import connect
 
-from gatehouse.web.server import HttpServer, serve_in_loop
-from gatehouse.web.sockets import HANDSHAKE_KEY, OpenWebSocket
+from gatehouse.web.server.server import HttpServer, serve_in_loop
+from gatehouse.web.server.sockets import HANDSHAKE_KEY, OpenWebSocket
 from tests.support.clock import MovableClock
 from tests.support.echo import wait_until
-from tests.support.frames import BINARY, CLOSE, CONT, PING, TEXT, close_frame_code, flood_connection, websocket_frame
-from tests.support.rawhttp import raw_connection, send_request
+from tests.support.raw_http import (
+    BINARY,
+    CLOSE,
+    CONT,
+    PING,
+    TEXT,
+    close_frame_code,
+    flood_connection,
+    raw_connection,
+    send_request,
+    websocket_frame,
+)
 from tests.support.websockets import KEY, SOCKET_TIMEOUT, raw_websocket
 
 MEGABYTE: Final = 1024 * 1024

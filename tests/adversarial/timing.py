@@ -19,11 +19,11 @@ import httpx2
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.app.oauth import client_secrets
+from gatehouse.app.services.oauth import client_secrets
+from tests.support.browser import HttpBrowser
 from tests.support.builders import a_record
 from tests.support.oauth import RelyingPartyClient, a_native_client, an_oidc_client, native_proof
 from tests.support.service import RunningService, running_service
-from tests.support.visitor import HttpBrowser
 
 SAMPLES: Final = 500  # of each kind
 WARM_UP: Final = 20

@@ -4,9 +4,9 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools import rooms
+from tools import package_index
 
-SOURCE = rooms.ROOT / "src" / "gatehouse"
+SOURCE = package_index.ROOT / "src" / "gatehouse"
 SHELLS = {"web", "storage", "cli", "settings"}
 # `conditions` reads stored conditions; `limits` is asked inside the transaction that grows something.
 STORAGE_MAY_SEE = {"model", "store", "errors", "events", "conditions", "limits"}
@@ -21,8 +21,8 @@ def imports_of(path: Path) -> Iterator[str]:
 
 
 def test_every_room_has_its_sentence_and_the_page_repeats_it() -> None:
-    assert rooms.PAGE.read_text() == rooms.page(), "run tools/rooms.py"
-    assert all(len(line.split()) > 6 for line in rooms.packages())
+    assert package_index.PAGE.read_text() == package_index.page(), "run tools/package_index.py"
+    assert all(len(line.split()) > 6 for line in package_index.packages())
 
 
 def test_storage_sees_only_the_records_contracts_and_errors_of_rooms() -> None:

@@ -18,13 +18,13 @@ HEAVY = (
     "cbor2",
     "websockets",
 )
-SERVES = "import sys, gatehouse.logs, gatehouse.cli.serve, gatehouse.app.front; print(*sys.modules)"
+SERVES = "import sys, gatehouse.logs, gatehouse.cli.serve, gatehouse.app.endpoints; print(*sys.modules)"
 
 
 def test_a_server_on_sqlite_loads_nothing_heavy_that_it_does_not_use() -> None:
     run = subprocess.run([sys.executable, "-c", SERVES], check=True, capture_output=True, text=True)
-    assert {"gatehouse.app.front", "gatehouse.app.people"} <= set(run.stdout.split())
+    assert {"gatehouse.app.endpoints", "gatehouse.app.services.accounts"} <= set(run.stdout.split())
     assert set(HEAVY) & set(run.stdout.split()) == set()
     assert "gatehouse.demo" not in run.stdout  # comes with --demo
-    assert "gatehouse.app.console" not in run.stdout  # comes with its first visitor
-    assert "gatehouse.app.installation" not in run.stdout  # comes with the first who looks
+    assert "gatehouse.app.services.console" not in run.stdout  # comes with its first visitor
+    assert "gatehouse.app.services.installation" not in run.stdout  # comes with the first who looks

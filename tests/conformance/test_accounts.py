@@ -7,7 +7,7 @@ import pytest
 
 from gatehouse.accounts.errors import LoginTaken, SetupClosed, SetupLinkDead, UserIdTaken, UserNotFound
 from gatehouse.audit.events import AuditEvent
-from gatehouse.storage.opening import Storage
+from gatehouse.storage.database import Storage
 from tests.support.builders import NOW, a_record, a_setup_link, a_user
 
 

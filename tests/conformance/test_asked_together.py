@@ -12,12 +12,12 @@ from sqlalchemy import bindparam, select
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.kernel.errors import Conflict, Unavailable
-from gatehouse.storage.asked_together import StatementBatcher
-from gatehouse.storage.opening import Storage, open_storage
-from gatehouse.storage.pool_limits import PoolLimits
+from gatehouse.storage.database import Storage, open_storage
+from gatehouse.storage.postgres.batching import StatementBatcher
+from gatehouse.storage.runner import PoolLimits
 from gatehouse.storage.statements import BatchedStatement, Statement, Verb
 from gatehouse.storage.tables.installation import installation
-from tests.support.sessions import LOCK_TIMEOUT, postgres_session, wait_for_lock_waiters
+from tests.support.postgres_session import LOCK_TIMEOUT, postgres_session, wait_for_lock_waiters
 
 Holding = Callable[[], AbstractAsyncContextManager[None]]
 
@@ -105,7 +105,7 @@ async def test_a_connection_is_not_kept_for_ever_however_much_is_asked(
     migrated_postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given back, one that was declared expired is not used again: a primary that was demoted answers for ever."""
-    monkeypatch.setattr("gatehouse.storage.asked_together.MAX_BATCHES", 2)
+    monkeypatch.setattr("gatehouse.storage.postgres.batching.MAX_BATCHES", 2)
     taken = 0
     async with postgres_session(migrated_postgres_url) as connection:
 

@@ -19,7 +19,7 @@ from gatehouse.storage.backup import (
     dump_rows,
     restore_rows,
 )
-from gatehouse.storage.opening import Storage
+from gatehouse.storage.database import Storage
 from tests.support.builders import NOW, ORIGIN, RECORDER, a_client, a_record, a_setup_link, a_user
 
 # A new table is written here once it is decided whether anything in it could end between backup and restore.

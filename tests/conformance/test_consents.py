@@ -7,7 +7,7 @@ import pytest
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.oauth.model import SCOPES, Consent
-from gatehouse.storage.opening import Storage
+from gatehouse.storage.database import Storage
 from tests.support.builders import NOW, a_client, a_record, a_user
 from tests.support.oauth import a_grant
 

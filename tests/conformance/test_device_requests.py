@@ -7,7 +7,7 @@ import pytest
 
 from gatehouse.accounts.model import User
 from gatehouse.oauth.model import Consent, DeviceRequest, DeviceState, Grant
-from gatehouse.storage.opening import Storage
+from gatehouse.storage.database import Storage
 from tests.support.builders import NOW, a_client, a_record, a_user
 from tests.support.oauth import a_grant
 

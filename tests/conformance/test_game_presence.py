@@ -3,12 +3,12 @@
 import asyncio
 
 from gatehouse.gamesessions.model import GameSession
+from gatehouse.storage.database import Storage
 from gatehouse.storage.gamesessions import CHANNEL
-from gatehouse.storage.opening import Storage
 from gatehouse.storage.statements import Notification, Verb
 from tests.support.builders import NOW, a_game_session
 from tests.support.echo import wait_until
-from tests.support.rawhttp import RESPONSE_TIMEOUT
+from tests.support.raw_http import RESPONSE_TIMEOUT
 
 SILENT = 15  # seconds after which a node's word is not good any more
 

@@ -8,7 +8,7 @@ import pytest
 from gatehouse.accounts.model import LoginTokenRecord, User
 from gatehouse.audit.model import Refusal
 from gatehouse.gamesessions.model import CloseStatus, GameSession, GameSessionState, PollId, PollMark, SignInStage
-from gatehouse.storage.opening import Storage
+from gatehouse.storage.database import Storage
 from tests.support.builders import NOW, ORIGIN, RECORDER, a_game_session, a_record, a_user
 
 KEPT = 1_000

@@ -13,7 +13,7 @@ from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import Conflict
 from gatehouse.oauth.model import SCOPES, Consent, Grant
 from gatehouse.oauth.store import RedeemOutcome, RotationOutcome, RotationResult
-from gatehouse.storage.opening import Storage, open_storage
+from gatehouse.storage.database import Storage, open_storage
 from gatehouse.storage.promotion import record_timeline
 from tests.conformance.test_sessions import a_session
 from tests.support import racers

@@ -8,7 +8,7 @@ import pytest
 from gatehouse.accounts.model import User
 from gatehouse.audit.events import AuditEvent
 from gatehouse.oauth.model import LogoutCall
-from gatehouse.storage.opening import Storage
+from gatehouse.storage.database import Storage
 from tests.conformance.test_sessions import a_session
 from tests.support.builders import NOW, a_client, a_record, a_user
 from tests.support.oauth import a_grant

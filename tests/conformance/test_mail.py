@@ -1,4 +1,4 @@
-"""The promises of mail/store.py."""
+"""The promises of mail/model.py."""
 
 import asyncio
 from functools import partial
@@ -8,7 +8,7 @@ import pytest
 from gatehouse.mail.model import OutboxMail, OutboxStatus
 from gatehouse.storage import mail as outbox
 from gatehouse.storage.audit import add_audit_record
-from gatehouse.storage.opening import Storage, open_storage
+from gatehouse.storage.database import Storage, open_storage
 from gatehouse.storage.statements import Verb
 from tests.support import racers
 from tests.support.builders import NOW, a_record

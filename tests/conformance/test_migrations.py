@@ -20,12 +20,12 @@ from sqlalchemy.pool import NullPool
 
 from gatehouse.oauth.store import RotationOutcome
 from gatehouse.storage import migrations
+from gatehouse.storage.database import connect_storage, open_storage
 from gatehouse.storage.migrations import HEAD, MigrationFailed, SchemaBehind, SchemaTooNew, run_in_child
 from gatehouse.storage.migrations.__main__ import upgrade
-from gatehouse.storage.opening import connect_storage, open_storage
 from gatehouse.storage.tables import metadata
-from tests.support.aftermath import dump_database, open_services_on
 from tests.support.builders import NOW, a_client, a_record, a_user
+from tests.support.database_contents import dump_database, open_services_on
 from tests.support.oauth import a_grant
 from tests.support.processes import DidNotStart, Node, free_port
 from tests.support.service import FAST_SETTINGS

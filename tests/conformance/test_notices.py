@@ -14,15 +14,15 @@ import pytest
 from sqlalchemy import func, select
 
 from gatehouse.kernel.errors import Refused
-from gatehouse.storage import listening, postgres
 from gatehouse.storage.audit import add_audit_record
-from gatehouse.storage.notices import MISSED_PAYLOAD
-from gatehouse.storage.opening import Storage, open_storage
+from gatehouse.storage.database import Storage, open_storage
+from gatehouse.storage.postgres import listening, runner
+from gatehouse.storage.runner import MISSED_PAYLOAD
 from gatehouse.storage.statements import Notification, Statement, Verb
 from tests.support.builders import a_record
 from tests.support.postgres import PostgresCluster, database_name
+from tests.support.postgres_session import LOCK_TIMEOUT, postgres_session, wait_for_lock_waiters
 from tests.support.processes import WatchedProcess
-from tests.support.sessions import LOCK_TIMEOUT, postgres_session, wait_for_lock_waiters
 
 ROOT: Final = Path(__file__).parents[2]
 CHANNEL: Final = "things"
@@ -157,7 +157,7 @@ async def test_a_server_that_vanishes_without_a_word_is_noticed(
     migrated_postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listening, "HEARTBEAT_SECONDS", 0.1)
-    monkeypatch.setattr(postgres, "LISTEN_SECONDS", 0.5)
+    monkeypatch.setattr(runner, "LISTEN_SECONDS", 0.5)
     async with (
         open_storage(migrated_postgres_url, migrate=False) as storage,
         postgres_session(migrated_postgres_url) as watcher,

@@ -7,7 +7,7 @@ import pytest
 from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.errors import ClientExists, ClientNotFound
 from gatehouse.oauth.model import ClaimContent, ClaimSource, SecretKind, TokenSettings
-from gatehouse.storage.opening import Storage
+from gatehouse.storage.database import Storage
 from tests.support.builders import NOW, a_client, a_client_secret, a_record
 
 

@@ -8,15 +8,17 @@ import pytest
 
 from gatehouse.accounts.model import User
 from gatehouse.accounts.second_factors.ceremony import CHALLENGE_LIFETIME
-from gatehouse.accounts.second_factors.errors import (
+from gatehouse.accounts.second_factors.model import (
+    MAX_PASSKEYS,
     BadPasskeyName,
+    Factor,
     FactorMissing,
+    Passkey,
     PasskeyRefused,
     PasskeyTaken,
     TooManyPasskeys,
 )
-from gatehouse.accounts.second_factors.model import MAX_PASSKEYS, Factor, Passkey
-from gatehouse.storage.opening import Storage
+from gatehouse.storage.database import Storage
 from tests.support.authenticator import Authenticator, to_base64url
 from tests.support.builders import ORIGIN
 from tests.support.second_factors import BASE_URL, BROWSER, SecondFactorSetup, second_factor_setup

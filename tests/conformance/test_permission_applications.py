@@ -5,16 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from gatehouse.admin.model.assignments import AssignmentPeopleQuery
-from gatehouse.admin.model.paging import PageRequest
-from gatehouse.admin.model.schema_versions import VersionNotFound
+from gatehouse.admin.assignments import AssignmentPeopleQuery
+from gatehouse.admin.paging import PageRequest
+from gatehouse.admin.schema_versions import VersionNotFound
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.errors import ApplicationNotFound, NameTaken, ProjectNotFound, VersionConflict
-from gatehouse.permissions.model.application_key import ApplicationKey, KeySource
-from gatehouse.permissions.model.facts import ApplicationModel
+from gatehouse.permissions.model.application import ApplicationKey, KeySource
+from gatehouse.permissions.model.facts import ApplicationModel, Assignment, UserRecord
 from gatehouse.permissions.model.project import GrantAction, GroupGrant
-from gatehouse.permissions.model.rule import End
-from gatehouse.permissions.model.schema import Tree
+from gatehouse.permissions.model.rules import ROOT, End, Tree, application_scope
 from gatehouse.permissions.model.schema_version import (
     MAX_VERSION_BYTES,
     MAX_VERSIONS,
@@ -22,15 +21,13 @@ from gatehouse.permissions.model.schema_version import (
     ChangeKind,
     ChangeTally,
 )
-from gatehouse.permissions.model.scope import ROOT, application_scope
-from gatehouse.permissions.model.user_record import Assignment, UserRecord
 from gatehouse.permissions.store import Change, EditResult
 from gatehouse.storage.admin import assignments as assignment_lists
 from gatehouse.storage.admin.assignments import AssignmentListStorage
 from gatehouse.storage.admin.schema_versions import SchemaVersionStorage
-from gatehouse.storage.opening import Storage
+from gatehouse.storage.database import Storage
 from gatehouse.storage.permissions.applications import reserve_id
-from gatehouse.storage.permissions.schema_versions import VERSION_SIZES
+from gatehouse.storage.permissions.schemas import VERSION_SIZES
 from gatehouse.storage.statements import Verb
 from tests.support.builders import NOW
 from tests.support.permission_builders import (

@@ -7,14 +7,18 @@ import pytest
 
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.model.condition import ConditionSubject
-from gatehouse.permissions.model.facts import ApplicationState
-from gatehouse.permissions.model.group import GroupCondition
-from gatehouse.permissions.model.project import GrantAction, GroupGrant, ProjectSettings
-from gatehouse.permissions.model.role import ConditionMode
-from gatehouse.permissions.model.rule import NO_END, End
-from gatehouse.permissions.model.scope import ROOT, application_scope, group_scope, service_scope
-from gatehouse.permissions.model.user_record import Assignment, UserRecord
-from gatehouse.storage.opening import Storage
+from gatehouse.permissions.model.facts import ApplicationState, Assignment, UserRecord
+from gatehouse.permissions.model.project import GrantAction, GroupCondition, GroupGrant, ProjectSettings
+from gatehouse.permissions.model.rules import (
+    NO_END,
+    ROOT,
+    ConditionMode,
+    End,
+    application_scope,
+    group_scope,
+    service_scope,
+)
+from gatehouse.storage.database import Storage
 from gatehouse.storage.permissions.facts import facts
 from gatehouse.storage.statements import BoundStatement
 from tests.support.builders import NOW, a_passkey, a_record

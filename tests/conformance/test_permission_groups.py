@@ -7,10 +7,9 @@ import pytest
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.errors import GroupListed, GroupNotFound, NameTaken, ProjectNotFound, VersionConflict
-from gatehouse.permissions.model.group import GroupCondition
-from gatehouse.permissions.model.project import GrantAction, GroupGrant, ProjectSettings
-from gatehouse.permissions.model.scope import ROOT, group_scope
-from gatehouse.storage.opening import Storage
+from gatehouse.permissions.model.project import GrantAction, GroupCondition, GroupGrant, ProjectSettings
+from gatehouse.permissions.model.rules import ROOT, group_scope
+from gatehouse.storage.database import Storage
 from tests.support.builders import NOW, a_record
 from tests.support.permission_builders import (
     GROUP,

@@ -16,11 +16,10 @@ from gatehouse.permissions.errors import (
     ProjectNotFound,
     RoleNotFound,
 )
-from gatehouse.permissions.model.application_key import MAX_CUSTOM_KEYS, ApplicationKey, KeySource
-from gatehouse.permissions.model.scope import ROOT
-from gatehouse.permissions.model.service_token import ServiceToken
+from gatehouse.permissions.model.application import MAX_CUSTOM_KEYS, ApplicationKey, KeySource, ServiceToken
+from gatehouse.permissions.model.rules import ROOT
+from gatehouse.storage.database import Storage
 from gatehouse.storage.installation import EPOCH
-from gatehouse.storage.opening import Storage
 from tests.support.builders import NOW, a_record
 from tests.support.permission_builders import (
     P,

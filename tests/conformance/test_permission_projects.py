@@ -14,11 +14,11 @@ from gatehouse.permissions.errors import (
     RoleNotFound,
     VersionConflict,
 )
+from gatehouse.permissions.model.facts import UserRecord
 from gatehouse.permissions.model.project import GrantAction, GroupGrant, ProjectSettings
-from gatehouse.permissions.model.scope import ROOT, application_scope
-from gatehouse.permissions.model.user_record import UserRecord
+from gatehouse.permissions.model.rules import ROOT, application_scope
 from gatehouse.permissions.store import MembershipChange
-from gatehouse.storage.opening import Storage
+from gatehouse.storage.database import Storage
 from tests.support.builders import NOW, a_record
 from tests.support.permission_builders import (
     GROUP,

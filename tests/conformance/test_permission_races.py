@@ -10,14 +10,14 @@ import pytest
 
 from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
 from gatehouse.permissions.model.project import GrantAction, GroupGrant
-from gatehouse.permissions.model.rule import NO_END
-from gatehouse.permissions.model.scope import ROOT, application_scope
+from gatehouse.permissions.model.rules import NO_END, ROOT, application_scope
 from gatehouse.permissions.store import Change, EditResult
-from gatehouse.storage.opening import Storage, open_storage
-from gatehouse.storage.permissions.records import edit_record
+from gatehouse.storage.database import Storage, open_storage
 from gatehouse.storage.permissions.schemas import edit_schema
+from gatehouse.storage.permissions.user_records import edit_record
 from tests.support import permission_racers as racers
 from tests.support.builders import NOW, a_record
+from tests.support.database_contents import read_all_tables
 from tests.support.permission_builders import (
     GROUP,
     a_group,
@@ -34,9 +34,8 @@ from tests.support.permission_builders import (
     set_project_fields,
 )
 from tests.support.permission_racers import OWNERS, SHOP, race_owners
+from tests.support.postgres_session import run_interleaved
 from tests.support.racers import WON, run_races
-from tests.support.sessions import run_interleaved
-from tests.support.whole_database import read_all_tables
 
 TRIES = 20  # two processes, ten attempts each
 

@@ -16,13 +16,13 @@ from gatehouse.permissions.errors import (
     RoleNotFound,
     VersionConflict,
 )
-from gatehouse.permissions.model.rule import NO_END, End
-from gatehouse.permissions.model.scope import ROOT, Scope, application_scope
-from gatehouse.permissions.model.user_record import Assignment, ScopeHoldings, UserRecord
+from gatehouse.permissions.model.facts import Assignment, ScopeHoldings, UserRecord
+from gatehouse.permissions.model.rules import NO_END, ROOT, End, Scope, application_scope
 from gatehouse.provision.model import AddUser, ChangeUser, RemoveUser
-from gatehouse.storage.opening import Storage
+from gatehouse.storage.database import Storage
 from gatehouse.storage.provision import ProvisionStorage
 from tests.support.builders import NOW, a_record, a_user
+from tests.support.database_contents import read_all_tables, tables_that_mention
 from tests.support.permission_builders import (
     GROUP,
     P,
@@ -40,7 +40,6 @@ from tests.support.permission_builders import (
     set_project_fields,
     set_roles,
 )
-from tests.support.whole_database import read_all_tables, tables_that_mention
 
 ANNA = "1000000001"
 BOB = "1000000002"

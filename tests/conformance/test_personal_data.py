@@ -12,11 +12,12 @@ from gatehouse.kernel.errors import Conflict
 from gatehouse.permissions.errors import LastOwner
 from gatehouse.personal_data.model import MAX_ANSWER_BYTES, CallState, ClaimedCall, DataJobKind, DataRequest
 from gatehouse.storage import personal_data
-from gatehouse.storage.accounts import delete_user
-from gatehouse.storage.opening import Storage, open_storage
+from gatehouse.storage.accounts.users import delete_user
+from gatehouse.storage.database import Storage, open_storage
 from gatehouse.storage.sweep import sweep_small_tables
 from tests.support import permission_racers
 from tests.support.builders import NOW, a_record
+from tests.support.database_contents import read_all_tables, tables_that_mention
 from tests.support.permission_builders import (
     a_person,
     a_project,
@@ -27,7 +28,6 @@ from tests.support.permission_builders import (
     set_project_fields,
 )
 from tests.support.racers import WON, race
-from tests.support.whole_database import read_all_tables, tables_that_mention
 
 ANNA, BOB = "1000000001", "1000000002"
 LEASE = 300

@@ -12,10 +12,10 @@ from typing import Final
 import apsw
 
 from gatehouse import storage
-from gatehouse.storage.opening import open_storage
-from gatehouse.storage.permissions import structures
-from gatehouse.storage.sqlite import sqlite_path
-from gatehouse.storage.sqlite_file import connect
+from gatehouse.storage.database import open_storage
+from gatehouse.storage.permissions import structure
+from gatehouse.storage.sqlite.connection import connect
+from gatehouse.storage.sqlite.runner import sqlite_path
 from gatehouse.storage.statements import Statement
 
 LARGE: Final = frozenset(
@@ -87,6 +87,6 @@ async def test_a_project_is_read_without_looking_at_every_application(tmp_path: 
     async with open_storage(url, migrate=True):
         pass
     connection = connect(sqlite_path(url))
-    for statement in (structures.PROJECT_BY_NAME, structures.PROJECTS_BY_ID):
+    for statement in (structure.PROJECT_BY_NAME, structure.PROJECTS_BY_ID):
         assert scanned(connection, statement, frozenset({"applications", "project_services"})) == set()
     connection.close()

@@ -15,10 +15,9 @@ from sqlalchemy import func, select, true
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.kernel.errors import Unavailable
+from gatehouse.storage.database import open_storage
 from gatehouse.storage.migrations import HEAD, run_in_child
-from gatehouse.storage.notices import MISSED_PAYLOAD
-from gatehouse.storage.opening import open_storage
-from gatehouse.storage.pool_limits import PoolLimits
+from gatehouse.storage.runner import MISSED_PAYLOAD, PoolLimits
 from gatehouse.storage.statements import Notification, Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.installation import installation
@@ -27,10 +26,10 @@ from tests.support.builders import a_record, a_user
 from tests.support.clock import run_ready_tasks
 from tests.support.pgbouncer import pgbouncer_before
 from tests.support.postgres import ADMINISTRATOR, PostgresCluster, database_name
+from tests.support.postgres_replicas import Standby
+from tests.support.postgres_session import LOCK_TIMEOUT, postgres_session, wait_for_lock_waiters
 from tests.support.processes import LOOPBACK
 from tests.support.service import RunningService, running_service
-from tests.support.sessions import LOCK_TIMEOUT, postgres_session, wait_for_lock_waiters
-from tests.support.standby import Standby
 from tests.support.tcp_proxy import half_open_proxy
 
 LOCK: Final = 7

@@ -1,4 +1,4 @@
-"""The promises of accounts/own/store.py."""
+"""The promises of accounts/own_account/model.py."""
 
 import asyncio
 from dataclasses import replace
@@ -8,17 +8,16 @@ import pytest
 
 from gatehouse.accounts.errors import LinkDead, UserChanged, UserNotFound
 from gatehouse.accounts.model import EmailLink, LinkKind, SignInMethod, User
-from gatehouse.accounts.own.errors import LastAdministrator
-from gatehouse.accounts.own.model import MAX_ACTIVITY_SHOWN, EmailChange
+from gatehouse.accounts.own_account.model import MAX_ACTIVITY_SHOWN, EmailChange, LastAdministrator
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord
-from gatehouse.storage.accounts import set_blocked
-from gatehouse.storage.opening import Storage
+from gatehouse.storage.accounts.users import set_blocked
+from gatehouse.storage.database import Storage
 from tests.conformance.test_sessions import a_session, open_session
 from tests.support.builders import NOW, ORIGIN, RECORDER, a_passkey, a_user
+from tests.support.database_contents import read_all_tables, tables_that_mention
 from tests.support.mail import a_mail
-from tests.support.sessions import run_interleaved
-from tests.support.whole_database import read_all_tables, tables_that_mention
+from tests.support.postgres_session import run_interleaved
 
 NEW = "new@studio.example"
 ENDS = NOW + 1_800

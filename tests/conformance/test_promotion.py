@@ -4,7 +4,7 @@ import asyncio
 from functools import partial
 
 from gatehouse.audit.events import AuditEvent
-from gatehouse.storage.opening import Storage
+from gatehouse.storage.database import Storage
 from gatehouse.storage.promotion import record_timeline
 from tests.support.builders import NOW, a_record, a_setup_link, a_user
 

@@ -1,4 +1,4 @@
-"""The promises of provision/store.py, and of applying a file as a whole, on both databases."""
+"""The promises of provision/model.py, and of applying a file as a whole, on both databases."""
 
 import asyncio
 import shutil
@@ -16,24 +16,25 @@ from gatehouse.accounts.errors import LoginTaken, UserChanged, UserIdTaken, User
 from gatehouse.audit.model import AuditRecord
 from gatehouse.oauth.errors import ClientChanged, ClientNotFound
 from gatehouse.permissions.model import central
-from gatehouse.provision.errors import NoAdministratorLeft, Unfit
 from gatehouse.provision.model import (
     AddClient,
     AddUser,
     ChangeClient,
     ChangeUser,
+    NoAdministratorLeft,
     ReadScope,
     RemoveUser,
     StoredState,
+    Unfit,
     Write,
 )
-from gatehouse.storage.opening import Storage, open_storage
+from gatehouse.storage.database import Storage, open_storage
 from gatehouse.storage.provision import ProvisionStorage
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import totp_factors
-from gatehouse.storage.tables.user_records import role_assignments
+from gatehouse.storage.tables.permissions import role_assignments
 from tests.support.builders import NOW, a_client, a_client_secret, a_record, a_user
-from tests.unit.provision.bench import ProvisionSetup, plan_lines
+from tests.unit.provision.provision_setup import ProvisionSetup, plan_lines
 
 ANNA = {
     "user_id": "1001",

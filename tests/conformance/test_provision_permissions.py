@@ -10,19 +10,17 @@ from typing import Any
 import pytest
 import yaml
 
-from gatehouse.permissions.evaluation.reading import PermissionLoader
+from gatehouse.permissions.evaluation.loader import PermissionLoader
 from gatehouse.permissions.model import central
-from gatehouse.permissions.model.rule import Rule, RuleSection
-from gatehouse.permissions.model.scope import ROOT, Scope
+from gatehouse.permissions.model.rules import ROOT, Rule, RuleSection, Scope
 from gatehouse.permissions.store import EditResult
 from gatehouse.provision.document import write_yaml
-from gatehouse.provision.errors import Unfit
-from gatehouse.provision.model import EVERYTHING, PermissionState, StoredState
-from gatehouse.storage.opening import Storage, open_storage
+from gatehouse.provision.model import EVERYTHING, PermissionState, StoredState, Unfit
+from gatehouse.storage.database import Storage, open_storage
 from gatehouse.storage.provision import ProvisionStorage
 from tests.support.builders import NOW
 from tests.support.clock import MovableClock
-from tests.unit.provision.bench import ProvisionSetup, plan_lines
+from tests.unit.provision.provision_setup import ProvisionSetup, plan_lines
 
 PROTECTED = {"value": True, "protected": True}
 HERE = Path(__file__).parent

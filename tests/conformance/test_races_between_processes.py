@@ -3,8 +3,8 @@
 from collections import Counter
 
 from gatehouse.accounts.sign_in import ACCOUNT_LIMIT, SOURCE_LIMIT
-from gatehouse.storage.opening import open_storage
-from gatehouse.throttle.model import AttemptLimit
+from gatehouse.storage.database import open_storage
+from gatehouse.throttle.limits import AttemptLimit
 from tests.support import racers
 from tests.support.builders import NOW, a_client, a_game_session, a_record, a_setup_link, a_user
 from tests.support.racers import FAST_PASSWORDS, WON, race, run_races

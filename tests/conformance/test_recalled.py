@@ -1,8 +1,8 @@
 """What a runner recalls is never older than the last commit, whoever made it."""
 
-from gatehouse.permissions.model.scope import ROOT
-from gatehouse.storage.opening import Storage, open_storage
-from gatehouse.storage.sqlite import READ_CACHE_BYTES, SQLiteRunner
+from gatehouse.permissions.model.rules import ROOT
+from gatehouse.storage.database import Storage, open_storage
+from gatehouse.storage.sqlite.runner import READ_CACHE_BYTES, SQLiteRunner
 from tests.support.builders import NOW, a_record
 from tests.support.permission_builders import a_person, holdings_with, install_central, set_fields
 

@@ -11,11 +11,10 @@ import pytest
 from gatehouse.accounts.errors import LinkDead, LoginTaken
 from gatehouse.accounts.model import EmailLink, LinkKind, Session, SessionStrength, SignInMethod, User
 from gatehouse.audit.events import AuditEvent
-from gatehouse.storage import registration
-from gatehouse.storage.accounts import update_user
-from gatehouse.storage.opening import Storage
-from gatehouse.throttle.allowance import Quota, quota_limit
-from gatehouse.throttle.guesses import ThrottleSubject
+from gatehouse.storage.accounts import registration
+from gatehouse.storage.accounts.users import update_user
+from gatehouse.storage.database import Storage
+from gatehouse.throttle.limits import Quota, ThrottleSubject, quota_limit
 from tests.support.builders import NOW, a_record, a_user
 from tests.support.clock import MovableClock
 from tests.support.mail import a_mail

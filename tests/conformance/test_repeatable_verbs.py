@@ -14,7 +14,7 @@ from gatehouse.audit.model import AuditRecord
 from gatehouse.gamesessions.model import GameSessionState
 from gatehouse.oauth.model import DeviceRequest
 from gatehouse.oauth.store import RedeemOutcome, RotationOutcome
-from gatehouse.storage.opening import Storage
+from gatehouse.storage.database import Storage
 from tests.conformance.test_device_requests import a_request, granted
 from tests.conformance.test_game_sessions import a_login, a_mark, a_turn, confirmed, found
 from tests.support.builders import NOW, a_client, a_client_secret, a_game_session, a_record, a_user

@@ -6,7 +6,7 @@ import pytest
 
 from gatehouse.accounts.second_factors.model import MAX_EMAIL_CODE_TRIES, MAX_PASSKEYS
 from gatehouse.audit.events import AuditEvent
-from gatehouse.storage.opening import Storage
+from gatehouse.storage.database import Storage
 from tests.support import racers
 from tests.support.builders import NOW, a_passkey, a_record, a_user
 from tests.support.racers import RACED_USER, WON, race

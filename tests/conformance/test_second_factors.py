@@ -6,19 +6,19 @@ from dataclasses import replace
 import pytest
 
 from gatehouse.accounts.errors import UserChanged, UserNotFound
-from gatehouse.accounts.second_factors.email_code import EMAIL_CODE_LIFETIME
-from gatehouse.accounts.second_factors.errors import (
+from gatehouse.accounts.second_factors.codes import EMAIL_CODE_LIFETIME, ENROLLMENT_LIFETIME
+from gatehouse.accounts.second_factors.model import (
+    MAX_EMAIL_CODE_TRIES,
     EmailNotVerified,
     EnrollmentGone,
+    Factor,
     FactorExists,
     FactorMissing,
     SecondFactorWrong,
 )
-from gatehouse.accounts.second_factors.model import MAX_EMAIL_CODE_TRIES, Factor
-from gatehouse.accounts.second_factors.totp import ENROLLMENT_LIFETIME
 from gatehouse.kernel.errors import TooMany
-from gatehouse.storage.accounts import update_user
-from gatehouse.storage.opening import Storage
+from gatehouse.storage.accounts.users import update_user
+from gatehouse.storage.database import Storage
 from tests.support.builders import ORIGIN, a_record, a_user
 from tests.support.second_factors import SecondFactorSetup, code_at, second_factor_setup, wrong_code
 

@@ -8,7 +8,7 @@ import pytest
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.model import Session, SessionStrength, SignInMethod, User, UserSession
 from gatehouse.audit.events import AuditEvent
-from gatehouse.storage.opening import Storage
+from gatehouse.storage.database import Storage
 from tests.support.builders import NOW, a_record, a_user
 
 

@@ -1,11 +1,11 @@
-"""The promises of keys/store.py."""
+"""The promises of keys/model.py."""
 
 import asyncio
 from dataclasses import replace
 
 from gatehouse.audit.events import AuditEvent
-from gatehouse.keys.errors import KeysChanged
-from gatehouse.storage.opening import Storage
+from gatehouse.keys.model import KeysChanged
+from gatehouse.storage.database import Storage
 from tests.support.builders import NOW, a_record
 from tests.support.keys import first_keys
 

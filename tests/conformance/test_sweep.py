@@ -2,7 +2,7 @@
 
 from sqlalchemy import insert
 
-from gatehouse.storage.opening import Storage
+from gatehouse.storage.database import Storage
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.sweep import BATCH_ROWS
 from gatehouse.storage.tables.accounts import login_tokens

@@ -1,10 +1,10 @@
-"""The promises of throttle/store.py."""
+"""The promises of throttle/limits.py."""
 
 import asyncio
 
 from gatehouse.kernel.errors import TooMany
-from gatehouse.storage.opening import Storage
-from gatehouse.throttle.model import AttemptLimit
+from gatehouse.storage.database import Storage
+from gatehouse.throttle.limits import AttemptLimit
 from tests.support.builders import NOW
 
 LIMIT = AttemptLimit(free_attempts=3, first_delay=30, max_delay=100, window=1_000)

@@ -5,7 +5,7 @@ import asyncio
 from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.errors import Conflict
 from gatehouse.kernel.ids import new_record_id
-from gatehouse.storage.opening import Storage
+from gatehouse.storage.database import Storage
 from gatehouse.webhooks.model import Delivery, DeliveryAttempt, DeliveryState, Topic, Webhook
 from tests.support.builders import NOW, a_record
 

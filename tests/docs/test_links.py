@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from tests.support.finding import ROOT
+from tests.support.find_programs import ROOT
 
 PAGES: Final = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 INTERFACE: Final = ROOT / "docs" / "interface.md"

@@ -14,12 +14,12 @@ from typing import Final
 import pytest
 
 from gatehouse.cli import COMMANDS
-from gatehouse.cli.sample import GAME_FILE
+from gatehouse.cli.demo import GAME_FILE
 from gatehouse.keys.sealing import new_master_key
 from gatehouse.settings.sources import BY_FILE_VARIABLE, BY_VARIABLE
-from gatehouse.storage.postgres import OLDEST_SERVER
+from gatehouse.storage.postgres.runner import OLDEST_SERVER
 from tests.support.capabilities import Capability, require_program
-from tests.support.finding import ROOT
+from tests.support.find_programs import ROOT
 from tests.support.packaging import (
     DEPLOY,
     SERVICES,

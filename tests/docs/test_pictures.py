@@ -5,7 +5,7 @@ from collections import Counter
 from importlib import import_module
 from typing import Final
 
-from tests.support.finding import ROOT
+from tests.support.find_programs import ROOT
 from tests.support.guide_pictures import MARK, MAX_BYTES, MAX_HEIGHT, MIN_DISTINCT_ROWS, PICTURES, read_png
 
 WALKS: Final = ROOT / "tests" / "pages"

@@ -11,11 +11,11 @@ from typing import Final
 
 import pytest
 
-from gatehouse.storage.opening import Storage, open_storage
+from gatehouse.storage.database import Storage, open_storage
 from tests.conftest import CALL_FAILED, SUMMARY_PROPERTY
 from tests.faults.disk import FaultyDisk
 from tests.faults.history import Recorder
-from tests.faults.ledger import SECONDS, RunRecord, pick_seed
+from tests.faults.run_record import SECONDS, RunRecord, pick_seed
 
 ROUNDS: Final = int(os.environ.get("FAULT_ROUNDS", "1"))  # noqa: TID251 - said to the tests, not to the service
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tests.faults.calling import CLIENT_TIMEOUT as PATIENCE_OF_CLIENTS
-from tests.faults.calling import ClientPool, addresses
-from tests.faults.front import HealthCheckingProxy
+from tests.faults.clients import CLIENT_TIMEOUT as PATIENCE_OF_CLIENTS
+from tests.faults.clients import ClientPool, addresses
+from tests.faults.fault_setup import DEV, fault_setup, nodes_of
 from tests.faults.history import NEMESIS, Act, Operation, Result
 from tests.faults.invariants.answers import (
     Recorded,
@@ -21,12 +21,11 @@ from tests.faults.invariants.answers import (
     no_answer_blames_the_code,
 )
 from tests.faults.invariants.lasting import i12_nothing_succeeds_without_what_it_needs
-from tests.faults.ledger import RunRecord
-from tests.faults.scene import DEV, fault_setup, nodes_of
+from tests.faults.proxy import HealthCheckingProxy
+from tests.faults.run_record import RunRecord
 from tests.faults.workloads.workload import Workload
-from tests.support.aftermath import open_services_on, verified_audit_log
+from tests.support.database_contents import open_services_on, read_all_tables, verified_audit_log
 from tests.support.processes import Node
-from tests.support.whole_database import read_all_tables
 
 PATIENCE: Final = 60.0  # seconds until clients that get no answers any more fail a run
 MEASURE_SECONDS: Final = 0.5

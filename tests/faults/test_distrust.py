@@ -9,13 +9,13 @@ from typing import Final
 
 import httpx2
 
-from tests.faults.scene import DEV, fault_setup, nodes_of
-from tests.support.aftermath import open_services_on
+from tests.faults.fault_setup import DEV, fault_setup, nodes_of
+from tests.support.database_contents import open_services_on
 from tests.support.postgres import PostgresCluster, database_name
 from tests.support.processes import LOOPBACK, Node
 from tests.support.signed_tokens import TokenScenario, distrust_all, published_kids, token_scenario
 from tests.support.tcp_proxy import notification_filter
-from tests.support.trust import NO_TRUST_STORE
+from tests.support.tls import NO_TRUST_STORE
 
 LISTEN_URL: Final = "GATEHOUSE__DATABASE__LISTEN_URL"
 PATIENCE: Final = 30.0  # seconds

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.calling import FaultClient, ask_nodes_together
+from tests.faults.clients import FaultClient, ask_nodes_together
 from tests.faults.history import Act, Result
 from tests.faults.invariants.answers import no_answer_blames_the_code
 from tests.faults.invariants.lasting import i3_what_was_ended_stays_ended
@@ -18,16 +18,16 @@ from tests.faults.invariants.once import (
     i1_a_code_is_consumed_at_most_once,
     i2_a_family_has_one_live_token_and_after_reuse_none,
 )
-from tests.faults.ledger import RunRecord
+from tests.faults.run_record import RunRecord
 from tests.faults.running import FaultRun, RunSetup, run_under_load
 from tests.faults.workloads.all import usual_workloads
 from tests.faults.workloads.codes import Codes
 from tests.faults.workloads.revocations import Revocable, Revocations
 from tests.faults.workloads.signing_in import sign_in
 from tests.support.postgres import ADMINISTRATOR, PostgresCluster, database_name
+from tests.support.postgres_replicas import Standby
+from tests.support.postgres_session import postgres_session
 from tests.support.processes import LOOPBACK
-from tests.support.sessions import postgres_session
-from tests.support.standby import Standby
 
 Pair = tuple[PostgresCluster, Standby]
 CUT = ("ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()")

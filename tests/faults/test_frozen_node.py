@@ -10,14 +10,14 @@ from typing import Any, Final
 import httpx2
 import pytest
 
-from tests.faults.extent import sample
-from tests.faults.scene import DEV, Person, create_project_application, fault_setup, nodes_of
+from tests.faults.fault_setup import DEV, Person, create_project_application, fault_setup, nodes_of
+from tests.faults.run_record import sample
 from tests.faults.workloads.workload import API
 from tests.support.pgbouncer import pgbouncer_before
 from tests.support.postgres import PostgresCluster, database_name
+from tests.support.postgres_session import LOCK_TIMEOUT, postgres_session, wait_for_lock_waiters
 from tests.support.processes import LOOPBACK, Node
-from tests.support.sessions import LOCK_TIMEOUT, postgres_session, wait_for_lock_waiters
-from tests.support.trust import NO_TRUST_STORE
+from tests.support.tls import NO_TRUST_STORE
 
 GOES_ON_WITHIN: Final = 5.0  # seconds, for nodes that did not stop
 LETS_GO_SOON: Final = {"GATEHOUSE__DATABASE__IDLE_TRANSACTION_SECONDS": "3"}  # as a release does

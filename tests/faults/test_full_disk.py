@@ -11,11 +11,11 @@ import pytest
 
 from gatehouse.audit.model import AuditOrigin
 from tests.faults.disk import FaultyDisk
-from tests.support.aftermath import administrator_logins, open_services_on, verified_audit_log
+from tests.support.database_contents import administrator_logins, open_services_on, verified_audit_log
 from tests.support.processes import Node
 from tests.support.service import FAST_SETTINGS, running_service
 from tests.support.setup_link import FORM, setup_token
-from tests.support.trust import NO_TRUST_STORE
+from tests.support.tls import NO_TRUST_STORE
 
 JWKS = "/proxy/oauth/keys"
 

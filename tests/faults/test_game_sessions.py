@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from gatehouse.accounts.model import User
 from gatehouse.gamesessions.model import GameSession
-from gatehouse.storage.opening import Storage, open_storage
-from tests.faults.extent import on_databases
+from gatehouse.storage.database import Storage, open_storage
+from tests.faults.run_record import on_databases
 from tests.support.builders import a_record, a_user
 from tests.support.game import GET_GSID
 from tests.support.processes import Node, two_nodes
-from tests.support.rawhttp import RawConnection, raw_connection, send_request
+from tests.support.raw_http import RawConnection, raw_connection, send_request
 from tests.support.service import FAST_SETTINGS
 
 ALIVE: Final = b"GET /healthz HTTP/1.1\r\nHost: gatehouse.example\r\n\r\n"

@@ -16,12 +16,12 @@ from sqlalchemy import text
 from gatehouse.accounts.errors import LoginTaken
 from gatehouse.accounts.model import User
 from gatehouse.kernel.errors import Unavailable
-from gatehouse.storage import sqlite_file
-from gatehouse.storage.accounts import create_user
+from gatehouse.storage.accounts.users import create_user
 from gatehouse.storage.audit import add_audit_record
-from gatehouse.storage.opening import Storage, open_storage
-from gatehouse.storage.sqlite import sqlite_path
-from gatehouse.storage.sqlite_file import SYNCHRONOUS_FULL, connect
+from gatehouse.storage.database import Storage, open_storage
+from gatehouse.storage.sqlite import connection
+from gatehouse.storage.sqlite.connection import SYNCHRONOUS_FULL, connect
+from gatehouse.storage.sqlite.runner import sqlite_path
 from gatehouse.storage.statements import Notification, Statement, Verb
 from tests.faults.disk import PATIENCE, FaultyDisk
 from tests.support import racers
@@ -249,7 +249,7 @@ async def test_r_14_fifty_writers_in_five_processes_and_a_long_reader_never_meet
 async def test_r_14_the_log_beside_the_database_shrinks_again_once_a_long_reader_has_left(
     migrated_sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_file, "WAL_KEPT_BYTES", 2**20)
+    monkeypatch.setattr(connection, "WAL_KEPT_BYTES", 2**20)
     path = sqlite_path(migrated_sqlite_url)
     async with open_storage(migrated_sqlite_url, migrate=False) as storage:
         reader = connect(path, read_only=True)

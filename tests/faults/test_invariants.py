@@ -37,7 +37,7 @@ from tests.faults.invariants.sets import (
     i5_names_are_unique,
     i7_every_acknowledged_element_is_there,
 )
-from tests.support.whole_database import Rows
+from tests.support.database_contents import Rows
 
 OK, FAIL, INFO = Result.OK, Result.FAIL, Result.INFO
 ISSUE, REDEEM, REFRESH, LAST, DELIVER = Act.ISSUE, Act.REDEEM, Act.REFRESH, Act.LAST_TRY, Act.DELIVER

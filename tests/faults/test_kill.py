@@ -7,12 +7,12 @@ of writes and syncs is test_group_commit.py's.
 import asyncio
 from pathlib import Path
 
-from tests.faults.extent import on_databases
-from tests.faults.visitors import Guessers, every_guess_was_counted
+from tests.faults.run_record import on_databases
+from tests.faults.setup_guessers import Guessers, every_guess_was_counted
 from tests.faults.writers import acknowledged_ids, every_account_has_one_record, start_writers
-from tests.support.aftermath import administrator_logins, open_services_on
+from tests.support.database_contents import administrator_logins, open_services_on
 from tests.support.processes import Node
-from tests.support.rawhttp import send_request
+from tests.support.raw_http import send_request
 from tests.support.service import FAST_SETTINGS
 from tests.support.setup_link import FORM, setup_request, setup_token
 

@@ -5,8 +5,7 @@ import signal
 from pathlib import Path
 from statistics import median
 
-from tests.faults.extent import on_databases
-from tests.faults.ledger import RunRecord
+from tests.faults.run_record import RunRecord, on_databases
 from tests.faults.running import FaultRun, RunSetup, run_under_load, workers_of
 from tests.faults.workloads.all import all_workloads, usual_workloads
 

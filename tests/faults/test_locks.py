@@ -8,11 +8,11 @@ from typing import Any, Final
 import asyncpg
 
 from gatehouse.storage.tables import metadata
-from tests.faults.ledger import RunRecord
+from tests.faults.run_record import RunRecord
 from tests.faults.running import FaultRun, RunSetup, run_under_load
 from tests.faults.workloads.all import usual_workloads
 from tests.support.postgres import database_name
-from tests.support.sessions import postgres_session
+from tests.support.postgres_session import postgres_session
 
 TAKEN_AT_ONCE: Final = 2  # tables, in any order: that is how deadlocks come about
 BITES: Final = 6  # of each round

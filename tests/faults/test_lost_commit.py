@@ -13,7 +13,8 @@ import pytest
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.storage import postgres
+from gatehouse.storage.postgres import runner
+from tests.support.browser import PASSWORD
 from tests.support.builders import ORIGIN, a_record
 from tests.support.game import ANNA, approve_in_storage, poll_ended_session, refusal_reason, register_game
 from tests.support.oauth import (
@@ -30,7 +31,6 @@ from tests.support.postgres_proxy import PostgresProxy, postgres_proxy
 from tests.support.processes import LOOPBACK
 from tests.support.service import RunningService, running_service
 from tests.support.studio import Studio, a_studio
-from tests.support.visitor import PASSWORD
 from tests.wire.oauth.test_device import ask as ask_for_device
 from tests.wire.oauth.test_device import poll as poll_with_device
 from tests.wire.oauth.test_revoke import OWN, RFC_7009, everything_is_dead, given, secret_of
@@ -96,7 +96,7 @@ async def test_r_90_gs_90_a_game_gets_its_answer_on_the_connection_that_asked(
 async def test_r_90_gs_90_a_game_whose_poll_could_not_be_answered_gets_its_answer_at_the_next(
     service: RunningService, proxy: PostgresProxy, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres, "SETTLE_SECONDS", 0.2)
+    monkeypatch.setattr(runner, "SETTLE_SECONDS", 0.2)
     game = await register_game(service, factor="f")
     await approve_in_storage(game, anna)
     proxy.cut_commit_of(TAKE, then_refuse=True)

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from tests.faults.extent import sample
+from tests.faults.run_record import sample
 from tests.faults.test_game_sessions import confirm, polling, registered, somebody
 from tests.support.postgres import PostgresCluster, database_name
 from tests.support.postgres_proxy import PostgresProxy, postgres_proxy

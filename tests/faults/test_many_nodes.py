@@ -13,17 +13,17 @@ from typing import Any, Final
 import httpx2
 import pytest
 
-from tests.faults.extent import sample
+from tests.faults.run_record import sample
+from tests.support.browser import PASSWORD, form_to, hidden_fields
 from tests.support.capabilities import NGINX, require_program
 from tests.support.game import GET_GSID
 from tests.support.namespaces import Machine, Network, machine_network
 from tests.support.nginx import NginxProxy, nginx_proxy, proxy_address
 from tests.support.postgres import ADMINISTRATOR, PostgresCluster, database_name
+from tests.support.postgres_replicas import DeployedStandby
+from tests.support.postgres_session import LOCK_TIMEOUT, postgres_session
 from tests.support.processes import GATEHOUSE_COMMAND, LOOPBACK, Node, run_command
 from tests.support.service import FAST_SETTINGS
-from tests.support.sessions import LOCK_TIMEOUT, postgres_session
-from tests.support.standby import DeployedStandby
-from tests.support.visitor import PASSWORD, form_to, hidden_fields
 
 NODES: Final = 3
 HERE: Final = Network(here=LOOPBACK, machines=(Machine(address=LOOPBACK, command=()),) * NODES)

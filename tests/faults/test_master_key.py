@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from gatehouse.keys.sealing import master_key_id, new_master_key, parse_master_key
-from tests.faults.extent import on_databases
-from tests.support.aftermath import dump_database
+from tests.faults.run_record import on_databases
+from tests.support.database_contents import dump_database
 from tests.support.processes import DidNotStart, Node
 
 

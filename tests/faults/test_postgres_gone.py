@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.visitors import PATIENCE, Guessers, every_guess_was_counted, get_request
+from tests.faults.setup_guessers import PATIENCE, Guessers, every_guess_was_counted, get_request
 from tests.faults.writers import acknowledged_ids, every_account_has_one_record, start_writers
-from tests.support.aftermath import open_services_on
+from tests.support.database_contents import open_services_on
 from tests.support.postgres import PostgresCluster
 from tests.support.processes import Node
-from tests.support.rawhttp import send_request
+from tests.support.raw_http import send_request
 from tests.support.service import FAST_SETTINGS
 
 JWKS = "/proxy/oauth/keys"

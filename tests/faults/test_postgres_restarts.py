@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.history import Act
-from tests.faults.ledger import RunRecord
+from tests.faults.run_record import RunRecord
 from tests.faults.running import FaultRun, RunSetup, run_under_load
 from tests.faults.workloads.all import usual_workloads
 from tests.support.postgres import PostgresCluster

@@ -15,14 +15,14 @@ import pytest
 
 from tests.faults.small_disk import SmallDisk, small_disk
 from tests.faults.test_full_disk import JWKS, only_reading_works
-from tests.support.aftermath import administrator_logins, open_services_on, verified_audit_log
 from tests.support.command_line import InstallationPaths
+from tests.support.database_contents import administrator_logins, open_services_on, verified_audit_log
 from tests.support.postgres import PostgresCluster, database_name, make_server_directory
+from tests.support.postgres_session import postgres_session
 from tests.support.processes import Node
 from tests.support.service import FAST_SETTINGS
-from tests.support.sessions import postgres_session
 from tests.support.setup_link import FORM, setup_token
-from tests.support.trust import NO_TRUST_STORE
+from tests.support.tls import NO_TRUST_STORE
 
 LOGGING: Final = {**FAST_SETTINGS, "GATEHOUSE__LOG__LEVEL": "info"}
 INTO_FILE: Final = 'log=$1; shift; exec "$0" -m gatehouse "$@" 2>>"$log"'

@@ -14,13 +14,13 @@ import httpx2
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.digests import sha256
 from gatehouse.oauth.model import Client, ClientProfile
-from tests.support.aftermath import open_services_on
+from tests.support.browser import PASSWORD
 from tests.support.builders import a_record
 from tests.support.capabilities import FAKETIME, require_program
+from tests.support.database_contents import open_services_on
 from tests.support.oauth import DAY, REDIRECT, TOKEN, a_grant, native_proof
 from tests.support.processes import Node
 from tests.support.service import FAST_SETTINGS
-from tests.support.visitor import PASSWORD
 
 PATIENCE: Final = 30.0  # seconds
 TEST: Final = AuditOrigin(actor="test")

@@ -7,11 +7,11 @@ import asyncio
 import shutil
 from pathlib import Path
 
-from gatehouse.storage.opening import open_storage
-from gatehouse.storage.sqlite import sqlite_path
+from gatehouse.storage.database import open_storage
+from gatehouse.storage.sqlite.runner import sqlite_path
 from tests.faults.writers import acknowledged_ids, every_account_has_one_record, start_writers
-from tests.support.aftermath import open_services_on
 from tests.support.command_line import InstallationPaths
+from tests.support.database_contents import open_services_on
 
 
 async def test_r_15_a_backup_made_during_writes_has_all_that_was_acknowledged_and_a_plain_copy_has_not(

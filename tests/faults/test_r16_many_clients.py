@@ -19,12 +19,12 @@ from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.gamesessions.model import POLL_HOLD_SECONDS
 from gatehouse.gamesessions.poll import HOLD_JITTER
-from gatehouse.web.server import TCP_KEEPALIVE_OPTIONS, enable_tcp_keepalive
+from gatehouse.web.server.server import TCP_KEEPALIVE_OPTIONS, enable_tcp_keepalive
+from tests.support.browser import PASSWORD
 from tests.support.echo import wait_until
 from tests.support.game import ANNA, approve_in_storage, register_game, wait_until_held, wait_until_marks_stored
+from tests.support.postgres_session import postgres_session
 from tests.support.service import RunningService, running_service
-from tests.support.sessions import postgres_session
-from tests.support.visitor import PASSWORD
 from tests.support.websockets import connect_game_socket, wait_until_connected, wait_until_idle
 
 MANY: Final = 60

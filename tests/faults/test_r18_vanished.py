@@ -6,8 +6,8 @@ from typing import Final
 
 import pytest
 
-from gatehouse.web.server import TCP_KEEPALIVE_OPTIONS, serve_in_loop
-from tests.faults.extent import FULL_RUN
+from gatehouse.web.server.server import TCP_KEEPALIVE_OPTIONS, serve_in_loop
+from tests.faults.run_record import FULL_RUN
 from tests.support.clock import MovableClock
 from tests.support.echo import EchoApp, wait_until
 from tests.support.namespaces import machine_network

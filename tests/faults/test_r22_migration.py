@@ -11,8 +11,8 @@ from pathlib import Path
 
 from gatehouse.storage.migrations import HEAD
 from tests.conformance.test_migrations import differences, on, revision_of
-from tests.faults.extent import FULL_RUN
-from tests.support.finding import ROOT
+from tests.faults.run_record import FULL_RUN
+from tests.support.find_programs import ROOT
 from tests.support.processes import Node, inherited_environment
 from tests.support.service import FAST_SETTINGS
 

@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 
 from gatehouse.accounts.model import SetupLink
-from gatehouse.app.house import Services
+from gatehouse.app.services.core import Services
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.kernel.digests import sha256
 from gatehouse.oauth.store import RedeemOutcome, RotationOutcome
 from tests.conformance.test_sessions import a_session
-from tests.support.aftermath import open_services_on, verified_audit_log
-from tests.support.archived import ArchivingCluster, RestoredCluster
 from tests.support.builders import ORIGIN, a_client
+from tests.support.database_contents import open_services_on, verified_audit_log
 from tests.support.oauth import DAY, a_grant
 from tests.support.postgres import database_name
+from tests.support.postgres_replicas import ArchivingCluster, RestoredCluster
 from tests.support.processes import Node
 from tests.support.service import FAST_SETTINGS
 

@@ -14,23 +14,23 @@ from joserfc import jws
 from joserfc.jwk import KeySet
 from sqlalchemy import insert
 
-from gatehouse.app.house import Services, open_services
 from gatehouse.app.rewrapping import count_under_old_keys
+from gatehouse.app.services.core import Services, open_services
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.keys.model import KeyState, key_state
 from gatehouse.keys.sealing import new_master_key
 from gatehouse.oauth.clients import client_secret_purpose
-from gatehouse.storage.opening import Storage, open_storage
+from gatehouse.storage.database import Storage, open_storage
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.oauth import client_secrets
-from tests.faults.extent import on_databases
-from tests.support.aftermath import open_services_on, verified_audit_log
+from tests.faults.run_record import on_databases
+from tests.support.browser import PASSWORD
 from tests.support.command_line import InstallationPaths
+from tests.support.database_contents import open_services_on, verified_audit_log
 from tests.support.processes import GATEHOUSE_COMMAND, DidNotStart, Node, WatchedProcess
 from tests.support.service import FAST_SETTINGS
-from tests.support.trust import NO_TRUST_STORE
-from tests.support.visitor import PASSWORD
+from tests.support.tls import NO_TRUST_STORE
 
 ANNA: Final = "anna@studio.example"
 MASTER: Final = "GATEHOUSE__SECURITY__MASTER_KEY"

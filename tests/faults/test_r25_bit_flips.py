@@ -7,18 +7,17 @@ from typing import Final
 import apsw
 import httpx2
 
-from gatehouse.app.house import Services
+from gatehouse.app.services.core import Services
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.storage.sqlite import sqlite_path
-from tests.faults.extent import on_databases
-from tests.support.aftermath import open_services_on
+from gatehouse.storage.sqlite.runner import sqlite_path
+from tests.faults.run_record import on_databases
+from tests.support.browser import PASSWORD
 from tests.support.builders import ORIGIN, a_client
 from tests.support.command_line import InstallationPaths
-from tests.support.damage import flip_bit
+from tests.support.database_contents import flip_bit, open_services_on
 from tests.support.oauth import REDIRECT
 from tests.support.processes import Node
 from tests.support.service import FAST_SETTINGS
-from tests.support.visitor import PASSWORD
 
 ANNA: Final = "anna@studio.example"
 KEYS: Final = "/proxy/oauth/keys"

@@ -12,8 +12,7 @@ from typing import Final
 import pytest
 
 from tests.conftest import SUMMARY_PROPERTY
-from tests.faults.extent import FULL_RUN
-from tests.faults.ledger import pick_seed
+from tests.faults.run_record import FULL_RUN, pick_seed
 from tests.support.processes import inherited_environment
 
 ROOT: Final = Path(__file__).parents[2]

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.extent import FULL_RUN
 from tests.faults.mutating import PATIENCE, ROOT, Mutation, mutations, try_mutation
+from tests.faults.run_record import FULL_RUN
 
 LEAST = 12
 

@@ -6,19 +6,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from gatehouse.app.house import Services
-from tests.faults.calling import CheckedRequest, ClientPool, FaultClient, addresses
-from tests.faults.gun import SimultaneousSender
-from tests.faults.history import Act, Operation, Result
-from tests.faults.invariants.once import (
-    a_secret_is_spent_at_most_once,
-    i1_a_code_is_consumed_at_most_once,
-    i2_a_family_has_one_live_token_and_after_reuse_none,
-    i4_an_answer_is_delivered_once_and_never_lost,
-)
-from tests.faults.invariants.sets import i5_limits_are_never_exceeded
-from tests.faults.ledger import RunRecord
-from tests.faults.scene import (
+from gatehouse.app.services.core import Services
+from tests.faults.clients import CheckedRequest, ClientPool, FaultClient, addresses
+from tests.faults.fault_setup import (
     DEV,
     FaultSetup,
     Person,
@@ -28,6 +18,16 @@ from tests.faults.scene import (
     nodes_of,
     publishers,
 )
+from tests.faults.history import Act, Operation, Result
+from tests.faults.invariants.once import (
+    a_secret_is_spent_at_most_once,
+    i1_a_code_is_consumed_at_most_once,
+    i2_a_family_has_one_live_token_and_after_reuse_none,
+    i4_an_answer_is_delivered_once_and_never_lost,
+)
+from tests.faults.invariants.sets import i5_limits_are_never_exceeded
+from tests.faults.run_record import RunRecord
+from tests.faults.simultaneous_requests import SimultaneousSender
 from tests.faults.workloads.games import approve_game, register_game
 from tests.faults.workloads.logins import FREE, GUESSES, Logins
 from tests.faults.workloads.signing_in import redeem_request, refresh_request, request_code, sign_in

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.faults.ledger import RunRecord
+from tests.faults.run_record import RunRecord
 from tests.faults.running import FaultRun, RunSetup, run_under_load
 from tests.faults.workloads.all import usual_workloads
 

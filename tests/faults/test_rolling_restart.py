@@ -3,9 +3,9 @@
 import asyncio
 from pathlib import Path
 
-from tests.faults.front import HealthCheckingProxy, proxy_before
 from tests.faults.history import Act, Result, describe
-from tests.faults.ledger import RunRecord
+from tests.faults.proxy import HealthCheckingProxy, proxy_before
+from tests.faults.run_record import RunRecord
 from tests.faults.running import FaultRun, RunSetup, run_under_load
 from tests.faults.workloads.all import usual_workloads
 from tests.faults.workloads.games import Games

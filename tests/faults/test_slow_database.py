@@ -6,19 +6,19 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from tests.faults.calling import CheckedReply, CheckedRequest, ClientPool, FaultClient
+from tests.faults.clients import CheckedReply, CheckedRequest, ClientPool, FaultClient
+from tests.faults.fault_setup import FaultSetup
 from tests.faults.history import Act, History
 from tests.faults.invariants.answers import answers_come_within
 from tests.faults.invariants.lasting import public_endpoints_stay_available
-from tests.faults.ledger import RunRecord
+from tests.faults.run_record import RunRecord
 from tests.faults.running import FaultRun, RunSetup, run_under_load
-from tests.faults.scene import FaultSetup
 from tests.faults.workloads.all import usual_workloads
 from tests.faults.workloads.games import register_game
+from tests.support.database_contents import Rows
 from tests.support.postgres import PostgresCluster, database_name
 from tests.support.processes import LOOPBACK
 from tests.support.tcp_proxy import slow_proxy
-from tests.support.whole_database import Rows
 
 SLOW, SLOWEST = 0.3, 5.0  # seconds for each statement
 ANSWERED_WITHIN: Final = 40.0  # seconds, whatever the database does

@@ -5,11 +5,11 @@ import signal
 from pathlib import Path
 from typing import Final
 
-from tests.faults.extent import on_databases
-from tests.faults.visitors import Guessers
-from tests.support.aftermath import administrator_logins, open_services_on
+from tests.faults.run_record import on_databases
+from tests.faults.setup_guessers import Guessers
+from tests.support.database_contents import administrator_logins, open_services_on
 from tests.support.processes import Node
-from tests.support.rawhttp import raw_connection
+from tests.support.raw_http import raw_connection
 from tests.support.service import FAST_SETTINGS
 from tests.support.setup_link import FORM, setup_request, setup_token
 

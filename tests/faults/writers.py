@@ -12,10 +12,10 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from gatehouse.app.house import Services
+from gatehouse.app.services.core import Services
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.errors import Unavailable
-from tests.support.aftermath import open_services_on, verified_audit_log
+from tests.support.database_contents import open_services_on, verified_audit_log
 from tests.support.processes import WatchedProcess
 
 ROOT: Final = Path(__file__).parents[2]

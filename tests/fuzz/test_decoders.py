@@ -13,32 +13,30 @@ import pytest
 from hypothesis import example, given, seed
 from hypothesis import strategies as st
 
-from gatehouse.accounts.fixed_ips import check_fixed_ips
+from gatehouse.accounts.login_result import check_fixed_ips
 from gatehouse.admin.assignments import read_end as read_end_of_list
-from gatehouse.kernel.addresses import parse_address
+from gatehouse.kernel.addresses import parse_address, parse_web_url
 from gatehouse.kernel.errors import GatehouseError
-from gatehouse.kernel.urls import parse_web_url
-from gatehouse.keys.public_keys import parse_rsa_public_key
+from gatehouse.keys.encoding import parse_rsa_public_key
 from gatehouse.oauth.model import Client
 from gatehouse.oauth.redirects import is_registered_redirect, is_registrable_origin, is_registrable_uri
 from gatehouse.permissions.documents import grammar, records, rules
 from gatehouse.permissions.documents.conditions import parse_condition
-from gatehouse.permissions.documents.config_schema import check_config_schema
-from gatehouse.permissions.documents.ends import parse_end
-from gatehouse.permissions.model.rule import RuleSection
-from gatehouse.permissions.questions.asked import read_rule
+from gatehouse.permissions.documents.fields import parse_end
+from gatehouse.permissions.documents.grammar import check_config_schema
+from gatehouse.permissions.model.rules import RuleSection
+from gatehouse.permissions.questions.parsing import read_rule
 from gatehouse.provision.document import read_document
-from gatehouse.tokens.decoding import parse_jws
-from gatehouse.tokens.request_signatures import is_signed_request
-from gatehouse.web import parse_form, parse_json
+from gatehouse.tokens.verifier import is_signed_request, parse_jws
+from gatehouse.web.api.games import GetGsidRequest
+from gatehouse.web.api.oauth.credentials import read_basic
 from gatehouse.web.console.activity import parse_day
-from gatehouse.web.console.holdings import parse_end_field
-from gatehouse.web.console.staging import parse_edits, parse_import_lines
-from gatehouse.web.gamesessions import GetGsidRequest
-from gatehouse.web.oauth.credentials import read_basic
-from gatehouse.web.pages.way import restart_address
-from tests.fuzz.bench import stepped_service
+from gatehouse.web.console.applications.staged_edits import parse_edits, parse_import_lines
+from gatehouse.web.console.projects.holdings import parse_end_field
+from gatehouse.web.http import parse_form, parse_json
+from gatehouse.web.pages.sign_in_flow import restart_address
 from tests.fuzz.conftest import SEED, examples
+from tests.fuzz.stepped_service import stepped_service
 
 LONGEST: Final = 5  # seconds any answer may take
 SOON: Final = 1.0  # second; a decoder that looks at bytes twice takes a thousandth of it

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from gatehouse.accounts.model import User
 from gatehouse.gamesessions.model import LIFETIME, MAX_LIFETIME
-from tests.fuzz.bench import SteppedService, run_machine, stepped_service
+from tests.fuzz.stepped_service import SteppedService, run_machine, stepped_service
 from tests.support.builders import a_record
 from tests.support.game import RESULT, Game, poll_ended_session, register_game, wait_until_held
 from tests.support.permission_builders import a_person

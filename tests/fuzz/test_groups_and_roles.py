@@ -7,7 +7,7 @@ from typing import Any, Final
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tests.fuzz.bench import SteppedService, run_machine, stepped_service
+from tests.fuzz.stepped_service import SteppedService, run_machine, stepped_service
 from tests.support.permission_builders import a_person, create_application
 from tests.support.studio import PROJECT, Studio, a_studio
 

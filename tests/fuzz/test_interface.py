@@ -12,11 +12,10 @@ from typing import Final
 import pytest
 
 from tests.fuzz.conftest import FACTOR, IS_LONG, SEED
-from tests.support.finding import ROOT
+from tests.support.find_programs import ROOT
 from tests.support.oauth import RelyingPartyClient, a_native_client
 from tests.support.service import RunningService, running_service
-from tests.support.studio import OWNER, PROJECT, STRANGER, Studio, a_studio
-from tests.support.studio_people import create_administrator
+from tests.support.studio import OWNER, PROJECT, STRANGER, Studio, a_studio, create_administrator
 
 LONGEST: Final = 5  # seconds any answer may take
 EXAMPLES: Final = 3  # of each operation, in `make test`

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from gatehouse.accounts.model import User
-from tests.fuzz.bench import SteppedService, run_machine, stepped_service
+from tests.fuzz.stepped_service import SteppedService, run_machine, stepped_service
 from tests.support.builders import a_record
 from tests.support.oauth import (
     DAY,

@@ -14,7 +14,7 @@ from tests.game_clients.support.desktop import Desktop
 from tests.game_clients.support.games import CLIENTS, CPP, GODOT, MONO, TYPESCRIPT
 from tests.game_clients.support.player import NICK, Player
 from tests.support.capabilities import Capability, require_program
-from tests.support.finding import ROOT
+from tests.support.find_programs import ROOT
 from tests.support.processes import WatchedProcess
 
 GUIDE: Final = (ROOT / "docs" / "guides" / "game-login.md").read_text()

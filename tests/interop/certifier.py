@@ -10,6 +10,7 @@ import httpx2
 from joserfc import jwt
 from joserfc.jwk import KeySet
 
+from tests.support.browser import HttpBrowser
 from tests.support.oauth import (
     AUTHORIZE,
     RelyingPartyClient,
@@ -19,9 +20,8 @@ from tests.support.oauth import (
     query_of,
     success_body,
 )
-from tests.support.outside import StubServer
 from tests.support.service import RunningService
-from tests.support.visitor import HttpBrowser
+from tests.support.stub_server import StubServer
 
 LOGIN: Final = "anna@studio.example"
 BACK: Final = "https://shop.example/back"  # after signing out

@@ -11,7 +11,7 @@ import pytest
 from tests.interop.person import LOGIN, NICK, PASSWORD, PersonInBrowser
 from tests.support.command_line import CommandLine, InstallationPaths
 from tests.support.processes import Node
-from tests.support.trust import NO_TRUST_STORE
+from tests.support.tls import NO_TRUST_STORE
 
 TRIES: Final = 1_000  # far more than fit into the half second in which the service sees what a command did
 

@@ -5,9 +5,9 @@ from typing import Final
 
 import httpx2
 
+from tests.support.browser import hidden_fields
 from tests.support.oauth import FORM
-from tests.support.trust import NO_TRUST_STORE
-from tests.support.visitor import hidden_fields
+from tests.support.tls import NO_TRUST_STORE
 
 LOGIN: Final = "anna@studio.example"
 PASSWORD: Final = "correct horse battery staple"

@@ -16,7 +16,7 @@ from tests.interop.toolchains import (
     PYTHON_PEER_LOCK,
     TYPESCRIPT_LOCK,
 )
-from tests.support.finding import ROOT
+from tests.support.find_programs import ROOT
 
 
 def packages_of(lock: Path) -> dict[str, dict[str, Any]]:

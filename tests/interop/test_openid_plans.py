@@ -15,10 +15,10 @@ import pytest
 from gatehouse.audit.model import AuditOrigin
 from tests.interop.certifier import BACK, LOGIN, Certifier
 from tests.interop.plans import BACK_CHANNEL, BASIC, CONFIG, LOGOUT, basic, configuration_and_logout
+from tests.support.browser import PASSWORD, HttpBrowser
 from tests.support.oauth import an_oidc_client
-from tests.support.outside import StubServer, run_stub_server
 from tests.support.service import running_service
-from tests.support.visitor import PASSWORD, HttpBrowser
+from tests.support.stub_server import StubServer, run_stub_server
 
 OUTBOUND: Final = {"GATEHOUSE__OUTBOUND__ALLOW": "127.0.0.0/8"}
 FILLED_IN_BY: Final = (basic, configuration_and_logout)  # the plans are empty without them

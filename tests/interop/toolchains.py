@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from tests.support.finding import DOWNLOADS, ROOT
+from tests.support.find_programs import DOWNLOADS, ROOT
 
 CLIENTS: Final = ROOT / "tests" / "interop" / "clients"
 PEER: Final = ROOT / "bench" / "oidc_provider"

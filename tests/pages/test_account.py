@@ -11,10 +11,9 @@ from playwright.async_api import Browser, CDPSession, Page, expect
 
 from gatehouse.accounts.model import SignInMethod, User
 from gatehouse.audit.model import AuditOrigin
-from tests.support.letters import link_in_new_message, new_messages
-from tests.support.resident import LOGIN, totp_code
+from tests.support.browser import LOGIN, PASSWORD, totp_code
+from tests.support.mailbox import link_in_new_message, new_messages
 from tests.support.service import RunningService
-from tests.support.visitor import PASSWORD
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -6,12 +6,12 @@ from typing import Final, Literal
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from gatehouse.kernel.colours import Color
-from gatehouse.web.branding import dark_shades, light_shades
+from gatehouse.kernel.graphics import Color
+from gatehouse.web.pages.branding import dark_shades, light_shades
 from tests.support.axe import axe_violations
 from tests.support.console import ADA, apply_document, sign_in_to_console
 from tests.support.guide_pictures import Camera
-from tests.support.pictures import png
+from tests.support.png import png
 from tests.support.service import running_service
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

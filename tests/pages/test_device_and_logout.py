@@ -10,9 +10,9 @@ from playwright.async_api import Browser, Page, expect
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
+from tests.support.browser import PASSWORD
 from tests.support.oauth import a_public_client, an_oidc_client, claims_of, success_body
 from tests.support.service import RunningService
-from tests.support.visitor import PASSWORD
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -8,11 +8,11 @@ from playwright.async_api import Browser, Page, expect
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
+from tests.support.browser import PASSWORD
 from tests.support.game import ANNA, Game, poll_ended_session, register_game, register_game_elsewhere
 from tests.support.guide_pictures import Camera
 from tests.support.permission_builders import create_application
 from tests.support.service import RunningService
-from tests.support.visitor import PASSWORD
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -10,7 +10,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, Request, ViewportSize, expect
 
 from tests.support.gallery import ANNA, CODES, STATES, running_gallery
-from tests.support.pseudo import LANG as PSEUDO
+from tests.support.pseudo_locale import LANG as PSEUDO
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -11,6 +11,7 @@ from playwright.async_api import Browser, Page, expect
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
+from tests.support.browser import PASSWORD
 from tests.support.oauth import (
     RelyingPartyClient,
     a_public_client,
@@ -20,7 +21,6 @@ from tests.support.oauth import (
     success_body,
 )
 from tests.support.service import RunningService
-from tests.support.visitor import PASSWORD
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

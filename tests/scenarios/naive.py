@@ -7,11 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gatehouse.permissions.evaluation.conditions import condition_holds
-from gatehouse.permissions.model.facts import ProjectModel
-from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.rule import End, Rule
-from gatehouse.permissions.model.scope import ROOT, ResourceKind, Scope
-from gatehouse.permissions.model.user_record import NO_HOLDINGS, ScopeHoldings
+from gatehouse.permissions.model.facts import NO_HOLDINGS, ProjectModel, ScopeHoldings
+from gatehouse.permissions.model.rules import ROOT, End, ResourceKind, Role, Rule, Scope
 from tests.scenarios.world import Scenario
 
 

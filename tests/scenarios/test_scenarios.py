@@ -10,8 +10,7 @@ import yaml
 from gatehouse.permissions.documents.rules import meta_entries, schema_rules, section_entries
 from gatehouse.permissions.evaluation.shapes import Shape, ShapeOptions, render_shape, selected_scopes
 from gatehouse.permissions.explanation.wording import explanation_sentences
-from gatehouse.permissions.model.rule import Rule, RuleSection
-from gatehouse.permissions.model.scope import ROOT, Scope
+from gatehouse.permissions.model.rules import ROOT, Rule, RuleSection, Scope
 from tests.scenarios.naive import NaiveEvaluation, list_short
 from tests.scenarios.world import Scenario, a_scenario, parse_rule, parse_scope
 

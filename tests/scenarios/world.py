@@ -15,14 +15,35 @@ from gatehouse.permissions.evaluation.effective import EffectivePermissions, eva
 from gatehouse.permissions.explanation.reasons import Explanation, explain_rule
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.condition import ConditionSubject
-from gatehouse.permissions.model.facts import ApplicationModel, ApplicationState, Facts, ProjectModel, Structure
-from gatehouse.permissions.model.group import Group, GroupCondition
-from gatehouse.permissions.model.project import GrantAction, GroupGrant, Project, ProjectSettings
-from gatehouse.permissions.model.role import ConditionMode, Role
-from gatehouse.permissions.model.rule import End, Rule, RuleSection
-from gatehouse.permissions.model.schema import ApplicationSchema, Tree
-from gatehouse.permissions.model.scope import ROOT, ResourceKind, Scope
-from gatehouse.permissions.model.user_record import ScopeHoldings, UserRecord
+from gatehouse.permissions.model.facts import (
+    ApplicationModel,
+    ApplicationState,
+    Facts,
+    ProjectModel,
+    ScopeHoldings,
+    Structure,
+    UserRecord,
+)
+from gatehouse.permissions.model.project import (
+    GrantAction,
+    Group,
+    GroupCondition,
+    GroupGrant,
+    Project,
+    ProjectSettings,
+)
+from gatehouse.permissions.model.rules import (
+    ROOT,
+    ApplicationSchema,
+    ConditionMode,
+    End,
+    ResourceKind,
+    Role,
+    Rule,
+    RuleSection,
+    Scope,
+    Tree,
+)
 
 USER = "1001"
 

@@ -12,7 +12,7 @@ import cbor2
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from gatehouse.keys.base64url import decode_base64url, encode_base64url
+from gatehouse.keys.encoding import decode_base64url, encode_base64url
 
 PRESENT, VERIFIED, ATTESTED = 0x01, 0x04, 0x40
 ES256 = -7

@@ -9,21 +9,17 @@ from typing import Any, Final
 from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.addresses import parse_address
 from gatehouse.kernel.digests import hmac_sha256
-from gatehouse.permissions.callers.callers import PRINCIPAL_RATE_CLASS, CallerIdentifier
-from gatehouse.permissions.callers.credentials import KeySignature, RequestCredentials
-from gatehouse.permissions.callers.key_proofs import AccessKeyVerifier
-from gatehouse.permissions.callers.service_jwts import ServiceJwtVerifier
-from gatehouse.permissions.callers.user_jwts import CallerJwtVerifier
-from gatehouse.permissions.commands.access_keys import stored_access_key
-from gatehouse.permissions.model.access_key import AccessKey
+from gatehouse.permissions.authentication.callers import PRINCIPAL_RATE_CLASS, CallerIdentifier
+from gatehouse.permissions.authentication.credentials import KeySignature, RequestCredentials
+from gatehouse.permissions.authentication.jwts import CallerJwtVerifier, ServiceJwtVerifier
+from gatehouse.permissions.authentication.vouching import AccessKeyVerifier
+from gatehouse.permissions.commands.application_credentials import stored_access_key
+from gatehouse.permissions.model.application import AccessKey, FoundServiceToken, ServiceToken
 from gatehouse.permissions.model.condition import ConditionSubject
 from gatehouse.permissions.model.facts import Facts, ProjectModel, Structure
-from gatehouse.permissions.model.project import Project
-from gatehouse.permissions.model.service_account import ServiceAccount
-from gatehouse.permissions.model.service_token import FoundServiceToken, ServiceToken
-from gatehouse.throttle.guesses import AttemptLimiter
-from gatehouse.throttle.model import AttemptLimit
-from gatehouse.throttle.volume import RateLimit, RateLimiter
+from gatehouse.permissions.model.project import Project, ServiceAccount
+from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter
+from gatehouse.throttle.rate_limiter import RateLimit, RateLimiter
 from gatehouse.tokens.claims import (
     ExchangedUserClaims,
     ServiceAccountClaims,

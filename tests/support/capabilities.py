@@ -14,7 +14,7 @@ from typing import Final
 
 import pytest
 
-from tests.support.finding import (
+from tests.support.find_programs import (
     OLDEST_POSTGRES,
     find_chromium,
     find_faketime,

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser as BlockingBrowser
 from playwright.sync_api import sync_playwright
 
 from tests.support.capabilities import CHROMIUM, require_program
-from tests.support.finding import ROOT
+from tests.support.find_programs import ROOT
 
 SCREENSHOTS: Final = ROOT / "screenshots"
 # Playwright's word for --no-sandbox: as root Chromium refuses to start without it, a container may lack what

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 
 from gatehouse.cli import main as gatehouse
 from gatehouse.settings import LoadedSettings, load
-from tests.support.finding import ROOT
+from tests.support.find_programs import ROOT
 from tests.support.processes import inherited_environment
 from tests.support.service import FAST_SETTINGS
 

@@ -7,15 +7,14 @@ from typing import Final
 import httpx2
 from playwright.async_api import Page
 
-from gatehouse.app.provisioning import build_provisioning
+from gatehouse.app.services.provisioning import build_provisioning
 from gatehouse.provision.document import read_document
-from gatehouse.provision.entries import read_entries
-from gatehouse.provision.given import SecretResolver
-from gatehouse.provision.sections.section import Options
-from gatehouse.provision.sections.table import SECTIONS
+from gatehouse.provision.file_secrets import SecretResolver
+from gatehouse.provision.plan import SECTIONS
+from gatehouse.provision.sections.section import Options, read_entries
+from tests.support.browser import PASSWORD, HttpBrowser, hidden_fields
 from tests.support.builders import ORIGIN
 from tests.support.service import RunningService
-from tests.support.visitor import PASSWORD, HttpBrowser, hidden_fields
 
 SHOP: Final = 50001
 WIKI: Final = 50002

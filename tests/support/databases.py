@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gatehouse.app.house import open_services
+from gatehouse.app.services.core import open_services
 from gatehouse.settings import load
-from gatehouse.settings.files import DEV_KEY_FILE
+from gatehouse.settings.secret import DEV_KEY_FILE
 from gatehouse.storage.migrations import run_in_child
 from tests.support.clock import MovableClock
 from tests.support.postgres import PostgresCluster, run_in_thread

@@ -7,12 +7,12 @@ from typing import Final
 
 from playwright.async_api import Page
 
-from gatehouse.app.front import build_app
-from gatehouse.app.house import open_services
-from gatehouse.demo.cast import BY_NAME, DemoSecrets
+from gatehouse.app.endpoints import build_app
+from gatehouse.app.services.core import open_services
+from gatehouse.demo.accounts import BY_NAME, DemoSecrets
 from gatehouse.demo.seeding import seed
 from gatehouse.kernel.clock import SystemClock
-from gatehouse.web.server import ShutdownSignal, serve_in_loop
+from gatehouse.web.server.server import ShutdownSignal, serve_in_loop
 from tests.support.processes import free_port
 from tests.support.service import load_test_settings
 

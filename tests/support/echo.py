@@ -9,10 +9,10 @@ from typing import Final, cast
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from gatehouse.web.limits import ProtocolLimits
-from gatehouse.web.server import HttpServer, ShutdownSignal, serve_in_loop
+from gatehouse.web.server.limits import ProtocolLimits
+from gatehouse.web.server.server import HttpServer, ShutdownSignal, serve_in_loop
 from tests.support.clock import MovableClock
-from tests.support.rawhttp import RESPONSE_TIMEOUT, RawResponse, send_request
+from tests.support.raw_http import RESPONSE_TIMEOUT, RawResponse, send_request
 
 GET: Final = b"GET /echo HTTP/1.1\r\nHost: gatehouse.example\r\n\r\n"
 BLOCK: Final = b"x" * 65_536

@@ -4,11 +4,10 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from gatehouse.accounts.model import User
-from gatehouse.app.people import account_services
+from gatehouse.app.services.accounts import account_services
 from gatehouse.audit.model import AuditOrigin
-from tests.support.resident import LOGIN, AccountBrowser
+from tests.support.browser import LOGIN, PASSWORD, AccountBrowser
 from tests.support.service import RunningService
-from tests.support.visitor import PASSWORD
 
 NEW_PASSWORD: Final = "a quite different phrase"
 TEST_ORIGIN: Final = AuditOrigin(actor="test")

@@ -11,17 +11,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from gatehouse.admin.holding import EffectiveRule, RuleSource
-from gatehouse.admin.own_permissions import OwnPermissions, OwnScope, Reason
-from gatehouse.interaction.confirming import NetworkNearness
+from gatehouse.admin.own_permissions import EffectiveRule, OwnPermissions, OwnScope, Reason, RuleSource
 from gatehouse.oauth.model import SCOPES
-from gatehouse.permissions.evaluation.gathering import SourceKind
-from gatehouse.permissions.model.rule import Rule, RuleSection
-from gatehouse.permissions.model.scope import ROOT, ResourceKind, Scope
-from gatehouse.web.dialects import Dialect
+from gatehouse.permissions.evaluation.contributions import SourceKind
+from gatehouse.permissions.model.rules import ROOT, ResourceKind, Rule, RuleSection, Scope
+from gatehouse.sign_in_flow.flows import NetworkNearness
+from gatehouse.web.http.errors import Dialect
+from gatehouse.web.http.parse_form import parse_urlencoded
+from gatehouse.web.http.responses import html_response, json_response
+from gatehouse.web.http.routing import Endpoint, RateClass
 from gatehouse.web.pages import account_contexts as account
 from gatehouse.web.pages import contexts as page
-from gatehouse.web.pages import sso_contexts as sso
+from gatehouse.web.pages import contexts as sso
+from gatehouse.web.pages.assets import Assets
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
@@ -35,15 +37,11 @@ from gatehouse.web.pages.vocabulary import (
     ProblemKind,
     Theme,
 )
-from gatehouse.web.parse_form import parse_urlencoded
-from gatehouse.web.responses import html_response, json_response
-from gatehouse.web.routes.table import Endpoint, RateClass
-from gatehouse.web.server import ShutdownSignal, serve_in_loop
-from gatehouse.web.static import Assets
+from gatehouse.web.server.server import ShutdownSignal, serve_in_loop
 from tests.support.clock import MovableClock
 from tests.support.processes import free_port
-from tests.support.pseudo import languages_with_pseudo
-from tests.support.shell import SampleAsgiApp
+from tests.support.pseudo_locale import languages_with_pseudo
+from tests.support.sample_asgi_app import SampleAsgiApp
 
 NOW: Final = 1_788_000_000
 MINUTE: Final = 60

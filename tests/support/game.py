@@ -9,10 +9,10 @@ import httpx2
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import Refusal
+from tests.support.browser import PASSWORD, HttpBrowser
 from tests.support.builders import a_record
 from tests.support.service import RunningService
-from tests.support.trust import NO_TRUST_STORE
-from tests.support.visitor import PASSWORD, HttpBrowser
+from tests.support.tls import NO_TRUST_STORE
 
 GET_GSID: Final = "/proxy/api/gameSession/getGsid"
 RESULT: Final = "/proxy/api/gameSession/getGsidResult"

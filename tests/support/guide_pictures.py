@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 from playwright.async_api import Locator, Page, ViewportSize
 
-from tests.support.finding import ROOT
+from tests.support.find_programs import ROOT
 
 PICTURES: Final = ROOT / "docs" / "guides" / "pictures"
 MARK: Final = "pictures"

@@ -5,12 +5,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from gatehouse.audit.model import AuditRecord
-from gatehouse.keys.errors import KeysChanged
 from gatehouse.keys.keyring import Keyring
-from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose, SigningKey
+from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose, KeysChanged, SigningKey, StoredKeys
 from gatehouse.keys.rotation import KEY_LINES, make_key
 from gatehouse.keys.sealing import MasterKeys
-from gatehouse.keys.store import StoredKeys
 from tests.support.clock import MovableClock
 
 MASTER = bytes(range(7, 247, 8)) + b"\x00\x01"

@@ -23,9 +23,9 @@ from gatehouse.accounts.model import User
 from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.digests import sha256 as digest_of
 from gatehouse.oauth.model import SCOPES, Client, ClientProfile, Grant
+from tests.support.browser import PASSWORD, HttpBrowser, hidden_fields
 from tests.support.builders import NOW, ORIGIN, a_record
 from tests.support.service import RunningService
-from tests.support.visitor import PASSWORD, HttpBrowser, hidden_fields
 
 REDIRECT: Final = "https://shop.example/callback"
 ALL_SCOPES: Final = " ".join(SCOPES)

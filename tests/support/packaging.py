@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import yaml
 
-from tests.support.finding import ROOT
+from tests.support.find_programs import ROOT
 
 DEPLOY: Final = ROOT / "deploy"
 UNIT: Final = DEPLOY / "gatehouse.service"

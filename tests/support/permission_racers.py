@@ -12,13 +12,11 @@ from gatehouse.kernel.ids import new_user_id
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.errors import LastOwner, LimitReached, Malformed
 from gatehouse.permissions.model.application import Application
-from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
-from gatehouse.permissions.model.group import Group, GroupCondition
-from gatehouse.permissions.model.project import GrantAction, GroupGrant
-from gatehouse.permissions.model.scope import ROOT, application_scope
-from gatehouse.permissions.model.user_record import UserRecord
+from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, UserRecord
+from gatehouse.permissions.model.project import GrantAction, Group, GroupCondition, GroupGrant
+from gatehouse.permissions.model.rules import ROOT, application_scope
 from gatehouse.permissions.store import EditResult, MembershipChange
-from gatehouse.storage.opening import Storage
+from gatehouse.storage.database import Storage
 from tests.support.builders import NOW, a_record
 from tests.support.permission_builders import (
     GROUP,

@@ -15,18 +15,16 @@ from pathlib import Path
 from secrets import token_bytes, token_hex
 from typing import Final
 
-from gatehouse.accounts.devices import DeviceCookies
 from gatehouse.accounts.model import LoginTokenRecord
 from gatehouse.accounts.passwords import PasswordCost, Passwords
-from gatehouse.accounts.second_factors.errors import SecondFactorWrong
-from gatehouse.accounts.sign_in import PasswordAttempt, PasswordSignIn
+from gatehouse.accounts.second_factors.model import SecondFactorWrong
+from gatehouse.accounts.sign_in import DeviceCookies, PasswordAttempt, PasswordSignIn
 from gatehouse.audit.events import AuditEvent
-from gatehouse.audit.tally import SignInTally
+from gatehouse.audit.recorder import SignInTally
 from gatehouse.gamesessions.model import PollId, PollMark
 from gatehouse.kernel.errors import GatehouseError, NotFound
-from gatehouse.storage.opening import Storage, open_storage
-from gatehouse.throttle.guesses import AttemptLimiter
-from gatehouse.throttle.model import AttemptLimit
+from gatehouse.storage.database import Storage, open_storage
+from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter
 from tests.support.builders import NOW, a_client, a_client_secret, a_passkey, a_record, a_user
 from tests.support.clock import MovableClock
 from tests.support.permission_racers import ACTS as PERMISSION_ACTS

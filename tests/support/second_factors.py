@@ -7,20 +7,16 @@ import msgspec
 import pyotp
 
 from gatehouse.accounts.model import User
-from gatehouse.accounts.second_factors.email_code import EmailCodes
+from gatehouse.accounts.second_factors.codes import EmailCodes, RecoveryCodes, Totp
 from gatehouse.accounts.second_factors.model import TotpEnrollment
-from gatehouse.accounts.second_factors.passkeys import Passkeys
-from gatehouse.accounts.second_factors.recovery import RecoveryCodes
-from gatehouse.accounts.second_factors.relying_party import RelyingParty
-from gatehouse.accounts.second_factors.telling import AccountNotifier
-from gatehouse.accounts.second_factors.totp import Totp
+from gatehouse.accounts.second_factors.notifications import AccountNotifier
+from gatehouse.accounts.second_factors.passkeys import Passkeys, RelyingParty
 from gatehouse.accounts.second_factors.verification import SecondFactors
 from gatehouse.audit.recorder import Recorder
 from gatehouse.mail.composer import Composer
 from gatehouse.mail.model import Message, OutboxMail, mail_sealing_purpose
-from gatehouse.storage.opening import Storage
-from gatehouse.throttle.guesses import AttemptLimiter
-from gatehouse.throttle.model import AttemptLimit
+from gatehouse.storage.database import Storage
+from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter
 from tests.support.authenticator import Authenticator
 from tests.support.builders import AUDIT_KEY, ORIGIN, a_record, a_user
 from tests.support.clock import MovableClock

@@ -12,15 +12,15 @@ import pytest
 
 from gatehouse.accounts import passwords
 from gatehouse.accounts.passwords import PasswordCost
-from gatehouse.app import house as house_module
-from gatehouse.app.front import build_app
-from gatehouse.app.gamesessions import GameServices
-from gatehouse.app.house import Services, open_services
+from gatehouse.app.endpoints import build_app
+from gatehouse.app.services import core as house_module
+from gatehouse.app.services.core import Services, open_services
+from gatehouse.app.services.games import GameServices
 from gatehouse.settings import LoadedSettings, load
-from gatehouse.web.server import ShutdownSignal, serve_in_loop
+from gatehouse.web.server.server import ShutdownSignal, serve_in_loop
 from tests.support.clock import MovableClock
 from tests.support.processes import free_port
-from tests.support.trust import NO_TRUST_STORE
+from tests.support.tls import NO_TRUST_STORE
 
 # Of other processes: the least Argon2id that is allowed.
 FAST_SETTINGS: Final = {

@@ -8,18 +8,18 @@ from typing import Any, Final
 import httpx2
 
 from gatehouse.accounts.model import User
-from gatehouse.app.callers import service_tokens
-from gatehouse.app.house import Services
+from gatehouse.app.services.authentication import service_tokens
+from gatehouse.app.services.core import Services
 from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.digests import sha256
 from gatehouse.keys.model import KeyLine, KeyPurpose
 from gatehouse.keys.rotation import KEY_LINES, RotationMode
 from gatehouse.oauth.model import Client, ClientProfile
+from tests.support.browser import PASSWORD
 from tests.support.builders import ORIGIN, a_record
 from tests.support.oauth import DAY, REDIRECT, TOKEN, a_grant, basic_auth, header_of, native_proof, success_body
 from tests.support.permission_builders import create_application
 from tests.support.studio import FACTOR
-from tests.support.visitor import PASSWORD
 
 OK: Final = 200
 RECORD: Final = "/api/permissions/meta/data"

@@ -1,17 +1,37 @@
 """A studio on the running service: a project with an owner, two applications, and people who call endpoints."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import httpx2
 
-from gatehouse.app.callers import service_tokens
+from gatehouse.app.services.authentication import service_tokens
+from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.digests import hmac_sha256
+from gatehouse.kernel.ids import new_user_id
+from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.model.application import Application
-from tests.support.builders import ORIGIN
-from tests.support.permission_builders import a_person, a_project, create_application, publish
+from gatehouse.permissions.model.facts import ScopeHoldings, UserRecord
+from gatehouse.permissions.model.project import GrantAction, GroupCondition, GroupGrant, ProjectSettings
+from gatehouse.permissions.model.rules import NO_END, ROOT, ConditionMode, End, Role, Scope, Tree
+from gatehouse.permissions.store import EditResult
+from tests.support.builders import NOW, ORIGIN, a_passkey, a_record
+from tests.support.database_contents import read_all_tables
+from tests.support.permission_builders import (
+    GROUP,
+    a_group,
+    a_person,
+    a_project,
+    a_role,
+    a_user_record,
+    create_application,
+    holdings_with,
+    publish,
+    set_fields,
+    set_project_fields,
+)
 from tests.support.service import RunningService
 
 FACTOR: Final = "the device"
@@ -104,3 +124,167 @@ async def create_person(service: RunningService, user_id: str) -> Person:
     user = await a_person(service.services.storage, user_id)
     jwt = await service.services.user_tokens.issue(user, auth="login", factor=FACTOR)
     return Person(user_id=user_id, jwt=jwt)
+
+
+# More people for a studio, each with exactly the rights a test is about.
+
+
+IN_PROJECT: Final = Scope(PROJECT)
+
+
+def holdings_with_rules(*paths: str, value: bool = True, params: str = "", end: End = NO_END) -> ScopeHoldings:
+    """Private rules held directly."""
+    leaf: dict[str, object] = {"value": value}
+    if params:
+        leaf["params"] = params
+    if end.expired:
+        leaf["expired"] = end.expired
+    tree: dict[str, Any] = {}
+    for path in paths:
+        *way, last = path.split(".")
+        node = tree
+        for segment in way:
+            node = node.setdefault(segment, {})
+        node[last] = leaf
+    return ScopeHoldings(private_data=tree)
+
+
+def secret_document(*application: str, **meta: tuple[str, str]) -> dict[str, object]:
+    """`secret("canSave", roles=("all", "self"))`: rules of the application; what is read and written of a part."""
+    return {
+        "application": {rule: {"value": True} for rule in application},
+        "meta": {
+            part: {"canRead": {"value": reads}, "canWrite": {"value": writes}}
+            for part, (reads, writes) in meta.items()
+        },
+    }
+
+
+def bearer_headers(token: str, **more: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}", **{name.replace("_", "-"): value for name, value in more.items()}}
+
+
+async def create_person_with(
+    studio: Studio,
+    scopes: Mapping[Scope, ScopeHoldings] | None = None,
+    *,
+    secret_data: Tree | None = None,
+    application_id: int | None = None,
+) -> Person:
+    """Someone new with these Central rules and roles, and this secret_data in the shop or another application."""
+    found = await create_person(studio.service, new_user_id())
+    await write_user_record(studio, found, 1, scopes=scopes or {})
+    if secret_data is not None:
+        about = studio.shop.application_id if application_id is None else application_id
+        await write_user_record(studio, found, about, secret_data=secret_data)
+    return found
+
+
+async def write_user_record(studio: Studio, who: Person, application_id: int, **fields: Any) -> None:
+    """Write a record past every check."""
+    records = studio.service.services.storage.user_records
+    await records.edit_record(application_id, who.user_id, set_fields(**fields), NOW)
+
+
+async def create_administrator(studio: Studio) -> Person:
+    return await create_person_with(studio, {ROOT: holdings_with("administrator")})
+
+
+async def add_passkey_to(studio: Studio, who: Person) -> Person:
+    """The same person, who has a real second factor from now on."""
+    passkey = a_passkey(user_id=who.user_id, credential_id=who.user_id.encode())
+    await studio.service.services.storage.passkeys.add_passkey(passkey, (), a_record(AuditEvent.FACTOR_ADDED), ())
+    return who
+
+
+async def audit_records(studio: Studio, event: AuditEvent) -> Sequence[Any]:
+    """What the audit log has under this event, oldest first."""
+    rows = await read_all_tables(studio.service.services.storage)
+    return [row for row in rows["audit_events"] if row.event == event.value]
+
+
+# A studio in which there is something to ask about: rules, roles, groups, and people who hold them.
+
+
+P: Final = Scope(PROJECT)
+REQUIRE: Final = ConditionMode.REQUIRE
+STAFF: Final = "1000000003"
+GUEST: Final = "1000000004"
+SPELLED_LIKE_NO_PROJECT: Final = ("no-such-project", "MIND GAMES", "Minds", "", "a/b", "ü", "x" * 1_000)
+
+
+def role_meta(**rules: bool) -> dict[str, object]:
+    """A role's meta: `user_kick=True` is about the private rule user.kick."""
+    tree: dict[str, Any] = {}
+    for name, value in rules.items():
+        head, _, tail = name.partition("_")
+        tree.setdefault(head, {})[tail] = {"value": value}
+    return {"private_data": tree}
+
+
+def role_granting(name: str, **fields: Any) -> Role:
+    return a_role(name, **{"meta": role_meta(user_kick=True), **fields})
+
+
+def rule_leaf(*, value: bool = False) -> dict[str, object]:
+    return {"value": value, "protected": False, "description": ""}
+
+
+RULES: Final = {
+    "private_data": {"user": {"kick": rule_leaf(), "ban": rule_leaf()}},
+    "public_data": {"shown": {"name": rule_leaf()}},
+}
+
+
+async def put_roles(studio: Studio, *roles: Role, **schema: Any) -> None:
+    """Exactly these roles of the shop, and a schema with user.kick, user.ban and public_data.shown.name."""
+
+    def change(state: Any) -> EditResult[Any]:
+        rules = {
+            "private_data": {"user": {"kick": rule_leaf(), "ban": rule_leaf()}},
+            "public_data": {"shown": {"name": rule_leaf()}},
+        }
+        new = set_fields(**{**rules, **schema})(state.schema).state
+        return set_fields(schema=new, roles={role.key: role for role in roles})(state)
+
+    await studio.service.services.storage.applications.edit_schema(studio.shop.application_id, change)
+
+
+async def set_user_roles(
+    studio: Studio, user_id: str, scopes: Mapping[Scope, Sequence[Any]], *, application_id: int = 0, **fields: Any
+) -> None:
+    """That is all the user has in the shop, or in another application."""
+    there = application_id or studio.shop.application_id
+    record = a_user_record(user_id, scopes, there, **fields)
+    await write_record(studio, record)
+
+
+async def set_user_holdings(studio: Studio, user_id: str, held: Mapping[Scope, ScopeHoldings]) -> None:
+    await write_record(studio, UserRecord(application_id=studio.shop.application_id, user_id=user_id, scopes=held))
+
+
+async def write_record(studio: Studio, record: UserRecord) -> None:
+    await studio.service.services.storage.user_records.edit_record(
+        record.application_id, record.user_id, lambda _: EditResult(record, ()), studio.service.clock.now()
+    )
+
+
+async def put_group(studio: Studio, *users: str, conditions: Sequence[Mapping[str, object]] = ()) -> None:
+    rows = tuple(GroupCondition(title="rule", condition=parse_condition(one)) for one in conditions)
+    group = a_group(project_id=PROJECT, users=users, conditions=rows)
+    await studio.service.services.storage.groups.create_group(group, ())
+
+
+async def grant_roles_to_group(studio: Studio, *roles: str, action: GrantAction = GrantAction.GRANT) -> None:
+    """The project gives the group these roles of the shop."""
+    grants = (GroupGrant(group_id=GROUP, roles=roles, action=action),)
+    settings = ProjectSettings(services={studio.shop.application_id: grants})
+    await studio.service.services.storage.projects.edit_project(PROJECT, set_project_fields(settings=settings))
+
+
+async def create_staff(studio: Studio, user_id: str = STAFF) -> Person:
+    return await create_person(studio.service, user_id)
+
+
+def question_body(studio: Studio, **data: object) -> dict[str, object]:
+    return {"application_id": studio.shop.application_id, "data": data}

@@ -1,6 +1,7 @@
 """A signer, a verifier and a valid example of every class of token; and a forger."""
 
 import json
+from base64 import b64encode
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -11,10 +12,10 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
 from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from gatehouse.keys.base64url import encode_base64url
+from gatehouse.keys.encoding import PrivateKey, encode_base64url, load_private
 from gatehouse.keys.keyring import Keyring
-from gatehouse.keys.material import PrivateKey, load_private
 from gatehouse.keys.model import KeyPurpose
 from gatehouse.tokens.claims import (
     Claims,
@@ -28,8 +29,8 @@ from gatehouse.tokens.claims import (
     StaticServiceClaims,
     UserJwtClaims,
 )
-from gatehouse.tokens.signing import Signer, sign_inline
-from gatehouse.tokens.verifying import ApplicationPublicKey, TokenVerifier
+from gatehouse.tokens.signer import Signer, sign_inline
+from gatehouse.tokens.verifier import ApplicationPublicKey, TokenVerifier
 from tests.support.clock import MovableClock
 from tests.support.keys import NOW, KeysInMemory, a_keyring, first_keys, key_of, master_keys
 
@@ -163,3 +164,16 @@ def signature_by(private: PrivateKey, message: str) -> bytes:
     if isinstance(private, RSAPrivateKey):
         return private.sign(message.encode(), PKCS1v15(), SHA256())
     return sign_inline(private, message.encode())
+
+
+# A game with a key pair of its own: the public half is registered, the private half signs (interface §4.3).
+
+
+def application_public_key() -> str:
+    key = application_private_key().public_key()
+    return b64encode(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).decode()
+
+
+def sign_as_application(message: bytes) -> str:
+    """What goes into `Request-Sign`."""
+    return b64encode(application_private_key().sign(message, PKCS1v15(), SHA256())).decode()

@@ -12,7 +12,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tests.support.echo import wait_until
 from tests.support.game import Game
-from tests.support.rawhttp import RawConnection, raw_connection
+from tests.support.raw_http import RawConnection, raw_connection
 from tests.support.service import RunningService
 
 PATH: Final = "/ws/gameSession/refresh/"

@@ -7,7 +7,7 @@ import pytest
 import structlog
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.rooms import ROOT
+from tools.package_index import ROOT
 
 from gatehouse import logs
 from tests.support.logs import LogStream, capture_logs

@@ -13,11 +13,11 @@ import httpx2
 import pytest
 from sqlalchemy import Connection, text
 
-from gatehouse.admin.model.paging import PageRequest
+from gatehouse.admin.paging import PageRequest
 from gatehouse.permissions.commands.app_schemas import role_document, schema_document
 from gatehouse.storage.admin.schema_versions import SchemaVersionStorage
+from gatehouse.storage.database import connect_storage
 from gatehouse.storage.migrations import run_in_child
-from gatehouse.storage.opening import connect_storage
 from tests.conformance.test_migrations import differences, on
 from tests.support.capabilities import POSTGRES, require_program
 from tests.support.processes import Node, run_command

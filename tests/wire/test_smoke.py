@@ -6,10 +6,10 @@ import pytest
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
+from tests.support.browser import PASSWORD, HttpBrowser
 from tests.support.game import ANNA, confirm_in_browser, register_game, wait_until_held
 from tests.support.oauth import an_oidc_client, claims_of, success_body
 from tests.support.service import RunningService
-from tests.support.visitor import PASSWORD, HttpBrowser
 
 FACTOR = "device-1"
 

@@ -1,18 +1,73 @@
-"""Accounts made and stopped by an administrator or the operator."""
+"""Tags and purchases of an account: words that conditions look at (R1, interface §2.7); its language and country."""
 
-from gatehouse.accounts.errors import BadAccount
-from gatehouse.accounts.labels import check_labels, check_tags
-from gatehouse.accounts.logins import check_login
-from gatehouse.accounts.model import MAX_NICK_LENGTH, User
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from gatehouse.accounts.errors import BadAccount, SetupLinkDead, UserChanged
+from gatehouse.accounts.model import (
+    MAX_NICK_LENGTH,
+    MAX_TAG_LENGTH,
+    MAX_TAGS,
+    SYSTEM_TAGS,
+    AccountKind,
+    SetupLink,
+    User,
+    check_login,
+)
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
 from gatehouse.accounts.store import AccountStore
 from gatehouse.audit.events import AuditEvent
-from gatehouse.audit.model import AuditOrigin
+from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
-from gatehouse.kernel.ids import new_user_id
+from gatehouse.kernel.digests import sha256
+from gatehouse.kernel.ids import new_secret, new_user_id
 from gatehouse.kernel.text import is_plain_line, nfc
+from gatehouse.mail.composer import Composer
+from gatehouse.mail.model import MailTemplate, OutboxMail
+from gatehouse.tokens.claims import MAX_TAG_BYTES, json_length
+
+MAX_CUSTOM_TAG_BYTES: Final = MAX_TAG_BYTES - 128  # the rest is for the tags that the service keeps
+LANGUAGE_TAG: Final = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}", re.ASCII)
+COUNTRY_CODE: Final = re.compile(r"([A-Z]{2})?", re.ASCII)
+
+
+def check_lang(text: str) -> str:
+    if not LANGUAGE_TAG.fullmatch(text):
+        raise BadAccount("must be a language tag such as en or pt-BR")
+    return text
+
+
+def check_country(text: str) -> str:
+    if not COUNTRY_CODE.fullmatch(text):
+        raise BadAccount("must be two capital letters such as DE")
+    return text
+
+
+def check_tags(tags: frozenset[str]) -> frozenset[str]:
+    own = tags & SYSTEM_TAGS
+    if own:
+        raise BadAccount(f"{', '.join(sorted(own))}: managed automatically, cannot be set")
+    if any("," in tag for tag in tags):
+        raise BadAccount("a tag cannot contain a comma")  # they travel joined by commas (R2, claim tgs)
+    if json_length(",".join(check_labels(tags))) > MAX_CUSTOM_TAG_BYTES:
+        raise BadAccount(f"all tags together are limited to {MAX_CUSTOM_TAG_BYTES} bytes")
+    return tags
+
+
+def check_labels(words: frozenset[str]) -> frozenset[str]:
+    if len(words) > MAX_TAGS:
+        raise BadAccount(f"at most {MAX_TAGS} entries")
+    for word in words:
+        if not 0 < len(word) <= MAX_TAG_LENGTH or word != word.strip() or not is_plain_line(word):
+            raise BadAccount(f"each entry must be 1 to {MAX_TAG_LENGTH} visible characters on one line")
+    return words
+
+
+# Accounts made and stopped by an administrator or the operator.
 
 
 class Administration:
@@ -96,3 +151,137 @@ def check_nick(text: str) -> str:
     if not nick or len(nick) > MAX_NICK_LENGTH or not is_plain_line(nick):
         raise BadAccount(f"the nick must be 1 to {MAX_NICK_LENGTH} visible characters on one line")
     return nick
+
+
+# Fields of an account, changed by an administrator: one save, one version, on record field by field.
+
+
+LABEL_FIELDS: Final = ("tags", "purchases")
+EDITABLE_FIELDS: Final = ("nick", "login", "email_verified", "lang", "country", *LABEL_FIELDS)
+PERSONAL_FIELDS: Final = ("nick", "login")
+
+
+class EditStore(Protocol):
+    async def change_account(
+        self, user: User, entries: Sequence[AuditRecord], mails: Sequence[OutboxMail], *, ends_links: bool
+    ) -> None:
+        """Replace the account whose version is still that one, all or nothing. Raises UserChanged, LoginTaken.
+
+        With `ends_links` no link that was mailed before opens anything any more.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountDraft:
+    """As it was typed; `version` is that of the account it was made from."""
+
+    nick: str
+    login: str
+    email_verified: bool
+    lang: str
+    country: str
+    tags: frozenset[str]
+    purchases: frozenset[str]
+    version: int
+
+
+class AccountEditor:
+    def __init__(self, *, store: EditStore, composer: Composer, recorder: Recorder) -> None:
+        self._store = store
+        self._composer = composer
+        self._recorder = recorder
+
+    async def save(self, user: User, draft: AccountDraft, origin: AuditOrigin) -> None:
+        """Raises BadAccount, UserChanged and LoginTaken; a save that changes nothing leaves no trace."""
+        if draft.version != user.version:
+            raise UserChanged
+        after = apply_draft(user, draft)
+        changed = [name for name in EDITABLE_FIELDS if getattr(after, name) != getattr(user, name)]
+        if changed:
+            moved = after.login_key != user.login_key
+            mails = tuple(self._old_address_notice(user, origin)) if moved else ()
+            entries = tuple(self._audit_records(after, changed, origin))
+            await self._store.change_account(after, entries, mails, ends_links=moved)
+
+    def _audit_records(self, after: User, changed: Sequence[str], origin: AuditOrigin) -> Iterator[AuditRecord]:
+        """The general event, and the one that people look for by name."""
+        personal = {name: str(getattr(after, name) or "") for name in PERSONAL_FIELDS if name in changed}
+        yield self._recorder.record(
+            AuditEvent.USER_CHANGED,
+            origin,
+            subject=after.user_id,
+            details={"fields": ", ".join(changed)},
+            personal=personal,
+        )
+        labels = {name: ", ".join(sorted(getattr(after, name))) for name in LABEL_FIELDS if name in changed}
+        if labels:
+            yield self._recorder.record(AuditEvent.USER_TAGS_SAVED, origin, subject=after.user_id, details=labels)
+
+    def _old_address_notice(self, user: User, origin: AuditOrigin) -> Iterator[OutboxMail]:
+        """Whoever reads the old mailbox is told, as with a change of his own."""
+        if user.login is not None:
+            yield self._composer.compose(
+                MailTemplate.EMAIL_CHANGED_OLD, to=user.login, lang=user.lang, address=origin.address, device=""
+            )
+
+
+def apply_draft(user: User, draft: AccountDraft) -> User:
+    """The account as it is to be, every field in the spelling that is kept."""
+    return replace(
+        user,
+        nick=check_nick(draft.nick),
+        login=check_login(draft.login) if user.kind is AccountKind.PERSON else user.login,
+        email_verified=draft.email_verified if user.kind is AccountKind.PERSON else user.email_verified,
+        lang=check_lang(draft.lang),
+        country=check_country(draft.country),
+        tags=check_tags(draft.tags),
+        purchases=check_labels(draft.purchases),
+    )
+
+
+# The first administrator, made once through a one-time link; never a default password (S-28).
+
+
+SETUP_LINK_LIFETIME: Final = 1_800  # seconds a setup link can be used
+
+
+class Setup:
+    def __init__(
+        self, *, store: AccountStore, administration: Administration, recorder: Recorder, clock: Clock
+    ) -> None:
+        self._store = store
+        self._administration = administration
+        self._recorder = recorder
+        self._clock = clock
+
+    async def is_closed(self) -> bool:
+        return await self._store.setup_is_closed()
+
+    async def new_link(self, origin: AuditOrigin) -> str:
+        """Return the secret of a new link; whoever reads it may become administrator. Raises SetupClosed."""
+        secret = new_secret()
+        now = self._clock.now()
+        link = SetupLink(digest=sha256(secret), created_at=now, expires_at=now + SETUP_LINK_LIFETIME)
+        record = self._recorder.record(AuditEvent.SETUP_LINK_MADE, origin, subject="installation")
+        await self._store.put_setup_link(link, record)
+        return secret
+
+    async def refuse_dead_link(self, secret: str) -> None:
+        if not await self._store.setup_link_is_open(sha256(secret), self._clock.now()):
+            raise SetupLinkDead
+
+    async def complete(self, secret: str, *, login: str, nick: str, password: str, origin: AuditOrigin) -> User:
+        await self.refuse_dead_link(secret)  # before the costly hash: a dead link costs nothing
+        user = await self._administration.new_user(login=login, nick=nick, password=password)
+        records = {
+            "created": self._recorder.record(
+                AuditEvent.USER_CREATED,
+                origin,
+                subject=user.user_id,
+                details={"administrator": True},
+                personal={"login": login, "nick": user.nick},
+            ),
+            "closed": self._recorder.record(AuditEvent.SETUP_CLOSED, origin, subject="installation"),
+        }
+        await self._store.complete_setup(sha256(secret), user, records, self._clock.now())
+        return user

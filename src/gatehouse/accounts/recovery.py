@@ -3,10 +3,9 @@
 Nobody is signed in by it, and second factors are still asked for at the next sign-in (LG-15).
 """
 
+from gatehouse.accounts.email_links import EmailLinks, LinkRequester, as_owner
 from gatehouse.accounts.errors import UserBlocked
-from gatehouse.accounts.links import EmailLinks, LinkRequester, as_owner
-from gatehouse.accounts.logins import check_login, login_key
-from gatehouse.accounts.model import LinkKind, User
+from gatehouse.accounts.model import LinkKind, User, check_login, login_key
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
 from gatehouse.accounts.sign_in import PasswordSignIn

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from gatehouse.accounts.errors import ShortTokenDead, UserNotFound
 from gatehouse.accounts.model import Session, SessionStrength, SignInMethod, User, UserSession
-from gatehouse.accounts.store import SessionStore
+from gatehouse.accounts.store import AccountStore, SessionStore, ShortTokenStore
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
@@ -106,3 +107,35 @@ class Sessions:
     async def sign_out_everywhere(self, user_id: str, origin: AuditOrigin, *, keep: Session | None = None) -> None:
         entry = self._recorder.record(AuditEvent.SIGNED_OUT_EVERYWHERE, origin, subject=user_id)
         await self._store.revoke_user(user_id, entry, keep=keep.digest if keep else None, now=self._clock.now())
+
+
+# `stoken`: opens a browser session once, from the address it was given to (R1).
+
+
+class ShortTokens:
+    def __init__(self, *, store: ShortTokenStore, accounts: AccountStore, clock: Clock) -> None:
+        self._store = store
+        self._accounts = accounts
+        self._clock = clock
+
+    async def find_owner(self, stoken: str, address: str) -> User:
+        """Whose it is, while it can be spent from here; spends nothing. Raises ShortTokenDead."""
+        return await self._live_owner(
+            await self._store.find_short_token_owner(sha256(stoken), address, self._clock.now())
+        )
+
+    async def spend(self, stoken: str, address: str) -> User:
+        """Take it, once. Raises ShortTokenDead, and from another address takes nothing."""
+        return await self._live_owner(await self._store.take_short_token(sha256(stoken), address, self._clock.now()))
+
+    async def _live_owner(self, found: tuple[str, int] | None) -> User:
+        if found is None:
+            raise ShortTokenDead
+        user_id, rev = found
+        try:
+            user = await self._accounts.user(user_id)
+        except UserNotFound as gone:
+            raise ShortTokenDead from gone
+        if user.blocked or user.rev != rev:
+            raise ShortTokenDead("revoked after it was issued")
+        return user

@@ -1,21 +1,18 @@
-"""Roles of people in one application as one table: what is in its cells, and what a save of changed cells is. Pure.
+"""People and their roles in one application, as the console's table shows them."""
 
-A cell is what one person's record says of one role in one scope. It is written as its end: nothing for not given, `0`
-for without end, Unix seconds, or `ttl:60`; `+3600` asks for an end so many seconds from now.
-"""
-
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Final
+from typing import Final, Protocol
 
+from gatehouse.admin.paging import Page, PageRequest
 from gatehouse.kernel.errors import GatehouseError
 from gatehouse.permissions.commands.user_schemas import RecordDraft, private_data_to_save, role_names
-from gatehouse.permissions.documents.ends import MAX_EXPIRED
+from gatehouse.permissions.documents.fields import MAX_EXPIRED
 from gatehouse.permissions.documents.records import project_access_document, record_document
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.evaluation.gathering import (
+from gatehouse.permissions.evaluation.contributions import (
     EvaluationContext,
     SourceKind,
     evaluation_context,
@@ -23,13 +20,71 @@ from gatehouse.permissions.evaluation.gathering import (
     gather_root,
 )
 from gatehouse.permissions.explanation.contributions import group_reference
-from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
-from gatehouse.permissions.model.role import ConditionMode, Role
-from gatehouse.permissions.model.rule import NO_END, End
-from gatehouse.permissions.model.scope import Scope
-from gatehouse.permissions.model.user_record import NO_HOLDINGS, Assignment, ScopeHoldings, UserRecord
+from gatehouse.permissions.model.facts import (
+    NO_HOLDINGS,
+    ApplicationModel,
+    Assignment,
+    Facts,
+    ScopeHoldings,
+    Structure,
+    UserRecord,
+)
+from gatehouse.permissions.model.rules import NO_END, ConditionMode, End, Role, Scope
 from gatehouse.permissions.rights.granting import Granter
 from gatehouse.permissions.rights.rights import Rights
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssignablePerson:
+    user_id: str
+    nick: str
+    login: str | None
+    is_service: bool
+    blocked: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssignmentPeopleQuery:
+    """Those of whom something is written in the application, and whoever is named by his whole id.
+
+    `everyone`: also all the others, who then are found by a part of their names too. Addresses find nobody, unless it
+    is said how.
+    """
+
+    wanted: PageRequest
+    everyone: bool = False
+    by_address: bool = False  # anybody, by the whole address
+    by_part_of_login: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssignmentListItem:
+    user_id: str
+    nick: str
+    role: str  # its name
+    scope: Scope
+    end: End
+
+
+class AssignmentListStore(Protocol):
+    async def people(self, application_id: int, query: AssignmentPeopleQuery) -> Page[AssignablePerson]:
+        """By nick; a list of more than a thousand that nobody searched for, by id."""
+
+    async def people_by_id(self, user_ids: Collection[str]) -> Mapping[str, AssignablePerson]:
+        """Those of them that exist, by id."""
+
+    async def find_user_ids(self, names: Collection[str], *, by_address: bool) -> Mapping[str, str]:
+        """Ids of those whose id or, `by_address`, login address this is, by what they were called."""
+
+    async def assignments(self, application_id: int, most: int) -> Sequence[AssignmentListItem]:
+        """Every role that is given to somebody, ended ones too, by nick."""
+
+
+# Roles of people in one application as one table: what is in its cells, and what a save of changed cells is. Pure.
+#
+# A cell is what one person's record says of one role in one scope. It is written as its end: nothing for not given, `0`
+# for without end, Unix seconds, or `ttl:60`; `+3600` asks for an end so many seconds from now.
+
 
 TTL: Final = "ttl:"
 NOT_ASSIGNED: Final = ""

@@ -1,24 +1,130 @@
-"""OAuth clients of an application, for whoever may save it (R3)."""
+"""OAuth clients of an application as the console lists them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, Protocol
 
 from msgspec import UNSET, UnsetType
 
-from gatehouse.admin.client_drafts import ClientDraft, changed_client, malformed_field, new_client
-from gatehouse.admin.client_rights import administers, require_client_right
+from gatehouse.admin.paging import Page, PageRequest
 from gatehouse.kernel.clock import Clock
-from gatehouse.oauth.client_rules import check_client_id
-from gatehouse.oauth.clients import Clients
+from gatehouse.oauth.client_document import ClientPatch, apply_patch
+from gatehouse.oauth.clients import Clients, check_client_id
 from gatehouse.oauth.errors import BadClient, ClientChanged, ClientNotFound
-from gatehouse.oauth.model import Client
-from gatehouse.permissions.commands.custom_keys import find_managed_application
-from gatehouse.permissions.commands.versions import expected_version
-from gatehouse.permissions.errors import VersionConflict
-from gatehouse.permissions.rights.actor import Actor
-from gatehouse.permissions.rights.guard import Operation, require_operation
+from gatehouse.oauth.model import Client, ClientProfile
+from gatehouse.permissions.commands.application_credentials import find_managed_application
+from gatehouse.permissions.commands.drafts import expected_version, refuse_old_version
+from gatehouse.permissions.errors import AdministratorsOnly, Malformed, VersionConflict
+from gatehouse.permissions.rights.guard import Operation, is_open, require_operation
+from gatehouse.permissions.rights.rights import Actor
 from gatehouse.permissions.store import ApplicationStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientListItem:
+    client_id: str
+    name: str
+    profile: str
+    public: bool
+    sign_ins: int  # that are good now
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientRemovalImpact:
+    """What goes when a client is removed."""
+
+    sign_ins: int
+    people: int
+    consents: int
+    last_at: int  # when somebody last signed in through it; 0 for never
+
+
+class ClientListStore(Protocol):
+    async def clients(self, application_id: int, wanted: PageRequest, now: int) -> Page[ClientListItem]:
+        """Those of the application, by id."""
+
+    async def removal_impact(self, client_id: str, now: int) -> ClientRemovalImpact:
+        """What would end with it."""
+
+
+# Decide who may change an OAuth client, from what the client is and what it is to become (R3).
+
+
+def administers(actor: Actor) -> bool:
+    return is_open(actor.rights, Operation.ADMINISTER)
+
+
+def privileges(client: Client) -> Iterator[str]:
+    """Name what the client has beyond its own application; a client with none of it is an ordinary one."""
+    if client.first_party:
+        yield "first_party"
+    if client.redirect_hosts:
+        yield "redirect_hosts"
+    if client.may_exchange and client.profile is ClientProfile.OIDC:
+        yield "may_exchange in profile oidc"
+    if any(source.application_id != client.application_id for source in client.claims.values()):
+        yield "claims of another application"
+
+
+def require_client_right(actor: Actor, before: Client | None, after: Client | None = None) -> None:
+    """Raise AdministratorsOnly unless the actor may turn one client into the other.
+
+    `before` is None for a client that is created; `after` is None for everything that is not a save: a new secret,
+    removal. The whole client is guarded, not its fields: a redirect URI, a key or a secret of a privileged client is
+    as good as its privilege (checklist CL-01). The right to save the application has been checked before.
+    """
+    if administers(actor):
+        return
+    for client in (before, after):
+        held = ", ".join(privileges(client)) if client is not None else ""
+        if held:
+            raise AdministratorsOnly(f"can_administer is needed: the client has {held}")
+    if after is not None and after.may_exchange != (before is not None and before.may_exchange):
+        raise AdministratorsOnly("can_administer is needed: may_exchange changes")
+
+
+# An OAuth client as a program wants it: what a request says becomes a whole client (R3, R6).
+
+
+class ClientDraft(ClientPatch, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`data` of client; other fields of a client record are ignored (R6)."""
+
+    client_id: str = ""
+    application_id: int | UnsetType | None = UNSET  # a client stays where it is made
+    version: int | UnsetType = UNSET
+    created: Any = None
+    secrets: Any = None
+
+
+def new_client(draft: ClientDraft, application_id: int | None, *, administers: bool, now: int) -> Client:
+    """What reaches beyond its application is there for who administers, and for others only when they ask (R3)."""
+    if draft.name is UNSET:
+        raise Malformed("data.name: required for a new client")
+    blank = Client(client_id=draft.client_id, name="", application_id=application_id, created_at=now)
+    refuse_other_application(draft, blank)
+    return apply_patch(draft, blank, is_new=True, exchanges=administers)
+
+
+def changed_client(draft: ClientDraft, before: Client, *, administers: bool) -> Client:
+    refuse_other_application(draft, before)
+    refuse_old_version(draft.version, before.version)
+    return apply_patch(draft, before, is_new=False, exchanges=administers)
+
+
+def refuse_other_application(draft: ClientDraft, client: Client) -> None:
+    """Ignored, a wrong one would be believed: the client would not be where it is thought to be."""
+    if draft.application_id is not UNSET and draft.application_id != client.application_id:
+        raise Malformed("data.application_id: a client cannot be moved to another application")
+
+
+def malformed_field(field: str, detail: str) -> Malformed:
+    """What a client cannot be, at the place in the request where it is written."""
+    return Malformed(f"data.{field}: {detail}" if field else f"data: {detail}")
+
+
+# OAuth clients of an application, for whoever may save it (R3).
+
 
 SAVE_ATTEMPTS: Final = 8  # of a save without a version, which wins over whatever is saved beside it (R6)
 

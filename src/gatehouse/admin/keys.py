@@ -1,14 +1,121 @@
-"""Signing keys in an administrator's hand: looked at, and rotated before their time."""
+"""Signing keys along a time line: what each does when. Pure."""
 
-from gatehouse.admin.key_strip import KeyTimeline, key_timeline
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import BadInput
 from gatehouse.keys.keyring import Keyring
-from gatehouse.keys.model import KeyLine, KeyPurpose
+from gatehouse.keys.model import KeyLine, KeyPurpose, KeyState, KeyStore, SigningKey, key_state
 from gatehouse.keys.rotation import KEY_LINES, KeyRotation, RotationMode, RotationPolicy
-from gatehouse.keys.store import KeyStore
-from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.guard import Operation, require_operation
+from gatehouse.permissions.rights.rights import Actor
+
+WIDTH: Final = 1_000  # of the picture, in its own units
+KEYS_PER_LINE: Final = 6  # keys of one line, the newest
+MIN_SEGMENT_WIDTH: Final = 8  # units: what lasts an hour is still to be seen beside a year
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeySegment:
+    state: KeyState
+    x: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyBar:
+    """One key. Times are Unix seconds; an end of 0 is open."""
+
+    kid: str
+    state: KeyState
+    created_at: int
+    signs_from: int
+    signs_until: int
+    verifies_until: int
+    segments: tuple[KeySegment, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyLineTimeline:
+    line: KeyLine
+    bars: tuple[KeyBar, ...]  # the newest first
+
+    @property
+    def waits(self) -> bool:
+        """Whether the next key is published already: then a planned rotation is under way."""
+        return any(bar.state is KeyState.NEXT for bar in self.bars)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyTimeline:
+    strips: tuple[KeyLineTimeline, ...]
+    begins_at: int
+    ends_at: int
+    now_x: int
+
+
+def key_timeline(keys: Sequence[SigningKey], lines: Sequence[KeyLine], *, now: int, every: int) -> KeyTimeline:
+    """One axis for all lines; `every` is how long a key signs, so that the next change is in the picture."""
+    chosen = {line: _newest(keys, line) for line in lines}
+    shown = [key for own in chosen.values() for key in own]
+    begins = min([now - every // 6, *(key.created_at for key in shown)])
+    ends = max([now + every, *(key.verifies_until for key in shown), *(key.signs_until for key in shown)])
+    axis = TimeAxis(begins=begins, ends=ends)
+    return KeyTimeline(
+        strips=tuple(
+            KeyLineTimeline(line=line, bars=tuple(_bar(key, axis, now) for key in own))
+            for line, own in chosen.items()
+        ),
+        begins_at=begins,
+        ends_at=ends,
+        now_x=axis.x(now),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeAxis:
+    begins: int
+    ends: int
+
+    def x(self, at: int) -> int:
+        return round((min(max(at, self.begins), self.ends) - self.begins) * WIDTH / (self.ends - self.begins))
+
+
+def _newest(keys: Sequence[SigningKey], line: KeyLine) -> list[SigningKey]:
+    own = [key for key in keys if key.line == line]
+    return sorted(own, key=lambda key: (key.signs_from, key.created_at), reverse=True)[:KEYS_PER_LINE]
+
+
+def _bar(key: SigningKey, axis: TimeAxis, now: int) -> KeyBar:
+    standing = key_state(key, now)
+    return KeyBar(
+        kid=key.kid,
+        state=standing,
+        created_at=key.created_at,
+        signs_from=max(key.signs_from, key.created_at),
+        signs_until=key.signs_until,
+        verifies_until=key.verifies_until,
+        segments=tuple(_segments(key, axis, retired=standing is KeyState.RETIRED)),
+    )
+
+
+def _segments(key: SigningKey, axis: TimeAxis, *, retired: bool) -> Iterator[KeySegment]:
+    signs_from = max(key.signs_from, key.created_at)
+    stops = key.signs_until or axis.ends
+    spans = [(KeyState.NEXT, key.created_at, signs_from), (KeyState.SIGNING, signs_from, stops)]
+    if key.signs_until:
+        spans.append((KeyState.VERIFYING, key.signs_until, key.verifies_until or axis.ends))
+    for kind, begins, ends in spans:
+        if ends > begins:
+            x = min(axis.x(begins), WIDTH - MIN_SEGMENT_WIDTH)
+            yield KeySegment(
+                state=KeyState.RETIRED if retired else kind, x=x, width=max(MIN_SEGMENT_WIDTH, axis.x(ends) - x)
+            )
+
+
+# Signing keys in an administrator's hand: looked at, and rotated before their time.
 
 
 class KeyAdmin:

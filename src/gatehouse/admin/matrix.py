@@ -16,9 +16,7 @@ from gatehouse.permissions.documents.rules import meta_entries, parse_params, sc
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.evaluation.compiled import compiled_model
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.rule import Rule, RuleDefinition, RuleEntry
-from gatehouse.permissions.model.schema import Tree
+from gatehouse.permissions.model.rules import Role, Rule, RuleDefinition, RuleEntry, Tree
 
 RULES_ON_A_PAGE: Final = 50
 DEFAULT: Final = "default"

@@ -1,174 +1,123 @@
-"""What an administrator does to other people's accounts: each act by the verb of its room, after one question.
-
-All of it needs can_administer; what a room refuses (the last administrator, a login that is taken) it refuses here.
-"""
+"""People as the console lists and shows them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from enum import StrEnum
+from typing import Protocol
 
-from gatehouse.accounts.administration import Administration
-from gatehouse.accounts.editing import AccountDraft, AccountEditor
-from gatehouse.accounts.errors import BadAccount
-from gatehouse.accounts.invitations import Invitations
-from gatehouse.accounts.labels import check_lang
-from gatehouse.accounts.model import ADMINISTRATOR_ROLE, AccountKind, Session, User
-from gatehouse.accounts.own.erasure import Erasure
-from gatehouse.accounts.recovery import PasswordRecovery
-from gatehouse.accounts.second_factors.email_code import EmailCodes
-from gatehouse.accounts.second_factors.model import Factor
-from gatehouse.accounts.second_factors.passkeys import Passkeys
-from gatehouse.accounts.second_factors.totp import Totp
-from gatehouse.accounts.second_factors.verification import SecondFactors
-from gatehouse.accounts.sessions import Sessions
-from gatehouse.accounts.store import AccountStore
-from gatehouse.kernel.text import is_plain_line
-from gatehouse.oauth.consent import Consents
-from gatehouse.permissions.commands.user_schemas import RecordDraft, UserRecordCommands
-from gatehouse.permissions.documents.ends import end_members
-from gatehouse.permissions.model.application import CENTRAL_ID
-from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.user_record import Assignment, UserRecord
-from gatehouse.permissions.rights.actor import Actor
-from gatehouse.permissions.rights.guard import Operation, require_operation
+from gatehouse.admin.names import NamedApplication
+from gatehouse.admin.paging import Page, PageRequest
+from gatehouse.audit.model import AuditRecord
 
-REASON_LONGEST: Final = 200
+
+class PeopleFilter(StrEnum):
+    """Whom a list is about; the words are `people.among_<value>`."""
+
+    EVERYBODY = "everybody"
+    BLOCKED = "blocked"
+    ADMINISTRATORS = "administrators"
+    SERVICE_ACCOUNTS = "service_accounts"
+
+
+class ActivitySide(StrEnum):
+    """Which records of the audit log: those about a person, or those of what he did to others."""
+
+    ABOUT = "about"
+    BY = "by"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SignInServices:
-    """How a person proves who he is, room by room."""
-
-    sessions: Sessions
-    factors: SecondFactors
-    totp: Totp
-    passkeys: Passkeys
-    email_codes: EmailCodes
-
-
-class PeopleAdmin:
-    def __init__(
-        self,
-        *,
-        accounts: AccountStore,
-        administration: Administration,
-        editing: AccountEditor,
-        invitations: Invitations,
-        recovery: PasswordRecovery,
-        erasure: Erasure,
-        consents: Consents,
-        schemas: UserRecordCommands,
-        sign_in: SignInServices,
-    ) -> None:
-        self._accounts = accounts
-        self._administration = administration
-        self._editing = editing
-        self._invitations = invitations
-        self._recovery = recovery
-        self._erasure = erasure
-        self._consents = consents
-        self._schemas = schemas
-        self._sign_in = sign_in
-
-    async def person(self, actor: Actor, user_id: str) -> User:
-        """Raises UserNotFound."""
-        require_operation(actor.rights, Operation.ADMINISTER)
-        return await self._accounts.user(user_id)
-
-    # -- accounts ---------------------------------------------------------------------------------------
-
-    async def create(self, actor: Actor, *, login: str, nick: str, lang: str, password: str | None) -> User:
-        require_operation(actor.rights, Operation.ADMINISTER)
-        return await self._administration.create(
-            login=login, nick=nick, password=password, origin=actor.origin, lang=check_lang(lang)
-        )
-
-    async def invite(self, actor: Actor, *, login: str, nick: str, lang: str) -> User:
-        require_operation(actor.rights, Operation.ADMINISTER)
-        named = nick.strip() or login.partition("@")[0]
-        return await self._invitations.invite(login=login, nick=named, lang=check_lang(lang), origin=actor.origin)
-
-    async def change(self, actor: Actor, user: User, draft: AccountDraft) -> None:
-        require_operation(actor.rights, Operation.ADMINISTER)
-        await self._editing.save(user, draft, actor.origin)
-
-    async def block(self, actor: Actor, user_id: str, *, blocked: bool) -> None:
-        require_operation(actor.rights, Operation.ADMINISTER)
-        change = self._administration.block if blocked else self._administration.unblock
-        await change(user_id, actor.origin)
-
-    async def erase(self, actor: Actor, user_id: str) -> None:
-        await self._erasure.erase(await self.person(actor, user_id), actor.origin)
-
-    async def send_password_link(self, actor: Actor, user_id: str) -> None:
-        """Mail a link to choose a password: an invitation to whoever never had one."""
-        user = await self.person(actor, user_id)
-        if user.password_hash is None and not user.email_verified:
-            await self._invitations.invite(
-                login=user.login or "", nick=user.nick, lang=user.lang, origin=actor.origin
-            )
-        else:
-            await self._recovery.send_link(user, actor.origin)
-
-    # -- what is signed in ------------------------------------------------------------------------------
-
-    async def sign_out(self, actor: Actor, user_id: str, *, keep: Session | None) -> None:
-        """Every session, token and JWT ends; whoever does it to himself keeps the session he does it in."""
-        require_operation(actor.rights, Operation.ADMINISTER)
-        kept = keep if keep is not None and keep.user_id == user_id else None
-        await self._sign_in.sessions.sign_out_everywhere(user_id, actor.origin, keep=kept)
-
-    async def end_session(self, actor: Actor, user_id: str, session_id: str) -> None:
-        require_operation(actor.rights, Operation.ADMINISTER)
-        await self._sign_in.sessions.end_as_administrator(user_id, session_id, actor.origin)
-
-    async def disconnect(self, actor: Actor, user_id: str, client_id: str) -> None:
-        require_operation(actor.rights, Operation.ADMINISTER)
-        await self._consents.withdraw(user_id, client_id, actor.origin)
-
-    # -- second factors ---------------------------------------------------------------------------------
-
-    async def remove_factor(
-        self, actor: Actor, user_id: str, factor: Factor, *, reason: str, passkey_id: str = ""
-    ) -> None:
-        """Raises FactorMissing; BadAccount without a reason."""
-        user, why = await self.person(actor, user_id), check_reason(reason)
-        match factor:
-            case Factor.TOTP:
-                await self._sign_in.totp.remove(user, origin=actor.origin, reason=why)
-            case Factor.EMAIL:
-                await self._sign_in.email_codes.disable(user, origin=actor.origin, reason=why)
-            case Factor.PASSKEY:
-                await self._sign_in.passkeys.remove(user, passkey_id, origin=actor.origin, reason=why)
-            case Factor.RECOVERY:
-                raise BadAccount("recovery codes are removed with the last second factor")
-
-    async def remove_all_factors(self, actor: Actor, user_id: str, *, reason: str) -> None:
-        """Ends every session and token as well (checklist LG-20)."""
-        user, why = await self.person(actor, user_id), check_reason(reason)
-        await self._sign_in.factors.reset(user, origin=actor.origin, reason=why)
-
-    # -- the administrator's role -----------------------------------------------------------------------
-
-    async def set_administrator(self, actor: Actor, central: ApplicationModel, user_id: str, *, holds: bool) -> None:
-        """Give or take the role as any other, by the user's record in application 1. Raises NobodyAdministers."""
-        user = await self.person(actor, user_id)
-        if user.kind is AccountKind.SERVICE:
-            raise BadAccount("a service account cannot be an administrator")
-        record = (await self._schemas.load_person(actor, user_id, CENTRAL_ID)).records[CENTRAL_ID]
-        draft = RecordDraft(roles=root_roles_to_save(record, holds=holds), version=record.version)
-        await self._schemas.save(actor, central, user_id, draft, 0)
+class PersonListItem:
+    user_id: str
+    kind: str
+    nick: str
+    login: str
+    email_verified: bool
+    blocked: bool
+    administers: bool
+    registered_at: int
+    seen_at: int  # 0 for never, or longer ago than is kept
 
 
-def root_roles_to_save(record: UserRecord, *, holds: bool) -> list[object]:
-    """The roles at the root as a save is given them, with that of administrators or without."""
-    others = [one for one in record.root.roles if one.role != ADMINISTRATOR_ROLE]
-    wanted: Sequence[Assignment] = [*others, Assignment(role=ADMINISTRATOR_ROLE)] if holds else others
-    return [{"name": one.role, **end_members(one.end)} for one in wanted]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountState:
+    """What is not in the account itself."""
+
+    seen_at: int
+    administers: bool  # holds the role at the root of application 1
+    project_id: str  # of a service account
 
 
-def check_reason(text: str) -> str:
-    reason = text.strip()
-    if not reason or len(reason) > REASON_LONGEST or not is_plain_line(reason):
-        raise BadAccount(f"enter a reason of 1 to {REASON_LONGEST} visible characters on one line")
-    return reason
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectRole:
+    application_id: int
+    application: str
+    role: str
+    project_id: str
+    project: str
+    resource_kind: str
+    resource_id: str
+    ends_at: int
+    ttl: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectEntries:
+    """A place at which rules are written for the person directly."""
+
+    application_id: int
+    application: str
+    project_id: str
+    project: str
+    resource_kind: str
+    resource_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectGroup:
+    """A group that lists the person by id."""
+
+    group_id: str
+    group: str
+    project_id: str
+    project: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectPermissions:
+    """What is written about a person directly; what comes by conditions and groups is for evaluation."""
+
+    roles: Sequence[DirectRole]
+    entries: Sequence[DirectEntries]
+    groups: Sequence[DirectGroup]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonErasureImpact:
+    """What goes when an account is erased."""
+
+    roles: int
+    groups: int
+    clients: int  # that hold something of his
+    sessions: int
+    sole_owner_of: Sequence[str]  # titles of projects that would have no owner
+
+
+class PeopleListStore(Protocol):
+    async def people(self, among: PeopleFilter, tag: str, wanted: PageRequest, now: int) -> Page[PersonListItem]:
+        """The newest first; `tag` narrows it to those who have it, and nothing to everybody."""
+
+    async def account_state(self, user_id: str, now: int) -> AccountState:
+        """Of somebody who is there."""
+
+    async def direct_permissions(self, user_id: str) -> DirectPermissions:
+        """By application, then by project."""
+
+    async def applications(self) -> Sequence[NamedApplication]:
+        """That are not removed, by name; application 1 first."""
+
+    async def activity(self, user_id: str, side: ActivitySide, wanted: PageRequest) -> Page[AuditRecord]:
+        """The newest first."""
+
+    async def erasure_impact(self, user_id: str, now: int) -> PersonErasureImpact:
+        """What would end with the account."""

@@ -7,11 +7,11 @@ from typing import Final
 
 import structlog
 
-from gatehouse.app.house import DAY, SERVICE_ORIGIN, Services, check_promotion
+from gatehouse.app.services.core import DAY, SERVICE_ORIGIN, Services, check_promotion
 from gatehouse.kernel.errors import GatehouseError
 from gatehouse.storage.keys import CHANNEL as KEYS_CHANGED
-from gatehouse.storage.logout_calls import CHANNEL as SIGNED_OUT
 from gatehouse.storage.mail import CHANNEL as MAIL_QUEUED
+from gatehouse.storage.oauth.logout_calls import CHANNEL as SIGNED_OUT
 from gatehouse.storage.personal_data import CHANNEL as DATA_ASKED
 from gatehouse.storage.webhooks import CHANNEL as WEBHOOK_DUE
 

@@ -8,13 +8,13 @@ import base64
 import secrets
 from typing import Final
 
-from gatehouse.audit.head import ChainHead, HeadCodec
+from gatehouse.audit.chain import ChainHead, HeadCodec
 from gatehouse.audit.model import GENESIS
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Misconfigured
-from gatehouse.keys.errors import Tampered, WrongMasterKey
+from gatehouse.keys.model import Tampered, WrongMasterKey
 from gatehouse.keys.sealing import KEY_BYTES, MasterKeys, sealing_key_id
-from gatehouse.storage.opening import Storage
+from gatehouse.storage.database import Storage
 
 INSTANCE_KEY: Final = "instance_key"  # what the master key opens first, and audit codes are made with
 HEAD_MARK: Final = b"\x01"

@@ -6,9 +6,9 @@ from typing import Final
 from gatehouse.kernel.clock import Clock
 from gatehouse.keys.keyring import Keyring
 from gatehouse.keys.model import Algorithm, KeyPurpose
+from gatehouse.storage.database import Storage
 from gatehouse.storage.migrations import HEAD
-from gatehouse.storage.opening import Storage
-from gatehouse.web.health import CheckResult, HealthCheck
+from gatehouse.web.api.health import CheckResult, HealthCheck
 
 MAX_CLOCK_SKEW: Final = 30  # seconds between this node and the database (faults R-10)
 

@@ -1,15 +1,91 @@
-"""Makes the record that a mutating verb takes along."""
+"""What differs between two states, in the few words the audit log keeps."""
 
 import secrets
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from gatehouse.audit.chain import commitment_of, with_mac
 from gatehouse.audit.events import AuditEvent
-from gatehouse.audit.model import AuditOrigin, AuditRecord, Details, Refusal
-from gatehouse.audit.tally import SignInTally
+from gatehouse.audit.model import AuditOrigin, AuditRecord, AuditStore, Details, Refusal, TallyKind, TallyStore
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.ids import new_record_id
+
+MAX_CHANGES: Final = 40
+MAX_VALUE_LENGTH: Final = 120
+
+
+def describe_changes(before: Mapping[str, object], after: Mapping[str, object]) -> Details:
+    """`{"settings.allowed_domains": "[] -> ['a.example']"}`; what does not fit is counted."""
+    found = dict(_changed_values(before, after, ""))
+    shown = dict(list(found.items())[:MAX_CHANGES])
+    more = len(found) - len(shown)
+    return {**shown, "and more": more} if more else shown
+
+
+def _changed_values(
+    before: Mapping[str, object], after: Mapping[str, object], place: str
+) -> Iterator[tuple[str, str]]:
+    for name in sorted(before.keys() | after.keys()):
+        old, new = before.get(name), after.get(name)
+        if old == new:
+            continue
+        where = f"{place}{name}"
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            yield from _changed_values(old, new, f"{where}.")
+        else:
+            yield where, f"{_shorten(old)} -> {_shorten(new)}"
+
+
+def _shorten(value: object) -> str:
+    text = "nothing" if value is None else str(value)
+    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
+
+
+# How often people came in, by the hour: for pictures, not for proofs.
+#
+# Counted in memory and written every few seconds, so that no sign-in waits for it. A process that is killed loses its
+# last seconds of it; what happened stands in the audit log either way.
+
+
+HOUR: Final = 3_600
+TALLIED_EVENTS: Final[Mapping[AuditEvent, TallyKind]] = {
+    AuditEvent.SIGNED_IN: TallyKind.SIGNED_IN,
+    AuditEvent.LOGGED_IN: TallyKind.SIGNED_IN,
+    AuditEvent.GAME_CONFIRMED: TallyKind.GAME,
+}
+
+
+class SignInTally:
+    def __init__(self, *, store: TallyStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._pending: Counter[tuple[int, TallyKind]] = Counter()
+
+    def count(self, what: TallyKind) -> None:
+        now = self._clock.now()
+        self._pending[now - now % HOUR, what] += 1
+
+    def count_event(self, event: AuditEvent) -> None:
+        """Count it if it is one of those."""
+        what = TALLIED_EVENTS.get(event)
+        if what is not None:
+            self.count(what)
+
+    async def flush(self) -> None:
+        """Keep what was counted since; what cannot be written now is written the next time."""
+        taken, self._pending = self._pending, Counter()
+        if not taken:
+            return
+        try:
+            await self._store.add_counts(taken)
+        except BaseException:
+            self._pending.update(taken)
+            raise
+
+
+# Makes the record that a mutating verb takes along.
+
 
 SALT_BYTES: Final = 16
 
@@ -62,3 +138,19 @@ class Recorder:
             details={},
             personal={"address": origin.address, "actor": origin.actor},
         )
+
+
+# Keeps what was not allowed: the newest of it, so that a flood of refusals fills nothing.
+
+
+class RefusalLog:
+    def __init__(self, *, store: AuditStore, recorder: Recorder, max_refusals: int) -> None:
+        self._store = store
+        self._recorder = recorder
+        self._max_refusals = max_refusals
+
+    async def add(self, event: AuditEvent, origin: AuditOrigin, *, reason: str, subject: str) -> str:
+        """Returns the id by which `audit show` finds it."""
+        refusal = self._recorder.refusal(event.value, origin, reason=reason, subject=subject)
+        await self._store.add_refusal(refusal, self._max_refusals)
+        return refusal.record_id

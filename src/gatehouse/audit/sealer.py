@@ -2,7 +2,7 @@
 
 Not in the transaction of the change: then every write of the service would queue on the chain's head.
 
-The head says where the chain ends (audit/head.py). A log that ends elsewhere was tampered with. Sealing goes on then,
+The head says where the chain ends (audit/chain.py). A log that ends elsewhere was tampered with. Sealing goes on then,
 because the service must keep recording, but behind the place that the head names, so that the gap stays for ever; a
 record and an entry in the head tell of it.
 """
@@ -14,14 +14,31 @@ from typing import Final
 import msgspec
 import structlog
 
-from gatehouse.audit.chain import is_authentic, link_after, seal_message
-from gatehouse.audit.errors import SealedMeanwhile
+from gatehouse.audit.chain import (
+    MAX_BREAKS,
+    ChainBreak,
+    ChainHead,
+    HeadCodec,
+    SealSigner,
+    describe_break,
+    head_matches_end,
+    is_authentic,
+    link_after,
+    seal_message,
+    verified_predecessor,
+)
 from gatehouse.audit.events import AuditEvent
-from gatehouse.audit.head import MAX_BREAKS, ChainBreak, ChainHead, HeadCodec, describe_break, head_matches_end
-from gatehouse.audit.model import GENESIS, AuditOrigin, AuditRecord, ChainEnd, HeadSwap, Seal
+from gatehouse.audit.model import (
+    GENESIS,
+    AuditOrigin,
+    AuditRecord,
+    AuditStore,
+    ChainEnd,
+    HeadSwap,
+    Seal,
+    SealedMeanwhile,
+)
 from gatehouse.audit.recorder import Recorder
-from gatehouse.audit.seals import SealSigner, verified_predecessor
-from gatehouse.audit.store import AuditStore
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Conflict
 
@@ -154,3 +171,50 @@ def head_after_break(head: ChainHead | None, end: ChainEnd, broken: ChainBreak) 
         )
     breaks = (*head.breaks, broken)[-MAX_BREAKS:]
     return msgspec.structs.replace(head, place=broken.place, link=broken.link, breaks=breaks, broken=head.broken + 1)
+
+
+# Forgets old records, and keeps in the head where the log begins since: a beginning cut by others is found.
+
+
+MAX_TRIES: Final = 5  # sealers move the head too
+
+
+class Retention:
+    def __init__(self, *, store: AuditStore, key: SealSigner, head_codec: HeadCodec) -> None:
+        self._store = store
+        self._key = key
+        self._head_codec = head_codec
+
+    async def delete_before(self, at: int) -> int:
+        """Delete whole sealed batches that ended before that time; how many records."""
+        forgotten = lost = 0
+        while lost < MAX_TRIES:
+            try:
+                some = await self._delete_some(at)
+            except SealedMeanwhile:
+                lost += 1
+                continue
+            if some is None:
+                break
+            forgotten, lost = forgotten + some, 0
+        return forgotten
+
+    async def _delete_some(self, at: int) -> int | None:
+        value = (await self._store.chain_end()).head
+        head = self._head_codec.decode(value)
+        last = None if head is None else await self._last_to_delete(head, at)
+        if head is None or last is None:
+            return None
+        moved = self._head_codec.encode(msgspec.structs.replace(head, begins=last + 1))
+        return await self._store.delete_up_to(last, HeadSwap(before=value, after=moved))
+
+    async def _last_to_delete(self, head: ChainHead, at: int) -> int | None:
+        """The place of a genuine seal: the time of any other proves nothing."""
+        begins = head.begins
+        while found := await self._store.seal_to_delete(begins, at):
+            seal, previous = found
+            if await verified_predecessor(self._key, seal, previous, head) is not None:
+                return seal.place
+            log.error("audit.seal_not_genuine", place=seal.place)
+            begins = seal.place + 1
+        return None

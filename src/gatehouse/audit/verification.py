@@ -4,19 +4,21 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gatehouse.audit.chain import is_authentic, matches_commitment, next_link
-from gatehouse.audit.head import (
+from gatehouse.audit.chain import (
     ChainHead,
     ExportedHead,
     HeadCodec,
     HeadExporter,
+    SealSigner,
+    is_authentic,
+    matches_commitment,
     missing_at_end_text,
     missing_text,
+    next_link,
     problems_at_end,
+    verified_predecessor,
 )
-from gatehouse.audit.model import GENESIS, AuditRecord, Seal
-from gatehouse.audit.seals import SealSigner, verified_predecessor
-from gatehouse.audit.store import AuditStore
+from gatehouse.audit.model import GENESIS, AuditRecord, AuditStore, Seal
 
 CHUNK_SIZE: Final = 1_000
 LOWEST_PLACE: Final = -(2**63)

@@ -5,16 +5,15 @@ from pathlib import Path
 
 import click
 
+from gatehouse.accounts.administration import SETUP_LINK_LIFETIME
 from gatehouse.accounts.errors import SetupClosed
 from gatehouse.accounts.model import User
-from gatehouse.accounts.setup import SETUP_LINK_LIFETIME
-from gatehouse.app.house import Services
-from gatehouse.app.people import account_services
+from gatehouse.app.services.accounts import account_services
+from gatehouse.app.services.core import Services
 from gatehouse.audit.events import AuditEvent
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
-from gatehouse.cli.house import operator_origin, run_with_services
-from gatehouse.cli.people import PasswordSource, find_user, password_options
-from gatehouse.storage.administrators import create_administrator
+from gatehouse.cli.services import PasswordSource, find_user, operator_origin, password_options, run_with_services
+from gatehouse.storage.accounts.users import create_administrator
 
 
 @click.group()

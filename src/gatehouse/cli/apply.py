@@ -1,25 +1,24 @@
 """`gatehouse apply`: make the installation what a file says it is (R7)."""
 
 import sys
+import tempfile
 from pathlib import Path
 from typing import Final
 
 import click
 
-from gatehouse.app.house import Services
-from gatehouse.app.provisioning import build_provisioning
+from gatehouse.app.services.core import Services
+from gatehouse.app.services.provisioning import build_provisioning
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
-from gatehouse.cli.house import operator_origin, run_with_services
+from gatehouse.cli.services import operator_origin, run_with_services
 from gatehouse.kernel.errors import BadInput
-from gatehouse.provision.document import read_document
-from gatehouse.provision.entries import SectionEntries, read_entries
-from gatehouse.provision.errors import Unfit
-from gatehouse.provision.given import SecretResolver
-from gatehouse.provision.model import Action, Change, Plan
-from gatehouse.provision.sections.section import Options
-from gatehouse.provision.sections.table import SECTIONS
+from gatehouse.provision.document import Document, read_document, write_json, write_yaml
+from gatehouse.provision.file_secrets import SecretResolver
+from gatehouse.provision.model import Action, Change, Plan, Unfit
+from gatehouse.provision.plan import SECTIONS
+from gatehouse.provision.sections.section import Options, SectionEntries, read_entries
 from gatehouse.settings import file_privacy, process_environment
-from gatehouse.settings.files import FilePrivacy, read_private
+from gatehouse.settings.secret import FilePrivacy, read_private
 
 EXIT_REFUSED: Final = 1
 EXIT_WOULD_CHANGE: Final = 2
@@ -149,3 +148,52 @@ def generated_secrets(plan: Plan) -> dict[str, str]:
         for change in plan.changes
         if change.generated_secret is not None
     }
+
+
+# `gatehouse export`: the installation as a file that `gatehouse apply` takes unchanged (R7).
+
+
+WRITERS: Final = {"yaml": write_yaml, "json": write_json}
+
+
+@click.command()
+@common_options
+@click.option("--no-secrets", is_flag=True, help="Leave out passwords and secrets; applying keeps the existing ones.")
+@click.option("--format", "form", type=click.Choice(list(WRITERS)), default="yaml", show_default=True)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write to this file, readable only by you.",
+)
+def export(invocation: Invocation, *, no_secrets: bool, form: str, output: Path | None) -> None:
+    """Export users, clients and permissions in the format of `gatehouse apply`.
+
+    Secrets are encrypted with the master key and usable only by an installation with the same key. Two exports of
+    an unchanged installation are identical, byte for byte.
+    """
+
+    async def read(services: Services) -> Document:
+        return await build_provisioning(services).export(secrets=not no_secrets, report=print_left_out)
+
+    text = WRITERS[form](run_with_services(invocation, read))
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        write_private(output, text)
+
+
+def print_left_out(line: str) -> None:
+    click.echo(f"left out because it could not be applied: {line}", err=True)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Put the file in place when it is complete, readable by its owner only, whatever was there before."""
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", dir=path.parent, prefix=f".{path.name}-", encoding="utf-8", delete=False
+        ) as draft:
+            draft.write(text)
+        Path(draft.name).replace(path)
+    except OSError as error:
+        raise click.ClickException(f"cannot write {path}: {error.strerror}") from error

@@ -7,15 +7,22 @@ from typing import Final
 
 import click
 
-from gatehouse.app.house import DAY, Services
+from gatehouse.app.services.core import DAY, Services
+from gatehouse.audit.chain import EXPORTED_HEAD, HeadCodec
 from gatehouse.audit.events import AuditEvent
-from gatehouse.audit.head import EXPORTED_HEAD, HeadCodec
 from gatehouse.audit.model import AuditRecord, Refusal
 from gatehouse.audit.verification import VerificationResult
-from gatehouse.cli.common import Invocation, common_options, did_you_mean, json_option, print_json
-from gatehouse.cli.house import run_with_services
-from gatehouse.cli.output import format_time, print_table, show_progress
-from gatehouse.cli.people import find_user
+from gatehouse.cli.common import (
+    Invocation,
+    common_options,
+    did_you_mean,
+    format_time,
+    json_option,
+    print_json,
+    print_table,
+    show_progress,
+)
+from gatehouse.cli.services import find_user, run_with_services
 from gatehouse.gamesessions.model import short_gsid, short_gsids
 from gatehouse.kernel.errors import NotFound
 

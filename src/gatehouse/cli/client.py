@@ -1,4 +1,4 @@
-"""`gatehouse client`: OAuth clients."""
+"""A client as `gatehouse client` shows it; secrets are never shown again."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,14 +7,73 @@ from typing import Final
 
 import click
 
-from gatehouse.app.house import Services
-from gatehouse.cli.client_facts import CLIENT_HEADINGS, client_entry, client_row
-from gatehouse.cli.common import Invocation, common_options, json_option, print_json
-from gatehouse.cli.house import operator_origin, run_with_services
-from gatehouse.cli.output import print_facts, print_table
+from gatehouse.app.services.core import Services
+from gatehouse.cli.common import (
+    Invocation,
+    common_options,
+    format_time,
+    json_option,
+    print_facts,
+    print_json,
+    print_table,
+)
+from gatehouse.cli.services import operator_origin, run_with_services
 from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.clients import OLD_SECRET_LIFETIME
 from gatehouse.oauth.model import SCOPES, ClaimContent, ClaimSource, Client, ClientProfile, TokenSettings
+
+CLIENT_HEADINGS: Final = ("client_id", "name", "profile", "redirects", "scopes", "created")
+
+
+def client_row(found: Client) -> tuple[str, ...]:
+    return (
+        found.client_id,
+        found.name,
+        found.profile.value,
+        " ".join(found.redirect_uris + found.redirect_hosts),
+        " ".join(found.scopes),
+        format_time(found.created_at),
+    )
+
+
+def client_entry(found: Client) -> dict[str, object]:
+    return {
+        "client_id": found.client_id,
+        "name": found.name,
+        "profile": found.profile.value,
+        "application_id": found.application_id,
+        "redirect_uris": found.redirect_uris,
+        "redirect_hosts": found.redirect_hosts,
+        "post_logout_uris": found.post_logout_uris,
+        "scopes": found.scopes,
+        "origins": found.origins,
+        "backchannel_logout_uri": found.backchannel_logout_uri,
+        "jwks": dict(found.jwks),
+        "claims": {
+            claim: {"application_id": source.application_id, "told": source.told.value}
+            for claim, source in found.claims.items()
+        },
+        "id_token_signed_response_alg": found.token_settings.id_token_alg.value,
+        "access_seconds": found.token_settings.access_seconds,
+        "refresh_seconds": found.token_settings.refresh_seconds,
+        "refresh_grace_seconds": found.token_settings.refresh_grace_seconds,
+        "device_grant": found.device_grant,
+        "explain_errors": found.explain_errors,
+        "first_party": found.first_party,
+        "may_exchange": found.may_exchange,
+        "require_pkce": found.require_pkce,
+        "public": found.public,
+        "secrets": [
+            {"slot": secret.slot, "created_at": secret.created_at, "expires_at": secret.expires_at}
+            for secret in found.secrets
+        ],
+        "created_at": found.created_at,
+        "version": found.version,
+    }
+
+
+# `gatehouse client`: OAuth clients.
+
 
 DAY: Final = 86_400
 DEFAULT_TOKEN_SETTINGS: Final = TokenSettings()

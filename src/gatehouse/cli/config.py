@@ -16,8 +16,7 @@ from gatehouse.cli.common import (
     read_settings,
 )
 from gatehouse.settings import LoadedSettings, LoadPurpose, SettingsRefused
-from gatehouse.settings.entries import ALL_SETTINGS
-from gatehouse.settings.showing import display_line, display_value
+from gatehouse.settings.entries import ALL_SETTINGS, display_line, display_value
 
 EXIT_REFUSED: Final = 1
 

@@ -1,28 +1,33 @@
 """`gatehouse serve --demo`: the studio it shows, and the sample application beside it."""
 
 import asyncio
+import os
 import socket
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
 import click
+import uvicorn
 from click.core import ParameterSource
 
 from gatehouse import logs
-from gatehouse.app.house import Services
-from gatehouse.cli.common import EX_CONFIG, Invocation, command_for, print_problems, read_settings
-from gatehouse.demo import connecting
+from gatehouse.app.services.core import Services
+from gatehouse.cli.common import EX_CONFIG, Invocation, command_for, common_options, print_problems, read_settings
+from gatehouse.cli.services import run_with_services
+from gatehouse.demo import samples
 from gatehouse.demo.accounts import ACCOUNTS_FILE, accounts_table
 from gatehouse.demo.sample_app.application import create_app
+from gatehouse.demo.sample_app.settings import SampleSettings
 from gatehouse.demo.seeding import seed
 from gatehouse.kernel.clock import Clock
 from gatehouse.settings import LoadedSettings, LoadPurpose, SettingsRefused
 from gatehouse.settings.sources import SettingProblem
-from gatehouse.web.server import serve_in_loop
+from gatehouse.web.server.server import bind_sockets, serve_in_loop
 
 DEMO_DATA: Final = Path("demo-data")
 LOOPBACK: Final = "127.0.0.1"
@@ -47,7 +52,7 @@ def load_demo_settings(invocation: Invocation, flags: Mapping[str, str]) -> Load
 
 def refuse_other_addresses(loaded: LoadedSettings) -> None:
     """Only a proxy speaks https for us, and a proxy serves others."""
-    if not connecting.is_this_machine(loaded.settings.server.base_url):
+    if not samples.is_this_machine(loaded.settings.server.base_url):
         what = "must be http on localhost, 127.0.0.1 or [::1] with --demo"
         raise SettingsRefused([SettingProblem(where="server.base_url", what=what)])
 
@@ -68,14 +73,14 @@ async def seed_demo(loaded: LoadedSettings, clock: Clock) -> None:
 @asynccontextmanager
 async def serve_sample_app(services: Services, loaded: LoadedSettings) -> AsyncIterator[None]:
     """Serve it beside the service, on a port of its own if that is free."""
-    port = connecting.sample_app_port(services.settings.server.port)
+    port = samples.sample_app_port(services.settings.server.port)
     command = command_for(loaded, "sample-app")
     click.echo(f"Game        {command_for(loaded, 'sample-game')}")
     if not is_port_free(port):
         click.echo(f"Sample app  port {port} is in use; start it with `{command} --port PORT`")
         yield
         return
-    settings = await connecting.prepare_sample_app(services, loaded.data, port=port)
+    settings = await samples.prepare_sample_app(services, loaded.data, port=port)
     async with serve_in_loop(create_app(settings), host=LOOPBACK, port=port, clock=services.clock):
         click.echo(f"Sample app  {settings.home}")
         yield
@@ -89,3 +94,53 @@ def is_port_free(port: int) -> bool:
         except OSError:
             return False
     return True
+
+
+# `gatehouse sample-app` and `gatehouse sample-game`: see a sign-in at work.
+
+
+SAMPLE_HOST: Final = "127.0.0.1"
+DEFAULT_PORT: Final = 8090
+GAME_FILE: Final = Path("sample_game", "sky_raiders.py")
+PACKAGED_CLIENTS: Final = Path(str(files("gatehouse.demo"))) / "clients"
+SOURCE_CLIENTS: Final = Path(__file__).parents[3] / "clients"
+
+
+@click.command("sample-app")
+@common_options
+@click.option(
+    "--port", type=click.IntRange(1, 65_535), default=DEFAULT_PORT, help="Port to listen on.  [default: 8090]"
+)
+def sample_app(invocation: Invocation, *, port: int) -> None:
+    """Run a sample web application on this machine, connected to this installation.
+
+    The first start creates an application, an OAuth client and an access key and saves them in sample-app.json in
+    the data directory.
+    """
+
+    async def work(services: Services) -> SampleSettings:
+        return await samples.prepare_sample_app(services, invocation.data, port=port)
+
+    with bind_sockets(SAMPLE_HOST, port) as sockets:
+        settings = run_with_services(invocation, work)
+        click.echo(f"Open {settings.home} and sign in. Press Ctrl-C to stop.")
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(uvicorn.Config(create_app(settings), log_level="warning")).run(sockets)
+
+
+@click.command("sample-game", context_settings={"ignore_unknown_options": True})
+@common_options
+@click.argument("options", metavar="[GAME_OPTIONS]...", nargs=-1, type=click.UNPROCESSED)
+def sample_game(invocation: Invocation, *, options: tuple[str, ...]) -> None:
+    """Play Sky Raiders, a terminal game that demonstrates game login.
+
+    GAME_OPTIONS are --plain (no colors, no QR code), --no-browser and --no-code.
+    """
+
+    async def work(services: Services) -> tuple[str, int]:
+        return services.settings.server.base_url, await samples.prepare_sample_game(services)
+
+    base_url, number = run_with_services(invocation, work)
+    game = next(place / GAME_FILE for place in (PACKAGED_CLIENTS, SOURCE_CLIENTS) if (place / GAME_FILE).exists())
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, str(game), base_url, "--app-id", str(number), *options])  # noqa: S606

@@ -1,26 +1,380 @@
-"""`gatehouse doctor`: what is wrong with an installation, in words, and how to mend it."""
+"""What `gatehouse doctor` finds without the database: settings that carry a risk, files others can read, space."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import shutil
+import stat
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
 from typing import Final
 
 import click
 
 from gatehouse import logs
+from gatehouse.app.instance_key import INSTANCE_KEY, has_head, refuse_wrong_master_key
+from gatehouse.app.readiness import MAX_CLOCK_SKEW
+from gatehouse.app.rewrapping import count_under_old_keys
+from gatehouse.app.services.core import DAY, master_keys
+from gatehouse.audit.chain import HeadCodec, problems_at_end
 from gatehouse.cli.common import (
     NO_FLAGS,
     Invocation,
     common_options,
+    format_time,
     json_option,
     print_json,
     read_settings,
 )
-from gatehouse.cli.database_findings import run_database_checks
-from gatehouse.cli.findings import Finding, Level, about_files, about_settings, about_space, bad
-from gatehouse.cli.opening import open_existing_database
-from gatehouse.kernel.clock import SystemClock
+from gatehouse.cli.services import open_existing_database, sqlite_file
+from gatehouse.kernel.clock import Clock, SystemClock
 from gatehouse.kernel.errors import GatehouseError
-from gatehouse.settings import LoadedSettings, LoadPurpose, SettingsRefused
+from gatehouse.keys.keyring import open_key
+from gatehouse.keys.model import KeyState, SigningKey, Tampered, WrongMasterKey, key_state
+from gatehouse.keys.rotation import KEY_LINES
+from gatehouse.keys.sealing import MasterKeys
+from gatehouse.settings import LoadedSettings, LoadPurpose, Settings, SettingsRefused
+from gatehouse.settings.grammar import is_loopback
+from gatehouse.settings.secret import DEV_KEY_FILE, GROUP_AND_WORLD, path_exists
+from gatehouse.storage.database import Storage
+from gatehouse.storage.inspection import find_reserved_names, postgres_state, sqlite_state
+from gatehouse.storage.migrations import HEAD
+from gatehouse.storage.sqlite.connection import SYNCHRONOUS_FULL
+
+MEBIBYTE: Final = 2**20
+SPACE_WANTED: Final = 1024 * MEBIBYTE
+SPACE_NEEDED: Final = 100 * MEBIBYTE
+WIDE_PREFIX: Final = 8  # bits; a network wider than this is no network of one's own
+
+
+class Level(StrEnum):
+    OK = "ok"
+    WARN = "warn"
+    BAD = "bad"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    level: Level
+    topic: str
+    text: str  # what is so, and how to mend it
+
+
+def ok(topic: str, text: str) -> Finding:
+    return Finding(level=Level.OK, topic=topic, text=text)
+
+
+def warn(topic: str, text: str) -> Finding:
+    return Finding(level=Level.WARN, topic=topic, text=text)
+
+
+def bad(topic: str, text: str) -> Finding:
+    return Finding(level=Level.BAD, topic=topic, text=text)
+
+
+def about_settings(loaded: LoadedSettings) -> Iterator[Finding]:
+    risks = [*address_risks(loaded), *risky_choices(loaded)]
+    yield from (warn("settings", risk) for risk in risks)
+    if not risks:
+        yield ok("settings", "no risky settings")
+
+
+def address_risks(loaded: LoadedSettings) -> Iterator[str]:
+    server, operations = loaded.settings.server, loaded.settings.operations
+    if loaded.dev:
+        yield "--dev is only for development on this machine"
+    if not is_loopback(server.host) and not server.trusted_proxies:
+        yield (
+            f"the service listens on {server.host} but trusts no proxy; TLS must be terminated before it: set "
+            "server.trusted_proxies, or listen on 127.0.0.1"
+        )
+    if any(network.prefixlen < WIDE_PREFIX for network in server.trusted_proxies):
+        yield "server.trusted_proxies trusts most of the internet to set the client IP: list only your proxies"
+    if operations.bind and not is_loopback(operations.bind.rpartition(":")[0].strip("[]")):
+        yield f"operations.bind exposes metrics to everyone who can reach {operations.bind}: use a private network"
+
+
+def risky_choices(loaded: LoadedSettings) -> Iterator[str]:
+    settings = loaded.settings
+    if not settings.rates.enabled:
+        yield "rates.enabled is off: requests are not rate limited"
+    if any(network.prefixlen < WIDE_PREFIX for network in settings.outbound.allow):
+        yield "outbound.allow permits almost every address, including private ones: list only what must be reachable"
+    if settings.tokens.jwt_without_factor:
+        yield "tokens.jwt_without_factor issues JWTs to game clients that are not bound to a device"
+    if settings.log.level == "debug":
+        yield "log.level is debug, which produces large logs"
+
+
+def about_files(loaded: LoadedSettings) -> Iterator[Finding]:
+    exposed = [path for path in paths_to_check(loaded) if is_exposed(path)]
+    for path in exposed:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        yield warn("files", f"{path} is accessible to other users (mode {mode:04o}): run chmod go-rwx")
+    if not exposed:
+        yield ok("files", "the data directory is private")
+
+
+def paths_to_check(loaded: LoadedSettings) -> Iterator[Path]:
+    """Files need no look where nobody gets into their directory."""
+    database = sqlite_file(loaded)
+    for directory in dict.fromkeys([loaded.data, *([database.parent] if database else [])]):
+        if path_exists(directory) and is_exposed(directory):
+            yield directory
+            yield from (path for path in secrets_in(directory, database) if path_exists(path))
+
+
+def secrets_in(directory: Path, database: Path | None) -> list[Path]:
+    files = [directory / DEV_KEY_FILE]
+    if database is not None and database.parent == directory:
+        files += [database, Path(f"{database}-wal")]
+    return files
+
+
+def is_exposed(path: Path) -> bool:
+    return bool(path.stat().st_mode & GROUP_AND_WORLD)
+
+
+def about_space(loaded: LoadedSettings) -> Iterator[Finding]:
+    database = sqlite_file(loaded)
+    place = database.parent if database else loaded.data
+    if not path_exists(place):
+        return
+    free = shutil.disk_usage(place).free
+    text = f"{free // MEBIBYTE:,} MiB free in {place}"
+    if free < SPACE_NEEDED:
+        yield bad("disk", f"{text}: free up space, writes will fail soon")
+    elif free < SPACE_WANTED:
+        yield warn("disk", f"{text}: free up space")
+    else:
+        yield ok("disk", text)
+
+
+# What `gatehouse doctor` finds in the database.
+
+
+MAX_RESERVED_LISTED = 20  # rules with a reserved name that are listed
+MAX_UNSEALED_SECONDS = 60  # seconds after which a record should have found its place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedInstallation:
+    loaded: LoadedSettings
+    storage: Storage
+    masters: MasterKeys
+    clock: Clock
+
+    @property
+    def settings(self) -> Settings:
+        return self.loaded.settings
+
+
+DatabaseCheck = Callable[[CheckedInstallation], AsyncIterator[Finding]]
+
+
+async def about_schema(installation: CheckedInstallation) -> AsyncIterator[Finding]:
+    held = await installation.storage.runner.revision()
+    if held < HEAD:
+        yield bad("schema", f"schema revision {held}, but {HEAD} is required: back up, then run `gatehouse migrate`")
+    elif held > HEAD:
+        yield bad(
+            "schema", f"schema revision {held} is newer than this Gatehouse supports ({HEAD}): upgrade Gatehouse"
+        )
+    else:
+        yield ok("schema", f"schema revision {held}")
+
+
+async def about_database(installation: CheckedInstallation) -> AsyncIterator[Finding]:
+    on_sqlite = installation.settings.database.url.is_sqlite
+    for finding in await (sqlite_findings(installation) if on_sqlite else postgres_findings(installation)):
+        yield finding
+
+
+async def sqlite_findings(installation: CheckedInstallation) -> list[Finding]:
+    found = await installation.storage.runner.snapshot_read(sqlite_state)
+    problems = [bad("database", f"SQLite reports damage: {line}; restore a backup") for line in found.damage]
+    if found.journal_mode != "wal" or found.synchronous != SYNCHRONOUS_FULL:
+        problems.append(
+            bad(
+                "database",
+                f"SQLite runs with journal_mode {found.journal_mode} and synchronous {found.synchronous} and "
+                "can lose committed writes on power loss: put the file on a local disk",
+            )
+        )
+    problems += missing_indices(found.missing_indices)
+    return problems or [ok("database", "SQLite, journal_mode wal, synchronous full, integrity ok")]
+
+
+async def postgres_findings(installation: CheckedInstallation) -> list[Finding]:
+    found = await installation.storage.runner.snapshot_read(postgres_state)
+    problems = [
+        bad("database", f"PostgreSQL runs with {name} off and can lose committed writes in a crash: turn it on")
+        for name, value in (
+            ("fsync", found.fsync),
+            ("synchronous_commit", found.synchronous_commit),
+            ("full_page_writes", found.full_page_writes),
+        )
+        if value == "off"
+    ]
+    problems += missing_indices(found.missing_indices)
+    if found.rewritable:
+        problems.append(
+            warn(
+                "database",
+                f"this database role can change {' and '.join(found.rewritable)}: use a role that cannot "
+                "change audit records (deploy/postgresql-grants.sql)",
+            )
+        )
+    return problems or [ok("database", f"PostgreSQL {found.version}, durable, audit records are write-protected")]
+
+
+def missing_indices(missing: frozenset[str]) -> list[Finding]:
+    names = ", ".join(sorted(missing))
+    return [bad("database", f"missing indexes: {names}; restore a backup")] if missing else []
+
+
+async def about_clock(installation: CheckedInstallation) -> AsyncIterator[Finding]:
+    theirs = await installation.storage.runner.database_time()
+    if theirs is None:
+        return
+    apart = abs(theirs - installation.clock.now())
+    if apart > MAX_CLOCK_SKEW:
+        yield bad("clock", f"the clocks of this machine and the database differ by {apart} seconds: run NTP on both")
+    else:
+        yield ok("clock", f"{apart} seconds difference to the database")
+
+
+async def about_master_key(installation: CheckedInstallation) -> AsyncIterator[Finding]:
+    try:
+        await refuse_wrong_master_key(installation.storage, installation.masters)
+    except (WrongMasterKey, Tampered) as error:
+        yield bad("master key", f"it does not decrypt this database ({error}): configure the right key")
+        return
+    left = await count_under_old_keys(installation.storage, installation.masters)
+    for table, count in left.items():
+        yield warn(
+            "master key",
+            f"{count:,} secrets in {table} are encrypted with another key: run `gatehouse key rewrap`",
+        )
+    if not left and installation.settings.security.previous_master_keys:
+        yield warn("master key", "the previous key is no longer used: remove it from the settings")
+    elif not left:
+        yield ok("master key", f"{installation.masters.primary_id} encrypts everything")
+
+
+async def about_signing_keys(installation: CheckedInstallation) -> AsyncIterator[Finding]:
+    now = installation.clock.now()
+    live = [
+        key
+        for key in (await installation.storage.keys.load_keys()).keys
+        if key_state(key, now) is not KeyState.RETIRED
+    ]
+    problems = [
+        *damaged_keys(live, installation.masters),
+        *unsigned_lines(live, now),
+        *old_keys(live, now, installation),
+    ]
+    for problem in problems:
+        yield problem
+    if not problems:
+        counts = {kind: sum(key_state(key, now) is kind for key in live) for kind in KeyState}
+        yield ok("signing keys", ", ".join(f"{count} {kind}" for kind, count in counts.items() if count))
+
+
+def damaged_keys(live: list[SigningKey], masters: MasterKeys) -> Iterator[Finding]:
+    for key in live:
+        try:
+            open_key(key, masters)
+        except (Tampered, WrongMasterKey) as error:
+            yield bad("signing keys", f"{key.kid} cannot be used ({error}): restore it from a backup")
+
+
+def unsigned_lines(live: list[SigningKey], now: int) -> Iterator[Finding]:
+    signing = {key.line for key in live if key_state(key, now) is KeyState.SIGNING}
+    for line in KEY_LINES:
+        if line not in signing:
+            yield bad("signing keys", f"no {line.alg} key for {line.purpose}: start the service to create one")
+
+
+def old_keys(live: list[SigningKey], now: int, installation: CheckedInstallation) -> Iterator[Finding]:
+    due = (installation.settings.keys.rotate_days + 1) * DAY
+    for key in live:
+        if not key.signs_until and now - max(key.signs_from, key.created_at) > due:
+            yield warn("signing keys", f"{key.kid} is due for rotation: the service rotates it while it is running")
+
+
+async def about_audit(installation: CheckedInstallation) -> AsyncIterator[Finding]:
+    waiting = await installation.storage.audit.unsealed_records(1)
+    end = await installation.storage.audit.chain_end()
+    head = end.seal
+    key = await installation.storage.installation.value(INSTANCE_KEY)
+    if end.head is None and (key is None or not has_head(installation.masters, key)):
+        yield warn("audit log", "it has no head yet: the service creates one when it starts")
+        return
+    problems = problems_at_end(HeadCodec(installation.masters).decode(end.head), end)
+    for problem in problems:
+        yield bad("audit log", f"{problem}: run `gatehouse audit verify`")
+    if problems:
+        return
+    if waiting and installation.clock.now() - waiting[0].at > MAX_UNSEALED_SECONDS:
+        since = format_time(waiting[0].at)
+        yield warn("audit log", f"unsealed records since {since}: the service seals them while it is running")
+    elif head is None:
+        yield ok("audit log", "nothing is sealed yet")
+    else:
+        yield ok("audit log", f"{head.place:,} records sealed, the last at {format_time(head.at)}")
+
+
+async def about_setup(installation: CheckedInstallation) -> AsyncIterator[Finding]:
+    if await installation.storage.accounts.setup_is_closed():
+        yield ok("setup", "closed")
+    else:
+        yield warn("setup", "there is no administrator yet: open the setup link or run `gatehouse admin create`")
+
+
+async def about_rules(installation: CheckedInstallation) -> AsyncIterator[Finding]:
+    found = await installation.storage.runner.snapshot_read(partial(find_reserved_names, MAX_RESERVED_LISTED))
+    for line in found:
+        yield warn("rules", f"{line}: the name is reserved and cannot be saved again; rename it")
+    if not found:
+        yield ok("rules", "no reserved names")
+
+
+DATABASE_CHECKS: tuple[DatabaseCheck, ...] = (
+    about_database,
+    about_clock,
+    about_master_key,
+    about_signing_keys,
+    about_audit,
+    about_setup,
+    about_rules,
+)
+
+
+async def run_database_checks(loaded: LoadedSettings, storage: Storage, clock: Clock) -> AsyncIterator[Finding]:
+    """The schema first: with another one than the code knows nothing else can be asked."""
+    from apsw import Error as SQLiteError
+    from asyncpg import PostgresError
+
+    from gatehouse.kernel.errors import GatehouseError
+
+    patient = CheckedInstallation(loaded=loaded, storage=storage, masters=master_keys(loaded.settings), clock=clock)
+    async for finding in about_schema(patient):
+        yield finding
+        if finding.level != "ok":
+            return
+    for examination in DATABASE_CHECKS:
+        try:
+            async for finding in examination(patient):
+                yield finding
+        except (GatehouseError, SQLiteError, PostgresError) as error:
+            topic = examination.__name__.removeprefix("about_").replace("_", " ")
+            yield bad(topic, f"check failed: {error}")
+
+
+# `gatehouse doctor`: what is wrong with an installation, in words, and how to mend it.
+
 
 COLOURS: Final = {Level.OK: "green", Level.WARN: "yellow", Level.BAD: "red"}
 

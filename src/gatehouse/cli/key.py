@@ -8,20 +8,26 @@ from typing import Final
 import click
 
 from gatehouse import logs
-from gatehouse.app.house import Services, open_services
 from gatehouse.app.rewrapping import RewrapOutcome, count_under_old_keys, rewrap_all
-from gatehouse.cli.common import Invocation, common_options, json_option, load_settings, print_json
-from gatehouse.cli.house import operator_origin, run_with_services
-from gatehouse.cli.opening import refuse_missing_file
-from gatehouse.cli.output import format_time, print_table, show_progress
+from gatehouse.app.services.core import Services, open_services
+from gatehouse.cli.common import (
+    Invocation,
+    common_options,
+    format_time,
+    json_option,
+    load_settings,
+    print_json,
+    print_table,
+    show_progress,
+)
+from gatehouse.cli.services import operator_origin, refuse_missing_file, run_with_services
 from gatehouse.kernel.clock import SystemClock
-from gatehouse.keys.errors import RotationPending
-from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose, KeyState, SigningKey, key_state
+from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose, KeyState, RotationPending, SigningKey, key_state
 from gatehouse.keys.rotation import KEY_LINES, RotationMode
 from gatehouse.keys.sealing import master_key_id, new_master_key, parse_master_key
 from gatehouse.settings import LoadedSettings, LoadPurpose
 from gatehouse.settings.entries import ALL_SETTINGS, FILE_SUFFIX
-from gatehouse.settings.files import DEV_KEY_FILE, path_exists, write_if_missing
+from gatehouse.settings.secret import DEV_KEY_FILE, path_exists, write_if_missing
 
 MASTER_KEY_FILE: Final = "master.key"
 MASTER_KEY_VARIABLE: Final = f"{ALL_SETTINGS['security.master_key'].variable}{FILE_SUFFIX}"

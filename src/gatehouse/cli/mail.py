@@ -2,10 +2,10 @@
 
 import click
 
-from gatehouse.app import mailing
-from gatehouse.app.house import Services
+from gatehouse.app.services import core
+from gatehouse.app.services.core import Services
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
-from gatehouse.cli.house import run_with_services
+from gatehouse.cli.services import run_with_services
 from gatehouse.mail.composer import LANGUAGES
 from gatehouse.mail.model import MailTemplate
 
@@ -24,8 +24,8 @@ def test(invocation: Invocation, *, address: str, lang: str, as_json: bool) -> N
     """Send a test email to ADDRESS immediately, bypassing the outbox, and print the server's response."""
 
     async def work(services: Services) -> str:
-        composer = mailing.mail_composer(services.settings, masters=services.masters, clock=services.clock)
-        postman = mailing.outbox_worker(
+        composer = core.mail_composer(services.settings, masters=services.masters, clock=services.clock)
+        postman = core.outbox_worker(
             services.settings,
             store=services.storage.mail,
             masters=services.masters,

@@ -8,10 +8,10 @@ from typing import Final
 import click
 import msgspec
 
-from gatehouse.app.house import Services
-from gatehouse.app.questions import simulation
+from gatehouse.app.services.core import Services
+from gatehouse.app.services.permissions import simulation
 from gatehouse.cli.common import ApplicationId, Invocation, common_options, json_option, print_json
-from gatehouse.cli.house import operator_origin, run_with_services
+from gatehouse.cli.services import operator_origin, run_with_services
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.questions.proposals import AnyProposal, Proposer

@@ -18,12 +18,18 @@ from gatehouse.kernel.clock import Clock, SystemClock
 from gatehouse.kernel.errors import BadInput
 from gatehouse.permissions.errors import Malformed
 from gatehouse.provision.document import Document, read_document
-from gatehouse.provision.errors import Unfit
-from gatehouse.provision.given import FileSecret, SecretResolver, SecretSource
-from gatehouse.provision.permission_tests.modelled import build_model_runner
-from gatehouse.provision.permission_tests.results import CaseFailure, CaseResult, count_failed, junit_xml
-from gatehouse.provision.permission_tests.served import ServiceRunner
-from gatehouse.provision.permission_tests.suite import CaseCredentials, Suite, read_suite
+from gatehouse.provision.file_secrets import FileSecret, SecretResolver, SecretSource
+from gatehouse.provision.model import Unfit
+from gatehouse.provision.tests.cases import (
+    CaseCredentials,
+    CaseFailure,
+    CaseResult,
+    Suite,
+    count_failed,
+    junit_xml,
+    read_suite,
+)
+from gatehouse.provision.tests.runners import ServiceRunner, build_model_runner
 from gatehouse.settings import file_privacy, process_environment
 
 EXIT_FAILED: Final = 1

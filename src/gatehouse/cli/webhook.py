@@ -6,15 +6,20 @@ from typing import Final, TypeVar, cast
 import click
 from msgspec import UNSET
 
-from gatehouse.app.house import Services
-from gatehouse.app.webhooks import webhooks
-from gatehouse.cli.common import Invocation, common_options, json_option, print_json
-from gatehouse.cli.house import operator_origin, run_with_services
-from gatehouse.cli.output import format_time, print_facts, print_table
+from gatehouse.app.services.core import Services, webhooks
+from gatehouse.cli.common import (
+    Invocation,
+    common_options,
+    format_time,
+    json_option,
+    print_facts,
+    print_json,
+    print_table,
+)
+from gatehouse.cli.services import operator_origin, run_with_services
 from gatehouse.permissions.model.application import CENTRAL_ID
-from gatehouse.permissions.rights.actor import Actor
 from gatehouse.permissions.rights.operators import operator_actor as acting
-from gatehouse.webhooks.desk import WebhookDraft, Webhooks, WebhookWithSecret
+from gatehouse.permissions.rights.rights import Actor
 from gatehouse.webhooks.model import (
     DAY,
     MAX_LOGGED_DELIVERIES,
@@ -24,6 +29,7 @@ from gatehouse.webhooks.model import (
     Topic,
     Webhook,
 )
+from gatehouse.webhooks.service import WebhookDraft, Webhooks, WebhookWithSecret
 
 WEBHOOK_HEADINGS: Final = ("webhook", "url", "events", "enabled", "description")
 DELIVERY_HEADINGS: Final = (

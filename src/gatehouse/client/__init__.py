@@ -4,16 +4,14 @@ Asks the service over HTTP and keeps answers no longer than it is told to. Impor
 application that has it carries no part of the server; never decides by itself what somebody may do.
 """
 
-from gatehouse.client.addresses import peer_address
 from gatehouse.client.clock import Clock
 from gatehouse.client.credentials import AccessKey, Credential, PermissionQuery, ServiceJwt, ServiceKey, sign_request
 from gatehouse.client.errors import ClientError, Denied, Unauthenticated, Unavailable
 from gatehouse.client.gatehouse import Gatehouse
-from gatehouse.client.middleware import GatehouseMiddleware
+from gatehouse.client.middleware import GatehouseMiddleware, Requirement, permission_required, require
 from gatehouse.client.permissions import Permissions, Resource
-from gatehouse.client.requirement import Requirement, permission_required, require
 from gatehouse.client.transport import Reply, Request, StandardTransport, Transport
-from gatehouse.client.user import User
+from gatehouse.client.verification import User, peer_address
 
 __all__ = [
     "AccessKey",

@@ -3,16 +3,12 @@
 from types import TracebackType
 from typing import Final, Self
 
-from gatehouse.client.base_url import parse_base_url
 from gatehouse.client.clock import Clock, SystemClock
 from gatehouse.client.credentials import Credential
 from gatehouse.client.errors import Denied, Unauthenticated
-from gatehouse.client.keys import PublishedKeyCache
-from gatehouse.client.lists import PermissionCache
-from gatehouse.client.permissions import Permissions, Resource
-from gatehouse.client.transport import StandardTransport, Transport
-from gatehouse.client.user import User
-from gatehouse.client.verifying import UserJwtVerifier
+from gatehouse.client.permissions import PermissionCache, Permissions, Resource
+from gatehouse.client.transport import StandardTransport, Transport, parse_base_url
+from gatehouse.client.verification import PublishedKeyCache, User, UserJwtVerifier
 
 MOST_USERS: Final = 10_000
 

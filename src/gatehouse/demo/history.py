@@ -1,5 +1,6 @@
-"""The last day of the demo's studio: the same every time, lived through at the front door with a clock set back."""
+"""A clock that stands in the past, so that a day can be lived through in a second."""
 
+import asyncio
 import base64
 import hashlib
 import re
@@ -10,12 +11,47 @@ from urllib.parse import parse_qs, urlencode
 
 from starlette.types import ASGIApp
 
-from gatehouse.app.house import Services
+from gatehouse.app.services.core import Services
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.demo.cast import BY_NAME, DemoPerson, DemoSecrets
-from gatehouse.demo.past import SimulatedClock
-from gatehouse.demo.visitor import InProcessClient, InProcessResponse, WentWrong
+from gatehouse.demo.accounts import BY_NAME, DemoPerson, DemoSecrets
+from gatehouse.demo.in_process_client import InProcessClient, InProcessResponse, WentWrong
+from gatehouse.kernel.clock import Timer
 from gatehouse.kernel.ids import new_secret
+
+
+class SimulatedClock:
+    """Moves on only when it is told to. Timers are real ones, and are let go with the past."""
+
+    def __init__(self, now: int) -> None:
+        self._began = now
+        self._now = now
+        self._timers: list[asyncio.TimerHandle] = []
+
+    def now(self) -> int:
+        return self._now
+
+    def monotonic(self) -> float:
+        return float(self._now - self._began)
+
+    def call_later(self, seconds: float, callback: Callable[[], object]) -> Timer:
+        timer = asyncio.get_running_loop().call_later(seconds, callback)
+        self._timers.append(timer)
+        return timer
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    def move_to(self, moment: int) -> None:
+        """Time never runs back: what was done took as long as it took."""
+        self._now = max(self._now, moment)
+
+    def cancel_timers(self) -> None:
+        for timer in self._timers:
+            timer.cancel()
+
+
+# The last day of the demo's studio: the same every time, lived through at the front door with a clock set back.
+
 
 MINUTE: Final = 60
 DAY: Final = 86_400

@@ -5,20 +5,17 @@ from dataclasses import replace
 from importlib.resources import files
 from typing import Any, Final, cast
 
-from gatehouse.app.front import build_app
-from gatehouse.app.house import Services, open_database, open_services
-from gatehouse.app.mailing import outbox_worker
-from gatehouse.demo.accounts import write_accounts
-from gatehouse.demo.cast import DemoSecrets, new_secrets
-from gatehouse.demo.connecting import SAMPLE_APP, SAMPLE_GAME, SETTINGS_FILE, apply_document, sample_app_port
-from gatehouse.demo.history import DAY, GAME, HUB, HUB_CLIENT, DemoDay
-from gatehouse.demo.past import SimulatedClock
+from gatehouse.app.endpoints import build_app
+from gatehouse.app.services.core import Services, open_database, open_services, outbox_worker
+from gatehouse.demo.accounts import DemoSecrets, new_secrets, write_accounts
+from gatehouse.demo.history import DAY, GAME, HUB, HUB_CLIENT, DemoDay, SimulatedClock
 from gatehouse.demo.sample_app.settings import SampleSettings, write_settings
+from gatehouse.demo.samples import SAMPLE_APP, SAMPLE_GAME, SETTINGS_FILE, apply_document, sample_app_port
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.provision.document import read_document
 from gatehouse.settings import LoadedSettings
-from gatehouse.web.server import ShutdownSignal
+from gatehouse.web.server.server import ShutdownSignal
 
 FACT: Final = "demo"  # of the installation
 STARTED: Final = "begun"

@@ -9,9 +9,9 @@ from typing import Final
 from cachetools import LRUCache
 
 from gatehouse.accounts.errors import LoginDenied
-from gatehouse.accounts.login_data import PreparedLogin
+from gatehouse.accounts.login_result import PreparedLogin
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.gamesessions.errors import OptionsDamaged
+from gatehouse.gamesessions.errors import GameRefusals, OptionsDamaged
 from gatehouse.gamesessions.model import (
     GSID_PATTERN,
     POLL_HOLD_SECONDS,
@@ -21,15 +21,12 @@ from gatehouse.gamesessions.model import (
     PollMark,
     SignInStage,
 )
-from gatehouse.gamesessions.pace import Poller, PollThrottle
-from gatehouse.gamesessions.ports import ClientConnection
 from gatehouse.gamesessions.proof import GameClientProof, is_identified_by_address, proof_fault
-from gatehouse.gamesessions.pulse import MAX_WRITE_LAG, WriteBehind
-from gatehouse.gamesessions.records import GameRefusals
-from gatehouse.gamesessions.result import GameLoginResults
-from gatehouse.gamesessions.store import GameSessionStore
-from gatehouse.gamesessions.unsent import UnsentAnswer, UnsentAnswerRetry
+from gatehouse.gamesessions.results import GameLoginResults
+from gatehouse.gamesessions.store import ClientConnection, GameSessionStore
+from gatehouse.gamesessions.throttle import Poller, PollThrottle
 from gatehouse.gamesessions.waiters import Waiter, Waiters, WakeReason
+from gatehouse.gamesessions.write_behind import MAX_WRITE_LAG, UnsentAnswer, UnsentAnswerRetry, WriteBehind
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import OutcomeUnknown, Unavailable

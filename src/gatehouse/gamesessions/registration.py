@@ -1,5 +1,7 @@
-"""Registering a session: getGsid (interface §4.3, R4)."""
+"""How many sessions may wait at a time (checklist GS-28): counted now and then, and by what came since."""
 
+import asyncio
+import logging
 import secrets
 import uuid
 from dataclasses import dataclass, field
@@ -7,19 +9,52 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from gatehouse.accounts.login_data import LoginOptions
+from gatehouse.accounts.login_result import LoginOptions
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.gamesessions.crowd import PendingLimit
-from gatehouse.gamesessions.errors import ServiceJwtRefused
+from gatehouse.gamesessions.errors import GameRefusals, ServiceJwtRefused, TooManySessions
 from gatehouse.gamesessions.model import LIFETIME, GameSession
-from gatehouse.gamesessions.ports import GameApplications, ServiceJwtReader
-from gatehouse.gamesessions.records import GameRefusals
-from gatehouse.gamesessions.result import GameLoginResults
-from gatehouse.gamesessions.store import GameSessionStore
+from gatehouse.gamesessions.results import GameLoginResults
+from gatehouse.gamesessions.store import GameApplications, GameSessionStore, ServiceJwtReader
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
-from gatehouse.tokens.errors import InvalidToken
+from gatehouse.kernel.errors import GatehouseError
+from gatehouse.tokens.claims import InvalidToken
+
+COUNT_INTERVAL: Final = 10.0  # seconds, while sessions are registered at all
+
+log = logging.getLogger("gatehouse.gamesessions")
+
+
+class PendingLimit:
+    def __init__(self, *, store: GameSessionStore, clock: Clock, most: int) -> None:
+        self._store = store
+        self._clock = clock
+        self._most = most
+        self._counted_at = float("-inf")
+        self._waiting = 0
+        self._counting: asyncio.Task[None] | None = None
+
+    async def admit(self) -> None:
+        """Count one more. Raises TooManySessions; whoever would be the first to hear it waits for the count."""
+        if self._clock.monotonic() - self._counted_at >= COUNT_INTERVAL:
+            self._counted_at = self._clock.monotonic()
+            self._counting = asyncio.get_running_loop().create_task(self.recount(), name="game-crowd")
+        if self._waiting >= self._most and self._counting is not None:
+            await asyncio.shield(self._counting)
+        if self._waiting >= self._most:
+            raise TooManySessions(f"{self._waiting} game sessions are waiting")
+        self._waiting += 1
+
+    async def recount(self) -> None:
+        try:
+            self._waiting = await self._store.count_pending(self._clock.now(), self._most)
+        except GatehouseError as error:
+            log.warning("could not count game sessions: %s", error)
+
+
+# Registering a session: getGsid (interface §4.3, R4).
+
 
 LOCATION_BYTES: Final = 24  # 192 bit; R4 asks for 128
 GSID_BYTES: Final = 16

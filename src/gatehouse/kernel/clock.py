@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 
 class Timer(Protocol):
@@ -39,3 +39,55 @@ class SystemClock:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+
+# Turns for many: each member gets one every so often, a few members at a time, with one timer for them all.
+
+
+T = TypeVar("T")
+
+
+class TimerWheel(Generic[T]):
+    """A round takes `every` seconds and is walked in `steps`; a new member's first turn is about a round away.
+
+    There is no timer while there are no members. A process that was kept from running does not make up for the
+    turns that were missed.
+    """
+
+    def __init__(self, callback: Callable[[T], object], *, clock: Clock, period: float, slots: int) -> None:
+        self._callback = callback
+        self._clock = clock
+        self._slot_seconds = period / slots
+        self._slots: list[set[T]] = [set() for _ in range(slots)]
+        self._current_slot = 0  # whose turn it was last
+        self._due = 0.0
+        self._is_running = False
+
+    def add(self, member: T) -> None:
+        self._slots[self._current_slot].add(member)
+        if not self._is_running:
+            self._is_running = True
+            self._due = self._clock.monotonic()
+            self._schedule_next()
+
+    def remove(self, member: T) -> None:
+        for group in self._slots:
+            group.discard(member)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._slots))
+
+    def _schedule_next(self) -> None:
+        """Steps keep their distance however late each of them is."""
+        now = self._clock.monotonic()
+        self._due = max(self._due + self._slot_seconds, now)
+        self._clock.call_later(self._due - now, self._run_slot)
+
+    def _run_slot(self) -> None:
+        if not len(self):
+            self._is_running = False
+            return
+        self._schedule_next()  # first: one that fails does not end the rounds of all the others
+        self._current_slot = (self._current_slot + 1) % len(self._slots)
+        for member in tuple(self._slots[self._current_slot]):
+            self._callback(member)

@@ -1,7 +1,7 @@
 """The root of every error a room raises, and the few kinds that all rooms share.
 
 An error has a public half for the caller and a private half for the log, and never knows HTTP:
-`web/errors.py` alone turns it into an answer.
+`web/http/errors.py` alone turns it into an answer.
 """
 
 from typing import ClassVar

@@ -14,9 +14,8 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import Unavailable
-from gatehouse.keys.base64url import encode_base64url
+from gatehouse.keys.encoding import encode_base64url, load_public
 from gatehouse.keys.keyring import Keyring
-from gatehouse.keys.material import load_public
 from gatehouse.keys.model import SigningKey
 
 P256_BYTES: Final = 32

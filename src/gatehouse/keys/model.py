@@ -1,7 +1,47 @@
-"""A signing key and its four states."""
+"""What can go wrong with keys. No error ever carries key material."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Protocol
+
+from gatehouse.audit.model import AuditRecord
+from gatehouse.kernel.errors import BadInput, Conflict, GatehouseError, Misconfigured, Unavailable
+
+
+class WrongMasterKey(Misconfigured):
+    """A record was sealed under a master key that was not given to this process."""
+
+    public = "Stored secrets are encrypted with another master key."
+
+
+class Tampered(GatehouseError):
+    """A sealed record does not authenticate: damaged, moved to another place, or forged."""
+
+    public = "A stored secret is damaged."
+
+
+class KeysChanged(Conflict):
+    """The stored keys are no longer the ones the decision was made from; nothing was written."""
+
+    public = "The signing keys were changed in the meantime."
+
+
+class RotationPending(Conflict):
+    public = "A new key is already published and not active yet."
+
+
+class NoSigningKey(Unavailable):
+    """There is no usable key to sign with: not made yet, or refused because it is damaged."""
+
+
+class BadPublicKey(BadInput):
+    """The detail says what is wrong with the key, in words that are safe to show."""
+
+    public = "The public key is not valid."
+
+
+# A signing key and its four states.
 
 
 class Algorithm(StrEnum):
@@ -72,3 +112,31 @@ def key_state(key: SigningKey, now: int) -> KeyState:
     if key.signs_until and now >= key.signs_until:
         return KeyState.VERIFYING
     return KeyState.SIGNING
+
+
+# What this room needs kept.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredKeys:
+    """All keys ever made, retired ones too, and the number of the save that left them like this."""
+
+    version: int  # 0 before the first save; every save adds one
+    keys: tuple[SigningKey, ...]
+
+
+class KeyStore(Protocol):
+    async def load_keys(self) -> StoredKeys:
+        """Return the keys and their version as one consistent reading."""
+
+    async def keys_version(self) -> int:
+        """Return the version of the keys alone: one short read of what is committed now."""
+
+    async def save_keys(self, keys: Sequence[SigningKey], *, seen: int, entry: AuditRecord) -> None:
+        """Insert the keys whose kid is new, replace the others, raise the version: one atomic act.
+
+        Only when the stored version still is `seen`; otherwise KeysChanged, and nothing is written: of two
+        nodes that decide from one reading exactly one wins. Of a known kid only the sealed private half and
+        the times may change; kids are never reused and rows never removed (R2). The audit entry commits with
+        it.
+        """

@@ -23,11 +23,21 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.kernel.ids import new_key_id
-from gatehouse.keys.errors import KeysChanged, RotationPending, Tampered, WrongMasterKey
-from gatehouse.keys.material import PrivateKey, public_der
-from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose, KeyState, SigningKey, key_state
+from gatehouse.keys.encoding import PrivateKey, public_der
+from gatehouse.keys.model import (
+    Algorithm,
+    KeyLine,
+    KeyPurpose,
+    KeysChanged,
+    KeyState,
+    KeyStore,
+    RotationPending,
+    SigningKey,
+    Tampered,
+    WrongMasterKey,
+    key_state,
+)
 from gatehouse.keys.sealing import MasterKeys, sealing_key_id
-from gatehouse.keys.store import KeyStore
 
 DAY: Final = 86_400
 RSA_EXPONENT: Final = 65_537

@@ -25,8 +25,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from gatehouse.kernel.errors import Misconfigured
-from gatehouse.keys.base64url import encode_base64url
-from gatehouse.keys.errors import Tampered, WrongMasterKey
+from gatehouse.keys.encoding import encode_base64url
+from gatehouse.keys.model import Tampered, WrongMasterKey
 
 KEY_BYTES: Final = 32
 VERSION: Final = b"\x01"

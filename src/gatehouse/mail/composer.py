@@ -1,26 +1,57 @@
-"""Fills a template with values and seals what comes out.
-
-Each letter is one small file of words per language, rendered into two layouts, plain text and HTML, so that the
-two cannot say different things.
-"""
+"""The colours of a letter: of links in light and dark, and of the button, always readable."""
 
 import re
 import secrets
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2 import Template as Words
 
 from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.graphics import BLACK, TEXT_CONTRAST, WHITE, Color, adjust_for_contrast
 from gatehouse.kernel.text import is_plain_line, nfc
-from gatehouse.mail.errors import BadMessage, NotMailable
-from gatehouse.mail.inks import DEFAULT_THEME, MailTheme
-from gatehouse.mail.model import MailTemplate, Message, OutboxMail, is_mailable, mail_sealing_purpose
-from gatehouse.mail.store import MessageSealer
+from gatehouse.mail.model import (
+    BadMessage,
+    MailTemplate,
+    Message,
+    MessageSealer,
+    NotMailable,
+    OutboxMail,
+    is_mailable,
+    mail_sealing_purpose,
+)
+
+# What stands behind links in templates/layout.html: the card and the page around it.
+LIGHT_BACKGROUNDS: Final = (WHITE, Color.parse("#eef2f5"))
+DARK_BACKGROUNDS: Final = (Color.parse("#1a2430"), Color.parse("#0f1720"))
+
+
+class MailTheme(NamedTuple):
+    link: Color = Color.parse("#1d5f8a")
+    link_dark: Color = Color.parse("#8ec5ea")
+    button: Color = Color.parse("#1d5f8a")  # under white words
+
+
+DEFAULT_THEME: Final = MailTheme()
+
+
+def theme_for_accent(accent: Color) -> MailTheme:
+    return MailTheme(
+        link=adjust_for_contrast(accent, LIGHT_BACKGROUNDS, min_ratio=TEXT_CONTRAST, towards=BLACK),
+        link_dark=adjust_for_contrast(accent, DARK_BACKGROUNDS, min_ratio=TEXT_CONTRAST, towards=WHITE),
+        button=adjust_for_contrast(accent, (WHITE,), min_ratio=TEXT_CONTRAST, towards=BLACK),
+    )
+
+
+# Fills a template with values and seals what comes out.
+#
+# Each letter is one small file of words per language, rendered into two layouts, plain text and HTML, so that the
+# two cannot say different things.
+
 
 LANGUAGES: Final = ("en", "de")  # complete ones; the first stands in for every other
 MAX_VALUE_LENGTH: Final = 200  # characters; some browsers name themselves at length

@@ -17,8 +17,7 @@ from typing import Any, Final, Protocol
 
 import aiosmtplib
 
-from gatehouse.mail.errors import RecipientRefused, ServerUnusable, Undelivered
-from gatehouse.mail.model import Message, OutboxMail
+from gatehouse.mail.model import Message, OutboxMail, RecipientRefused, ServerUnusable, Undelivered
 
 PERMANENT_FAILURE: Final = 500  # SMTP replies from here on say: never (RFC 5321 §4.2.1)
 MAX_ERROR_LENGTH: Final = 200  # characters

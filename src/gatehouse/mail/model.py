@@ -1,12 +1,14 @@
 """Letters, from the words to the outbox."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Self
+from typing import Final, Protocol, Self
 
 import msgspec
 
+from gatehouse.kernel.errors import BadInput, GatehouseError
 from gatehouse.kernel.text import is_plain_line
 
 MAX_ADDRESS_LENGTH: Final = 254  # RFC 5321 §4.5.3.1.3, less the angle brackets
@@ -100,3 +102,72 @@ def mail_sealing_purpose(mail_id: str) -> str:
 def is_mailable(address: str) -> bool:
     """True for one plain address that can stand in a header and on an SMTP command line as it is."""
     return len(address) <= MAX_ADDRESS_LENGTH and is_plain_line(address) and bool(ADDRESS.fullmatch(address))
+
+
+# What can go wrong with mail.
+
+
+class NotMailable(BadInput):
+    public = "Email cannot be sent to this address."
+
+
+class BadMessage(GatehouseError):
+    """A letter was to be filled with other values than it needs, or with a link that is none of ours."""
+
+
+class Undelivered(GatehouseError):
+    """The server did not take this letter now; the detail says why, without the recipient's address."""
+
+    public = "The email could not be delivered."
+
+
+class RecipientRefused(Undelivered):
+    """The server will never take a letter for this recipient."""
+
+    public = "The mail server rejected the recipient."
+
+
+class ServerUnusable(Undelivered):
+    """The server cannot be reached, does not answer or does not let us in: no letter can be delivered now."""
+
+    public = "The mail server is not available."
+
+
+# What mail needs kept, and kept shut.
+
+
+class MessageSealer(Protocol):
+    """What closes and opens letters: the master keys."""
+
+    def seal(self, plain: bytes, *, purpose: str) -> bytes:
+        """Return the text so that only a holder of the master key can read it."""
+
+    def try_open(self, sealed: bytes, *, purpose: str) -> bytes | None:
+        """Return what was sealed for that purpose; None, with an alarm, for anything else."""
+
+
+class OutboxStore(Protocol):
+    async def queue_mails(self, mails: Sequence[OutboxMail], user_id: str) -> None:
+        """Keep the mails, due at once, and wake every node's postman; they go with that account when it is erased.
+
+        A verb that causes mail does this in its own transaction: no act commits without its mail, and no mail
+        leaves without its act.
+        """
+
+    async def claim_due(self, now: int, lease: int, limit: int) -> Sequence[ClaimedMail]:
+        """Take up to `limit` mails that are due, the longest due first, and hold them until `now + lease`.
+
+        Of any number of nodes one gets a mail; it is due again only when the lease has ended or `failed` says so.
+        """
+
+    async def delete_sent(self, mail_id: str) -> None:
+        """Forget the mail: a server has taken it. Harmless for one that is gone."""
+
+    async def record_failure(self, claim: ClaimedMail, trouble: str, next_try_at: int) -> None:
+        """Keep what the try ended with, and when the mail is due again; never, with 0.
+
+        Without effect once the lease has ended and somebody else holds the mail.
+        """
+
+    async def outbox_status(self) -> OutboxStatus:
+        """Count what is in the outbox."""

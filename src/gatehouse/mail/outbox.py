@@ -12,9 +12,17 @@ import structlog
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.mail.delivery import DeliverySession, MailTransport
-from gatehouse.mail.errors import RecipientRefused, ServerUnusable, Undelivered
-from gatehouse.mail.model import ClaimedMail, Message, OutboxMail, mail_sealing_purpose
-from gatehouse.mail.store import MessageSealer, OutboxStore
+from gatehouse.mail.model import (
+    ClaimedMail,
+    Message,
+    MessageSealer,
+    OutboxMail,
+    OutboxStore,
+    RecipientRefused,
+    ServerUnusable,
+    Undelivered,
+    mail_sealing_purpose,
+)
 
 log = structlog.get_logger(__name__)
 

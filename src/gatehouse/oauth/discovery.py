@@ -3,7 +3,7 @@
 import msgspec
 
 from gatehouse.keys.model import Algorithm
-from gatehouse.oauth.authorization_request import PROMPTS
+from gatehouse.oauth.authorize.request import PROMPTS
 from gatehouse.oauth.model import SCOPES
 
 CLIENT_AUTH_METHODS = ("client_secret_basic", "client_secret_post", "private_key_jwt", "none")

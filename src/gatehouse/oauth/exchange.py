@@ -9,17 +9,20 @@ from gatehouse.accounts.model import AccountKind, User
 from gatehouse.accounts.store import AccountStore
 from gatehouse.kernel.addresses import Address, any_network_contains, parse_network
 from gatehouse.kernel.clock import Clock
-from gatehouse.oauth.bearers import AccessTokenVerifier, VerifiedAccessToken
 from gatehouse.oauth.errors import AccessDenied, UnauthorizedClient
-from gatehouse.oauth.login_gate import may_log_in_to_client
-from gatehouse.oauth.ports import ApplicationLoginRules
-from gatehouse.oauth.store import GrantStore
+from gatehouse.oauth.store import ApplicationLoginRules, GrantStore, may_log_in_to_client
+from gatehouse.oauth.tokens import AccessTokenVerifier, VerifiedAccessToken
 from gatehouse.oauth.vocabulary import PROFILE, TRUST
-from gatehouse.tokens.claims import ExchangedIdClaims, ExchangedUserClaims, UserJwtClaims, location_digest
-from gatehouse.tokens.errors import InvalidToken
-from gatehouse.tokens.signing import Signer
-from gatehouse.tokens.sizes import tag_claims
-from gatehouse.tokens.verifying import TokenVerifier
+from gatehouse.tokens.claims import (
+    ExchangedIdClaims,
+    ExchangedUserClaims,
+    InvalidToken,
+    UserJwtClaims,
+    location_digest,
+    tag_claims,
+)
+from gatehouse.tokens.signer import Signer
+from gatehouse.tokens.verifier import TokenVerifier
 
 ID_TOKEN_SECONDS: Final = 3_600
 SALT_BYTES: Final = 16

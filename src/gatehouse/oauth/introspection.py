@@ -9,15 +9,13 @@ from typing import Final
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
-from gatehouse.oauth.bearers import AccessTokenVerifier
-from gatehouse.oauth.client_authentication import ClientAuthenticator, ClientCredentials
+from gatehouse.oauth.client_auth import ClientAuthenticator, ClientCredentials
 from gatehouse.oauth.errors import InvalidClient, InvalidRequest
 from gatehouse.oauth.model import GrantHolder
-from gatehouse.oauth.ports import AccessKeyLookup
-from gatehouse.oauth.refresh_tokens import RefreshTokens
-from gatehouse.oauth.store import LoginTokenStore
+from gatehouse.oauth.store import AccessKeyLookup, LoginTokenStore
+from gatehouse.oauth.tokens import AccessTokenVerifier, RefreshTokens
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS
-from gatehouse.tokens.errors import InvalidToken
+from gatehouse.tokens.claims import InvalidToken
 
 INACTIVE: Final[Mapping[str, object]] = {"active": False}  # and not a word about why (RFC 7662 §2.2)
 

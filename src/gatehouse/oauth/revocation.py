@@ -6,12 +6,11 @@ from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
-from gatehouse.oauth.bearers import AccessTokenVerifier
-from gatehouse.oauth.client_authentication import ClientAuthenticator, ClientCredentials
+from gatehouse.oauth.client_auth import ClientAuthenticator, ClientCredentials
 from gatehouse.oauth.errors import InvalidRefreshToken, InvalidRequest
 from gatehouse.oauth.model import Client, GrantHolder
-from gatehouse.oauth.refresh_tokens import RefreshTokens
 from gatehouse.oauth.store import GrantStore
+from gatehouse.oauth.tokens import AccessTokenVerifier, RefreshTokens
 
 
 class Revocation:

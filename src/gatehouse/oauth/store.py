@@ -1,10 +1,11 @@
 """What OAuth needs kept."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Protocol
 
+from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditRecord
 from gatehouse.oauth.model import (
     Client,
@@ -189,3 +190,41 @@ class LogoutStore(Protocol):
 
     async def give_up_call(self, call: LogoutCall, trouble: str, record: AuditRecord) -> None:
         """It was not, and will not be tried again; the call stays for the operator to see."""
+
+
+# What OAuth asks of others; `app/services/oauth.py` hands the answers in.
+
+
+class ApplicationLoginRules(Protocol):
+    """The permission room's word about signing in to applications."""
+
+    async def may_log_in(self, user: User, application_ids: Sequence[int]) -> bool:
+        """Whether the login rules of every one of them let this user in (R5); an unknown one lets nobody in."""
+
+
+class ClaimMapping(Protocol):
+    """What a user holds in applications, as claims of his tokens."""
+
+    async def claims(self, user: User, client: Client) -> Mapping[str, tuple[str, ...]]:
+        """The claims this client has mapped, by their names; only what the permission room grants right now."""
+
+
+class AccessKeyLookup(Protocol):
+    """Access keys of applications (interface §4.8)."""
+
+    async def application_of(self, access_key: str, *, source: str) -> int:
+        """Whose access key this is. Raises InvalidToken, or TooMany for a source that keeps guessing."""
+
+
+class SecretHasher(Protocol):
+    """Argon2id, for imported secrets that are too weak for a quick digest (R3)."""
+
+    async def matches(self, password: str, password_hash: str) -> bool:
+        """Whether the hash was made of it."""
+
+
+# Whether the application behind a client still lets a person in (R3).
+
+
+async def may_log_in_to_client(rules: ApplicationLoginRules, user: User, client: Client) -> bool:
+    return client.application_id is None or await rules.may_log_in(user, (client.application_id,))

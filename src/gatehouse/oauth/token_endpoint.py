@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.oauth.client_authentication import ClientAuthenticator, ClientCredentials
+from gatehouse.oauth.client_auth import ClientAuthenticator, ClientCredentials
 from gatehouse.oauth.errors import InvalidClient, InvalidGrant, InvalidRequest, UnsupportedGrantType
-from gatehouse.oauth.issue import TokenIssuer, TokenSet
-from gatehouse.oauth.login_gate import may_log_in_to_client
 from gatehouse.oauth.model import Client, GrantHolder
-from gatehouse.oauth.ports import ApplicationLoginRules
+from gatehouse.oauth.store import ApplicationLoginRules, may_log_in_to_client
+from gatehouse.oauth.tokens import TokenIssuer, TokenSet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

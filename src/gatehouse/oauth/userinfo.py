@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from gatehouse.oauth.bearers import AccessTokenVerifier
-from gatehouse.oauth.claims_told import email_for, nickname_for, trust_claims
-from gatehouse.oauth.ports import ClaimMapping
+from gatehouse.oauth.claims import email_for, nickname_for, trust_claims
+from gatehouse.oauth.store import ClaimMapping
+from gatehouse.oauth.tokens import AccessTokenVerifier
 
 
 class UserInfo:

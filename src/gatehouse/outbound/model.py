@@ -1,7 +1,50 @@
-"""What is sent, what comes back, and how much of it."""
+"""Why a call outside came to nothing. The public half names no address: who set it may not see our network."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+
+from gatehouse.kernel.addresses import (
+    DEFAULT_PORTS,
+    Address,
+    Network,
+    WebUrl,
+    any_network_contains,
+    is_public_address,
+    parse_web_url,
+    unmap_ipv4,
+)
+from gatehouse.kernel.errors import GatehouseError
+
+
+class CallFailed(GatehouseError):
+    public = "The URL could not be called."
+
+
+class AddressRefused(CallFailed):
+    """Not one we call: inside a network, unencrypted, or no web address at all (checklist AP-08)."""
+
+    public = "This URL is not allowed."
+
+
+class Unreachable(CallFailed):
+    """No such name, nobody listening, or no certificate that proves the name."""
+
+    public = "The URL could not be reached."
+
+
+class TooSlow(CallFailed):
+    public = "The URL did not respond in time."
+
+
+class ResponseTooLarge(CallFailed):
+    public = "The response is too large."
+
+
+class BadResponse(CallFailed):
+    public = "The response is not valid HTTP."
+
+
+# What is sent, what comes back, and how much of it.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,3 +77,44 @@ class OutboundRequest:
     url: str
     body: bytes = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+# Which addresses are called at all (R6, checklist AP-08). Pure.
+
+
+def parse_target(text: str) -> WebUrl:
+    """Raises AddressRefused for anything that is not plainly a web address: file:, gopher:, 2130706433."""
+    url = parse_web_url(text)
+    if url is None or url.fragment:
+        raise AddressRefused("not an http or https URL")
+    return url
+
+
+def web_origin_of(text: str) -> str:
+    """Scheme, host and port as an origin is written (RFC 6454 §6.2)."""
+    url = parse_target(text)
+    return f"{url.scheme}://{host_header(url)}"
+
+
+def host_header(url: WebUrl) -> str:
+    """What stands in `Host`: the port only when it is not the scheme's own."""
+    host = f"[{url.host}]" if ":" in url.host else url.host
+    return host if url.port == DEFAULT_PORTS[url.scheme] else f"{host}:{url.port}"
+
+
+def check_addresses(url: WebUrl, found: Sequence[Address], allowed: tuple[Network, ...]) -> list[Address]:
+    """The addresses of the name, each of them fit to be called. Raises AddressRefused if a single one is not.
+
+    Of a name that leads inside and outside at once no half is trusted.
+    """
+    addresses = [unmap_ipv4(address) for address in found]
+    if not addresses:
+        raise Unreachable(f"{url.host} has no address")
+    for address in addresses:
+        if any_network_contains(allowed, address):
+            continue
+        if url.scheme != "https":
+            raise AddressRefused(f"http to {address}, which is not listed in outbound.allow")
+        if not is_public_address(address):
+            raise AddressRefused(f"{url.host} resolves to {address}")
+    return addresses

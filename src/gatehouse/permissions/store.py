@@ -11,20 +11,28 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from gatehouse.audit.model import AuditRecord
-from gatehouse.permissions.model.access_key import AccessKey
-from gatehouse.permissions.model.application import Application
-from gatehouse.permissions.model.application_key import ApplicationKey
-from gatehouse.permissions.model.crowd import ApplicationSnapshot, CandidateFilter, CandidatePage, DryRunResult
-from gatehouse.permissions.model.facts import ApplicationModel, Facts, ProjectModel, Structure
-from gatehouse.permissions.model.full_removal import ErasureCounts
-from gatehouse.permissions.model.group import Group
-from gatehouse.permissions.model.project import Project
-from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.schema import ApplicationSchema, Tree
+from gatehouse.permissions.model.application import (
+    AccessKey,
+    Application,
+    ApplicationKey,
+    EmailSecret,
+    FoundServiceToken,
+    ServiceToken,
+)
+from gatehouse.permissions.model.facts import (
+    ApplicationModel,
+    ApplicationSnapshot,
+    CandidateFilter,
+    CandidatePage,
+    DryRunResult,
+    Facts,
+    ProjectModel,
+    Structure,
+    UserRecord,
+)
+from gatehouse.permissions.model.project import ErasureCounts, Group, Project, ServiceAccount
+from gatehouse.permissions.model.rules import ApplicationSchema, Role, Tree
 from gatehouse.permissions.model.schema_version import ChangeTally
-from gatehouse.permissions.model.service_account import ServiceAccount
-from gatehouse.permissions.model.service_token import EmailSecret, FoundServiceToken, ServiceToken
-from gatehouse.permissions.model.user_record import UserRecord
 
 T = TypeVar("T")
 

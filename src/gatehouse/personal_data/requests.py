@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final, Protocol
 
-from gatehouse.accounts.own.model import ApplicationData
+from gatehouse.accounts.own_account.model import ApplicationData
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
@@ -15,10 +15,10 @@ from gatehouse.personal_data.model import (
     DataCall,
     DataJobKind,
     DataRequest,
+    PersonalDataStore,
     StoredAnswer,
     answer_sealing_purpose,
 )
-from gatehouse.personal_data.store import PersonalDataStore
 
 WORST_FIRST: Final = (CallState.WAITING, CallState.FAILED, CallState.DONE)
 

@@ -12,7 +12,7 @@ from typing import Any, Final, NoReturn
 import msgspec
 import yaml
 
-from gatehouse.provision.errors import Unfit, one_line
+from gatehouse.provision.model import Unfit, one_line
 
 Document = dict[str, object]
 

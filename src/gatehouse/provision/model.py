@@ -1,24 +1,75 @@
-"""The state a file is compared with, and the changes that come of it."""
+"""What can go wrong with a file that is to be applied."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias, TypeVar
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.events import AuditEvent
-from gatehouse.audit.model import Details
+from gatehouse.audit.model import AuditRecord, Details
+from gatehouse.kernel.errors import BadInput, Conflict
+from gatehouse.kernel.text import is_plain_line
 from gatehouse.oauth.model import Client
-from gatehouse.permissions.model.access_key import AccessKey
-from gatehouse.permissions.model.application import Application
-from gatehouse.permissions.model.application_key import ApplicationKey
-from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
-from gatehouse.permissions.model.group import Group
-from gatehouse.permissions.model.project import Project
+from gatehouse.permissions.model.application import AccessKey, Application, ApplicationKey
+from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, UserRecord
+from gatehouse.permissions.model.project import Group, Project, ServiceAccount
+from gatehouse.permissions.model.rules import Scope as Held
 from gatehouse.permissions.model.schema_version import ChangeTally
-from gatehouse.permissions.model.scope import Scope as Held
-from gatehouse.permissions.model.service_account import ServiceAccount
-from gatehouse.permissions.model.user_record import UserRecord
+
+T = TypeVar("T")
+V = TypeVar("V")
+
+
+class Unfit(BadInput):
+    """Nothing was changed; carries everything that is wrong, one line each."""
+
+    public = "The file cannot be applied."
+
+    def __init__(self, problems: Iterable[str]) -> None:
+        self.problems: Final = tuple(problems)
+        super().__init__("\n".join((self.public, *self.problems)))
+
+
+class NoAdministratorLeft(Conflict):
+    public = "No one would be left to administer the service."
+
+
+class Unsettled(Conflict):
+    public = "The same records are being changed concurrently; nothing was applied. Try again."
+
+
+class FollowUpProblem(str):
+    """A complaint that may only follow from another one."""
+
+    __slots__ = ()
+
+
+class Problems:
+    """Collects what is wrong, so that its author can mend it all at once."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def add(self, place: str, what: str) -> None:
+        self.lines.append(one_line(f"{place}: {what}"))
+
+    def check_value(self, place: str, check: Callable[[T], V], given: T, otherwise: V) -> V:
+        """What `check` makes of the value; a complaint is collected and `otherwise` stands in."""
+        try:
+            return check(given)
+        except BadInput as error:
+            self.add(place, str(error))
+            return otherwise
+
+
+def one_line(text: str) -> str:
+    """Names in a file may hold anything; a problem stays one honest line."""
+    return "".join(character if is_plain_line(character) else ascii(character)[1:-1] for character in text)
+
+
+# The state a file is compared with, and the changes that come of it.
+
 
 NO_IDS: Final[frozenset[str]] = frozenset()
 
@@ -270,3 +321,24 @@ class Change:
 class Plan:
     changes: tuple[Change, ...]
     spared: tuple[str, ...] = ()  # what --prune left standing, and why
+
+
+# What provisioning needs kept.
+
+
+class ProvisionStore(Protocol):
+    async def read_state(self, scope: ReadScope, now: int) -> StoredState:
+        """What is stored, as of one moment."""
+
+    def as_dry_run(self) -> "ProvisionStore":
+        """The same, in which nothing is kept: what is carried out is refused or else undone."""
+
+    async def write_changes(
+        self, writes: Sequence[Write], records: Sequence[AuditRecord], *, setup_closed: AuditRecord | None, now: int
+    ) -> None:
+        """Do all of it in the order given, and keep the records, in one transaction.
+
+        Raises a Conflict, and changes nothing, when anything is no longer as it was read, a name or an id was
+        taken meanwhile, or no administrator would be left who can sign in though there is one now. With
+        `setup_closed` an administrator is made: setup closes for ever, and that record is kept if it was open.
+        """

@@ -15,10 +15,9 @@ from gatehouse.kernel.errors import Misconfigured
 from gatehouse.settings.checks import LoadPurpose
 from gatehouse.settings.draft import DEFAULT, DEV, SettingsDraft, fill_defaults, run_checks, use_dev_key
 from gatehouse.settings.entries import build_settings
-from gatehouse.settings.files import FilePrivacy, path_exists
 from gatehouse.settings.grammar import ws_url_of
 from gatehouse.settings.model import Settings
-from gatehouse.settings.secret import DatabaseUrl, Secret
+from gatehouse.settings.secret import DatabaseUrl, FilePrivacy, Secret, path_exists
 from gatehouse.settings.sources import SettingProblem, SourceItem, TomlFile, from_environment, from_flags
 
 __all__ = [

@@ -11,14 +11,12 @@ from io import SEEK_END
 from pathlib import Path
 from typing import Final
 
-from gatehouse.accounts.breached import BreachedPasswordFile
+from gatehouse.accounts.password_rules import BreachedPasswordFile
 from gatehouse.kernel.errors import Misconfigured
-from gatehouse.kernel.pictures import image_media_type
-from gatehouse.settings.about import MIN_SECRET_LENGTH
-from gatehouse.settings.files import DEV_KEY_FILE, path_exists
+from gatehouse.kernel.graphics import image_media_type
 from gatehouse.settings.grammar import UrlOrigin, is_loopback, parse_origin, ws_url_of
-from gatehouse.settings.model import Settings
-from gatehouse.settings.secret import Secret
+from gatehouse.settings.model import MIN_SECRET_LENGTH, Settings
+from gatehouse.settings.secret import DEV_KEY_FILE, Secret, path_exists
 
 MIN_DISTINCT_CHARACTERS: Final = 10
 GEOIP_METADATA_MARKER: Final = b"\xab\xcd\xefMaxMind.com"  # before the metadata at the end of the file

@@ -9,8 +9,7 @@ from typing import Final, Literal, cast, get_args, get_origin, get_type_hints
 from gatehouse.kernel.addresses import Network
 from gatehouse.kernel.text import is_plain_line
 from gatehouse.settings import grammar
-from gatehouse.settings.about import SettingInfo
-from gatehouse.settings.model import Settings
+from gatehouse.settings.model import SettingInfo, Settings
 from gatehouse.settings.secret import Secret
 
 PREFIX: Final = "GATEHOUSE__"
@@ -185,3 +184,27 @@ def nearest_section(name: str) -> str:
 
 def normalized_name(name: str) -> str:
     return "".join(character for character in name.lower() if character.isalnum())
+
+
+# Settings as people may see them: secrets masked, lists as lists.
+
+
+DisplayValue = bool | int | str | list[str]
+
+
+def display_value(settings: Settings, name: str) -> DisplayValue:
+    value = value_of(settings, ALL_SETTINGS[name])
+    if isinstance(value, tuple):
+        return [display_text(member) for member in value]
+    return display_text(value) if isinstance(value, Secret) else value
+
+
+def display_text(value: object) -> str:
+    return value.masked if isinstance(value, Secret) else str(value)
+
+
+def display_line(value: DisplayValue) -> str:
+    """One line of it."""
+    if isinstance(value, list):
+        return ", ".join(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)

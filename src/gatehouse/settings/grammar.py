@@ -9,8 +9,8 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from gatehouse.kernel.addresses import Network, parse_address, parse_network
-from gatehouse.kernel.colours import Color
 from gatehouse.kernel.errors import Misconfigured
+from gatehouse.kernel.graphics import Color
 from gatehouse.keys.sealing import parse_master_key
 from gatehouse.mail.model import is_mailable
 

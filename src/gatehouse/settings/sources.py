@@ -18,8 +18,7 @@ from gatehouse.settings.entries import (
     nearest_section,
     nearest_setting,
 )
-from gatehouse.settings.files import FilePrivacy, read_private
-from gatehouse.settings.secret import Secret
+from gatehouse.settings.secret import FilePrivacy, Secret, read_private
 
 BY_VARIABLE: Final = {entry.variable: entry for entry in ALL_SETTINGS.values()}
 BY_FILE_VARIABLE: Final = {

@@ -1,11 +1,14 @@
-"""Keeps the audit log (audit/store.py)."""
+"""Keeps the audit log (audit/model.py)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 from sqlalchemy import (
+    CTE,
     BigInteger,
+    ColumnElement,
+    Table,
     Text,
     and_,
     bindparam,
@@ -21,14 +24,24 @@ from sqlalchemy import (
     type_coerce,
     update,
 )
+from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.sql.dml import ReturningInsert
 
-from gatehouse.audit.errors import SealedMeanwhile
-from gatehouse.audit.model import AuditRecord, ChainEnd, HeadSwap, Refusal, Seal
+from gatehouse.audit.model import (
+    AuditRecord,
+    ChainEnd,
+    HeadSwap,
+    HourlyTally,
+    Refusal,
+    Seal,
+    SealedMeanwhile,
+    TallyKind,
+)
 from gatehouse.storage.installation import replace_value, set_value_once
+from gatehouse.storage.rows import column_values
 from gatehouse.storage.runner import SqlStore, read, snapshot_read, write
 from gatehouse.storage.statements import InStringList, JsonDocument, Row, Statement, Verb
-from gatehouse.storage.tables.audit import audit_events, audit_refusals, audit_seals
-from gatehouse.storage.tables.installation import installation
+from gatehouse.storage.tables.installation import audit_events, audit_refusals, audit_seals, installation, tallies
 
 AUDIT_HEAD: Final = "audit_head"  # the fact that holds the sealed head of the chain
 DELETE_BATCH: Final = 1_000  # records, where no sealed batch has more
@@ -321,3 +334,64 @@ def refusal_from_row(row: Row) -> Refusal:
     fields = row._asdict()
     del fields["position"]
     return Refusal(**fields)
+
+
+# Part of the twins that do everything in one statement on PostgreSQL (docs/decisions/0003-verbs-written-once.md).
+
+
+ENTRY_PREFIX: Final = "entry_"  # before the names of the record's columns
+
+
+def insert_if(there: CTE, table: Table, prefix: str = "") -> ReturningInsert[Any]:
+    """The parameters as a row of the table, if there is a row over there."""
+    values: list[ColumnElement[Any]] = [bindparam(f"{prefix}{column.name}", type_=column.type) for column in table.c]
+    made = insert(table).from_select(list(table.c), select(*values).select_from(there), include_defaults=False)
+    return made.returning(*table.primary_key)
+
+
+def insert_audit_record_if(there: CTE) -> ReturningInsert[Any]:
+    """An audit record, if there is a row over there."""
+    return insert_if(there, audit_events, ENTRY_PREFIX)
+
+
+def audit_record_parameters(entry: AuditRecord) -> dict[str, object]:
+    return with_prefix(ENTRY_PREFIX, column_values(entry))
+
+
+def with_prefix(prefix: str, row: Mapping[str, object]) -> dict[str, object]:
+    return {f"{prefix}{name}": value for name, value in row.items()}
+
+
+# Keeps how often people came in (audit/recorder.py).
+
+
+_NEW_TALLY = upsert(tallies)
+ADD_COUNT = Statement(
+    _NEW_TALLY.on_conflict_do_update(
+        index_elements=[tallies.c.hour, tallies.c.what], set_={"times": tallies.c.times + _NEW_TALLY.excluded.times}
+    )
+)
+COUNTS_SINCE = Statement(
+    select(tallies).where(tallies.c.hour >= bindparam("hour")).order_by(tallies.c.hour, tallies.c.what)
+)
+DROP_OLD_COUNTS = Statement(delete(tallies).where(tallies.c.hour < bindparam("hour")))
+
+
+def add_counts(amounts: Mapping[tuple[int, TallyKind], int]) -> Verb[None]:
+    for (hour, what), times in sorted(amounts.items()):  # in one order, so that two nodes never wait for each other
+        yield ADD_COUNT(hour=hour, what=what.value, times=times)
+
+
+def counts_since(hour: int) -> Verb[Sequence[HourlyTally]]:
+    rows = yield COUNTS_SINCE(hour=hour)
+    return [HourlyTally(hour=row.hour, what=TallyKind(row.what), times=row.times) for row in rows]
+
+
+def delete_counts_before(hour: int) -> Verb[None]:
+    """Part of the sweep."""
+    yield DROP_OLD_COUNTS(hour=hour)
+
+
+class TallyStorage(SqlStore):
+    add_counts = write(add_counts)
+    counts_since = read(counts_since)

@@ -6,12 +6,11 @@ from typing import Final
 
 from sqlalchemy import Text, bindparam, or_, select, text, type_coerce
 
-from gatehouse.permissions.model.rule import RESERVED_SEGMENTS, RuleSection
+from gatehouse.permissions.model.rules import RESERVED_SEGMENTS, RuleSection
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables import metadata
-from gatehouse.storage.tables.applications import application_schemas, roles
-from gatehouse.storage.tables.audit import audit_events, audit_seals
-from gatehouse.storage.tables.user_records import scope_records, user_records
+from gatehouse.storage.tables.installation import audit_events, audit_seals
+from gatehouse.storage.tables.permissions import application_schemas, roles, scope_records, user_records
 
 MAX_RECORDS: Final = 1_000  # records with something that looks like a reserved name
 AUDIT_TABLES: Final = (audit_events.name, audit_seals.name)  # what a serving role should only be able to add to

@@ -1,4 +1,4 @@
-"""Keeps signing keys (keys/store.py)."""
+"""Keeps signing keys (keys/model.py)."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -8,15 +8,12 @@ from sqlalchemy import BigInteger, bindparam, cast, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import AuditRecord
-from gatehouse.keys.errors import KeysChanged
-from gatehouse.keys.model import Algorithm, KeyPurpose, SigningKey
-from gatehouse.keys.store import StoredKeys
+from gatehouse.keys.model import Algorithm, KeyPurpose, KeysChanged, SigningKey, StoredKeys
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.installation import read_value, set_value_once
 from gatehouse.storage.runner import SqlStore, cached_read, snapshot_read, write
 from gatehouse.storage.statements import Notification, Row, Statement, Verb
-from gatehouse.storage.tables.installation import installation
-from gatehouse.storage.tables.keys import signing_keys
+from gatehouse.storage.tables.installation import installation, signing_keys
 
 CHANNEL: Final = "keys"
 VERSION_NAME: Final = "keys_version"

@@ -1,4 +1,4 @@
-"""Keeps the outbox (mail/store.py)."""
+"""Keeps the outbox (mail/model.py)."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -8,7 +8,7 @@ from sqlalchemy import bindparam, case, delete, func, insert, select, update
 from gatehouse.mail.model import ClaimedMail, OutboxMail, OutboxStatus
 from gatehouse.storage.runner import SqlStore, snapshot_read, write
 from gatehouse.storage.statements import Notification, Row, Statement, Verb
-from gatehouse.storage.tables.mail import outbox
+from gatehouse.storage.tables.outgoing import outbox
 
 CHANNEL: Final = "mail"
 RETENTION_SECONDS: Final = 30 * 86_400  # seconds a mail that was given up is kept for the operator to see

@@ -21,12 +21,12 @@ from gatehouse.personal_data.model import (
     job_urls,
 )
 from gatehouse.storage.audit import add_audit_record
-from gatehouse.storage.live_applications import APPLICATIONS_WITH_PROJECT, IS_LIVE_APPLICATION
+from gatehouse.storage.permissions.row_readers import APPLICATIONS_WITH_PROJECT, IS_LIVE_APPLICATION
 from gatehouse.storage.runner import SqlStore, read, snapshot_read, write
 from gatehouse.storage.statements import Notification, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import users
-from gatehouse.storage.tables.applications import applications
-from gatehouse.storage.tables.personal_data import gdpr_calls, gdpr_leases, gdpr_requests
+from gatehouse.storage.tables.outgoing import gdpr_calls, gdpr_leases, gdpr_requests
+from gatehouse.storage.tables.permissions import applications
 
 CHANNEL: Final = "gdpr"
 SPARE_CALLS: Final = 32  # addresses looked at beyond those wanted: others may be quicker at some

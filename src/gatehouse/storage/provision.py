@@ -1,25 +1,50 @@
-"""Carries configuration files out (provision/store.py): verbs of other rooms, many of them in one transaction."""
+"""The permission model as configuration files see it and change it (provision/model.py)."""
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Final
+from dataclasses import replace
+from typing import Final, TypeVar, assert_never
 
-from sqlalchemy import and_, bindparam, delete, select
+from sqlalchemy import ColumnElement, Table, and_, bindparam, delete, select, union
 
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION, AccountKind, User
 from gatehouse.audit.model import AuditRecord
-from gatehouse.provision.errors import NoAdministratorLeft
+from gatehouse.permissions.documents.limits import refuse_groups
+from gatehouse.permissions.errors import GroupsFull, Malformed, VersionConflict
+from gatehouse.permissions.model.application import CENTRAL_ID, AccessKey, Application, ApplicationKey
+from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, UserRecord
+from gatehouse.permissions.model.project import Group
+from gatehouse.permissions.model.schema_version import ChangeTally
+from gatehouse.permissions.store import Change, EditResult, NewApplication
 from gatehouse.provision.model import (
+    AddApplication,
     AddClient,
+    AddGroup,
+    AddProject,
+    AddPublicKey,
+    AddServiceAccount,
     AddUser,
+    ChangeApplication,
     ChangeClient,
+    ChangeGroup,
+    ChangeProject,
+    ChangeRecords,
+    ChangeSchema,
+    ChangeServiceAccount,
     ChangeUser,
+    NoAdministratorLeft,
+    PermissionState,
+    PermissionWrite,
+    PutAccessKey,
     ReadScope,
+    RemoveGroup,
     RemoveUser,
     StoredState,
     Write,
 )
-from gatehouse.storage.accounts import (
+from gatehouse.storage.accounts.sessions import raise_rev
+from gatehouse.storage.accounts.users import (
     SETUP_CLOSED,
     all_users,
     delete_user,
@@ -29,26 +54,312 @@ from gatehouse.storage.accounts import (
     users_by_id_or_login,
 )
 from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.dry_run import DryRunRunner
 from gatehouse.storage.installation import set_value_once
-from gatehouse.storage.oauth import all_clients, insert_client, removed_client_ids, replace_client
-from gatehouse.storage.permissions.held import UNEXPIRED
-from gatehouse.storage.permissions.provision import (
-    new_role_keys,
-    projects_with_groups,
-    read_permission_state,
-    refuse_too_many_groups,
-    run_permission_write,
+from gatehouse.storage.oauth.clients import all_clients, insert_client, removed_client_ids, replace_client
+from gatehouse.storage.permissions import service_accounts
+from gatehouse.storage.permissions.applications import (
+    add_application,
+    edit_application,
+    reserve_id,
+    used_application_ids,
 )
-from gatehouse.storage.permissions.records import assign_root_role, touch_record
-from gatehouse.storage.permissions.structure_version import begin_structure_change, lock_structure
-from gatehouse.storage.permissions.structures import projects_by_id
+from gatehouse.storage.permissions.groups import create_group, delete_group, edit_group
+from gatehouse.storage.permissions.keys import (
+    add_access_key,
+    add_application_key,
+    all_access_keys,
+    all_custom_keys,
+    delete_access_key,
+)
+from gatehouse.storage.permissions.projects import add_project, edit_project
+from gatehouse.storage.permissions.row_readers import (
+    ASSIGNMENT_COLUMNS,
+    ENTRY_COLUMNS,
+    UNEXPIRED,
+    columns,
+    records_from_row,
+)
+from gatehouse.storage.permissions.schemas import all_application_models, edit_schema
+from gatehouse.storage.permissions.structure import (
+    all_projects,
+    begin_structure_change,
+    group_by_id,
+    lock_structure,
+    projects_by_id,
+)
+from gatehouse.storage.permissions.user_records import assign_root_role, edit_records, touch_record
 from gatehouse.storage.runner import SqlStore, snapshot_read, write
-from gatehouse.storage.sessions import raise_rev
-from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.statements import InStringList, Row, RowsAsJson, Statement, Verb
 from gatehouse.storage.tables.accounts import users
-from gatehouse.storage.tables.applications import roles
-from gatehouse.storage.tables.user_records import role_assignments
-from gatehouse.storage.undoing import DryRunRunner
+from gatehouse.storage.tables.permissions import (
+    project_names,
+    projects,
+    role_assignments,
+    roles,
+    scope_records,
+    user_records,
+)
+
+T = TypeVar("T")
+
+_RECORD_COLUMNS = columns(
+    user_records, "application_id", "login", "secret_data", "private_data", "public_data", "version", "user_id"
+)
+_PROJECTS = union(
+    select(project_names.c.project_id).where(InStringList(project_names.c.name, "names")),
+    select(projects.c.project_id).where(InStringList(projects.c.title_key, "names")),
+).subquery()
+
+
+def _in_named_projects(table: Table) -> ColumnElement[bool]:
+    return table.c.project_id.in_(select(_PROJECTS.c.project_id))
+
+
+MEMBERS = Statement(
+    select(
+        union(
+            *(
+                select(table.c.user_id).where(table.c.application_id == CENTRAL_ID, _in_named_projects(table))
+                for table in (role_assignments, scope_records)
+            )
+        )
+        .subquery()
+        .c.user_id
+    )
+)
+
+
+def _holdings_statement(*conditions: Mapping[Table, ColumnElement[bool]]) -> Statement:
+    """Everything held, in one row; of one user after another when they are put in order."""
+    chosen = [
+        select(RowsAsJson(*cells))
+        .where(*(condition[table] for condition in conditions))
+        .scalar_subquery()
+        .label(name)
+        for name, table, cells in (
+            ("records", user_records, _RECORD_COLUMNS),
+            ("entries", scope_records, ENTRY_COLUMNS),
+            ("assignments", role_assignments, ASSIGNMENT_COLUMNS),
+        )
+    ]
+    return Statement(select(*chosen))
+
+
+ALL_HELD = _holdings_statement()
+HELD_BY = _holdings_statement(
+    {table: InStringList(table.c.user_id, "users") for table in (user_records, scope_records, role_assignments)}
+)
+
+
+# -- reading ------------------------------------------------------------------------------------------
+
+
+def read_permission_state(scope: ReadScope) -> Verb[PermissionState]:
+    """What is in scope, as of the moment of the transaction around it."""
+    if not scope.permissions:
+        return PermissionState()
+    accounts = yield from service_accounts.all_service_accounts()
+    access_keys = yield from all_access_keys()
+    public_keys = yield from all_custom_keys()
+    return PermissionState(
+        projects=(yield from all_projects()),
+        applications=(yield from all_application_models()),
+        spent_application_ids=(yield from used_application_ids()),
+        access_keys=_by_application(access_keys),
+        public_keys=_by_application(public_keys),
+        service_accounts={account.user_id: account for account in accounts},
+        records=(yield from _records(scope)),
+    )
+
+
+K = TypeVar("K", AccessKey, ApplicationKey)
+
+
+def _by_application(keys: Iterable[K]) -> dict[int, tuple[K, ...]]:
+    found: defaultdict[int, list[K]] = defaultdict(list)
+    for key in keys:
+        found[key.application_id].append(key)
+    return {number: tuple(one) for number, one in found.items()}
+
+
+def _records(scope: ReadScope) -> Verb[Mapping[tuple[int, str], UserRecord]]:
+    if scope.all_records:
+        rows = yield ALL_HELD()
+    else:
+        members = yield MEMBERS(names=sorted(scope.member_projects))
+        rows = yield HELD_BY(users=sorted(scope.record_users | {row.user_id for row in members}))
+    return _records_by_user(rows[0])
+
+
+def _records_by_user(row: Row) -> dict[tuple[int, str], UserRecord]:
+    """The user's id is the last cell of every row."""
+    by_user: dict[str, dict[str, list[object]]] = {}
+    for name in ("records", "entries", "assignments"):
+        for cells in getattr(row, name) or ():
+            kept = by_user.setdefault(cells[-1], {"records": [], "entries": [], "assignments": []})
+            kept[name].append(cells[:-1] if name == "records" else cells)
+    found: dict[tuple[int, str], UserRecord] = {}
+    for user_id, held in sorted(by_user.items()):
+        numbers = {cells[0] for name in held for cells in held[name]}  # type: ignore[index]
+        record = row._make([held["records"], held["entries"], held["assignments"]])
+        for number, one in records_from_row(record, user_id, sorted(numbers)).items():
+            found[number, user_id] = one
+    return found
+
+
+# -- changing -----------------------------------------------------------------------------------------
+
+
+def new_role_keys(writes: Iterable[Write]) -> Mapping[int, AbstractSet[str]]:
+    """Keys of the roles that a file makes: whoever it names has a seat, whatever the limit.
+
+    So an export is taken of a role whose limit was lowered below the number of its users (R5, R7).
+    """
+    made: defaultdict[int, set[str]] = defaultdict(set)
+    for one in writes:
+        match one:
+            case AddApplication(model):
+                made[model.application.application_id] |= model.roles.keys()
+            case ChangeSchema(before, after):
+                made[after.application.application_id] |= after.roles.keys() - before.roles.keys()
+    return made
+
+
+def projects_with_groups(writes: Iterable[Write]) -> frozenset[str]:
+    """Ids of the projects of which a file makes or changes groups."""
+    return frozenset(
+        group.project_id
+        for one in writes
+        if isinstance(one, AddGroup | ChangeGroup)
+        for group in [one.group if isinstance(one, AddGroup) else one.after]
+    )
+
+
+def refuse_too_many_groups(before: Mapping[str, ProjectModel], named: Collection[str]) -> Verb[None]:
+    """Once all is done: groups may come before others go. Raises GroupsFull, Malformed, each naming the project."""
+    after = yield from projects_by_id(named)
+    for project_id, model in sorted(after.items()):
+        had = before[project_id].groups.values() if project_id in before else ()
+        try:
+            refuse_groups(had, model.groups.values())
+        except (GroupsFull, Malformed) as error:
+            raise type(error)(f"project {project_id}: {error}") from None
+
+
+def run_permission_write(one: PermissionWrite, now: int, by: str, made: Mapping[int, AbstractSet[str]]) -> Verb[None]:
+    """Part of the verb that carries a file out. Raises VersionConflict for what is no longer as it was read."""
+    match one:
+        case AddProject() | ChangeProject() | AddGroup() | ChangeGroup() | RemoveGroup():
+            yield from _run_structure_write(one)
+        case AddApplication() | ChangeApplication() | ChangeSchema() | PutAccessKey() | AddPublicKey():
+            yield from _run_application_write(one, by)
+        case ChangeRecords(before, after):
+            changes = {
+                kept.user_id: _replace_if_unchanged(kept, wanted) for kept, wanted in zip(before, after, strict=True)
+            }
+            number = before[0].application_id
+            yield from edit_records(number, changes, now, new_roles=made.get(number, frozenset()))
+        case AddServiceAccount(account):
+            yield from service_accounts.create_service_account(account, (), ())
+        case ChangeServiceAccount(kept, account):
+            yield from service_accounts.update_service_account(kept, account, now)
+        case _:
+            assert_never(one)
+
+
+def _run_structure_write(one: AddProject | ChangeProject | AddGroup | ChangeGroup | RemoveGroup) -> Verb[None]:
+    match one:
+        case AddProject(project):
+            yield from begin_structure_change()
+            yield from add_project(project)
+        case ChangeProject(before, after):
+
+            def change(state: ProjectModel) -> EditResult[ProjectModel]:
+                _refuse_changed(state.project, before)
+                return EditResult(replace(state, project=after), ())
+
+            yield from edit_project(before.project_id, change)
+        case AddGroup(new):
+            yield from create_group(new, ())
+        case ChangeGroup(old, wanted):
+            yield from edit_group(old.group_id, _replace_if_unchanged(old, wanted))
+        case RemoveGroup(gone):
+            yield from _remove_group(gone)
+        case _:
+            assert_never(one)
+
+
+def _remove_group(gone: Group) -> Verb[None]:
+    yield from begin_structure_change()
+    _refuse_changed((yield from group_by_id(gone.group_id)), gone)
+    yield from delete_group(gone.group_id, ())
+
+
+def _run_application_write(
+    one: AddApplication | ChangeApplication | ChangeSchema | PutAccessKey | AddPublicKey, by: str
+) -> Verb[None]:
+    match one:
+        case AddApplication(model):
+            if not (yield from reserve_id(model.application.application_id)):
+                raise VersionConflict(f"the ID {model.application.application_id} was used in the meantime")
+            roles = tuple(model.roles.values())
+            yield from add_application(
+                NewApplication(application=model.application, schema=model.schema, roles=roles)
+            )
+        case ChangeApplication(before, after):
+            yield from edit_application(before.application_id, _replace_if_unchanged(before, after))
+        case ChangeSchema(kept, wanted, changes):
+            yield from edit_schema(
+                kept.application.application_id, _replace_schema_if_unchanged(kept, wanted, changes), actor=by
+            )
+        case PutAccessKey(old, key):
+            if old is not None:
+                yield from delete_access_key(old.application_id, old.key_id, ())
+            yield from add_access_key(key, ())
+        case AddPublicKey(public):
+            yield from add_application_key(public, ())
+        case _:
+            assert_never(one)
+
+
+def _replace_schema_if_unchanged(
+    before: ApplicationModel, after: ApplicationModel, changes: Sequence[ChangeTally]
+) -> Change[ApplicationModel]:
+    def change(state: ApplicationModel) -> EditResult[ApplicationModel]:
+        _refuse_changed(state.schema, before.schema)
+        if {key: _without_version(role) for key, role in state.roles.items()} != {
+            key: _without_version(role) for key, role in before.roles.items()
+        }:
+            raise VersionConflict
+        return EditResult(after, (), changes)
+
+    return change
+
+
+Versioned = TypeVar("Versioned", Application, Group, UserRecord)
+
+
+def _replace_if_unchanged(before: Versioned, after: Versioned) -> Change[Versioned]:
+    def change(state: Versioned) -> EditResult[Versioned]:
+        _refuse_changed(state, before)
+        return EditResult(after, ())
+
+    return change
+
+
+def _refuse_changed(state: object, before: object) -> None:
+    """What matters is what it says: an earlier step of the same file may have given it another version."""
+    if _without_version(state) != _without_version(before):
+        raise VersionConflict
+
+
+def _without_version(one: T) -> T:
+    return replace(one, version=0)  # type: ignore[type-var]
+
+
+# Carries configuration files out (provision/model.py): verbs of other rooms, many of them in one transaction.
+
 
 KEEPS_STRUCTURE: Final = (AddUser, ChangeUser, AddClient, ChangeClient)  # what projects and groups are not part of
 

@@ -6,11 +6,13 @@ therefore returns its refusal. Nothing a verb answers, a refusal included, leave
 it depends on.
 """
 
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Hashable
+from dataclasses import dataclass
 from functools import partial, wraps
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeAlias, TypeVar
 
-from gatehouse.storage.statements import Row, Verb, VerbStep
+from gatehouse.storage.statements import Notification, Row, Verb, VerbStep
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -175,3 +177,55 @@ async def drive_async(
         return answered
     finally:
         verb.close()
+
+
+# Who listens in this process for which channel.
+
+
+PG_CHANNEL: Final = "gatehouse"  # where PostgreSQL tells them all; the channels are ours
+MISSED_PAYLOAD = ""  # the payload that says notices may have been missed
+
+
+def encode_notification(notice: Notification) -> str:
+    return f"{notice.channel} {notice.payload}"
+
+
+def decode_notification(text: str) -> Notification:
+    channel, _, payload = text.partition(" ")
+    return Notification(channel, payload)
+
+
+class Listeners:
+    def __init__(self) -> None:
+        self._by_channel: defaultdict[str, set[Listener]] = defaultdict(set)
+
+    def listen(self, channel: str, listener: Listener) -> Callable[[], None]:
+        self._by_channel[channel].add(listener)
+
+        def end() -> None:
+            self._by_channel[channel].discard(listener)
+
+        return end
+
+    def notify(self, notice: Notification) -> None:
+        for listener in tuple(self._by_channel.get(notice.channel, ())):
+            listener(notice.payload)
+
+    def notify_missed(self) -> None:
+        for channel in tuple(self._by_channel):
+            self.notify(Notification(channel, MISSED_PAYLOAD))
+
+
+# How many connections to PostgreSQL a process may have, and how it uses them.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolLimits:
+    min_size: int = 1
+    max_size: int = 10
+    acquire_seconds: float = 5.0
+    statement_cache: bool = True  # off behind PgBouncer in transaction mode
+    # Of every transaction that writes, set on the server: a node that stands still holds no lock for longer.
+    idle_transaction_seconds: float = 3.0  # between two statements
+    lock_seconds: float = 4.0  # waiting for one lock
+    statement_seconds: float = 10.0  # for one statement, where it does not say more itself

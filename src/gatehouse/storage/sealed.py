@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Table, bindparam, func, select, true, upda
 
 from gatehouse.audit.model import AuditRecord
 from gatehouse.storage.audit import add_audit_record
-from gatehouse.storage.paging import KeysetPages
+from gatehouse.storage.rows import KeysetPages
 from gatehouse.storage.statements import Row, Statement, Verb
 
 SEALED_LABEL: Final = "under_seal"  # the name under which a row shows what it holds

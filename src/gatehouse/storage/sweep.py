@@ -10,16 +10,8 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, Table, bindparam, delete, select, tuple_
 
-from gatehouse.storage import (
-    device_requests,
-    gamesessions,
-    grants,
-    logout_calls,
-    mail,
-    personal_data,
-    tallies,
-    webhooks,
-)
+from gatehouse.storage import audit, gamesessions, mail, personal_data, webhooks
+from gatehouse.storage.oauth import device_requests, grants, logout_calls
 from gatehouse.storage.runner import Runner
 from gatehouse.storage.statements import BoundStatement, Statement, Verb
 from gatehouse.storage.tables.accounts import interactions, login_tokens, sessions
@@ -79,5 +71,5 @@ def sweep_small_tables(now: int) -> Verb[None]:
     yield from logout_calls.delete_calls_before(now - mail.RETENTION_SECONDS)
     yield from mail.delete_mails_before(now - mail.RETENTION_SECONDS)
     yield from personal_data.delete_ended_requests(now)
-    yield from tallies.delete_counts_before(now - mail.RETENTION_SECONDS)
+    yield from audit.delete_counts_before(now - mail.RETENTION_SECONDS)
     yield from webhooks.sweep_webhooks(now)

@@ -1,4 +1,4 @@
-"""Keeps failed guesses (throttle/store.py)."""
+"""Keeps failed guesses (throttle/limits.py)."""
 
 from collections.abc import Sequence
 from operator import itemgetter
@@ -10,7 +10,7 @@ from gatehouse.kernel.errors import TooMany
 from gatehouse.storage.runner import SqlStore, read, write
 from gatehouse.storage.statements import InStringList, Statement, Verb
 from gatehouse.storage.tables.installation import attempts
-from gatehouse.throttle.model import AttemptLimit, delay_after
+from gatehouse.throttle.limits import AttemptLimit, delay_after
 
 _UPSERT_ATTEMPT = insert(attempts)
 _WINDOW_ENDED = attempts.c.first_at <= bindparam("window_start")  # the last window has ended

@@ -12,9 +12,8 @@ from gatehouse.storage.audit import add_audit_record, swap_head
 from gatehouse.storage.rows import column_values
 from gatehouse.storage.runner import SqlStore, read, snapshot_read, write
 from gatehouse.storage.statements import Notification, Row, Statement, Verb
-from gatehouse.storage.tables.audit import audit_seals
-from gatehouse.storage.tables.webhooks import webhook_deliveries, webhooks
-from gatehouse.webhooks.errors import DeliveryNotFound, WebhookChanged, WebhookNotFound, WebhooksFull
+from gatehouse.storage.tables.installation import audit_seals
+from gatehouse.storage.tables.outgoing import webhook_deliveries, webhooks
 from gatehouse.webhooks.model import (
     LOG_RETENTION,
     MAX_LOGGED_DELIVERIES,
@@ -23,10 +22,14 @@ from gatehouse.webhooks.model import (
     PING_EVENT,
     Delivery,
     DeliveryAttempt,
+    DeliveryNotFound,
     DeliveryState,
     LeasedDelivery,
     Topic,
     Webhook,
+    WebhookChanged,
+    WebhookNotFound,
+    WebhooksFull,
 )
 
 CHANNEL: Final = "webhooks"

@@ -1,16 +1,33 @@
-"""One frozen type for each class of token (R2, interface §2.1).
-
-The type is the whole difference between classes: its `typ` (absence is a value), the algorithms and the
-purpose of the keys it may be signed with, its members. Optional members that are absent are left out of the
-payload; members nobody named here are refused.
-"""
+"""Why a token is not accepted. The reason is for the log; the caller learns only that it is invalid."""
 
 import hashlib
-from typing import Annotated, ClassVar, Final, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar
 
 import msgspec
 
+from gatehouse.kernel.errors import GatehouseError
 from gatehouse.keys.model import Algorithm, KeyPurpose
+
+
+class InvalidToken(GatehouseError):
+    public = "The token is invalid."
+
+
+class TokenTooLong(GatehouseError):
+    """A token to be signed is longer than any of ours may be; a limit is missing where its parts are taken in."""
+
+
+class ExpiredToken(InvalidToken):
+    """Everything else about the token is right."""
+
+
+# One frozen type for each class of token (R2, interface §2.1).
+#
+# The type is the whole difference between classes: its `typ` (absence is a value), the algorithms and the
+# purpose of the keys it may be signed with, its members. Optional members that are absent are left out of the
+# payload; members nobody named here are refused.
+
 
 # Within what every JSON reader holds exactly (RFC 7519 §2 and RFC 8259 §6).
 Seconds = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
@@ -229,3 +246,63 @@ def location_digest(country: str, slt: str) -> str:
 
 def salted_digest(text: str, slt: str) -> str:
     return hashlib.sha256((text + slt).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+# How long tokens get: what has to be left out of one, and is then said in it (R2, checklist TK-31).
+#
+# Proxies and servers commonly read 8 KB of one header line, our own server 16 KB of all of them. What callers and
+# administrators write into a token is bounded where it is taken in, so that a token at all of these limits still
+# fits; what grows by itself (permissions, mapped claims) goes in only while there is room for it.
+
+
+MAX_ISSUED_TOKEN: Final = 8_000  # characters: 8 KB of a header line, less `Authorization: Bearer `
+MAX_ID_TOKEN: Final = 6_144  # characters: it comes back as id_token_hint, in an address of at most 8 KB
+MAX_PERM: Final = 6_144  # characters that `perm` takes in a token
+# Bytes of JSON that one value takes in a payload, before base64.
+MAX_TAG_BYTES: Final = 1_024
+MAX_PUBLIC_KEY_BYTES: Final = 1_792  # an RSA key of 8192 bits takes 1,560 in PEM
+MAX_NONCE_BYTES: Final = 2_048
+# Characters beside the payload: the header, two dots, and the signature of the largest RSA key (R2: 3072 bits).
+JWS_OVERHEAD: Final = 64 + 2 + 512
+KID_PLACEHOLDER: Final = "0" * 12  # as long as every kid of ours
+
+P = TypeVar("P", bound=PersonClaims)
+
+
+def json_length(value: object) -> int:
+    """Bytes of a value in a payload; of text without its quotes."""
+    return len(msgspec.json.encode(value)) - (2 if isinstance(value, str) else 0)
+
+
+def base64_length(length: int) -> int:
+    return -(-length * 4 // 3)
+
+
+def payload_bytes_left(claims: Claims, max_length: int) -> int:
+    """Bytes of JSON that may still be added to the payload; below 0 when it is too long already."""
+    return (max_length - JWS_OVERHEAD) * 3 // 4 - json_length(msgspec.structs.replace(claims, kid=KID_PLACEHOLDER))
+
+
+def tag_claims(tags: str) -> dict[str, Any]:
+    """`tgs`; tags that were stored before there was a limit may be too long, and half of them would be a lie."""
+    return {"tgs": tags} if json_length(tags) <= MAX_TAG_BYTES else {"tgs": "", "tgs_omitted": True}
+
+
+def without_long_perm(claims: P) -> P:
+    """The same claims, and `perm_omitted` in place of a `perm` that is too long: whoever reads it asks us."""
+    if claims.perm is None:
+        return claims
+    if base64_length(json_length(claims.perm)) <= MAX_PERM and payload_bytes_left(claims, MAX_ISSUED_TOKEN) >= 0:
+        return claims
+    return msgspec.structs.replace(claims, perm=None, perm_exp=None, perm_omitted=True)
+
+
+def claims_that_fit(extra_claims: Mapping[str, object], bytes_left: int) -> Mapping[str, object]:
+    """As many members as there is room for, the shortest first."""
+    kept: dict[str, object] = {}
+    for length, name in sorted((json_length({name: value}), name) for name, value in extra_claims.items()):
+        bytes_left -= length - 1  # no braces, but a comma
+        if bytes_left < 0:
+            break
+        kept[name] = extra_claims[name]
+    return kept

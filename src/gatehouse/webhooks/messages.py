@@ -1,4 +1,4 @@
-"""What a receiver gets: the body, and the headers that prove it (Standard Webhooks 1.0). Pure."""
+"""Which events are told, and under which topic: each of the audit log stands here once (held by a test)."""
 
 import base64
 import secrets
@@ -8,12 +8,146 @@ from typing import Final
 
 import msgspec
 
+from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord, Detail, Details
 from gatehouse.gamesessions.model import short_gsid
 from gatehouse.kernel.digests import hmac_sha256
 from gatehouse.kernel.ids import SECRET_BYTES
 from gatehouse.webhooks.model import HEAD_EVENT, PING_EVENT, Topic
-from gatehouse.webhooks.topics import TOPIC_BY_EVENT
+
+ACCOUNT_EVENTS: Final = (
+    *(
+        AuditEvent.USER_CREATED,
+        AuditEvent.USER_CHANGED,
+        AuditEvent.USER_BLOCKED,
+        AuditEvent.USER_UNBLOCKED,
+        AuditEvent.USER_ERASED,
+    ),
+    *(AuditEvent.USER_REMOVED, AuditEvent.USER_REGISTERED, AuditEvent.REGISTERED_AGAIN, AuditEvent.USER_INVITED),
+    *(
+        AuditEvent.INVITATION_ACCEPTED,
+        AuditEvent.VERIFICATION_SENT,
+        AuditEvent.EMAIL_VERIFIED,
+        AuditEvent.EMAIL_CHANGE_ASKED,
+    ),
+    *(AuditEvent.EMAIL_CHANGED, AuditEvent.PROFILE_CHANGED, AuditEvent.USER_TAGS_SAVED),
+    *(AuditEvent.RESET_ASKED, AuditEvent.PASSWORD_RESET, AuditEvent.PASSWORD_CHANGED),
+    *(AuditEvent.FACTOR_ADDED, AuditEvent.FACTOR_REMOVED, AuditEvent.FACTORS_RESET, AuditEvent.RECOVERY_CODES_MADE),
+    *(AuditEvent.RECOVERY_CODE_USED, AuditEvent.PASSKEY_RENAMED, AuditEvent.PASSKEY_SUSPECTED),
+    *(
+        AuditEvent.DATA_EXPORTED,
+        AuditEvent.DATA_ASKED,
+        AuditEvent.DATA_ANSWERED,
+        AuditEvent.DATA_REMOVED,
+        AuditEvent.DATA_GIVEN_UP,
+    ),
+    *(AuditEvent.CONSENT_GIVEN, AuditEvent.CONSENT_DENIED, AuditEvent.CONSENT_WITHDRAWN),
+)
+SESSION_EVENTS: Final = (
+    *(
+        AuditEvent.SIGNED_IN,
+        AuditEvent.LOGGED_IN,
+        AuditEvent.PROVED_AGAIN,
+        AuditEvent.SIGNED_OUT,
+        AuditEvent.SIGNED_OUT_EVERYWHERE,
+    ),
+    *(
+        AuditEvent.USER_TOKEN_MADE,
+        AuditEvent.GRANT_MADE,
+        AuditEvent.GRANT_REVOKED,
+        AuditEvent.CODE_REUSED,
+        AuditEvent.REFRESH_REUSED,
+    ),
+    *(AuditEvent.CLIENT_TOKENS_REVOKED, AuditEvent.DEVICE_DENIED, AuditEvent.GAME_CONFIRMED),
+    *(AuditEvent.SESSION_CLOSED, AuditEvent.GAME_CLOSED, AuditEvent.GAME_RETURNED),
+)
+PERMISSION_EVENTS: Final = (
+    *(
+        AuditEvent.APPLICATION_CREATED,
+        AuditEvent.APPLICATION_CHANGED,
+        AuditEvent.APPLICATION_REMOVED,
+        AuditEvent.APPLICATION_TAGGED,
+    ),
+    *(AuditEvent.APPLICATION_KEY_ADDED, AuditEvent.APPLICATION_KEY_REMOVED),
+    *(AuditEvent.EMAIL_SECRET_MADE, AuditEvent.EMAIL_SECRET_REVOKED),
+    *(
+        AuditEvent.ACCESS_KEY_MADE,
+        AuditEvent.ACCESS_KEY_REMOVED,
+        AuditEvent.SERVICE_TOKEN_MADE,
+        AuditEvent.SERVICE_TOKEN_REVOKED,
+    ),
+    *(AuditEvent.SERVICE_ACCOUNT_MADE, AuditEvent.SERVICE_ACCOUNT_CHANGED, AuditEvent.SERVICE_ACCOUNT_REVOKED),
+    *(
+        AuditEvent.SCHEMA_SAVED,
+        AuditEvent.ROLE_SAVED,
+        AuditEvent.ROLE_REMOVED,
+        AuditEvent.DEFAULT_ROLE_SAVED,
+        AuditEvent.ROLE_ASSIGNED,
+    ),
+    *(
+        AuditEvent.USER_SCHEMA_SAVED,
+        AuditEvent.PROJECT_PUBLISHED,
+        AuditEvent.PROJECT_CHANGED,
+        AuditEvent.PROJECT_REMOVED,
+    ),
+    *(
+        AuditEvent.PROJECT_TAGGED,
+        AuditEvent.MEMBERSHIP_SAVED,
+        AuditEvent.GROUP_CREATED,
+        AuditEvent.GROUP_CHANGED,
+        AuditEvent.GROUP_REMOVED,
+    ),
+    *(AuditEvent.GROUP_TAGGED, AuditEvent.GROUP_ACCESS_SAVED, AuditEvent.GROUP_OPENED, AuditEvent.PROJECT_ERASED),
+    *(
+        AuditEvent.CLIENT_CREATED,
+        AuditEvent.CLIENT_CHANGED,
+        AuditEvent.CLIENT_REMOVED,
+        AuditEvent.CLIENT_SECRET_ROTATED,
+    ),
+)
+AUDIT_EVENTS: Final = (AuditEvent.LOG_BROKEN,)
+# The installation's own affairs; refusals, which the log has no place for; what would tell of our own telling, and
+# without end.
+UNPUBLISHED_EVENTS: Final = frozenset(
+    {
+        *(
+            AuditEvent.INSTALLED,
+            AuditEvent.RESTORED,
+            AuditEvent.PROMOTED,
+            AuditEvent.REWRAPPED,
+            AuditEvent.PROVISIONED,
+        ),
+        *(
+            AuditEvent.SETUP_LINK_MADE,
+            AuditEvent.SETUP_CLOSED,
+            AuditEvent.KEY_MADE,
+            AuditEvent.KEY_ROTATED,
+            AuditEvent.KEY_DISTRUSTED,
+        ),
+        *(AuditEvent.CLIENT_REFUSED, AuditEvent.GAME_VIOLATION, AuditEvent.GAME_ENDED, AuditEvent.GAME_BLOCKED),
+        *(AuditEvent.LOGOUT_TOLD, AuditEvent.LOGOUT_GIVEN_UP),
+        *(
+            AuditEvent.WEBHOOK_CREATED,
+            AuditEvent.WEBHOOK_CHANGED,
+            AuditEvent.WEBHOOK_REMOVED,
+            AuditEvent.WEBHOOK_SECRET_ROTATED,
+        ),
+        *(AuditEvent.WEBHOOK_STOPPED, AuditEvent.WEBHOOK_REDELIVERED, AuditEvent.WEBHOOK_TESTED),
+    }
+)
+EVENTS_BY_TOPIC: Final = {
+    Topic.ACCOUNT: ACCOUNT_EVENTS,
+    Topic.SESSION: SESSION_EVENTS,
+    Topic.PERMISSION: PERMISSION_EVENTS,
+    Topic.AUDIT: AUDIT_EVENTS,
+}
+TOPIC_BY_EVENT: Final[Mapping[str, Topic]] = {
+    event.value: topic for topic, events in EVENTS_BY_TOPIC.items() for event in events
+}
+
+
+# What a receiver gets: the body, and the headers that prove it (Standard Webhooks 1.0). Pure.
+
 
 SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - what a secret begins with
 OPERATOR_ACTOR: Final = "cli"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tests.support.whole_database import Rows
+from tests.support.database_contents import Rows
 
 
 def i10_roles_are_whole(rows: Rows) -> list[str]:

@@ -9,9 +9,9 @@ from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import Refused
-from gatehouse.oauth.client_authentication import ClientCredentials
-from gatehouse.oauth.issue import TokenSet
+from gatehouse.oauth.client_auth import ClientCredentials
 from gatehouse.oauth.token_endpoint import TokenRequest
+from gatehouse.oauth.tokens import TokenSet
 from gatehouse.oauth.vocabulary import GrantName
 from tests.faults.simulation.history import History, Op, Result
 from tests.faults.simulation.life import ADDRESS, Life, NodeCall

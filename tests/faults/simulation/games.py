@@ -8,7 +8,7 @@ from ipaddress import IPv4Address
 from secrets import token_bytes
 from typing import Final
 
-from gatehouse.accounts.login_data import LoginOptions
+from gatehouse.accounts.login_result import LoginOptions
 from gatehouse.accounts.model import SignInMethod, User
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin

@@ -4,17 +4,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gatehouse.accounts.sessions import SessionLifetimes, Sessions
-from gatehouse.app.gamesessions import GameServices, game_services
-from gatehouse.app.house import Services
-from gatehouse.app.oauth import OAuthServices, grant_types, oauth_services
-from gatehouse.app.people import login_result, login_rules
-from gatehouse.gamesessions.pace import PollThrottle, PollThrottleLimits
+from gatehouse.app.services.accounts import login_result, login_rules
+from gatehouse.app.services.core import Services
+from gatehouse.app.services.games import GameServices, game_services
+from gatehouse.app.services.oauth import OAuthServices, grant_types, oauth_services
 from gatehouse.gamesessions.poll import PollService
+from gatehouse.gamesessions.throttle import PollThrottle, PollThrottleLimits
 from gatehouse.oauth.revocation import Revocation
 from gatehouse.oauth.token_endpoint import TokenEndpoint
-from gatehouse.permissions.held import HoldingsReader
-from gatehouse.storage.opening import build_storage
-from gatehouse.storage.sqlite import SQLiteRunner
+from gatehouse.permissions.holdings import HoldingsReader
+from gatehouse.storage.database import build_storage
+from gatehouse.storage.sqlite.runner import SQLiteRunner
 from tests.faults.disk import FaultyDisk
 from tests.faults.simulation.store import FaultOdds, FaultyRunner, LoopWriter, threadless_runner
 from tests.faults.simulation.virtual import Chance, VirtualClock

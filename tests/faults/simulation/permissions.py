@@ -8,10 +8,9 @@ from typing import Final
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.permissions.commands.access_keys import new_access_key
-from gatehouse.permissions.model.access_key import MAX_ACCESS_KEYS
-from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.user_record import UserRecord
+from gatehouse.permissions.commands.application_credentials import new_access_key
+from gatehouse.permissions.model.application import MAX_ACCESS_KEYS
+from gatehouse.permissions.model.facts import ApplicationModel, UserRecord
 from gatehouse.permissions.store import EditResult
 from tests.faults.simulation.history import History, Op, Result
 from tests.faults.simulation.life import Life, NodeCall

@@ -10,8 +10,7 @@ import apsw
 
 from gatehouse.kernel.errors import OutcomeUnknown, Unavailable
 from gatehouse.storage.runner import Listener, VerbFactory
-from gatehouse.storage.sqlite import SQLiteRunner
-from gatehouse.storage.sqlite_writer import GroupCommitWriter
+from gatehouse.storage.sqlite.runner import GroupCommitWriter, SQLiteRunner
 from gatehouse.storage.statements import Verb
 from tests.faults.disk import FaultyDisk
 from tests.faults.simulation.virtual import Chance

@@ -7,8 +7,8 @@ from typing import Final
 import apsw
 
 from gatehouse.accounts.model import User
-from gatehouse.app.house import Services, build_services, master_keys
 from gatehouse.app.instance_key import ensure_instance_key
+from gatehouse.app.services.core import Services, build_services, master_keys
 from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.clock import Clock
 from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose
@@ -16,8 +16,8 @@ from gatehouse.keys.rotation import make_key
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.oauth.model import Client, ClientProfile, TokenSettings
 from gatehouse.settings import LoadedSettings
+from gatehouse.storage.database import Storage, open_storage
 from gatehouse.storage.migrations import run_in_child
-from gatehouse.storage.opening import Storage, open_storage
 from tests.support.builders import ORIGIN, a_record
 from tests.support.clock import MovableClock
 from tests.support.permission_builders import a_new_application, a_person, a_role, install_central, publish

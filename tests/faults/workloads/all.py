@@ -1,6 +1,6 @@
 """The workloads by the number they have in docs/operations/faults.md."""
 
-from tests.faults.ledger import SECONDS
+from tests.faults.run_record import SECONDS
 from tests.faults.workloads.codes import Codes
 from tests.faults.workloads.games import Games
 from tests.faults.workloads.limits import Limits

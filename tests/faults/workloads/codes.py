@@ -4,16 +4,16 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import Any, Final
 
-from tests.faults.calling import CheckedReply, ClientPool, FaultClient, repeat_until_over
+from tests.faults.clients import CheckedReply, ClientPool, FaultClient, repeat_until_over
+from tests.faults.fault_setup import CODE_SECONDS, FaultSetup, RelyingClient, with_password
 from tests.faults.history import Act, History
 from tests.faults.invariants.once import (
     i1_a_code_is_consumed_at_most_once,
     i2_a_family_has_one_live_token_and_after_reuse_none,
     i15_nothing_outlives_its_end,
 )
-from tests.faults.scene import CODE_SECONDS, FaultSetup, RelyingClient, with_password
 from tests.faults.workloads.signing_in import redeem_request, refresh_request, refresh_token_in, request_code, sign_in
-from tests.support.whole_database import Rows
+from tests.support.database_contents import Rows
 
 CLIENTS: Final = 3
 LATE_MOST: Final = 5  # codes each client keeps until they have ended

@@ -6,14 +6,14 @@ from typing import Any, Final
 
 import httpx2
 
-from tests.faults.calling import CheckedRequest, ClientPool, FaultClient, JudgedAnswer, error_of, repeat_until_over
+from tests.faults.clients import CheckedRequest, ClientPool, FaultClient, JudgedAnswer, error_of, repeat_until_over
+from tests.faults.fault_setup import FaultSetup, with_password
 from tests.faults.history import Act, History, Result
 from tests.faults.invariants.once import i4_an_answer_is_delivered_once_and_never_lost
-from tests.faults.scene import FaultSetup, with_password
 from tests.faults.workloads.signing_in import sign_in
+from tests.support.browser import hidden_fields
+from tests.support.database_contents import Rows
 from tests.support.game import GET_GSID
-from tests.support.visitor import hidden_fields
-from tests.support.whole_database import Rows
 
 CLIENTS: Final = 2
 POLLS: Final = 3  # of one game at a time, at whichever node

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import httpx2
 
-from tests.faults.calling import CheckedRequest, ClientPool, FaultClient, JudgedAnswer, error_of, repeat_until_over
+from tests.faults.clients import CheckedRequest, ClientPool, FaultClient, JudgedAnswer, error_of, repeat_until_over
+from tests.faults.fault_setup import FaultSetup, Person, create_person, create_project_application, publishers
 from tests.faults.history import Act, History, Result, operations_of
 from tests.faults.invariants.registers import i6_every_record_is_linearizable
 from tests.faults.invariants.sets import (
@@ -16,13 +17,12 @@ from tests.faults.invariants.sets import (
     i5_names_are_unique,
     i7_every_acknowledged_element_is_there,
 )
-from tests.faults.scene import FaultSetup, Person, create_person, create_project_application, publishers
 from tests.faults.workloads.signing_in import digest_name
 from tests.faults.workloads.workload import permission_request
 from tests.support.builders import a_record
+from tests.support.database_contents import Rows
 from tests.support.permission_builders import GROUP, a_group, a_role, set_roles
 from tests.support.studio import PROJECT
-from tests.support.whole_database import Rows
 
 CLIENTS: Final = 3
 KEYS, MEMBERS, SEATS, PROJECTS, NAME = "keys", "members", "seats", "projects", "name"

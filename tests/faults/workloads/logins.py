@@ -7,15 +7,15 @@ from typing import Any, Final
 import httpx2
 import pyotp
 
-from gatehouse.app.people import account_services
-from tests.faults.calling import CheckedRequest, ClientPool, FaultClient, JudgedAnswer, error_of, repeat_until_over
+from gatehouse.app.services.accounts import account_services
+from tests.faults.clients import CheckedRequest, ClientPool, FaultClient, JudgedAnswer, error_of, repeat_until_over
+from tests.faults.fault_setup import FaultSetup, with_password
 from tests.faults.history import Act, History, Result
 from tests.faults.invariants.once import a_secret_is_spent_at_most_once
 from tests.faults.invariants.sets import i5_limits_are_never_exceeded
-from tests.faults.scene import FaultSetup, with_password
+from tests.support.browser import PASSWORD
 from tests.support.builders import ORIGIN
-from tests.support.visitor import PASSWORD
-from tests.support.whole_database import Rows
+from tests.support.database_contents import Rows
 
 PEOPLE: Final = 2
 LOGIN: Final = "/proxy/api/login"

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 import httpx2
 
-from gatehouse.permissions.model.scope import ROOT
-from tests.faults.calling import (
+from gatehouse.permissions.model.rules import ROOT
+from tests.faults.clients import (
     CheckedRequest,
     ClientPool,
     FaultClient,
@@ -15,13 +15,13 @@ from tests.faults.calling import (
     ask_nodes_together,
     error_of,
 )
+from tests.faults.fault_setup import FaultSetup, create_person, create_project_application, write_user_record
 from tests.faults.history import Act, History, Result
 from tests.faults.invariants.registers import i6_every_record_is_linearizable
-from tests.faults.scene import FaultSetup, create_person, create_project_application, write_user_record
 from tests.faults.workloads.signing_in import digest_name
 from tests.faults.workloads.workload import permission_request
+from tests.support.database_contents import Rows
 from tests.support.permission_builders import a_role, holdings_with, set_roles
-from tests.support.whole_database import Rows
 
 READERS: Final = 2
 RULE: Final = "rule"

@@ -6,16 +6,16 @@ from typing import Any, Final
 
 import httpx2
 
-from gatehouse.app.house import Services
-from tests.faults.calling import CheckedRequest, ClientPool, FaultClient, JudgedAnswer, ask_nodes_in_turn, error_of
+from gatehouse.app.services.core import Services
+from tests.faults.clients import CheckedRequest, ClientPool, FaultClient, JudgedAnswer, ask_nodes_in_turn, error_of
+from tests.faults.fault_setup import FaultSetup, Person, create_project_application
 from tests.faults.history import Act, History, Operation, Result
 from tests.faults.invariants.registers import i6_every_record_is_linearizable, i6_versions_grow_by_one
-from tests.faults.scene import FaultSetup, Person, create_project_application
 from tests.faults.workloads.signing_in import digest_name
 from tests.faults.workloads.workload import permission_request
+from tests.support.database_contents import Rows, read_all_tables
 from tests.support.permission_builders import a_role, set_roles
 from tests.support.studio import PROJECT
-from tests.support.whole_database import Rows, read_all_tables
 
 CLIENTS: Final = 3
 

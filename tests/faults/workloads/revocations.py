@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import httpx2
 
-from tests.faults.calling import (
+from tests.faults.clients import (
     CheckedRequest,
     ClientPool,
     FaultClient,
@@ -17,16 +17,16 @@ from tests.faults.calling import (
     error_of,
     repeat_until_over,
 )
+from tests.faults.fault_setup import FaultSetup, Person, create_person, create_project_application, with_password
 from tests.faults.history import Act, History, Operation, Result
 from tests.faults.invariants.lasting import i3_what_was_ended_stays_ended, i11_what_was_not_ended_goes_on
 from tests.faults.invariants.roles import i10_roles_are_whole
-from tests.faults.scene import FaultSetup, Person, create_person, create_project_application, with_password
 from tests.faults.workloads.signing_in import REVOKE, USERINFO, redeem_request, request_code, sign_in
 from tests.faults.workloads.workload import API, permission_request
+from tests.support.browser import hidden_fields
+from tests.support.database_contents import Rows
 from tests.support.permission_builders import a_role, set_roles
 from tests.support.studio import PROJECT
-from tests.support.visitor import hidden_fields
-from tests.support.whole_database import Rows
 
 CLIENTS: Final = 3
 LEFT_ALIVE: Final = 0.3  # how much of what is begun is not ended

@@ -7,11 +7,11 @@ from urllib.parse import urlencode
 
 import httpx2
 
-from tests.faults.calling import CheckedReply, CheckedRequest, FaultClient, JudgedAnswer, error_of
+from tests.faults.clients import CheckedReply, CheckedRequest, FaultClient, JudgedAnswer, error_of
+from tests.faults.fault_setup import RelyingClient
 from tests.faults.history import Act, Result
-from tests.faults.scene import RelyingClient
+from tests.support.browser import PASSWORD, hidden_fields
 from tests.support.oauth import AUTHORIZE, REDIRECT, TOKEN, query_of
-from tests.support.visitor import PASSWORD, hidden_fields
 
 SIGN_IN: Final = "/sign-in"
 REVOKE: Final = "/proxy/oauth/token/revoke"

@@ -3,10 +3,10 @@
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from tests.faults.calling import CheckedRequest, ClientPool
+from tests.faults.clients import CheckedRequest, ClientPool
+from tests.faults.fault_setup import FaultSetup, Person
 from tests.faults.history import Act, History
-from tests.faults.scene import FaultSetup, Person
-from tests.support.whole_database import Rows
+from tests.support.database_contents import Rows
 
 API: Final = "/api/permissions/"
 

@@ -21,7 +21,7 @@ from tests.interop.toolchains import (
     stamp,
 )
 from tests.support.capabilities import Capability, require_program
-from tests.support.finding import DOWNLOADS, ROOT
+from tests.support.find_programs import DOWNLOADS, ROOT
 from tests.support.processes import WatchedProcess
 
 CLIENTS: Final = ROOT / "clients"

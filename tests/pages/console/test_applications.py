@@ -9,10 +9,10 @@ from playwright.async_api import Browser, Page, expect
 from gatehouse.kernel.errors import NotFound
 from tests.pages.test_look import NARROW, listen
 from tests.support.axe import axe_violations
+from tests.support.browser import PASSWORD
 from tests.support.console import ADA, OLGA, SHOP, apply_document, sign_in_to_console
 from tests.support.guide_pictures import Camera
 from tests.support.service import RunningService
-from tests.support.visitor import PASSWORD
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -5,9 +5,8 @@ import re
 import pytest
 from playwright.async_api import Locator, Page, expect
 
-from gatehouse.permissions.model.rule import End
-from gatehouse.permissions.model.scope import Scope
-from gatehouse.permissions.model.user_record import Assignment
+from gatehouse.permissions.model.facts import Assignment
+from gatehouse.permissions.model.rules import End, Scope
 from tests.support.axe import axe_violations
 from tests.support.console import (
     ADA,
@@ -22,7 +21,7 @@ from tests.support.console import (
 )
 from tests.support.guide_pictures import Camera
 from tests.support.service import RunningService
-from tests.support.staging import form_of, record_of
+from tests.support.staged_tables import form_of, record_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

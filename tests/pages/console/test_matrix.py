@@ -9,7 +9,7 @@ from tests.support.axe import axe_violations
 from tests.support.console import ADA, OLGA, PIA, SHOP, STUDIO, ConsoleBrowsers, apply_document, sign_in_to_console
 from tests.support.guide_pictures import Camera
 from tests.support.service import RunningService
-from tests.support.staging import form_of, held_names, model_of, staged_edits
+from tests.support.staged_tables import form_of, held_names, model_of, staged_edits
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
-from gatehouse.app.people import account_services
+from gatehouse.app.services.accounts import account_services
 from gatehouse.audit.model import AuditOrigin
 from tests.pages.test_look import listen
 from tests.support.axe import axe_violations

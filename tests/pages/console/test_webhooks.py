@@ -14,8 +14,8 @@ from tests.support.axe import axe_violations
 from tests.support.builders import ORIGIN
 from tests.support.console import ADA, apply_document, sign_in_to_console
 from tests.support.guide_pictures import Camera
-from tests.support.outside import NO_CONTENT, ReceivedRequest, StubServer, http_response, run_stub_server
 from tests.support.service import RunningService, running_service
+from tests.support.stub_server import NO_CONTENT, ReceivedRequest, StubServer, http_response, run_stub_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

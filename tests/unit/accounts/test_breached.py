@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatehouse.accounts.breached import BreachedPasswordFile, digest_at, lower_bound
+from gatehouse.accounts.password_rules import BreachedPasswordFile, digest_at, lower_bound
 from gatehouse.kernel.errors import Misconfigured, Unavailable
 
 DIGESTS = st.binary(min_size=20, max_size=20).map(lambda raw: raw.hex().upper())

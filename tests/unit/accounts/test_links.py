@@ -2,7 +2,7 @@
 
 import pytest
 
-from gatehouse.accounts.links import EMAIL_LINK_LIFETIME, INVITATION_LIFETIME, LINK_POLICIES
+from gatehouse.accounts.email_links import EMAIL_LINK_LIFETIME, INVITATION_LIFETIME, LINK_POLICIES
 from gatehouse.accounts.model import LinkKind
 from gatehouse.web.pages.paths import Path
 

@@ -8,19 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatehouse.accounts.breached import BreachedPasswordFile
 from gatehouse.accounts.errors import BadAccount, PasswordBreached, PasswordWeak
 from gatehouse.accounts.password_rules import (
     LOOK_ALIKES,
     MAX_BYTES,
     MAX_ESTIMATED_LENGTH,
     MAX_LOOK_ALIKES,
+    BreachedPasswordFile,
     PasswordRules,
     estimated_part,
     is_too_long,
     sha1,
 )
-from tests.support.quick import await_within_cpu_seconds
+from tests.support.cpu_time import await_within_cpu_seconds
 
 RULES = PasswordRules(service_words=("https://login.studio.example", "Gatehouse"))
 ANNA = ("anna.lindqvist@studio.example", "Änni")

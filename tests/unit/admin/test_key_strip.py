@@ -1,6 +1,6 @@
 """Keys along a time line: what the picture says is what the keys do."""
 
-from gatehouse.admin.key_strip import KEYS_PER_LINE, WIDTH, key_timeline
+from gatehouse.admin.keys import KEYS_PER_LINE, WIDTH, key_timeline
 from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose, KeyState, SigningKey
 from gatehouse.keys.rotation import KEY_LINES
 

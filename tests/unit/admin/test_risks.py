@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from gatehouse.admin.risks import Posture, find_risks
-from gatehouse.app.posture import posture
+from gatehouse.admin.settings import Posture, find_risks
+from gatehouse.app.services.installation import posture
 from gatehouse.kernel.addresses import parse_network
 from gatehouse.settings import Settings
 from gatehouse.settings.model import ServerSettings

@@ -1,4 +1,4 @@
-"""What only refers to itself is let go of, soon when it is new (app/memory.py)."""
+"""What only refers to itself is let go of, soon when it is new (app/garbage_collection.py)."""
 
 import gc
 import weakref
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gatehouse.app.memory import COLLECT_ALL_EVERY, COLLECT_EVERY, GarbageCollector
+from gatehouse.app.garbage_collection import COLLECT_ALL_EVERY, COLLECT_EVERY, GarbageCollector
 from tests.support.clock import MovableClock
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gatehouse.cli.findings import Level, about_files, about_settings, about_space
+from gatehouse.cli.doctor import Level, about_files, about_settings, about_space
 from tests.unit.settings.installation import SOUND, TemporaryInstallation
 
 PREFIX = "GATEHOUSE__"

@@ -6,8 +6,8 @@ import sys
 import click
 import pytest
 
-from gatehouse.cli.output import format_time, format_value, print_facts, print_table, show_progress
-from gatehouse.cli.people import PasswordSource, password_line
+from gatehouse.cli.common import format_time, format_value, print_facts, print_table, show_progress
+from gatehouse.cli.services import PasswordSource, password_line
 
 
 def test_a_table_is_not_folded_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:

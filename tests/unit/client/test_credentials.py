@@ -6,8 +6,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from joserfc import jwt as other_peoples
 from joserfc.jwk import RSAKey
 
-from gatehouse.client.base_url import ServerAddress, parse_base_url
 from gatehouse.client.credentials import AccessKey, PermissionQuery, ServiceKey, sign_request
+from gatehouse.client.transport import ServerAddress, parse_base_url
 from gatehouse.kernel.digests import hmac_sha256
 from tests.support.clock import MovableClock
 from tests.support.keys import NOW

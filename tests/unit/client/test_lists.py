@@ -10,9 +10,9 @@ import pytest
 
 from gatehouse.client.credentials import AccessKey
 from gatehouse.client.errors import Denied, Unauthenticated, Unavailable
-from gatehouse.client.lists import PermissionCache
+from gatehouse.client.permissions import PermissionCache
 from gatehouse.client.transport import Reply, Request
-from gatehouse.client.user import User
+from gatehouse.client.verification import User
 from tests.support.clock import MovableClock, run_ready_tasks
 
 ANNA = User(user_id="1", jwt="a.b.c")

@@ -8,12 +8,10 @@ import msgspec
 import pytest
 
 from gatehouse.client.errors import Unauthenticated, Unavailable
-from gatehouse.client.keys import PublishedKeyCache, parse_keys
 from gatehouse.client.transport import Reply, Request
-from gatehouse.client.verifying import UserJwtVerifier
+from gatehouse.client.verification import PublishedKeyCache, UserJwtVerifier, parse_keys
 from gatehouse.keys.jwks import base64url_number, jwks_document
-from gatehouse.tokens.claims import Claims, UserJwtClaims
-from gatehouse.tokens.errors import InvalidToken
+from gatehouse.tokens.claims import Claims, InvalidToken, UserJwtClaims
 from tests.support.clock import MovableClock
 from tests.support.keys import NOW, first_keys
 from tests.support.tokens import (

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gatehouse.gamesessions import pace
-from gatehouse.gamesessions.pace import Poller, PollThrottle, PollThrottleLimits
+from gatehouse.gamesessions import throttle
+from gatehouse.gamesessions.throttle import Poller, PollThrottle, PollThrottleLimits
 from tests.support.clock import MovableClock
 
 
@@ -47,7 +47,7 @@ async def test_a_key_is_blocked_wherever_it_comes_from_and_no_address_with_it() 
 
 
 def test_ht_18_a_million_sessions_and_addresses_do_not_grow_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace, "MAX_ENTRIES", 100)
+    monkeypatch.setattr(throttle, "MAX_ENTRIES", 100)
     counted = PollThrottle(limits=PollThrottleLimits(), clock=MovableClock())
     for number in range(1_000):
         hasty(counted, a_comer(f"g{number}", f"2001:db8::{number:x}"))

@@ -1,4 +1,4 @@
-"""What sockets that come and go mean for a session, without a wire (gamesessions/presence.py)."""
+"""What sockets that come and go mean for a session, without a wire (gamesessions/sockets.py)."""
 
 import asyncio
 from collections.abc import Collection
@@ -8,15 +8,13 @@ from typing import cast
 import pytest
 
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.gamesessions.attendance import SocketCloseReason
-from gatehouse.gamesessions.errors import Violation
+from gatehouse.gamesessions.errors import GameRefusals, Violation
 from gatehouse.gamesessions.model import GameSession, SignInStage
-from gatehouse.gamesessions.presence import CHECK_CONCURRENCY, LEAVE_GRACE, Presence
 from gatehouse.gamesessions.proof import GameClientProof
-from gatehouse.gamesessions.pulse import WriteBehind
-from gatehouse.gamesessions.records import GameRefusals
+from gatehouse.gamesessions.sockets import CHECK_CONCURRENCY, LEAVE_GRACE, Presence, SocketCloseReason
 from gatehouse.gamesessions.store import GameSessionStore
 from gatehouse.gamesessions.waiters import Waiters
+from gatehouse.gamesessions.write_behind import WriteBehind
 from gatehouse.kernel.addresses import parse_address
 from gatehouse.kernel.errors import TooMany, Unavailable
 from tests.support.clock import MovableClock, run_ready_tasks

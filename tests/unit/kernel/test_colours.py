@@ -4,9 +4,9 @@ from itertools import product
 
 import pytest
 
-from gatehouse.kernel.colours import BLACK, SHAPE_CONTRAST, TEXT_CONTRAST, WHITE, Color, contrast, min_contrast
-from gatehouse.mail import inks
-from gatehouse.web.branding import DARK_BACKGROUNDS, LIGHT_BACKGROUNDS, dark_shades, light_shades, swatches
+from gatehouse.kernel.graphics import BLACK, SHAPE_CONTRAST, TEXT_CONTRAST, WHITE, Color, contrast, min_contrast
+from gatehouse.mail import composer
+from gatehouse.web.pages.branding import DARK_BACKGROUNDS, LIGHT_BACKGROUNDS, dark_shades, light_shades, swatches
 
 GRID = [Color(*parts) for parts in product((0, 51, 102, 153, 204, 255), repeat=3)]
 
@@ -22,12 +22,12 @@ def test_every_shade_that_pages_and_letters_use_is_readable() -> None:
 
 
 def check(accent: Color) -> None:
-    light, dark, letter = light_shades(accent), dark_shades(accent), inks.theme_for_accent(accent)
+    light, dark, letter = light_shades(accent), dark_shades(accent), composer.theme_for_accent(accent)
     assert min(swatch.contrast for swatch in swatches(accent)) >= TEXT_CONTRAST
     for link, grounds in (
         *((shade, LIGHT_BACKGROUNDS) for shade in (light.link, light.link_hover)),
         *((shade, DARK_BACKGROUNDS) for shade in (dark.link, dark.link_hover)),
-        *(((letter.link, inks.LIGHT_BACKGROUNDS), (letter.link_dark, inks.DARK_BACKGROUNDS))),
+        *(((letter.link, composer.LIGHT_BACKGROUNDS), (letter.link_dark, composer.DARK_BACKGROUNDS))),
     ):
         assert min_contrast(link, grounds) >= TEXT_CONTRAST
     for button in (light.button, light.button_hover, dark.button, dark.button_hover, letter.button):

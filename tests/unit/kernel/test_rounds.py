@@ -1,8 +1,8 @@
-"""Turns for many with one timer (kernel/rounds.py)."""
+"""Turns for many with one timer (kernel/clock.py)."""
 
 from collections.abc import Callable
 
-from gatehouse.kernel.rounds import TimerWheel
+from gatehouse.kernel.clock import TimerWheel
 from tests.support.clock import MovableClock
 
 

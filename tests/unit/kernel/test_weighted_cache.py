@@ -5,7 +5,7 @@ from typing import Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatehouse.kernel.weighted_cache import ENTRY_WEIGHT, CacheHandle, WeightedCache
+from gatehouse.kernel.cache import ENTRY_WEIGHT, CacheHandle, WeightedCache
 
 HEAVY: Final = 10_000  # bytes of one value; two fit into the cache, three do not
 LIMIT: Final = 2 * (HEAVY + ENTRY_WEIGHT)

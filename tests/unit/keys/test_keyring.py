@@ -5,11 +5,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from gatehouse.kernel.errors import Unavailable
-from gatehouse.keys.errors import NoSigningKey, WrongMasterKey
 from gatehouse.keys.keyring import Keyring
-from gatehouse.keys.model import Algorithm, KeyPurpose, SigningKey
+from gatehouse.keys.model import Algorithm, KeyPurpose, NoSigningKey, SigningKey, StoredKeys, WrongMasterKey
 from gatehouse.keys.sealing import MasterKeys
-from gatehouse.keys.store import StoredKeys
 from tests.support.clock import MovableClock
 from tests.support.keys import MASTER, NOW, OTHER_MASTER, KeysInMemory, a_key, a_keyring, first_keys, key_of
 

@@ -7,10 +7,19 @@ import pytest
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.kernel.errors import Misconfigured
-from gatehouse.keys.errors import KeysChanged, RotationPending, WrongMasterKey
+from gatehouse.keys.encoding import load_public
 from gatehouse.keys.keyring import Keyring
-from gatehouse.keys.material import load_public
-from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose, KeyState, SigningKey, key_state
+from gatehouse.keys.model import (
+    Algorithm,
+    KeyLine,
+    KeyPurpose,
+    KeysChanged,
+    KeyState,
+    RotationPending,
+    SigningKey,
+    WrongMasterKey,
+    key_state,
+)
 from gatehouse.keys.rotation import KEY_LINES, KeyRotation, RotationMode, RotationPolicy, due_for_rotation, make_key
 from gatehouse.keys.sealing import MasterKeys, sealing_key_id
 from tests.support.builders import RECORDER

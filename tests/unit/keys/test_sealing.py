@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatehouse.kernel.errors import Misconfigured
-from gatehouse.keys.errors import Tampered, WrongMasterKey
+from gatehouse.keys.model import Tampered, WrongMasterKey
 from gatehouse.keys.sealing import MasterKeys, new_master_key, parse_master_key, sealing_key_id
 from tests.support.keys import MASTER, OTHER_MASTER
 

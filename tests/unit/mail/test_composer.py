@@ -10,13 +10,19 @@ from hypothesis import given
 from hypothesis.strategies import from_regex
 
 from gatehouse.accounts.errors import BadAccount
-from gatehouse.accounts.logins import DOMAIN, LOCAL_PART, check_login
-from gatehouse.kernel.colours import Color
+from gatehouse.accounts.model import DOMAIN, LOCAL_PART, check_login
+from gatehouse.kernel.graphics import Color
 from gatehouse.mail import composer as room
-from gatehouse.mail.composer import LANGUAGES, MAX_VALUE_LENGTH, mail_language
-from gatehouse.mail.errors import BadMessage, NotMailable
-from gatehouse.mail.inks import theme_for_accent
-from gatehouse.mail.model import MailTemplate, Message, TemplateFactor, is_mailable, mail_sealing_purpose
+from gatehouse.mail.composer import LANGUAGES, MAX_VALUE_LENGTH, mail_language, theme_for_accent
+from gatehouse.mail.model import (
+    BadMessage,
+    MailTemplate,
+    Message,
+    NotMailable,
+    TemplateFactor,
+    is_mailable,
+    mail_sealing_purpose,
+)
 from tests.support.clock import MovableClock
 from tests.support.keys import master_keys
 from tests.support.mail import BASE_URL, TO, VALUES, a_composer, a_message, values_of

@@ -7,8 +7,15 @@ from dataclasses import replace
 import pytest
 
 from gatehouse.mail.delivery import DeliverySession, MailTransport, PrintingTransport
-from gatehouse.mail.errors import RecipientRefused, ServerUnusable, Undelivered
-from gatehouse.mail.model import MailTemplate, Message, OutboxMail, OutboxStatus
+from gatehouse.mail.model import (
+    MailTemplate,
+    Message,
+    OutboxMail,
+    OutboxStatus,
+    RecipientRefused,
+    ServerUnusable,
+    Undelivered,
+)
 from gatehouse.mail.outbox import BATCH_SIZE, FIRST_DELAY, GIVE_UP_AFTER, OutboxWorker, retry_delay
 from tests.support.clock import MovableClock
 from tests.support.keys import master_keys

@@ -5,8 +5,8 @@ from itertools import combinations
 
 import pytest
 
-from gatehouse.oauth.access_tokens import AccessToken, AccessTokens
 from gatehouse.oauth.model import SCOPES
+from gatehouse.oauth.tokens import AccessToken, AccessTokens
 
 TOKENS = AccessTokens(bytes(range(32)))
 GRANT = "0f" * 16

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from gatehouse.oauth.claim_mapping import MAX_CLAIM_ENTRIES, ApplicationHoldings, MappedClaims
+from gatehouse.oauth.claims import MAX_CLAIM_ENTRIES, ApplicationHoldings, MappedClaims
 from gatehouse.oauth.model import ClaimContent, ClaimSource, Client
 from tests.support.builders import a_client, a_user
 

@@ -8,8 +8,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from joserfc.jwk import ECKey, OKPKey, RSAKey
 
 from gatehouse.keys.model import Algorithm
-from gatehouse.oauth.client_keys import MAX_KEYS, parse_client_keys
 from gatehouse.oauth.errors import BadClient
+from gatehouse.oauth.private_key_jwt import MAX_KEYS, parse_client_keys
 
 RSA = RSAKey.generate_key(2048).as_dict(private=False)
 EC = ECKey.import_key(generate_private_key(SECP256R1())).as_dict(private=False)

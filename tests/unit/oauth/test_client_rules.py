@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from gatehouse.oauth.client_rules import check_client
+from gatehouse.oauth.clients import check_client
 from gatehouse.oauth.errors import BadClient
 from gatehouse.oauth.model import ClaimContent, ClaimSource, Client, ClientProfile, TokenSettings
 from gatehouse.tokens.claims import IdClaims
-from gatehouse.web.oauth.userinfo import UserInfoResponse
+from gatehouse.web.api.oauth.tokens import UserInfoResponse
 from tests.support.builders import NOW
 
 ED25519 = {"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}

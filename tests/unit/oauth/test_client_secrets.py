@@ -10,11 +10,10 @@ import pytest
 
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import TooMany
-from gatehouse.oauth.client_secrets import WEAK_GUESS_LIMIT, ClientSecretVerifier
+from gatehouse.oauth.client_auth import WEAK_GUESS_LIMIT, ClientSecretVerifier
 from gatehouse.oauth.clients import client_secret_purpose
 from gatehouse.oauth.model import Client, ClientSecret, SecretKind
-from gatehouse.throttle.guesses import AttemptLimiter
-from gatehouse.throttle.model import AttemptLimit
+from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter
 from tests.support.builders import NOW, a_client
 from tests.support.clock import MovableClock
 from tests.support.keys import master_keys

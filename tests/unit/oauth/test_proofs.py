@@ -5,7 +5,7 @@ import hmac
 
 import pytest
 
-from gatehouse.oauth.proofs import is_native_proof, matches_code_challenge
+from gatehouse.oauth.client_auth import is_native_proof, matches_code_challenge
 
 REDIRECT = "https://shop.example/ü"
 SECRET = b"s3cret"

@@ -7,19 +7,20 @@ from pathlib import Path
 import pytest
 
 from gatehouse.kernel.addresses import Address, Network, parse_network
-from gatehouse.outbound.calling import OutboundClient, request_bytes
-from gatehouse.outbound.errors import (
+from gatehouse.outbound.client import OutboundClient, SystemResolver, TcpConnector, request_bytes
+from gatehouse.outbound.model import (
     AddressRefused,
     BadResponse,
     CallFailed,
+    CallLimits,
+    OutboundRequest,
+    OutboundResponse,
     ResponseTooLarge,
     TooSlow,
     Unreachable,
+    parse_target,
 )
-from gatehouse.outbound.model import CallLimits, OutboundRequest, OutboundResponse
-from gatehouse.outbound.network import SystemResolver, TcpConnector
-from gatehouse.outbound.targets import parse_target
-from tests.support.outside import (
+from tests.support.stub_server import (
     NO_CONTENT,
     StubConnector,
     StubResolver,

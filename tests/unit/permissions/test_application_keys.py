@@ -8,11 +8,16 @@ from cryptography.hazmat.primitives.asymmetric.ec import generate_private_key as
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicNumbers
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from gatehouse.keys.material import public_der, public_pem
+from gatehouse.keys.encoding import public_der, public_pem
+from gatehouse.permissions.authentication.application_keys import (
+    ApplicationKeyDirectory,
+    KeyFiles,
+    application_id_of,
+    new_service_key,
+    parse_public_key,
+)
 from gatehouse.permissions.errors import KeyNotFound, Malformed
-from gatehouse.permissions.keys.files import KeyFiles, application_id_of
-from gatehouse.permissions.keys.published import ApplicationKeyDirectory, new_service_key, parse_public_key
-from gatehouse.permissions.model.application_key import ApplicationKey, KeySource
+from gatehouse.permissions.model.application import ApplicationKey, KeySource
 from tests.support.clock import MovableClock
 from tests.support.keys import NOW, KeysInMemory, a_keyring, first_keys
 from tests.support.tokens import APPLICATION, application_private_key

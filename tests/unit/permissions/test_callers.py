@@ -11,10 +11,10 @@ from cryptography.hazmat.primitives.hashes import SHA256
 
 from gatehouse.kernel.addresses import parse_address
 from gatehouse.kernel.errors import TooMany
-from gatehouse.keys.material import public_pem
+from gatehouse.keys.encoding import public_pem
 from gatehouse.keys.model import Algorithm, KeyPurpose
-from gatehouse.permissions.callers.callers import Caller
-from gatehouse.permissions.callers.credentials import (
+from gatehouse.permissions.authentication.callers import Caller
+from gatehouse.permissions.authentication.credentials import (
     ABOUT_APPLICATION,
     DEFAULT_POLICY,
     EXCHANGE_JWT,
@@ -25,10 +25,9 @@ from gatehouse.permissions.callers.credentials import (
     CredentialPolicy,
     RequestCredentials,
 )
-from gatehouse.permissions.callers.standing import CallerKind
+from gatehouse.permissions.authentication.vouching import CallerKind
 from gatehouse.permissions.errors import WrongCredentials
-from gatehouse.tokens.claims import GeneratedServiceClaims, factor_digest
-from gatehouse.tokens.errors import InvalidToken
+from gatehouse.tokens.claims import GeneratedServiceClaims, InvalidToken, factor_digest
 from tests.support.callers import (
     CLIENT,
     DAY,

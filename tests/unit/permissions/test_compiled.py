@@ -3,10 +3,9 @@
 from dataclasses import replace
 
 from gatehouse.permissions.evaluation.compiled import compiled_model
+from gatehouse.permissions.evaluation.conditions import group_index_keys, person_index_keys
 from gatehouse.permissions.evaluation.effective import evaluate
-from gatehouse.permissions.evaluation.matching import group_index_keys, person_index_keys
-from gatehouse.permissions.model.rule import Rule, RuleSection
-from gatehouse.permissions.model.scope import ROOT, Scope
+from gatehouse.permissions.model.rules import ROOT, Rule, RuleSection, Scope
 from tests.scenarios.world import a_group, a_scenario
 
 A = Rule(RuleSection.PRIVATE, "a")

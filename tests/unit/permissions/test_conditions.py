@@ -20,7 +20,7 @@ from gatehouse.permissions.documents.conditions import (
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.evaluation.conditions import condition_holds
 from gatehouse.permissions.model.condition import Condition, ConditionSubject
-from tests.support.quick import run_within_cpu_seconds
+from tests.support.cpu_time import run_within_cpu_seconds
 
 ANNA = ConditionSubject("1001", domain="studio.example", tags=frozenset({"staff"}), purchases=frozenset({"gold"}))
 QUICK = 0.05  # seconds of our own work; checklist RO-12

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gatehouse.permissions.documents.config_schema import (
+from gatehouse.permissions.documents.grammar import (
     MAX_CONFIG_SCHEMA_CHARACTERS,
     MAX_CONFIG_SCHEMA_DEPTH,
     MAX_CONFIG_SCHEMA_VALUES,

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from gatehouse.permissions.evaluation.effective import EffectivePermissions
 from gatehouse.permissions.evaluation.shapes import Shape, ShapeOptions, list_prefix, render_shape, short_prefix
-from gatehouse.permissions.model.rule import Rule
-from gatehouse.permissions.model.scope import ROOT, Scope
+from gatehouse.permissions.model.rules import ROOT, Rule, Scope
 from tests.scenarios.naive import NaiveEvaluation, list_short
 from tests.scenarios.world import Scenario, a_scenario, parse_path, parse_scope
 

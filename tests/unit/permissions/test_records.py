@@ -5,13 +5,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatehouse.permissions.documents import records
-from gatehouse.permissions.documents.ends import MAX_EXPIRED
+from gatehouse.permissions.documents.fields import MAX_EXPIRED
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model import central
-from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.rule import End
-from gatehouse.permissions.model.scope import ROOT, ResourceKind, Scope, application_scope, group_scope, service_scope
-from gatehouse.permissions.model.user_record import Assignment, ScopeHoldings, UserRecord
+from gatehouse.permissions.model.facts import ApplicationModel, Assignment, ScopeHoldings, UserRecord
+from gatehouse.permissions.model.rules import (
+    ROOT,
+    End,
+    ResourceKind,
+    Scope,
+    application_scope,
+    group_scope,
+    service_scope,
+)
 
 GROUP = "0123456789abcdef01234567"
 ON = {"value": True}

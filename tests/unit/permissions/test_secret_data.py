@@ -2,12 +2,12 @@
 
 import pytest
 
-from gatehouse.permissions.model.rule import NO_END, End
-from gatehouse.permissions.rights.lasting import outlasts
+from gatehouse.permissions.model.rules import NO_END, End
 from gatehouse.permissions.rights.secret_data import (
     NO_SECRET_DATA,
     Extent,
     RecordPart,
+    outlasts,
     overlay_secret_data,
     unexpired_value,
 )

@@ -17,10 +17,9 @@ from gatehouse.oauth.model import (
     SecretKind,
     TokenSettings,
 )
-from gatehouse.provision.errors import Unfit
-from gatehouse.provision.model import StoredState
+from gatehouse.provision.model import StoredState, Unfit
 from tests.support.builders import NOW, a_client
-from tests.unit.provision.bench import PASSWORDS, ProvisionSetup, plan_lines, provision_setup
+from tests.unit.provision.provision_setup import PASSWORDS, ProvisionSetup, plan_lines, provision_setup
 
 NATIVE = {"client_id": "web", "name": "Web shop", "redirect_hosts": ["localhost"]}
 OIDC = {"client_id": "web", "name": "Web", "profile": "oidc", "redirect_uris": ["https://a.example/cb"]}

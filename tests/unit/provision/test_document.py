@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatehouse.provision.document import read_document, write_json, write_yaml
-from gatehouse.provision.errors import Unfit
+from gatehouse.provision.model import Unfit
 
 SECRET = "Hunter2-swordfish"
 

@@ -1,9 +1,9 @@
 import pytest
 
 from gatehouse.oauth.model import ClientProfile
-from gatehouse.provision.entries import read_entries
-from gatehouse.provision.errors import Unfit
-from gatehouse.provision.sections.table import SECTIONS
+from gatehouse.provision.model import Unfit
+from gatehouse.provision.plan import SECTIONS
+from gatehouse.provision.sections.section import read_entries
 
 
 def problems(document: dict[str, object]) -> tuple[str, ...]:

@@ -5,9 +5,9 @@ import re
 import msgspec
 
 from gatehouse.provision.document import read_document
-from gatehouse.provision.entries import read_entries
-from gatehouse.provision.sections.table import SECTIONS
-from tests.support.finding import ROOT
+from gatehouse.provision.plan import SECTIONS
+from gatehouse.provision.sections.section import read_entries
+from tests.support.find_programs import ROOT
 
 GUIDE = (ROOT / "docs" / "guides" / "apply.md").read_text()
 

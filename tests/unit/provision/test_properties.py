@@ -10,15 +10,13 @@ from msgspec import UNSET
 from gatehouse.accounts.model import User
 from gatehouse.oauth.client_document import ClaimEntry, TokenEntry
 from gatehouse.oauth.model import SCOPES, ClaimContent, ClaimSource, Client, ClientProfile, TokenSettings
-from gatehouse.provision.errors import Problems
-from gatehouse.provision.model import Change, StoredState
+from gatehouse.provision.model import Change, Problems, StoredState
 from gatehouse.provision.sections import clients, users
-from gatehouse.provision.sections.client_entry import ClientFileEntry, WantedClient
+from gatehouse.provision.sections.clients import ClientFileEntry, WantedClient
 from gatehouse.provision.sections.section import Located
-from gatehouse.provision.sections.user_entry import UserFileEntry, WantedUser
-from gatehouse.provision.sections.user_plan import active_administrators, plan_users
+from gatehouse.provision.sections.user_plan import UserFileEntry, WantedUser, active_administrators, plan_users
 from tests.support.builders import NOW
-from tests.unit.provision.bench import state_after_file
+from tests.unit.provision.provision_setup import state_after_file
 
 IDS = [str(number) for number in range(1, 4)]  # few, so that records meet
 LOGINS = [f"{name}@x.example" for name in "abc"]

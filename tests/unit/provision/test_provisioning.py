@@ -9,11 +9,10 @@ from gatehouse.accounts.errors import UserChanged
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.oauth.model import SecretKind
 from gatehouse.provision.document import read_document, write_json, write_yaml
-from gatehouse.provision.errors import Unfit, Unsettled
-from gatehouse.provision.model import StoredState
+from gatehouse.provision.model import StoredState, Unfit, Unsettled
 from tests.support.builders import NOW, a_client_secret, a_user
 from tests.support.keys import MASTER, OTHER_MASTER
-from tests.unit.provision.bench import ProvisionSetup, ProvisionsInMemory, plan_lines, provision_setup
+from tests.unit.provision.provision_setup import ProvisionSetup, ProvisionsInMemory, plan_lines, provision_setup
 
 STRONG = "Zq8vK2mX4tR9wLp6sYb3nHc7dJf5gTaU"
 ANNA = {

@@ -4,8 +4,7 @@ import pytest
 
 from gatehouse.kernel.errors import BadInput
 from gatehouse.keys.sealing import MasterKeys
-from gatehouse.provision.given import FileSecret, SecretResolver
-from gatehouse.provision.sealed import FileSeal
+from gatehouse.provision.file_secrets import FileSeal, FileSecret, SecretResolver
 from tests.support.keys import MASTER, OTHER_MASTER
 
 SEAL = FileSeal(MasterKeys(MASTER))

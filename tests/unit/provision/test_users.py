@@ -6,13 +6,12 @@ from typing import Any
 import pytest
 
 from gatehouse.accounts.model import AccountKind, User
-from gatehouse.provision.errors import Problems, Unfit
-from gatehouse.provision.model import AddUser, ChangeUser, ReadScope, RemoveUser, StoredState
+from gatehouse.provision.model import AddUser, ChangeUser, Problems, ReadScope, RemoveUser, StoredState, Unfit
 from gatehouse.provision.sections.section import Located
-from gatehouse.provision.sections.user_entry import UserFileEntry
+from gatehouse.provision.sections.user_plan import UserFileEntry
 from gatehouse.provision.sections.users import resolve_users
 from tests.support.builders import NOW, a_user
-from tests.unit.provision.bench import PASSWORDS, plan_lines, provision_setup
+from tests.unit.provision.provision_setup import PASSWORDS, plan_lines, provision_setup
 
 ANNA = {"login": "anna@studio.example", "nick": "Anna"}
 STRONG = "correct-horse-battery"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gatehouse.kernel.colours import Color
-from tests.support.pictures import png
+from gatehouse.kernel.graphics import Color
+from tests.support.png import png
 from tests.unit.settings.installation import SOUND, TemporaryInstallation
 
 LOGO = "GATEHOUSE__BRANDING__LOGO"

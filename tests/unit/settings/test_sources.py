@@ -4,7 +4,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.support.finding import ROOT
+from tests.support.find_programs import ROOT
 from tests.unit.settings.installation import MASTER, MASTER_KEY, OTHER_MASTER_KEY, SOUND, TemporaryInstallation
 
 PORT = "GATEHOUSE__SERVER__PORT"

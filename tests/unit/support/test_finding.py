@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.finding import find_chromium, find_postgres
+from tests.support.find_programs import find_chromium, find_postgres
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.finding import ROOT
+from tests.support.find_programs import ROOT
 from tests.support.processes import (
     LOOPBACK,
     DidNotStart,

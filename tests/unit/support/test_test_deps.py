@@ -2,7 +2,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tools.getting import CouldNotGet, InstallMethod, Program, ensure_installed, failure_reason
+from tools.install import CouldNotGet, InstallMethod, Program, ensure_installed, failure_reason
 from tools.test_deps import fetch_npm_package
 
 HERE = Path("/usr/bin/thing")

@@ -5,13 +5,18 @@ from joserfc import jws
 from joserfc.jwk import KeySet
 
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.keys.base64url import decode_base64url
-from gatehouse.keys.errors import NoSigningKey
+from gatehouse.keys.encoding import decode_base64url
 from gatehouse.keys.jwks import jwks_document
-from gatehouse.keys.model import Algorithm
+from gatehouse.keys.model import Algorithm, NoSigningKey
 from gatehouse.keys.rotation import KeyRotation, RotationMode, RotationPolicy
-from gatehouse.tokens.claims import Claims, GeneratedServiceClaims, IdClaims, RefreshClaims, UserJwtClaims
-from gatehouse.tokens.errors import InvalidToken
+from gatehouse.tokens.claims import (
+    Claims,
+    GeneratedServiceClaims,
+    IdClaims,
+    InvalidToken,
+    RefreshClaims,
+    UserJwtClaims,
+)
 from tests.support.builders import RECORDER
 from tests.support.keys import first_keys, key_of, master_keys
 from tests.support.tokens import CLASSES, TokenSetup, example_claims, kid_for, payload_for

@@ -3,11 +3,16 @@
 import msgspec
 import pytest
 
-from gatehouse.accounts.fixed_ips import MAX_RANGES, check_fixed_ips
-from gatehouse.accounts.logins import check_login
-from gatehouse.accounts.model import MAX_NICK_LENGTH
+from gatehouse.accounts.login_result import MAX_RANGES, check_fixed_ips
+from gatehouse.accounts.model import MAX_NICK_LENGTH, check_login
 from gatehouse.keys.model import Algorithm
 from gatehouse.tokens.claims import (
+    MAX_ID_TOKEN,
+    MAX_ISSUED_TOKEN,
+    MAX_NONCE_BYTES,
+    MAX_PERM,
+    MAX_PUBLIC_KEY_BYTES,
+    MAX_TAG_BYTES,
     Claims,
     ExchangedIdClaims,
     ExchangedUserClaims,
@@ -18,16 +23,8 @@ from gatehouse.tokens.claims import (
     RefreshClaims,
     ServiceAccountClaims,
     StaticServiceClaims,
+    TokenTooLong,
     UserJwtClaims,
-)
-from gatehouse.tokens.errors import TokenTooLong
-from gatehouse.tokens.sizes import (
-    MAX_ID_TOKEN,
-    MAX_ISSUED_TOKEN,
-    MAX_NONCE_BYTES,
-    MAX_PERM,
-    MAX_PUBLIC_KEY_BYTES,
-    MAX_TAG_BYTES,
     base64_length,
     claims_that_fit,
     json_length,

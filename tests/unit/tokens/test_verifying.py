@@ -9,14 +9,15 @@ from joserfc.jwk import RSAKey
 from gatehouse.keys.model import Algorithm
 from gatehouse.tokens.claims import (
     Claims,
+    ExpiredToken,
     GeneratedServiceClaims,
     IdClaims,
+    InvalidToken,
     RefreshClaims,
     StaticServiceClaims,
     UserJwtClaims,
 )
-from gatehouse.tokens.decoding import parse_jws
-from gatehouse.tokens.errors import ExpiredToken, InvalidToken
+from gatehouse.tokens.verifier import parse_jws
 from tests.support.keys import NOW
 from tests.support.tokens import (
     CLASSES,

@@ -1,8 +1,8 @@
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from gatehouse.web.middleware.body_limit import BodyLimitMiddleware
-from gatehouse.web.middleware.refusal import refuse_in_plain_text
+from gatehouse.web.http.responses import refuse_in_plain_text
+from gatehouse.web.http.routing import BodyLimitMiddleware
 from tests.support.asgi import RecordingApp, an_asgi_call, call_asgi
 
 LIMIT = 10

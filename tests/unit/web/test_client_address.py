@@ -2,7 +2,7 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from gatehouse.web.middleware.client_address import CallerAddress, ClientAddressMiddleware, caller_address_of
+from gatehouse.web.http.client_address import CallerAddress, ClientAddressMiddleware, caller_address_of
 from tests.support.asgi import AsgiCall, Pair, RecordingApp, an_asgi_call, call_asgi
 
 PROXY = ("10.0.0.1", 4_000)

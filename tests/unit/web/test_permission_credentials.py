@@ -4,10 +4,10 @@ import pytest
 from starlette.requests import Request
 
 from gatehouse.kernel.addresses import parse_address
-from gatehouse.permissions.callers.credentials import RequestCredentials
-from gatehouse.tokens.errors import InvalidToken
-from gatehouse.web.middleware.client_address import CALLER_ADDRESS_KEY, CallerAddress
-from gatehouse.web.permissions.credentials import CredentialFields, credentials_of
+from gatehouse.permissions.authentication.credentials import RequestCredentials
+from gatehouse.tokens.claims import InvalidToken
+from gatehouse.web.api.permissions.authentication import CredentialFields, credentials_of
+from gatehouse.web.http.client_address import CALLER_ADDRESS_KEY, CallerAddress
 
 CLIENT = parse_address("198.51.100.7")
 BODY = b'{"action":"get"}'

@@ -7,9 +7,8 @@ import pytest
 
 from gatehouse.kernel.background import OFF_LOOP_WEIGHT
 from gatehouse.permissions.errors import MAX_ANSWER_BYTES, AnswerTooLarge
-from gatehouse.web.permissions.encoding import LIST_SLICE, encode_bounded, iter_json_pieces
-from gatehouse.web.permissions.envelope import DataResponse
-from gatehouse.web.permissions.question_records import MemberRecord, MembersPage, PathStep, ScopeName
+from gatehouse.web.api.permissions.envelope import LIST_SLICE, DataResponse, encode_bounded, iter_json_pieces
+from gatehouse.web.api.permissions.explanation_records import MemberRecord, MembersPage, PathStep, ScopeName
 
 
 class Tagged(msgspec.Struct, tag_field="part", tag="keys", omit_defaults=True):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gatehouse.kernel.errors import Misconfigured
-from gatehouse.web.places import GeoIpLookup, open_geoip
+from gatehouse.web.http.geoip import GeoIpLookup, open_geoip
 from tests.support.geoip import write_geoip
 
 SWEDEN = {"iso_code": "SE", "names": {"en": "Sweden", "de": "Schweden"}}

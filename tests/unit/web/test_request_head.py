@@ -2,8 +2,7 @@ from http import HTTPStatus
 
 import pytest
 
-from gatehouse.web.refusal import RequestRefused, refusal_response
-from gatehouse.web.request_head import RequestHead, check_head
+from gatehouse.web.server.request_head import RequestHead, RequestRefused, check_head, refusal_response
 
 HOST = (b"host", b"gatehouse.example")
 

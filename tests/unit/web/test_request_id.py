@@ -1,4 +1,4 @@
-from gatehouse.web.middleware.request_id import RequestIdMiddleware
+from gatehouse.web.http.context import RequestIdMiddleware
 from tests.support.asgi import RecordingApp, an_asgi_call, call_asgi
 
 

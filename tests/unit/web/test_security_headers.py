@@ -1,6 +1,6 @@
 import pytest
 
-from gatehouse.web.middleware.security_headers import SecurityHeadersMiddleware, content_security_policy
+from gatehouse.web.http.context import SecurityHeadersMiddleware, content_security_policy
 from tests.support.asgi import Pair, RecordingApp, an_asgi_call, call_asgi
 
 STRICT = (

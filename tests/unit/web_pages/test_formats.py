@@ -2,7 +2,7 @@
 
 import pytest
 
-from gatehouse.web.pages.formats import (
+from gatehouse.web.pages.template_filters import (
     breakable_email,
     duration,
     exact_time,
@@ -10,7 +10,7 @@ from gatehouse.web.pages.formats import (
     qr_code,
     relative_time,
 )
-from gatehouse.web.pages.words import load_languages
+from gatehouse.web.pages.translations import load_languages
 
 EN, DE = load_languages()["en"], load_languages()["de"]
 NOW = 1_788_000_000  # 2026-08-29T10:40:00Z

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatehouse.web.pages.words import LANGUAGES, choose_language
+from gatehouse.web.pages.translations import LANGUAGES, choose_language
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,14 @@ import pytest
 
 from gatehouse.accounts.administration import check_nick
 from gatehouse.accounts.errors import BadAccount
-from gatehouse.accounts.logins import check_login
+from gatehouse.accounts.model import check_login
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.errors import GatehouseError
 from gatehouse.oauth.model import SCOPES
-from gatehouse.web.pages.words import FALLBACK_LANG, load_languages
-from tests.support.pseudo import LANG as PSEUDO
-from tests.support.pseudo import languages_with_pseudo
+from gatehouse.web.pages.translations import FALLBACK_LANG, load_languages
+from tests.support.pseudo_locale import LANG as PSEUDO
+from tests.support.pseudo_locale import languages_with_pseudo
 
 LANGUAGES = load_languages()
 ENGLISH = LANGUAGES[FALLBACK_LANG]
@@ -125,7 +125,7 @@ async def complaints() -> AsyncIterator[str]:
 
 
 async def test_the_refusals_that_are_translated_are_those_the_rooms_make() -> None:
-    import_module("gatehouse.app.front")  # brings every room, and with it every refusal
+    import_module("gatehouse.app.endpoints")  # brings every room, and with it every refusal
     said = {text for key, text in ENGLISH.texts.items() if key.startswith("said.")}
     assert said - {*refusals(), *[complaint async for complaint in complaints()]} == set()
 

@@ -4,13 +4,12 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.web.pages.assets import Assets
 from gatehouse.web.pages.contexts import ExpiredContext, ForgotContext, ThrottledContext
-from gatehouse.web.pages.look import DisplayPreferences
-from gatehouse.web.pages.rendering import PageRenderer
+from gatehouse.web.pages.rendering import DisplayPreferences, PageRenderer
 from gatehouse.web.pages.vocabulary import PageProblem, ProblemKind, Theme
-from gatehouse.web.static import Assets
 from tests.support.gallery import STATES
-from tests.support.shell import a_scope
+from tests.support.sample_asgi_app import a_scope
 
 GERMAN, ENGLISH = "Passwort zurücksetzen", "Reset your password"
 

@@ -8,15 +8,14 @@ from html.parser import HTMLParser
 import pytest
 from markupsafe import Markup
 
-from gatehouse.permissions.login import LoginRefusalReason
+from gatehouse.permissions.login_rules import LoginRefusalReason
 from gatehouse.web.pages import contexts as page
+from gatehouse.web.pages.assets import STATIC_DIRECTORY, Assets
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.formats import DAY, HOUR, MINUTE, duration, exact_time, relative_time
-from gatehouse.web.pages.look import DisplayPreferences
-from gatehouse.web.pages.rendering import PageRenderer
+from gatehouse.web.pages.rendering import DisplayPreferences, PageRenderer
+from gatehouse.web.pages.template_filters import DAY, HOUR, MINUTE, duration, exact_time, relative_time
+from gatehouse.web.pages.translations import FALLBACK_LANG, Languages, Translator, load_languages
 from gatehouse.web.pages.vocabulary import Notice, PageProblem, ProblemKind
-from gatehouse.web.pages.words import FALLBACK_LANG, Languages, Translator, load_languages
-from gatehouse.web.static import STATIC_DIRECTORY, Assets
 from tests.support.gallery import CSRF, FULL_ACCOUNT, NOW, SIGN_IN, STATES, WHY_DENIED
 
 TEMPLATES = STATIC_DIRECTORY.parent / "templates"

@@ -2,9 +2,9 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from gatehouse.web.dialects import Dialect
-from gatehouse.web.metrics import Metrics, status_class
-from tests.support.shell import SampleAsgiApp, call_app, raising_endpoint
+from gatehouse.web.http.errors import Dialect
+from gatehouse.web.http.metrics import Metrics, status_class
+from tests.support.sample_asgi_app import SampleAsgiApp, call_app, raising_endpoint
 
 
 async def test_a_request_leaves_one_line_by_the_name_of_its_endpoint() -> None:

@@ -14,10 +14,24 @@ from gatehouse.kernel.errors import (
     TooMany,
     Unavailable,
 )
-from gatehouse.tokens.errors import ExpiredToken
-from gatehouse.web.dialects import Dialect, dialect_for_path
-from gatehouse.web.errors import ErrorRenderer, TooLarge, UnsupportedMediaType, oauth_description
-from tests.support.shell import AppResponse, SampleAsgiApp, a_page, a_scope, call_app, raising_endpoint, receive_body
+from gatehouse.tokens.claims import ExpiredToken
+from gatehouse.web.http.errors import (
+    Dialect,
+    ErrorRenderer,
+    TooLarge,
+    UnsupportedMediaType,
+    dialect_for_path,
+    oauth_description,
+)
+from tests.support.sample_asgi_app import (
+    AppResponse,
+    SampleAsgiApp,
+    a_page,
+    a_scope,
+    call_app,
+    raising_endpoint,
+    receive_body,
+)
 
 SECRET = "hunter2: the private half"
 

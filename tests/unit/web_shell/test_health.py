@@ -3,10 +3,17 @@ from collections.abc import Mapping
 
 import pytest
 
-from gatehouse.web.health import CheckResult, HealthCheck, HealthEndpoints, Readiness, allow_bearer, operations_app
-from gatehouse.web.metrics import Metrics
+from gatehouse.web.api.health import (
+    CheckResult,
+    HealthCheck,
+    HealthEndpoints,
+    Readiness,
+    allow_bearer,
+    operations_app,
+)
+from gatehouse.web.http.metrics import Metrics
 from tests.support.clock import MovableClock, run_ready_tasks
-from tests.support.shell import AppResponse, SampleAsgiApp, call_app
+from tests.support.sample_asgi_app import AppResponse, SampleAsgiApp, call_app
 
 TOKEN = "operations-token"
 

@@ -3,10 +3,11 @@ from typing import Any
 
 import msgspec
 
-from gatehouse.web import docs_page, openapi
-from gatehouse.web.routes.table import Endpoint
-from gatehouse.web.static import Assets
-from tests.support.shell import SampleAsgiApp, call_app, sample_endpoints
+from gatehouse.web.http import openapi
+from gatehouse.web.http.routing import Endpoint
+from gatehouse.web.pages import api_docs
+from gatehouse.web.pages.assets import Assets
+from tests.support.sample_asgi_app import SampleAsgiApp, call_app, sample_endpoints
 
 
 class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -91,7 +92,7 @@ def test_the_same_table_gives_the_same_bytes() -> None:
 async def test_the_document_and_the_page_are_served() -> None:
     assets = Assets()
     table = sample_endpoints()
-    documented = docs_page.docs_endpoints(table, assets=assets, base_url="https://id.example", version="1")
+    documented = api_docs.docs_endpoints(table, assets=assets, base_url="https://id.example", version="1")
     app = SampleAsgiApp(endpoints=[*table, *documented, assets.endpoint()]).app()
     document = await call_app(app, "GET", "/openapi.json")
     assert (document.status, document.headers["content-type"]) == (200, "application/json")
@@ -105,7 +106,7 @@ async def test_the_document_and_the_page_are_served() -> None:
 
 
 async def test_only_the_docs_page_may_show_pictures_from_data() -> None:
-    documented = docs_page.docs_endpoints([], assets=Assets(), base_url="https://id.example", version="1")
+    documented = api_docs.docs_endpoints([], assets=Assets(), base_url="https://id.example", version="1")
     app = SampleAsgiApp(endpoints=[*sample_endpoints(), *documented]).app()
     policy = (await call_app(app, "GET", "/docs")).headers["content-security-policy"]
     everywhere = (await call_app(app, "GET", "/")).headers["content-security-policy"]
@@ -115,7 +116,7 @@ async def test_only_the_docs_page_may_show_pictures_from_data() -> None:
 
 
 def test_the_docs_page_has_no_inline_script_and_no_foreign_address() -> None:
-    page = docs_page.docs_page_html(Assets())
+    page = api_docs.docs_page_html(Assets())
     assert page.count("<script") == page.count("<script src=") == 2
     assert "<style" not in page
     assert "style=" not in page

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from gatehouse.kernel.errors import BadInput
-from gatehouse.web.errors import TooLarge, UnsupportedMediaType
-from gatehouse.web.parse import (
+from gatehouse.web.http.errors import TooLarge, UnsupportedMediaType
+from gatehouse.web.http.parse import (
     JSON_OR_FORM,
     query_pairs,
     raw_body,
@@ -15,7 +15,7 @@ from gatehouse.web.parse import (
     read_json_or_form,
     read_query,
 )
-from tests.support.shell import Role, RoleSave, SessionAsk, TokenAsk, a_request
+from tests.support.sample_asgi_app import Role, RoleSave, SessionAsk, TokenAsk, a_request
 
 FORM = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data; boundary=frontier"

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatehouse.kernel.errors import BadInput
-from gatehouse.web.errors import TooLarge
-from gatehouse.web.parse_json import MAX_DEPTH, MAX_ITEMS, MAX_KEYS, MAX_STRING, decode_json
+from gatehouse.web.http.errors import TooLarge
+from gatehouse.web.http.parse_json import MAX_DEPTH, MAX_ITEMS, MAX_KEYS, MAX_STRING, decode_json
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 LEAVES = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | TEXT

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from gatehouse.web.static import STATIC_DIRECTORY, Assets
-from tests.support.shell import SampleAsgiApp, call_app
+from gatehouse.web.pages.assets import STATIC_DIRECTORY, Assets
+from tests.support.sample_asgi_app import SampleAsgiApp, call_app
 
 VENDOR = STATIC_DIRECTORY / "vendor"
 

@@ -9,10 +9,9 @@ from starlette.routing import WebSocketRoute
 from starlette.types import Message
 from starlette.websockets import WebSocket
 
-from gatehouse.web.dialects import Dialect
-from gatehouse.web.errors import ErrorRenderer
-from gatehouse.web.routes.table import Endpoint, RateClass, body_limits, build_application, build_routes
-from tests.support.shell import (
+from gatehouse.web.http.errors import Dialect, ErrorRenderer
+from gatehouse.web.http.routing import Endpoint, RateClass, body_limits, build_application, build_routes
+from tests.support.sample_asgi_app import (
     SampleAsgiApp,
     UnlimitedRates,
     a_page,

@@ -4,9 +4,8 @@ import pytest
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
-from tests.support.resident import AccountBrowser
+from tests.support.browser import PASSWORD, AccountBrowser, HttpBrowser
 from tests.support.service import RunningService
-from tests.support.visitor import PASSWORD, HttpBrowser
 
 
 @pytest.fixture

@@ -10,11 +10,10 @@ from gatehouse.accounts.model import User
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.oauth.model import Consent
+from tests.support.browser import LOGIN, PASSWORD, AccountBrowser, HttpBrowser
 from tests.support.builders import NOW, a_client, a_passkey, a_record
 from tests.support.geoip import write_geoip
-from tests.support.resident import LOGIN, AccountBrowser
 from tests.support.service import RunningService, running_service
-from tests.support.visitor import PASSWORD, HttpBrowser
 
 HERE = {
     "city": {"names": {"en": "Vienna", "de": "Wien"}},

@@ -6,10 +6,9 @@ import pytest
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
-from tests.support.letters import link_in_new_message, new_messages
-from tests.support.resident import LOGIN, AccountBrowser
+from tests.support.browser import LOGIN, PASSWORD, AccountBrowser, HttpBrowser
+from tests.support.mailbox import link_in_new_message, new_messages
 from tests.support.service import RunningService, running_service
-from tests.support.visitor import PASSWORD, HttpBrowser
 
 NEW = "anna@new.example"
 BOB = "bob@studio.example"

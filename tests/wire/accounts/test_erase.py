@@ -8,12 +8,11 @@ import pytest
 from gatehouse.accounts.errors import UserIdTaken, UserNotFound
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
+from tests.support.browser import LOGIN, PASSWORD, AccountBrowser, HttpBrowser
 from tests.support.builders import a_passkey, a_record, a_user
-from tests.support.letters import new_messages
-from tests.support.resident import LOGIN, AccountBrowser
+from tests.support.database_contents import read_all_tables, tables_that_mention
+from tests.support.mailbox import new_messages
 from tests.support.service import RunningService
-from tests.support.visitor import PASSWORD, HttpBrowser
-from tests.support.whole_database import read_all_tables, tables_that_mention
 
 TRACES = ("anna", "Anna", "studio.example", "127.0.0.1", "Firefox", "Blue key")
 GONE = "Account deleted"

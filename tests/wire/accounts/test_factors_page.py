@@ -11,14 +11,13 @@ import pytest
 from gatehouse.accounts.model import JOINED_KEY, SELF_REGISTERED, User
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.storage.accounts import update_user
-from gatehouse.storage.second_factors import put_recovery_codes
+from gatehouse.storage.accounts.second_factors import put_recovery_codes
+from gatehouse.storage.accounts.users import update_user
 from tests.support.authenticator import Authenticator
-from tests.support.letters import new_messages
-from tests.support.resident import LOGIN, RECOVERY_CODE, AccountBrowser, totp_code
+from tests.support.browser import LOGIN, PASSWORD, RECOVERY_CODE, AccountBrowser, HttpBrowser, totp_code
+from tests.support.mailbox import new_messages
 from tests.support.second_factors import wrong_code
 from tests.support.service import RunningService
-from tests.support.visitor import PASSWORD, HttpBrowser
 
 OPTIONS = re.compile(r'data-options="([^"]+)"')
 STALE = 601  # seconds after which a proof is no longer fresh

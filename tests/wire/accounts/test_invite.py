@@ -5,11 +5,11 @@ import pytest
 
 from gatehouse.accounts.errors import LoginTaken
 from gatehouse.accounts.model import User
-from gatehouse.app.joining import registration_services
+from gatehouse.app.services.accounts import registration_services
 from gatehouse.audit.model import AuditOrigin
-from tests.support.letters import link_in_new_message, new_messages, token_in_link
+from tests.support.browser import PASSWORD, HttpBrowser
+from tests.support.mailbox import link_in_new_message, new_messages, token_in_link
 from tests.support.service import RunningService
-from tests.support.visitor import PASSWORD, HttpBrowser
 
 BOB = "bob@studio.example"
 WEEK = 7 * 86_400

@@ -4,8 +4,8 @@ import pytest
 
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.web.pages.paths import Path
+from tests.support.browser import PASSWORD, HttpBrowser
 from tests.support.service import RunningService
-from tests.support.visitor import PASSWORD, HttpBrowser
 
 LOGIN = "greta@studio.example"
 PAGES = (

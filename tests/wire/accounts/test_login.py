@@ -14,16 +14,16 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from gatehouse.accounts.model import User
-from gatehouse.app.people import account_services
+from gatehouse.app.services.accounts import account_services
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.digests import sha256
-from gatehouse.storage.accounts import update_user
+from gatehouse.storage.accounts.users import update_user
 from gatehouse.tokens.claims import factor_digest, location_digest
+from tests.support.browser import PASSWORD, HttpBrowser
 from tests.support.builders import a_record, a_user
 from tests.support.geoip import write_geoip
-from tests.support.letters import new_messages
+from tests.support.mailbox import new_messages
 from tests.support.service import RunningService, running_service
-from tests.support.visitor import PASSWORD, HttpBrowser
 
 LOGIN = "anna@studio.example"
 PATH = "/proxy/api/login"

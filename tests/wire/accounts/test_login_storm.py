@@ -18,8 +18,8 @@ from argon2.exceptions import VerifyMismatchError
 from gatehouse.accounts.model import User
 from gatehouse.accounts.passwords import MAX_WAITING
 from gatehouse.kernel.errors import Unavailable
+from tests.support.browser import PASSWORD
 from tests.support.service import RunningService, running_service
-from tests.support.visitor import PASSWORD
 
 PATH: Final = "/proxy/api/login"
 KEYS: Final = "/proxy/oauth/keys"

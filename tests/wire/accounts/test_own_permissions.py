@@ -6,9 +6,9 @@ import pytest
 
 from gatehouse.admin.own_permissions import RULES_MOST
 from gatehouse.audit.model import AuditOrigin
+from tests.support.browser import PASSWORD, HttpBrowser
 from tests.support.console import MAX, OLGA, PIA, ConsoleBrowsers, apply_document
 from tests.support.service import RunningService
-from tests.support.visitor import PASSWORD, HttpBrowser
 
 WIKI = """
 projects:

@@ -6,13 +6,12 @@ from functools import partial
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.app.people import account_services
+from gatehouse.app.services.accounts import account_services
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.storage.accounts import update_user
-from tests.support.letters import link_in_new_message, new_messages
-from tests.support.resident import LOGIN, AccountBrowser, totp_code
+from gatehouse.storage.accounts.users import update_user
+from tests.support.browser import LOGIN, PASSWORD, AccountBrowser, HttpBrowser, totp_code
+from tests.support.mailbox import link_in_new_message, new_messages
 from tests.support.service import RunningService
-from tests.support.visitor import PASSWORD, HttpBrowser
 
 NEW = "a quite different phrase"
 CHANGE = {"current": PASSWORD, "password": NEW, "repeated": NEW}

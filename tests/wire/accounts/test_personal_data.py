@@ -14,19 +14,18 @@ import pytest
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.model import User
 from gatehouse.app.housekeeping import housekeeping
-from gatehouse.app.own_account import erasure
-from gatehouse.app.personal_data import data_jobs
 from gatehouse.app.rewrapping import SEALED_COLUMNS, rewrap_row
+from gatehouse.app.services.accounts import erasure
+from gatehouse.app.services.core import data_jobs
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.keys.base64url import decode_base64url
+from gatehouse.keys.encoding import decode_base64url
 from gatehouse.personal_data.model import CallState, DataRequest
-from tests.support.letters import new_messages
-from tests.support.outside import ReceivedRequest, StubServer, http_response, run_stub_server
+from tests.support.browser import LOGIN, PASSWORD, AccountBrowser
+from tests.support.database_contents import read_all_tables, tables_that_mention
+from tests.support.mailbox import new_messages
 from tests.support.permission_builders import create_application, set_fields
-from tests.support.resident import LOGIN, AccountBrowser
 from tests.support.service import RunningService, running_service
-from tests.support.visitor import PASSWORD
-from tests.support.whole_database import read_all_tables, tables_that_mention
+from tests.support.stub_server import ReceivedRequest, StubServer, http_response, run_stub_server
 
 OPERATOR = AuditOrigin(actor="cli:test")
 ALLOWED = {"GATEHOUSE__OUTBOUND__ALLOW": "127.0.0.0/8"}

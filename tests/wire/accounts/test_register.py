@@ -5,11 +5,10 @@ from pathlib import Path
 
 import httpx2
 
-from gatehouse.accounts.logins import login_key
-from gatehouse.accounts.model import User
-from tests.support.letters import link_in_new_message, new_messages
+from gatehouse.accounts.model import User, login_key
+from tests.support.browser import PASSWORD, HttpBrowser
+from tests.support.mailbox import link_in_new_message, new_messages
 from tests.support.service import RunningService, running_service
-from tests.support.visitor import PASSWORD, HttpBrowser
 
 BOB = {"login": "bob@studio.example", "nick": "Bob", "password": PASSWORD, "repeated": PASSWORD}
 

@@ -8,9 +8,9 @@ import pytest
 from gatehouse.accounts.model import User
 from gatehouse.accounts.password_rules import sha1
 from gatehouse.audit.model import AuditOrigin
-from tests.support.letters import link_in_new_message, new_messages, token_in_link
+from tests.support.browser import PASSWORD, HttpBrowser
+from tests.support.mailbox import link_in_new_message, new_messages, token_in_link
 from tests.support.service import RunningService, running_service
-from tests.support.visitor import PASSWORD, HttpBrowser
 
 LOGIN = "anna@studio.example"
 NEW = "a quite different phrase"

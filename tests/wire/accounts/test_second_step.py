@@ -3,12 +3,11 @@
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.app.people import account_services
+from gatehouse.app.services.accounts import account_services
 from gatehouse.audit.model import AuditOrigin
+from tests.support.browser import LOGIN, PASSWORD, AccountBrowser, HttpBrowser, hidden_fields, totp_code
 from tests.support.oauth import a_native_client
-from tests.support.resident import LOGIN, AccountBrowser, totp_code
 from tests.support.service import RunningService
-from tests.support.visitor import PASSWORD, HttpBrowser, hidden_fields
 
 NEW = "another horse battery staple 9"
 

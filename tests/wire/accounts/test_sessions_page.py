@@ -6,9 +6,8 @@ import pytest
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
-from tests.support.resident import LOGIN, AccountBrowser
+from tests.support.browser import LOGIN, PASSWORD, AccountBrowser
 from tests.support.service import RunningService
-from tests.support.visitor import PASSWORD
 
 PHONE = "Mozilla/5.0 (iPhone) Safari/605.1"
 

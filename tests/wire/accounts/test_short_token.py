@@ -5,8 +5,8 @@ import pytest
 from gatehouse.accounts.model import SessionStrength, User
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.digests import sha256
+from tests.support.browser import PASSWORD, HttpBrowser, hidden_fields
 from tests.support.service import RunningService
-from tests.support.visitor import PASSWORD, HttpBrowser, hidden_fields
 
 
 async def short_token(service: RunningService) -> str:

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from gatehouse.accounts.model import JOINED_KEY, SELF_REGISTERED, User
-from gatehouse.accounts.second_factors.errors import EmailNotVerified
-from gatehouse.app.people import account_services
+from gatehouse.accounts.second_factors.model import EmailNotVerified
+from gatehouse.app.services.accounts import account_services
 from tests.support.builders import ORIGIN, a_record, a_user
 from tests.support.service import RunningService
 

@@ -3,9 +3,9 @@
 import httpx2
 
 from gatehouse.accounts.model import User
-from tests.support.letters import link_in_new_message, new_messages
+from tests.support.browser import HttpBrowser
+from tests.support.mailbox import link_in_new_message, new_messages
 from tests.support.service import RunningService
-from tests.support.visitor import HttpBrowser
 
 LOGIN = "anna@studio.example"
 

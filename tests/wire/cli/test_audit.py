@@ -2,7 +2,7 @@
 
 import asyncio
 
-from gatehouse.storage.opening import open_storage
+from gatehouse.storage.database import open_storage
 from tests.support.builders import ORIGIN, RECORDER
 from tests.support.command_line import CommandLine, InstallationPaths, execute_statements
 from tests.support.processes import Node

@@ -15,9 +15,9 @@ import pytest
 
 from gatehouse.kernel.digests import hmac_sha256, sha256
 from gatehouse.storage.backup import dump_rows
+from gatehouse.storage.database import open_storage
 from gatehouse.storage.migrations import HEAD
-from gatehouse.storage.opening import open_storage
-from gatehouse.storage.sqlite import serve_lock
+from gatehouse.storage.sqlite.runner import serve_lock
 from gatehouse.storage.statements import Notification, Verb
 from tests.support.builders import ORIGIN, RECORDER
 from tests.support.command_line import CommandLine, InstallationPaths, execute_statements

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gatehouse.storage.sqlite_file import connect
+from gatehouse.storage.sqlite.connection import connect
 from tests.support.command_line import InstallationPaths
 from tests.support.processes import LOOPBACK, free_port
 

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.app.house import Services, open_services
-from gatehouse.app.people import account_services
+from gatehouse.app.services.accounts import account_services
+from gatehouse.app.services.core import Services, open_services
 from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.settings import load

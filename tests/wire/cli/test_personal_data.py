@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from gatehouse.app.house import open_services
+from gatehouse.app.services.core import open_services
 from gatehouse.kernel.clock import SystemClock
 from tests.support.command_line import CommandLine, InstallationPaths
-from tests.support.outside import StubServer, http_response, run_stub_server
 from tests.support.permission_builders import create_application
+from tests.support.stub_server import StubServer, http_response, run_stub_server
 
 BOB = ("--login", "bob@studio.example", "--nick", "Bob", "--no-password")
 

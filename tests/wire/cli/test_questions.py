@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from gatehouse.permissions.model.scope import ROOT
+from gatehouse.permissions.model.rules import ROOT
 from tests.support.command_line import CommandLine, InstallationPaths
-from tests.support.questioned import P, put_roles, role_granting, set_user_roles
 from tests.support.service import running_service
-from tests.support.studio import OWNER, PROJECT, STRANGER, a_studio
+from tests.support.studio import OWNER, PROJECT, STRANGER, P, a_studio, put_roles, role_granting, set_user_roles
 
 KICK = "private_data.user.kick"
 

@@ -19,7 +19,7 @@ from gatehouse.client import AccessKey, Gatehouse, GatehouseMiddleware, peer_add
 from gatehouse.kernel.clock import SystemClock
 from tests.support.builders import ORIGIN
 from tests.support.clock import MovableClock
-from tests.support.finding import ROOT
+from tests.support.find_programs import ROOT
 from tests.support.service import running_service
 from tests.support.studio import FACTOR, PROJECT, a_studio
 from tests.wire.client.conftest import KICK, ClientShop

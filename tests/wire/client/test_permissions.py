@@ -15,7 +15,7 @@ from gatehouse.client import (
     Unauthenticated,
     Unavailable,
 )
-from gatehouse.keys.material import public_pem
+from gatehouse.keys.encoding import public_pem
 from tests.support.builders import ORIGIN, a_record
 from tests.support.service import running_service
 from tests.support.studio import PROJECT, a_studio

@@ -4,13 +4,11 @@ import csv
 import io
 import re
 
-from gatehouse.app.questions import explainer as explaining
-from gatehouse.permissions.model.facts import ProjectModel
-from gatehouse.permissions.model.rule import End
-from gatehouse.permissions.model.scope import ROOT
-from gatehouse.permissions.model.user_record import Assignment
+from gatehouse.app.services.permissions import explainer as explaining
+from gatehouse.permissions.model.facts import Assignment, ProjectModel
+from gatehouse.permissions.model.rules import ROOT, End
 from gatehouse.permissions.questions.check import CheckDraft, read_question
-from gatehouse.web.permissions.question_records import explanation_record
+from gatehouse.web.api.permissions.explanation_records import explanation_record
 from tests.support.builders import ORIGIN
 from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, STUDIO, ConsoleBrowsers, apply_document
 from tests.support.game import register_game

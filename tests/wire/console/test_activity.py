@@ -10,21 +10,20 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import bindparam, delete, update
 
-from gatehouse.admin import seen_log
-from gatehouse.admin.model.activity import PAGE as ONE_PAGE
+from gatehouse.admin import activity
+from gatehouse.admin.activity import PAGE as ONE_PAGE
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.permissions.model.scope import Scope, application_scope
+from gatehouse.permissions.model.rules import Scope, application_scope
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables.audit import audit_events, audit_seals
+from gatehouse.storage.tables.installation import audit_events, audit_seals
 from tests.support.builders import NOW, ORIGIN
 from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, WIKI, ConsoleBrowsers, post_form
 from tests.support.game import RESULT
 from tests.support.permission_builders import holdings_with, set_fields
 from tests.support.service import RunningService
-from tests.support.studio import FACTOR
-from tests.support.studio_people import holdings_with_rules
+from tests.support.studio import FACTOR, holdings_with_rules
 from tests.wire.console.test_api_calls import jwt_of, shown_in
 
 LOG = "/console/activity"
@@ -136,7 +135,7 @@ async def test_an_owner_sees_what_happened_to_his_project_and_nobody_else_anythi
     signed_in = (await studio.services.storage.audit.newest_records(1, PIA, "session.opened"))[0]
     assert (await olga.get(f"{LOG}/{signed_in.record_id}")).status_code == 404
     assert (await pia.get(LOG)).status_code == 403
-    monkeypatch.setattr(seen_log, "SUBJECTS_MOST", 2)
+    monkeypatch.setattr(activity, "SUBJECTS_MOST", 2)
     assert "only the first 2" in (await olga.get(LOG)).text
 
 

@@ -12,18 +12,16 @@ from typing import Any
 
 import pytest
 
-from gatehouse.permissions.model.scope import Scope
-from gatehouse.web.console import project_group_list, project_members
+from gatehouse.permissions.model.rules import Scope
 from gatehouse.web.console.applications import clients
 from gatehouse.web.console.settings import SETTINGS_TABS
+from tests.support.browser import HttpBrowser
 from tests.support.builders import NOW
 from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, ConsoleBrowsers, apply_document
 from tests.support.game import RESULT
 from tests.support.permission_builders import set_fields
 from tests.support.service import RunningService
-from tests.support.studio import FACTOR
-from tests.support.studio_people import holdings_with_rules
-from tests.support.visitor import HttpBrowser
+from tests.support.studio import FACTOR, holdings_with_rules
 from tests.wire.console.test_files import APPLICATION, MIND_GAMES, MORE, filled
 
 CALL = re.compile(r'<pre id="(?:[a-z]+-)?api-call"[^>]*><code>(.*?)</code></pre>', re.DOTALL)

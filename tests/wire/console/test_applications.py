@@ -8,10 +8,10 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from gatehouse.permissions.model.facts import ApplicationModel
+from tests.support.browser import PASSWORD, HttpBrowser
 from tests.support.console import ADA, DEV, MAX, OLGA, PIA, PROJECT, SHOP, WIKI, ConsoleBrowsers
 from tests.support.service import RunningService
 from tests.support.tokens import application_private_key
-from tests.support.visitor import PASSWORD, HttpBrowser
 
 APPLICATIONS = "/console/applications"
 PAGE = f"{APPLICATIONS}/{SHOP}"

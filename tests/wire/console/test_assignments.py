@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from gatehouse.permissions.model.rule import NO_END, End
-from gatehouse.permissions.model.scope import ROOT, Scope, application_scope
-from gatehouse.permissions.model.user_record import Assignment
+from gatehouse.permissions.model.facts import Assignment
+from gatehouse.permissions.model.rules import NO_END, ROOT, End, Scope, application_scope
+from tests.support.browser import HttpBrowser
 from tests.support.console import (
     ADA,
     DEV,
@@ -22,8 +22,14 @@ from tests.support.console import (
     apply_document,
 )
 from tests.support.service import RunningService
-from tests.support.staging import changes_between, form_of, held_names, predicted_changes, record_of, staged_edits
-from tests.support.visitor import HttpBrowser
+from tests.support.staged_tables import (
+    changes_between,
+    form_of,
+    held_names,
+    predicted_changes,
+    record_of,
+    staged_edits,
+)
 
 PAGE = f"/console/applications/{SHOP}/users"
 PEOPLE = (ADA, OLGA, DEV, MAX, PIA)

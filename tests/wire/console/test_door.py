@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from gatehouse.app import front
+from gatehouse.app import endpoints
 from tests.support.console import ADA, SHOP, ConsoleBrowsers
 from tests.support.service import RunningService
 
@@ -26,7 +26,7 @@ async def test_while_the_console_is_built_others_are_served_and_a_failure_is_tri
             raise ImportError(name)
         return import_module(name)
 
-    monkeypatch.setattr(front, "import_module", slowly)
+    monkeypatch.setattr(endpoints, "import_module", slowly)
     ada = await inside(ADA)
     first = asyncio.create_task(ada.client.get("/console"))
     await begun.wait()
@@ -37,7 +37,7 @@ async def test_while_the_console_is_built_others_are_served_and_a_failure_is_tri
     goes_on.set()
     assert (await first).status_code == 500
     assert "Welcome, Ada" in (await ada.get("/console")).text
-    assert builds == [front.CONSOLE_MODULE] * 2
+    assert builds == [endpoints.CONSOLE_MODULE] * 2
 
 
 async def test_op_13_a_stranger_is_not_told_what_there_is_and_nobody_finds_a_debug_page(

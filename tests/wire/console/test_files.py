@@ -7,10 +7,10 @@ from html import unescape
 from importlib.resources import files
 from pathlib import Path
 
+from tests.support.browser import HttpBrowser
 from tests.support.console import ADA, PIA, PROJECT, SHOP, ConsoleBrowsers, apply_document
 from tests.support.game import RESULT, register_game
 from tests.support.service import RunningService
-from tests.support.visitor import HttpBrowser
 from tests.wire.console.test_applications import public_pem
 
 MORE = """

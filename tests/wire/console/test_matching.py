@@ -6,9 +6,9 @@ from gatehouse.accounts.model import SYSTEM_TAGS
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.evaluation.conditions import condition_holds
-from gatehouse.permissions.model.crowd import CandidateFilter
-from gatehouse.storage.admin import matching
-from gatehouse.storage.admin.matching import ConditionMatchStorage
+from gatehouse.permissions.model.facts import CandidateFilter
+from gatehouse.storage.admin import conditions
+from gatehouse.storage.admin.conditions import ConditionMatchStorage
 from tests.support.console import ADA, DEV, OLGA, PIA
 from tests.support.service import RunningService
 
@@ -45,7 +45,7 @@ async def test_the_count_is_what_the_evaluation_decides(studio: RunningService) 
 
 
 async def test_beyond_a_limit_the_count_says_so(studio: RunningService, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matching, "COUNT_MOST", 3)
+    monkeypatch.setattr(conditions, "COUNT_MOST", 3)
     match = await ConditionMatchStorage(studio.services.storage.runner).count_matches(
         parse_condition({"everyone": True}).test
     )
@@ -53,4 +53,4 @@ async def test_beyond_a_limit_the_count_says_so(studio: RunningService, monkeypa
 
 
 def test_every_tag_that_the_service_keeps_is_counted() -> None:
-    assert matching.COMPUTED_TAGS.keys() == SYSTEM_TAGS
+    assert conditions.COMPUTED_TAGS.keys() == SYSTEM_TAGS

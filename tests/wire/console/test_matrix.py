@@ -5,13 +5,20 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
+from tests.support.browser import HttpBrowser
 from tests.support.builders import NOW
 from tests.support.console import ADA, DEV, MAX, OLGA, PIA, SHOP, STUDIO, ConsoleBrowsers, apply_document
 from tests.support.permission_builders import set_fields
 from tests.support.service import RunningService
-from tests.support.staging import changes_between, form_of, held_names, model_of, predicted_changes, staged_edits
-from tests.support.studio_people import secret_document
-from tests.support.visitor import HttpBrowser
+from tests.support.staged_tables import (
+    changes_between,
+    form_of,
+    held_names,
+    model_of,
+    predicted_changes,
+    staged_edits,
+)
+from tests.support.studio import secret_document
 
 PAGE = f"/console/applications/{SHOP}/matrix"
 PEOPLE = (ADA, OLGA, DEV, MAX, PIA)

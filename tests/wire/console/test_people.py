@@ -9,17 +9,17 @@ import pytest
 
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.model import User
-from gatehouse.app.people import account_services
+from gatehouse.app.services.accounts import account_services
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
-from gatehouse.keys.base64url import encode_base64url
+from gatehouse.kernel.times import iso8601
+from gatehouse.keys.encoding import encode_base64url
 from gatehouse.oauth.model import Consent
-from gatehouse.web.permissions.moments import iso8601
+from tests.support.browser import PASSWORD, HttpBrowser
 from tests.support.builders import NOW, a_passkey, a_record
 from tests.support.console import ADA, DEV, MAX, OLGA, PIA, SHOP, STUDIO, ConsoleBrowsers, apply_document
 from tests.support.service import RunningService
 from tests.support.studio import FACTOR
-from tests.support.visitor import PASSWORD, HttpBrowser
 from tests.wire.console.test_api_calls import jwt_of, shown_in
 from tests.wire.console.test_files import MORE
 

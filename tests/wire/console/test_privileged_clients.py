@@ -6,16 +6,16 @@ from urllib.parse import urlencode
 
 import pytest
 
-from gatehouse.admin.client_drafts import ClientDraft
+from gatehouse.admin.clients import ClientDraft
 from gatehouse.oauth.client_document import client_document
 from gatehouse.oauth.model import ClaimContent, ClaimSource, Client, ClientProfile
 from gatehouse.web.console.applications.client_forms import ClientForm, form_of
-from gatehouse.web.pages.desk import CsrfForm
+from gatehouse.web.pages.forms import CsrfForm
+from tests.support.browser import hidden_fields
 from tests.support.builders import ORIGIN
 from tests.support.console import ADA, OLGA, PIA, SHOP, WIKI, ConsoleBrowsers
 from tests.support.oauth import query_of
 from tests.support.service import RunningService
-from tests.support.visitor import hidden_fields
 
 FACTOR: Final = "the device"
 GOOD: Final = "https://shop.example/callback"

@@ -5,7 +5,7 @@ from typing import Final, Self
 
 import httpx2
 
-from tests.support.visitor import hidden_fields
+from tests.support.browser import hidden_fields
 
 AGENT: Final = {"User-Agent": "Mozilla/5.0 (X11; Linux) Firefox/140.0"}
 RULE: Final = re.compile(r'<li class="(yes|no)">.*?<code>([^<]+)</code>', re.DOTALL)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gatehouse.app.house import open_services
-from gatehouse.app.provisioning import build_provisioning
+from gatehouse.app.services.core import open_services
+from gatehouse.app.services.provisioning import build_provisioning
 from gatehouse.demo.seeding import FACT, STARTED, HalfADemo, NotADemo, seed
 from tests.support.clock import MovableClock
 from tests.support.processes import free_port

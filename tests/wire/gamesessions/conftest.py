@@ -4,9 +4,9 @@ import pytest
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
+from tests.support.browser import PASSWORD, HttpBrowser
 from tests.support.game import ANNA
 from tests.support.service import RunningService
-from tests.support.visitor import PASSWORD, HttpBrowser
 
 
 @pytest.fixture

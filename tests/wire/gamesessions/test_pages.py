@@ -10,7 +10,8 @@ import pytest
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.storage.tables.accounts import interactions
-from gatehouse.web.pages.formats import qr_code
+from gatehouse.web.pages.template_filters import qr_code
+from tests.support.browser import PASSWORD, HttpBrowser, hidden_fields
 from tests.support.game import (
     ANNA,
     OTHER_ADDRESS,
@@ -25,8 +26,7 @@ from tests.support.game import (
 from tests.support.geoip import write_geoip
 from tests.support.permission_builders import a_new_application, a_project, create_application, publish, set_fields
 from tests.support.service import RunningService, running_service
-from tests.support.visitor import PASSWORD, HttpBrowser, hidden_fields
-from tests.wire.oauth.asking import count_rows, set_limited_session, wants_sign_in
+from tests.wire.oauth.authorize_responses import count_rows, set_limited_session, wants_sign_in
 
 BOB = "bob@studio.example"
 LINK = re.compile(r'<a href="([^"]+)" role="button"')

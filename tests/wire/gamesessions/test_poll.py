@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.app.people import account_services
+from gatehouse.app.services.accounts import account_services
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.gamesessions.model import GameSession, GameSessionState
 from gatehouse.gamesessions.waiters import Waiter, Waiters, WakeReason
@@ -28,7 +28,7 @@ from tests.support.game import (
 )
 from tests.support.oauth import claims_of
 from tests.support.permission_builders import create_application
-from tests.support.rawhttp import raw_connection
+from tests.support.raw_http import raw_connection
 from tests.support.service import RunningService, running_service
 from tests.wire.gamesessions.test_proof import elsewhere
 

@@ -12,6 +12,7 @@ import pytest
 from gatehouse.audit.model import Refusal
 from gatehouse.gamesessions.model import GameSession, PollMark
 from gatehouse.kernel.errors import Unavailable
+from tests.support.browser import HttpBrowser
 from tests.support.builders import ORIGIN
 from tests.support.game import (
     ANNA,
@@ -23,10 +24,9 @@ from tests.support.game import (
     register_game,
     wait_until_held,
 )
-from tests.support.rawhttp import raw_connection
+from tests.support.raw_http import raw_connection
 from tests.support.service import RunningService, running_service
-from tests.support.signing import application_public_key, sign_as_application
-from tests.support.visitor import HttpBrowser
+from tests.support.tokens import application_public_key, sign_as_application
 from tests.support.websockets import (
     PATH,
     SOCKET_TIMEOUT,

@@ -17,7 +17,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 
 from gatehouse.accounts.model import User
 from gatehouse.kernel.digests import hmac_sha256
-from gatehouse.tokens.request_signatures import cached_rsa_key
+from gatehouse.tokens.verifier import cached_rsa_key
+from tests.support.cpu_time import await_within_cpu_seconds
 from tests.support.game import (
     CLOSE,
     GET_GSID,
@@ -32,10 +33,9 @@ from tests.support.game import (
     register_game,
     wait_until_held,
 )
-from tests.support.quick import await_within_cpu_seconds
 from tests.support.service import RunningService, running_service
 from tests.support.studio import Studio, a_studio
-from tests.support.trust import NO_TRUST_STORE
+from tests.support.tls import NO_TRUST_STORE
 
 KEY = rsa.generate_private_key(65537, 2048)
 PUBLIC = base64.b64encode(

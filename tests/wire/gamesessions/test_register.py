@@ -12,13 +12,13 @@ from starlette.datastructures import URL
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.digests import sha256
+from tests.support.browser import PASSWORD
 from tests.support.builders import a_record
 from tests.support.game import GET_GSID, RESULT, approve_in_storage, refusal_reason, register_game, wait_until_held
 from tests.support.oauth import claims_of
 from tests.support.permission_builders import create_application
 from tests.support.service import RunningService, running_service
 from tests.support.studio import a_studio
-from tests.support.visitor import PASSWORD
 
 MULTIPART = {"Content-Type": "multipart/form-data; boundary=frontier"}
 KINDS = ("json", "form", "multipart", "empty multipart", "empty multipart of .NET", "nothing", "empty json")

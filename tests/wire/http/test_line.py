@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from gatehouse.web.server import serve_in_loop
+from gatehouse.web.server.server import serve_in_loop
 from tests.support.clock import MovableClock, run_ready_tasks
-from tests.support.rawhttp import raw_connection
+from tests.support.raw_http import raw_connection
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 BODY = b"what was asked for"

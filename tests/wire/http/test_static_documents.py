@@ -4,8 +4,8 @@ import pytest
 
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose
-from gatehouse.web.static_documents import StaticDocuments
-from tests.support.rawhttp import raw_connection, send_request
+from gatehouse.web.server.static_documents import StaticDocuments
+from tests.support.raw_http import raw_connection, send_request
 from tests.support.service import RunningService, running_service
 
 PATHS = (

@@ -6,17 +6,16 @@ from typing import Final
 import msgspec
 import pyotp
 
-from gatehouse.app.people import account_services
+from gatehouse.app.services.accounts import account_services
 from gatehouse.audit.model import Refusal
+from tests.support.browser import PASSWORD, HttpBrowser
 from tests.support.builders import ORIGIN
-from tests.support.damage import execute_statement, flip_bit
+from tests.support.database_contents import execute_statement, flip_bit
 from tests.support.game import ANNA, INFO, approve_in_storage, refusal_reason, register_game
 from tests.support.logs import LogStream, capture_logs
-from tests.support.outside import StubServer, run_stub_server
 from tests.support.service import RunningService, running_service
-from tests.support.studio import Studio, a_studio, own_record, signed_request
-from tests.support.studio_people import create_administrator
-from tests.support.visitor import PASSWORD, HttpBrowser
+from tests.support.stub_server import StubServer, run_stub_server
+from tests.support.studio import Studio, a_studio, create_administrator, own_record, signed_request
 from tests.wire.webhooks.conftest import ALLOWED, WebhookSetup
 
 DAMAGED: Final = "the stored request is damaged"

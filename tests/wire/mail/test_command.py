@@ -5,13 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from gatehouse.app.house import open_services
-from gatehouse.app.mailing import mail_composer, outbox_worker
 from gatehouse.app.rewrapping import rewrap_all
+from gatehouse.app.services.core import mail_composer, open_services, outbox_worker
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.keys.sealing import new_master_key
-from gatehouse.mail.errors import ServerUnusable
-from gatehouse.mail.model import MailTemplate
+from gatehouse.mail.model import MailTemplate, ServerUnusable
 from tests.support.clock import MovableClock
 from tests.support.command_line import CommandLine, InstallationPaths
 from tests.support.mail import TO, Mailbox, mail_server, refusing_port

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from gatehouse.mail.delivery import SmtpSecurity, SmtpTransport
-from gatehouse.mail.errors import RecipientRefused, ServerUnusable, Undelivered
-from gatehouse.mail.model import MailTemplate, OutboxMail
+from gatehouse.mail.model import MailTemplate, OutboxMail, RecipientRefused, ServerUnusable, Undelivered
 from gatehouse.mail.outbox import OutboxWorker
-from gatehouse.storage.opening import Storage
+from gatehouse.storage.database import Storage
 from tests.support.clock import MovableClock
 from tests.support.keys import master_keys
 from tests.support.mail import (

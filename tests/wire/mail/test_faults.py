@@ -3,7 +3,7 @@
 import asyncio
 
 from gatehouse.mail.outbox import OutboxWorker
-from gatehouse.storage.opening import Storage
+from gatehouse.storage.database import Storage
 from tests.support.clock import MovableClock
 from tests.support.keys import master_keys
 from tests.support.mail import Mailbox, composed_mail, mail_server, refusing_port, silent_server, smtp_transport_to

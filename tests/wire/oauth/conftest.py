@@ -6,9 +6,9 @@ import pytest
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
+from tests.support.browser import PASSWORD, HttpBrowser
 from tests.support.oauth import RelyingPartyClient, a_native_client, a_public_client, an_oidc_client
 from tests.support.service import RunningService
-from tests.support.visitor import PASSWORD, HttpBrowser
 
 
 @pytest.fixture

@@ -10,7 +10,9 @@ import pytest
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.web.pages.way import pack_request
+from gatehouse.web.pages.sign_in_flow import pack_request
+from tests.support.browser import PASSWORD, AccountBrowser, HttpBrowser, hidden_fields, totp_code
+from tests.support.cpu_time import await_within_cpu_seconds
 from tests.support.oauth import (
     AUTHORIZE,
     REDIRECT,
@@ -21,13 +23,10 @@ from tests.support.oauth import (
     query_of,
 )
 from tests.support.permission_builders import set_fields, set_project_fields
-from tests.support.quick import await_within_cpu_seconds
-from tests.support.rawhttp import send_request
-from tests.support.resident import AccountBrowser, totp_code
+from tests.support.raw_http import send_request
 from tests.support.service import RunningService
 from tests.support.studio import PROJECT, a_studio
-from tests.support.visitor import PASSWORD, HttpBrowser, hidden_fields
-from tests.wire.oauth.asking import (
+from tests.wire.oauth.authorize_responses import (
     CODE,
     LOGIN,
     count_grants,

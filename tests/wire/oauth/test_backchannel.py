@@ -14,14 +14,16 @@ from joserfc.jwk import KeySet
 
 from gatehouse.accounts.model import User
 from gatehouse.app.housekeeping import housekeeping
-from gatehouse.app.own_account import erasure
+from gatehouse.app.services.accounts import erasure
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.keys.model import Algorithm
-from gatehouse.oauth.backchannel import BackchannelLogoutWorker
+from gatehouse.oauth.logout import BackchannelLogoutWorker
 from gatehouse.oauth.model import LogoutCall, TokenSettings
-from gatehouse.outbound.calling import OutboundClient
+from gatehouse.outbound.client import OutboundClient
+from tests.support.browser import PASSWORD, AccountBrowser
 from tests.support.oauth import RelyingPartyClient, an_oidc_client, claims_of, header_of
-from tests.support.outside import (
+from tests.support.service import RunningService, running_service
+from tests.support.stub_server import (
     NO_CONTENT,
     ReceivedRequest,
     StubConnector,
@@ -30,9 +32,6 @@ from tests.support.outside import (
     http_response,
     run_stub_server,
 )
-from tests.support.resident import AccountBrowser
-from tests.support.service import RunningService, running_service
-from tests.support.visitor import PASSWORD
 
 ALLOWED = {"GATEHOUSE__OUTBOUND__ALLOW": "127.0.0.0/8"}
 OPERATOR = AuditOrigin(actor="cli:test")

@@ -7,17 +7,16 @@ from typing import Any
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.app.people import account_services
+from gatehouse.app.services.accounts import account_services
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.digests import sha256
+from tests.support.browser import PASSWORD, AccountBrowser, HttpBrowser, hidden_fields
 from tests.support.builders import a_record
+from tests.support.database_contents import read_all_tables, tables_that_mention
 from tests.support.oauth import RelyingPartyClient, an_oidc_client
-from tests.support.resident import AccountBrowser
 from tests.support.service import RunningService
 from tests.support.studio import a_studio
-from tests.support.visitor import PASSWORD, HttpBrowser, hidden_fields
-from tests.support.whole_database import read_all_tables, tables_that_mention
-from tests.wire.oauth.asking import (
+from tests.wire.oauth.authorize_responses import (
     LOGIN,
     count_grants,
     count_sign_in_flows,

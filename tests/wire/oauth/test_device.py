@@ -10,13 +10,13 @@ import httpx2
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.app.people import account_services
+from gatehouse.app.services.accounts import account_services
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.interaction.errors import SignInFlowGone
-from gatehouse.interaction.model import FlowStep, proof_of_session, with_proof
 from gatehouse.kernel.digests import sha256
 from gatehouse.oauth.device import USER_CODE_LETTERS
+from gatehouse.sign_in_flow.model import FlowStep, SignInFlowGone, proof_of_session, with_proof
 from gatehouse.storage.tables.oauth import device_requests
+from tests.support.browser import PASSWORD, HttpBrowser, hidden_fields
 from tests.support.builders import ORIGIN, a_record
 from tests.support.oauth import (
     TOKEN,
@@ -29,8 +29,7 @@ from tests.support.oauth import (
 )
 from tests.support.permission_builders import create_application
 from tests.support.service import RunningService
-from tests.support.visitor import PASSWORD, HttpBrowser, hidden_fields
-from tests.wire.oauth.asking import count_rows, flow_handle, set_limited_session, wants_sign_in
+from tests.wire.oauth.authorize_responses import count_rows, flow_handle, set_limited_session, wants_sign_in
 
 ASK = "/proxy/oauth/device_authorization"
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"

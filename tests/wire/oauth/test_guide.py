@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tools.rooms import ROOT
+from tools.package_index import ROOT
 
 from gatehouse.accounts.model import User
 from tests.support.command_line import InstallationPaths

@@ -6,11 +6,11 @@ import httpx2
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
+from tests.support.browser import PASSWORD
 from tests.support.oauth import DAY, RelyingPartyClient, an_oidc_client, basic_auth, oauth_error, success_body
 from tests.support.permission_builders import create_application
 from tests.support.service import RunningService
 from tests.support.studio import a_studio
-from tests.support.visitor import PASSWORD
 
 PATH = "/proxy/oauth/introspect"
 INACTIVE = {"active": False}

@@ -10,10 +10,10 @@ import pytest
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.oauth.errors import BadClient
+from tests.support.browser import PASSWORD, HttpBrowser
 from tests.support.builders import a_record
 from tests.support.oauth import RelyingPartyClient, an_oidc_client
 from tests.support.service import RunningService
-from tests.support.visitor import PASSWORD, HttpBrowser
 
 LOGOUT = "/proxy/oauth/logout"
 BYE = "https://shop.example/bye"

@@ -2,7 +2,7 @@
 
 from gatehouse.accounts.model import User
 from gatehouse.oauth.model import ClaimContent, ClaimSource
-from gatehouse.permissions.model.scope import ROOT, Scope
+from gatehouse.permissions.model.rules import ROOT, Scope
 from tests.support.builders import a_record
 from tests.support.oauth import RelyingPartyClient, an_oidc_client, claims_of, success_body
 from tests.support.permission_builders import (

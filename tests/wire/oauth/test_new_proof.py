@@ -3,10 +3,10 @@
 import pytest
 
 from gatehouse.accounts.model import User
+from tests.support.browser import PASSWORD, HttpBrowser
 from tests.support.oauth import RelyingPartyClient
 from tests.support.service import RunningService
-from tests.support.visitor import PASSWORD, HttpBrowser
-from tests.wire.oauth.asking import (
+from tests.wire.oauth.authorize_responses import (
     LOGIN,
     count_grants,
     flow_handle,

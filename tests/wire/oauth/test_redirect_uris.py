@@ -6,14 +6,14 @@ from html import unescape
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.oauth.client_rules import check_client
+from gatehouse.oauth.clients import check_client
 from gatehouse.oauth.errors import BadClient
 from gatehouse.oauth.model import Client, ClientProfile
+from tests.support.browser import PASSWORD, HttpBrowser
 from tests.support.builders import a_record
 from tests.support.oauth import RelyingPartyClient, a_native_client, a_public_client, an_oidc_client, challenge_of
 from tests.support.service import RunningService
-from tests.support.visitor import PASSWORD, HttpBrowser
-from tests.wire.oauth.asking import count_grants, is_error_page, redirect_error, redirect_parameters
+from tests.wire.oauth.authorize_responses import count_grants, is_error_page, redirect_error, redirect_parameters
 
 HOST = "https://good.example/cb"
 PKCE = {"code_challenge": challenge_of("v" * 43), "code_challenge_method": "S256"}

@@ -14,7 +14,8 @@ from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose
 from gatehouse.keys.rotation import RotationMode
 from gatehouse.oauth.model import TokenSettings
 from gatehouse.permissions.model.application import Application
-from gatehouse.storage.oauth import replace_client
+from gatehouse.storage.oauth.clients import replace_client
+from tests.support.browser import PASSWORD, AccountBrowser
 from tests.support.builders import a_record
 from tests.support.oauth import (
     DAY,
@@ -29,9 +30,7 @@ from tests.support.oauth import (
 )
 from tests.support.permission_builders import a_project, create_application, publish, set_fields, set_project_fields
 from tests.support.processes import free_port
-from tests.support.resident import AccountBrowser
 from tests.support.service import RunningService, running_service
-from tests.support.visitor import PASSWORD
 
 TEST = AuditOrigin(actor="test")
 GONE = (400, "invalid_grant")

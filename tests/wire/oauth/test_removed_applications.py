@@ -6,6 +6,7 @@ import httpx2
 import pytest
 
 from gatehouse.accounts.model import User
+from tests.support.browser import PASSWORD, HttpBrowser
 from tests.support.oauth import (
     RelyingPartyClient,
     a_native_client,
@@ -16,8 +17,7 @@ from tests.support.oauth import (
 )
 from tests.support.service import RunningService
 from tests.support.studio import PROJECT, Studio, a_studio
-from tests.support.visitor import PASSWORD, HttpBrowser
-from tests.wire.oauth.asking import redirect_error
+from tests.wire.oauth.authorize_responses import redirect_error
 
 INVALID_TOKEN = (401, "invalid_token")
 INVALID_CLIENT = (401, "invalid_client")

@@ -9,19 +9,18 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicNumbers
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from gatehouse.accounts.labels import MAX_CUSTOM_TAG_BYTES
+from gatehouse.accounts.administration import MAX_CUSTOM_TAG_BYTES
 from gatehouse.accounts.model import User
 from gatehouse.oauth.model import ClaimContent, ClaimSource
 from gatehouse.permissions.model.application import Application
-from gatehouse.permissions.model.scope import ROOT
-from gatehouse.storage.accounts import update_user
-from gatehouse.tokens.sizes import MAX_ID_TOKEN, MAX_ISSUED_TOKEN
+from gatehouse.permissions.model.rules import ROOT
+from gatehouse.storage.accounts.users import update_user
+from gatehouse.tokens.claims import MAX_ID_TOKEN, MAX_ISSUED_TOKEN
+from tests.support.browser import PASSWORD, HttpBrowser
 from tests.support.oauth import RelyingPartyClient, a_relying_party, an_oidc_client, claims_of, success_body
 from tests.support.permission_builders import a_role, create_application, holdings_with, set_fields
 from tests.support.service import RunningService
-from tests.support.studio import FACTOR, Studio, a_studio, own_record
-from tests.support.studio_people import bearer_headers, create_administrator
-from tests.support.visitor import PASSWORD, HttpBrowser
+from tests.support.studio import FACTOR, Studio, a_studio, bearer_headers, create_administrator, own_record
 
 LOGIN: Final = "/proxy/api/login"
 LONGEST_ID: Final = "c" * 64

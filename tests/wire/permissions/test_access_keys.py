@@ -9,10 +9,10 @@ import pytest
 
 from gatehouse.kernel.digests import sha256
 from gatehouse.permissions.model.application import Application
+from tests.support.database_contents import read_all_tables, tables_that_mention
 from tests.support.permission_builders import set_fields, set_project_fields
 from tests.support.service import running_service
 from tests.support.studio import PROJECT, Studio, a_studio, own_record
-from tests.support.whole_database import read_all_tables, tables_that_mention
 
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 

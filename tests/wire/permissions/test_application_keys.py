@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from gatehouse.keys.material import public_pem
-from gatehouse.permissions.model.scope import ROOT
-from gatehouse.permissions.model.user_record import UserRecord
+from gatehouse.keys.encoding import public_pem
+from gatehouse.permissions.model.facts import UserRecord
+from gatehouse.permissions.model.rules import ROOT
 from gatehouse.permissions.store import EditResult
 from tests.support.builders import a_record
 from tests.support.keys import first_keys

@@ -6,11 +6,11 @@ from typing import Any, Final
 
 import pytest
 
-from gatehouse.permissions.model import application_limits
+from gatehouse.permissions.documents import limits
 from gatehouse.permissions.model.application import MAX_APPLICATION_SIZE, Application
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.store import EditResult
-from gatehouse.provision.errors import Unfit
+from gatehouse.provision.model import Unfit
 from tests.support.builders import a_record
 from tests.support.permission_builders import a_role
 from tests.support.studio import Studio
@@ -113,7 +113,7 @@ async def test_lp_02_apply_refuses_with_the_same_words(studio: Studio) -> None:
 
 
 async def test_lp_02_text_counts_where_the_numbers_are_small(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(application_limits, "MAX_APPLICATION_MEMORY", 2**20)
+    monkeypatch.setattr(limits, "MAX_APPLICATION_MEMORY", 2**20)
     before = await stored(studio)
     long = {f"rule{n}": {"value": False, "description": f"{n:04}" * 256} for n in range(1_000)}
     said = await studio.expect_error(
@@ -130,7 +130,7 @@ async def test_lp_02_application_that_is_too_large_already_is_read_and_made_smal
     await studio.expect_ok(
         "roles", saving(studio.shop, {"name": "rest", "meta": entries(LEFT)}), studio.owner.headers
     )
-    monkeypatch.setattr(application_limits, "MAX_APPLICATION_SIZE", MAX_APPLICATION_SIZE // 2)
+    monkeypatch.setattr(limits, "MAX_APPLICATION_SIZE", MAX_APPLICATION_SIZE // 2)
     named = {"action": "get", "application_id": studio.shop.application_id, "data": {"name": "rest"}}
     assert (await studio.expect_ok("roles", named, studio.owner.headers))["data"]["name"] == "rest"
     for fields in ({"description": "as large as before"}, {"meta": entries(LEFT - 1)}):

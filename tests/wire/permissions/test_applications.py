@@ -7,21 +7,24 @@ from typing import Any
 import pytest
 
 from gatehouse.audit.events import AuditEvent
-from gatehouse.keys.material import public_pem
-from gatehouse.permissions.model.scope import ROOT, Scope, application_scope
+from gatehouse.keys.encoding import public_pem
+from gatehouse.permissions.model.rules import ROOT, Scope, application_scope
+from tests.support.database_contents import read_all_tables, tables_that_mention
 from tests.support.permission_builders import a_project, holdings_with, publish, set_project_fields
-from tests.support.studio import PROJECT, Person, Studio, own_record
-from tests.support.studio_people import (
+from tests.support.studio import (
     IN_PROJECT,
+    PROJECT,
+    Person,
+    Studio,
     audit_records,
     bearer_headers,
     create_administrator,
     create_person_with,
     holdings_with_rules,
+    own_record,
     secret_document,
 )
 from tests.support.tokens import application_private_key
-from tests.support.whole_database import read_all_tables, tables_that_mention
 
 MANAGES = "project.can_manage_applications"
 CANARY = "-----BEGIN PRIVATE KEY-----\nCANARY0123456789canary\n-----END PRIVATE KEY-----\n"

@@ -4,17 +4,17 @@ import asyncio
 from typing import Any
 
 from gatehouse.oauth.model import Client
+from tests.support.database_contents import read_all_tables
 from tests.support.oauth import REDIRECT, RelyingPartyClient
 from tests.support.permission_builders import holdings_with
-from tests.support.studio import Studio
-from tests.support.studio_people import (
+from tests.support.studio import (
     IN_PROJECT,
+    Studio,
     bearer_headers,
     create_administrator,
     create_person_with,
     secret_document,
 )
-from tests.support.whole_database import read_all_tables
 
 DAY = 86_400
 ACTIONS = ("get", "create", "save", "delete", "rotate", "revoke")

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.oauth import REDIRECT
-from tests.support.studio import PROJECT, Studio
-from tests.support.studio_people import create_administrator
+from tests.support.studio import PROJECT, Studio, create_administrator
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,14 @@ import json
 from typing import Any
 
 from gatehouse.audit.events import AuditEvent
-from gatehouse.permissions.model.scope import ROOT, group_scope
+from gatehouse.permissions.model.rules import ROOT, group_scope
 from tests.support.builders import a_record
 from tests.support.permission_builders import GROUP, a_group, a_person, a_project, publish
-from tests.support.studio import PROJECT, Person, Studio
-from tests.support.studio_people import (
+from tests.support.studio import (
     IN_PROJECT,
+    PROJECT,
+    Person,
+    Studio,
     audit_records,
     create_administrator,
     create_person_with,

@@ -11,13 +11,12 @@ import pytest
 from gatehouse.permissions.evaluation import compiled, effective, shapes
 from gatehouse.permissions.evaluation.compiled import CompiledModel
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.scope import ROOT
-from gatehouse.permissions.questions import members, simulate, user_schemas
+from gatehouse.permissions.model.rules import ROOT
+from gatehouse.permissions.questions import members, simulate
 from gatehouse.storage.permissions import schemas
-from gatehouse.web.permissions import encoding
+from gatehouse.web.api.permissions import envelope
 from tests.support.permission_builders import a_person, a_role
-from tests.support.questioned import put_roles, question_body, role_granting, set_user_roles
-from tests.support.studio import OWNER, STRANGER, Studio
+from tests.support.studio import OWNER, STRANGER, Studio, put_roles, question_body, role_granting, set_user_roles
 
 ROLES: Final = 40
 RULES: Final = 2_000  # of each role; bench/blocking.py has an application as large as one may be
@@ -153,7 +152,7 @@ async def test_lp_01_roles_over_the_bound_are_asked_for_one_by_one(
 ) -> None:
     meta = {"private_data": {f"rule{n}": {"value": True} for n in range(80)}}
     await put_roles(studio, a_role("one", meta=meta), a_role("two", meta=meta))
-    monkeypatch.setattr(encoding, "MAX_ANSWER_BYTES", 3_000)
+    monkeypatch.setattr(envelope, "MAX_ANSWER_BYTES", 3_000)
     get = {"action": "get", **question_body(studio)}
     said = await studio.expect_error(400, "roles", get, studio.owner.headers)
     assert said.startswith("answer too large: ")
@@ -169,7 +168,7 @@ async def test_lp_01_a_schema_that_was_saved_is_never_refused_for_its_size(
 ) -> None:
     meta = {"private_data": {f"rule{n}": {"value": True} for n in range(80)}}
     await put_roles(studio, a_role("one", meta=meta), a_role("two", meta=meta))
-    monkeypatch.setattr(encoding, "MAX_ANSWER_BYTES", 3_000)
+    monkeypatch.setattr(envelope, "MAX_ANSWER_BYTES", 3_000)
     public = {"public_data": {"news": {"value": False}}}
     saved = await studio.expect_ok(
         "meta/schema", {"action": "save", **question_body(studio, **public)}, studio.owner.headers

@@ -7,7 +7,8 @@ import pytest
 from gatehouse.accounts.model import User
 from gatehouse.kernel.digests import sha256
 from gatehouse.permissions.model.project import ProjectSettings
-from gatehouse.permissions.model.scope import ROOT
+from gatehouse.permissions.model.rules import ROOT
+from tests.support.browser import PASSWORD
 from tests.support.builders import a_record, a_user
 from tests.support.oauth import an_oidc_client
 from tests.support.permission_builders import (
@@ -19,7 +20,6 @@ from tests.support.permission_builders import (
 )
 from tests.support.service import RunningService
 from tests.support.studio import PROJECT, Studio
-from tests.support.visitor import PASSWORD
 from tests.wire.accounts.test_login import claims_of
 
 LOGIN = "anna@studio.example"

@@ -1,10 +1,10 @@
 """What the console shows of people, game sessions, service tokens, the audit log and old schemas, over the API."""
 
-from gatehouse.app.callers import email_secrets, service_tokens
+from gatehouse.app.services.authentication import email_secrets, service_tokens
 from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.digests import sha256
 from gatehouse.permissions.model.central import ROOT_RULES
-from gatehouse.permissions.model.scope import ROOT
+from gatehouse.permissions.model.rules import ROOT
 from gatehouse.settings.entries import ALL_SETTINGS, value_of
 from gatehouse.settings.secret import Secret
 from gatehouse.storage.audit import add_audit_record
@@ -12,9 +12,10 @@ from gatehouse.storage.statements import Verb
 from tests.support.builders import ORIGIN
 from tests.support.game import RESULT, register_game
 from tests.support.permission_builders import create_application, holdings_with
-from tests.support.studio import PROJECT, Studio
-from tests.support.studio_people import (
+from tests.support.studio import (
     IN_PROJECT,
+    PROJECT,
+    Studio,
     bearer_headers,
     create_administrator,
     create_person_with,

@@ -8,13 +8,16 @@ from typing import Any
 import pytest
 
 from gatehouse.permissions.documents.conditions import parse_condition
-from gatehouse.permissions.model.rule import End
-from gatehouse.permissions.model.scope import ROOT, application_scope
-from gatehouse.permissions.model.user_record import Assignment
+from gatehouse.permissions.model.facts import Assignment
+from gatehouse.permissions.model.rules import ROOT, End, application_scope
 from tests.support.permission_builders import GROUP, a_person, a_project, a_user_record, holdings_with, publish
-from tests.support.questioned import (
+from tests.support.studio import (
+    OWNER,
+    PROJECT,
     REQUIRE,
+    STRANGER,
     P,
+    Studio,
     grant_roles_to_group,
     put_group,
     put_roles,
@@ -25,7 +28,6 @@ from tests.support.questioned import (
     set_user_roles,
     write_record,
 )
-from tests.support.studio import OWNER, PROJECT, STRANGER, Studio
 
 ANN, BEN, CAT, DAN = "2000000001", "2000000002", "2000000003", "2000000004"
 SAYS_NO = {"private_data": {"user": {"kick": {"value": False}}}}

@@ -4,10 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 from gatehouse.audit.events import AuditEvent
+from gatehouse.permissions.model.facts import Assignment
 from gatehouse.permissions.model.project import ProjectSettings
-from gatehouse.permissions.model.rule import End
-from gatehouse.permissions.model.scope import ROOT, application_scope, group_scope, service_scope
-from gatehouse.permissions.model.user_record import Assignment
+from gatehouse.permissions.model.rules import ROOT, End, application_scope, group_scope, service_scope
 from tests.support.builders import a_record
 from tests.support.permission_builders import (
     GROUP,
@@ -20,9 +19,12 @@ from tests.support.permission_builders import (
     set_fields,
     set_project_fields,
 )
-from tests.support.studio import OWNER, PROJECT, Person, Studio
-from tests.support.studio_people import (
+from tests.support.studio import (
     IN_PROJECT,
+    OWNER,
+    PROJECT,
+    Person,
+    Studio,
     audit_records,
     bearer_headers,
     create_administrator,

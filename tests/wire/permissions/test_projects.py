@@ -4,7 +4,7 @@ from typing import Any
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.permissions.model.application import Application
-from gatehouse.permissions.model.scope import ROOT, Scope, application_scope, service_scope
+from gatehouse.permissions.model.rules import ROOT, Scope, application_scope, service_scope
 from tests.support.builders import a_record
 from tests.support.permission_builders import (
     GROUP,
@@ -16,15 +16,18 @@ from tests.support.permission_builders import (
     publish,
     set_project_fields,
 )
-from tests.support.studio import PROJECT, Person, Studio, own_record
-from tests.support.studio_people import (
+from tests.support.studio import (
     IN_PROJECT,
+    PROJECT,
+    Person,
+    Studio,
     add_passkey_to,
     audit_records,
     bearer_headers,
     create_administrator,
     create_person_with,
     holdings_with_rules,
+    own_record,
     write_user_record,
 )
 

@@ -4,18 +4,20 @@ import asyncio
 from typing import Any
 
 from gatehouse.audit.events import AuditEvent
-from gatehouse.permissions.model.scope import ROOT
+from gatehouse.permissions.model.rules import ROOT
 from tests.support.builders import NOW, a_record
+from tests.support.database_contents import read_all_tables
 from tests.support.permission_builders import a_role, holdings_with, set_fields
-from tests.support.studio import PROJECT, Person, Studio
-from tests.support.studio_people import (
+from tests.support.studio import (
+    PROJECT,
+    Person,
+    Studio,
     add_passkey_to,
     audit_records,
     create_administrator,
     create_person_with,
     holdings_with_rules,
 )
-from tests.support.whole_database import read_all_tables
 
 CAN_CREATE = "can_create_projects"
 

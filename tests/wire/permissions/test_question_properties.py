@@ -9,7 +9,7 @@ from typing import Any, Final
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gatehouse.app.questions import member_search, simulation
+from gatehouse.app.services.permissions import member_search, simulation
 from gatehouse.permissions.commands.app_schemas import RoleDraft, SchemaCommands
 from gatehouse.permissions.commands.groups import AccessDraft, GroupCommands
 from gatehouse.permissions.commands.memberships import MembershipCommands, MembershipDraft
@@ -17,14 +17,11 @@ from gatehouse.permissions.commands.projects import ProjectCommands, ProjectDraf
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.evaluation.effective import EffectivePermissions, evaluate
 from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, render_shape
-from gatehouse.permissions.model.group import GroupCondition
-from gatehouse.permissions.model.project import GrantAction, GroupGrant, ProjectSettings
-from gatehouse.permissions.model.role import ConditionMode, Role
-from gatehouse.permissions.model.rule import End
-from gatehouse.permissions.model.scope import ROOT, Scope, group_scope
-from gatehouse.permissions.model.user_record import Assignment, ScopeHoldings, UserRecord
-from gatehouse.permissions.questions.asked import read_rule
+from gatehouse.permissions.model.facts import Assignment, ScopeHoldings, UserRecord
+from gatehouse.permissions.model.project import GrantAction, GroupCondition, GroupGrant, ProjectSettings
+from gatehouse.permissions.model.rules import ROOT, ConditionMode, End, Role, Scope, group_scope
 from gatehouse.permissions.questions.members import MemberQuery
+from gatehouse.permissions.questions.parsing import read_rule
 from gatehouse.permissions.questions.proposals import (
     AnyProposal,
     GroupAccessProposal,
@@ -37,8 +34,7 @@ from gatehouse.permissions.questions.proposals import (
 from gatehouse.permissions.rights.operators import operator_actor
 from tests.support.builders import ORIGIN
 from tests.support.permission_builders import GROUP, a_person, set_fields, set_project_fields
-from tests.support.questioned import put_group, put_roles, rule_leaf, write_record
-from tests.support.studio import OWNER, PROJECT, STRANGER, Studio
+from tests.support.studio import OWNER, PROJECT, STRANGER, Studio, put_group, put_roles, rule_leaf, write_record
 
 ANN, BEN, CAT = "2000000001", "2000000002", "2000000003"
 EVERYBODY: Final = (OWNER, STRANGER, ANN, BEN, CAT)

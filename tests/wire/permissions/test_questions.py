@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from gatehouse.permissions.documents.conditions import parse_condition
-from gatehouse.permissions.explanation.failures import MAX_USERS_SHOWN
-from gatehouse.permissions.explanation.missing import MAX_FAILED_TESTS
+from gatehouse.permissions.explanation.contributions import MAX_USERS_SHOWN
+from gatehouse.permissions.explanation.reasons import MAX_FAILED_TESTS
+from gatehouse.permissions.model.facts import Assignment
 from gatehouse.permissions.model.project import ProjectSettings
-from gatehouse.permissions.model.rule import End
-from gatehouse.permissions.model.scope import ROOT, application_scope
-from gatehouse.permissions.model.user_record import Assignment
+from gatehouse.permissions.model.rules import ROOT, End, application_scope
 from tests.support.permission_builders import (
     GROUP,
     connect_application,
@@ -22,28 +21,30 @@ from tests.support.permission_builders import (
     set_fields,
     set_project_fields,
 )
-from tests.support.questioned import (
+from tests.support.studio import (
     GUEST,
+    IN_PROJECT,
+    OWNER,
+    PROJECT,
     REQUIRE,
     SPELLED_LIKE_NO_PROJECT,
+    STRANGER,
     P,
+    Person,
+    Studio,
+    create_administrator,
+    create_person_with,
     create_staff,
     grant_roles_to_group,
+    holdings_with_rules,
     put_group,
     put_roles,
     question_body,
     role_granting,
     rule_leaf,
+    secret_document,
     set_user_holdings,
     set_user_roles,
-)
-from tests.support.studio import OWNER, PROJECT, STRANGER, Person, Studio
-from tests.support.studio_people import (
-    IN_PROJECT,
-    create_administrator,
-    create_person_with,
-    holdings_with_rules,
-    secret_document,
 )
 
 KICK = {"rule": "user.kick"}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gatehouse.audit.events import AuditEvent
-from gatehouse.permissions.model.scope import ROOT, application_scope
+from gatehouse.permissions.model.rules import ROOT, application_scope
 from tests.support.builders import a_record
 from tests.support.permission_builders import (
     GROUP,
@@ -16,15 +16,19 @@ from tests.support.permission_builders import (
     holdings_with,
     publish,
 )
-from tests.support.studio import PROJECT, Person, Studio, own_record, signed_request
-from tests.support.studio_people import (
+from tests.support.studio import (
     IN_PROJECT,
+    PROJECT,
+    Person,
+    Studio,
     audit_records,
     bearer_headers,
     create_administrator,
     create_person_with,
     holdings_with_rules,
+    own_record,
     secret_document,
+    signed_request,
     write_user_record,
 )
 

@@ -7,19 +7,29 @@ from typing import Any
 import pytest
 
 from gatehouse.audit.events import AuditEvent
-from gatehouse.permissions.model.rule import RESERVED_SEGMENTS, RuleSection
-from gatehouse.permissions.model.schema import LOGIN_DEFAULT, SECRET_DEFAULT
-from gatehouse.permissions.model.scope import ROOT, application_scope
+from gatehouse.permissions.model.rules import (
+    LOGIN_DEFAULT,
+    RESERVED_SEGMENTS,
+    ROOT,
+    SECRET_DEFAULT,
+    RuleSection,
+    application_scope,
+)
 from tests.support.permission_builders import holdings_with
-from tests.support.questioned import put_roles, role_granting, set_user_roles
-from tests.support.studio import PROJECT, Person, Studio, own_record
-from tests.support.studio_people import (
+from tests.support.studio import (
     IN_PROJECT,
+    PROJECT,
+    Person,
+    Studio,
     audit_records,
     create_administrator,
     create_person_with,
     holdings_with_rules,
+    own_record,
+    put_roles,
+    role_granting,
     secret_document,
+    set_user_roles,
 )
 
 

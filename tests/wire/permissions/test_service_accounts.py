@@ -10,9 +10,8 @@ from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from gatehouse.permissions.model.rule import End
-from gatehouse.permissions.model.scope import Scope
-from gatehouse.permissions.model.user_record import Assignment
+from gatehouse.permissions.model.facts import Assignment
+from gatehouse.permissions.model.rules import End, Scope
 from gatehouse.permissions.store import EditResult
 from tests.support.permission_builders import a_user_record, set_project_fields
 from tests.support.studio import PROJECT, STRANGER, Person, Studio, create_person, own_record

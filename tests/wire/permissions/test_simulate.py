@@ -5,10 +5,15 @@ from typing import Any
 
 import pytest
 
-from gatehouse.permissions.model.scope import ROOT, group_scope
+from gatehouse.permissions.model.rules import ROOT, group_scope
+from tests.support.database_contents import read_all_tables
 from tests.support.permission_builders import GROUP, a_person, a_user_record
-from tests.support.questioned import (
+from tests.support.studio import (
+    OWNER,
+    PROJECT,
+    STRANGER,
     P,
+    Studio,
     grant_roles_to_group,
     put_group,
     put_roles,
@@ -18,8 +23,6 @@ from tests.support.questioned import (
     set_user_roles,
     write_record,
 )
-from tests.support.studio import OWNER, PROJECT, STRANGER, Studio
-from tests.support.whole_database import read_all_tables
 
 ANN, BEN, CAT = "2000000001", "2000000002", "2000000003"
 EVERYBODY = (OWNER, STRANGER, ANN, BEN, CAT)

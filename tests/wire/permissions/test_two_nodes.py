@@ -9,18 +9,22 @@ from typing import Any
 
 import pytest
 
-from gatehouse.permissions.model.scope import ROOT
+from gatehouse.permissions.model.rules import ROOT
 from tests.support.builders import a_record
 from tests.support.permission_builders import GROUP, a_group, a_person
 from tests.support.processes import free_port
 from tests.support.service import running_service
-from tests.support.studio import PROJECT, Person, Studio, a_studio, own_record
-from tests.support.studio_people import (
+from tests.support.studio import (
     IN_PROJECT,
+    PROJECT,
+    Person,
+    Studio,
+    a_studio,
     add_passkey_to,
     bearer_headers,
     create_person_with,
     holdings_with_rules,
+    own_record,
 )
 
 Nodes = tuple[Studio, Studio]

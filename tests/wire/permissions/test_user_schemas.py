@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from gatehouse.audit.events import AuditEvent
-from gatehouse.permissions.model.rule import End
-from gatehouse.permissions.model.scope import ROOT, Scope, application_scope
-from gatehouse.permissions.model.user_record import Assignment
+from gatehouse.permissions.model.facts import Assignment
+from gatehouse.permissions.model.rules import ROOT, End, Scope, application_scope
 from tests.support.permission_builders import (
     a_project,
     create_application,
@@ -15,16 +14,21 @@ from tests.support.permission_builders import (
     publish,
     set_project_fields,
 )
-from tests.support.questioned import SPELLED_LIKE_NO_PROJECT
-from tests.support.studio import FACTOR, PROJECT, Person, Studio, own_record, signed_request
-from tests.support.studio_people import (
+from tests.support.studio import (
+    FACTOR,
     IN_PROJECT,
+    PROJECT,
+    SPELLED_LIKE_NO_PROJECT,
+    Person,
+    Studio,
     audit_records,
     bearer_headers,
     create_administrator,
     create_person_with,
     holdings_with_rules,
+    own_record,
     secret_document,
+    signed_request,
     write_user_record,
 )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from tests.support.command_line import CommandLine, InstallationPaths
-from tests.support.damage import flip_bit
+from tests.support.database_contents import flip_bit
 from tests.support.processes import GATEHOUSE_COMMAND, WatchedProcess
 from tests.wire.provision.conftest import SECRETS
 

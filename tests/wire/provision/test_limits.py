@@ -7,19 +7,17 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 
-from gatehouse.app.provisioning import build_provisioning
-from gatehouse.keys.material import public_pem
+from gatehouse.app.services.provisioning import build_provisioning
+from gatehouse.keys.encoding import public_pem
 from gatehouse.permissions.documents import conditions
-from gatehouse.permissions.model.group import MAX_GROUPS
-from gatehouse.provision.entries import read_entries
-from gatehouse.provision.errors import Unfit
-from gatehouse.provision.given import SecretResolver
-from gatehouse.provision.sections.section import Options
-from gatehouse.provision.sections.table import SECTIONS
+from gatehouse.permissions.model.project import MAX_GROUPS
+from gatehouse.provision.file_secrets import SecretResolver
+from gatehouse.provision.model import Unfit
+from gatehouse.provision.plan import SECTIONS
+from gatehouse.provision.sections.section import Options, read_entries
 from tests.support.builders import ORIGIN
 from tests.support.oauth import REDIRECT
-from tests.support.studio import PROJECT, STRANGER, Person, Studio
-from tests.support.studio_people import create_administrator
+from tests.support.studio import PROJECT, STRANGER, Person, Studio, create_administrator
 
 PLACE = re.compile(r"^(?:(?:data|role|name|description|condition|meta|params|user_limit)\b[^:]*: )+")
 Case = tuple[str, Mapping[str, object], Mapping[str, object]]

@@ -14,10 +14,9 @@ import pytest
 import yaml
 
 from gatehouse.permissions.documents.conditions import parse_condition
-from gatehouse.permissions.model.scope import ROOT
+from gatehouse.permissions.model.rules import ROOT
 from tests.support.command_line import CommandLine, CommandResult
-from tests.support.questioned import put_roles, role_granting, set_user_roles
-from tests.support.studio import FACTOR, PROJECT, STRANGER, Studio
+from tests.support.studio import FACTOR, PROJECT, STRANGER, Studio, put_roles, role_granting, set_user_roles
 
 MODEL: Mapping[str, Any] = yaml.safe_load("""\
 users:

@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
-from gatehouse.app.provisioning import build_provisioning
-from gatehouse.provision.entries import read_entries
-from gatehouse.provision.given import SecretResolver
-from gatehouse.provision.sections.section import Options
-from gatehouse.provision.sections.table import SECTIONS
+from gatehouse.app.services.provisioning import build_provisioning
+from gatehouse.provision.file_secrets import SecretResolver
+from gatehouse.provision.plan import SECTIONS
+from gatehouse.provision.sections.section import Options, read_entries
 from tests.support.builders import ORIGIN
 from tests.support.command_line import InstallationPaths
-from tests.support.finding import ROOT
+from tests.support.find_programs import ROOT
 from tests.support.service import RunningService
 
 CI_KEY = "c1" * 32

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from tools.rooms import ROOT
+from tools.package_index import ROOT
 
 from tests.support.command_line import CommandLine
 

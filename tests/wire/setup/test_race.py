@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.support.aftermath import administrator_logins, open_services_on, verified_audit_log
+from tests.support.database_contents import administrator_logins, open_services_on, verified_audit_log
 from tests.support.processes import Node, run_command, two_nodes
 from tests.support.service import FAST_SETTINGS
 from tests.support.setup_link import setup_request, setup_token

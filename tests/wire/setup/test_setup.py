@@ -4,7 +4,7 @@ import re
 
 import httpx2
 
-from gatehouse.accounts.logins import login_key
+from gatehouse.accounts.model import login_key
 from gatehouse.audit.model import AuditOrigin
 from tests.support.service import RunningService
 

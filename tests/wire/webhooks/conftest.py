@@ -9,11 +9,10 @@ import pytest
 
 from gatehouse.accounts.model import User
 from gatehouse.audit.model import AuditOrigin
-from tests.support.outside import StubServer, run_stub_server
+from tests.support.browser import PASSWORD
 from tests.support.service import RunningService, running_service
-from tests.support.studio import Person, Studio, a_studio
-from tests.support.studio_people import create_administrator
-from tests.support.visitor import PASSWORD
+from tests.support.stub_server import StubServer, run_stub_server
+from tests.support.studio import Person, Studio, a_studio, create_administrator
 
 OPERATOR = AuditOrigin(actor="cli:root", address="10.9.8.7")
 ALLOWED = {"GATEHOUSE__OUTBOUND__ALLOW": "127.0.0.0/8"}

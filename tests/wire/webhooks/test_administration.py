@@ -5,7 +5,7 @@ from typing import Any
 
 from gatehouse.app.rewrapping import SEALED_COLUMNS, rewrap_row
 from gatehouse.webhooks.model import MAX_WEBHOOKS
-from tests.support.whole_database import read_all_tables
+from tests.support.database_contents import read_all_tables
 from tests.wire.webhooks.conftest import WebhookSetup
 from tests.wire.webhooks.test_delivery import is_signed
 

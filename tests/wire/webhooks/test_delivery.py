@@ -14,17 +14,16 @@ from sqlalchemy import delete
 from structlog.testing import capture_logs
 
 from gatehouse.app.housekeeping import housekeeping
-from gatehouse.outbound.calling import OutboundClient
-from gatehouse.outbound.network import SystemResolver, TcpConnector
+from gatehouse.outbound.client import OutboundClient, SystemResolver, TcpConnector
 from gatehouse.storage import webhooks as storage
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables.audit import audit_seals
+from gatehouse.storage.tables.installation import audit_seals
 from gatehouse.storage.webhooks import WebhookStorage
-from gatehouse.webhooks import delivering, following
-from gatehouse.webhooks.delivering import MAX_CONCURRENT_PER_WEBHOOK, DeliveryWorker
-from gatehouse.webhooks.following import AuditLogConsumer
+from gatehouse.webhooks import delivery
+from gatehouse.webhooks.delivery import MAX_CONCURRENT_PER_WEBHOOK, AuditLogConsumer, DeliveryWorker
 from gatehouse.webhooks.model import PING_EVENT
-from tests.support.outside import (
+from tests.support.database_contents import read_all_tables, tables_that_mention
+from tests.support.stub_server import (
     NO_CONTENT,
     ReceivedRequest,
     StubConnector,
@@ -33,8 +32,7 @@ from tests.support.outside import (
     http_response,
     run_stub_server,
 )
-from tests.support.studio_people import create_administrator
-from tests.support.whole_database import read_all_tables, tables_that_mention
+from tests.support.studio import create_administrator
 from tests.wire.webhooks.conftest import OPERATOR, WebhookSetup
 
 BUSY = http_response(b"no", "503 Service Unavailable")
@@ -164,7 +162,7 @@ async def test_one_that_fails_is_tried_later_and_later_with_the_same_id_and_a_ne
 async def test_after_a_day_it_is_given_up_and_after_several_in_a_row_the_webhook_is_stopped_on_record(
     town: WebhookSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delivering, "MAX_CONSECUTIVE_FAILURES", 3)
+    monkeypatch.setattr(delivery, "MAX_CONSECUTIVE_FAILURES", 3)
     hook = await town.create_webhook()
     for batch in ("first", "second"):
         town.receiver.respond = lambda _: BUSY
@@ -275,7 +273,7 @@ async def test_a_node_that_dies_between_sending_and_marking_is_followed_by_one_t
 
 
 async def test_of_several_nodes_one_makes_each_delivery(town: WebhookSetup, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "RECORD_BATCH", 3)
+    monkeypatch.setattr(delivery, "RECORD_BATCH", 3)
     hook = await town.create_webhook()
     everybody = [(await town.create_user(f"one{number}@studio.example")).user_id for number in range(10)]
     await town.service.services.audit_sealer.seal_all()
@@ -348,8 +346,8 @@ async def test_a_dead_receivers_backlog_has_a_bound_and_comes_in_the_order_of_th
     town: WebhookSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(storage, "MAX_WAITING_DELIVERIES", 3)
-    monkeypatch.setattr(following, "RECORD_BATCH", 2)
-    monkeypatch.setattr(delivering, "MAX_CONCURRENT_PER_WEBHOOK", 1)
+    monkeypatch.setattr(delivery, "RECORD_BATCH", 2)
+    monkeypatch.setattr(delivery, "MAX_CONCURRENT_PER_WEBHOOK", 1)
     hook = await town.create_webhook()
     town.receiver.respond = lambda _: BUSY
     everybody = []

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools.rooms import ROOT
+from tools.package_index import ROOT
 
-from gatehouse.cli.output import format_time
+from gatehouse.cli.common import format_time
 from tests.support.command_line import InstallationPaths
-from tests.support.outside import ReceivedRequest, StubServer, run_stub_server
+from tests.support.stub_server import ReceivedRequest, StubServer, run_stub_server
 from tests.wire.webhooks.conftest import ALLOWED
 
 GUIDE = (ROOT / "docs" / "guides" / "webhooks.md").read_text()

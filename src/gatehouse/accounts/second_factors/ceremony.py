@@ -9,9 +9,8 @@ from typing import Final
 
 from gatehouse.accounts.model import User
 from gatehouse.accounts.second_factors import attestation
-from gatehouse.accounts.second_factors.errors import PasskeyRefused
-from gatehouse.accounts.second_factors.model import Passkey
-from gatehouse.accounts.second_factors.relying_party import (
+from gatehouse.accounts.second_factors.model import Passkey, PasskeyRefused
+from gatehouse.accounts.second_factors.passkeys import (
     CHALLENGE_LIFETIME,
     NewCredential,
     RelyingParty,

@@ -5,18 +5,26 @@ from typing import Final
 from weakref import WeakValueDictionary
 
 from gatehouse.accounts.model import User
-from gatehouse.accounts.second_factors.email_code import EmailCodes
-from gatehouse.accounts.second_factors.errors import SecondFactorWrong
-from gatehouse.accounts.second_factors.model import EnabledFactors, Factor, enabled_factors, factors_by_last_use
-from gatehouse.accounts.second_factors.recovery import RecoveryCodes, normalize_recovery_code
-from gatehouse.accounts.second_factors.store import SecondFactorStore
-from gatehouse.accounts.second_factors.telling import AccountNotifier, reason_details
-from gatehouse.accounts.second_factors.totp import Totp, is_six_digit_code
+from gatehouse.accounts.second_factors.codes import (
+    EmailCodes,
+    RecoveryCodes,
+    Totp,
+    is_six_digit_code,
+    normalize_recovery_code,
+)
+from gatehouse.accounts.second_factors.model import (
+    EnabledFactors,
+    Factor,
+    SecondFactorStore,
+    SecondFactorWrong,
+    enabled_factors,
+    factors_by_last_use,
+)
+from gatehouse.accounts.second_factors.notifications import AccountNotifier, reason_details
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.clock import Clock
-from gatehouse.throttle.guesses import AttemptLimiter, ThrottleSubject
-from gatehouse.throttle.model import AttemptLimit
+from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter, ThrottleSubject
 
 FACTOR_LIMIT: Final = AttemptLimit(
     free_attempts=10

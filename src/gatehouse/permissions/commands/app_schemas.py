@@ -11,14 +11,13 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from gatehouse.audit.differences import describe_changes
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord, Details
-from gatehouse.audit.recorder import Recorder
+from gatehouse.audit.recorder import Recorder, describe_changes
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Conflict, Refused
 from gatehouse.permissions.commands.applications import refuse_removed
-from gatehouse.permissions.commands.versions import NEW_VERSION, refuse_old_version
+from gatehouse.permissions.commands.drafts import NEW_VERSION, refuse_old_version
 from gatehouse.permissions.documents import grammar, rules
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.documents.differences import differences, tally_differences
@@ -29,12 +28,9 @@ from gatehouse.permissions.errors import Malformed, NoRight, ProtectedHeld, Role
 from gatehouse.permissions.model import central
 from gatehouse.permissions.model.condition import Condition
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.role import ConditionMode, Role
-from gatehouse.permissions.model.rule import RuleSection
-from gatehouse.permissions.model.schema import ApplicationSchema, Tree
-from gatehouse.permissions.rights.actor import Actor
+from gatehouse.permissions.model.rules import ApplicationSchema, ConditionMode, Role, RuleSection, Tree
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
-from gatehouse.permissions.rights.rights import CAN_ADMINISTER
+from gatehouse.permissions.rights.rights import CAN_ADMINISTER, Actor
 from gatehouse.permissions.store import ApplicationStore, EditResult
 
 DEFAULT_ROLE_KEY: Final = "default"  # a role of this name applies to all users (interface §2.7)
@@ -398,3 +394,17 @@ def role_document(role: Role) -> dict[str, object]:
 
 def role_audit_fields(role: Role | None) -> dict[str, object]:
     return {} if role is None else {name: value for name, value in role_document(role).items() if name != "version"}
+
+
+# Rules and roles of an application as one document, as meta/schema answers it (interface §4.10).
+
+
+def full_schema_document(model: ApplicationModel) -> dict[str, object]:
+    roles = sorted(model.roles.values(), key=lambda role: role.key)
+    return {
+        "application_id": model.application.application_id,
+        **schema_document(model.schema),
+        "roles": {role.name: role_document(role) for role in roles},
+        "version": model.schema.version,
+        "updated_at": model.schema.updated_at,
+    }

@@ -7,27 +7,24 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from gatehouse.audit.differences import describe_changes
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord
-from gatehouse.audit.recorder import Recorder
+from gatehouse.audit.recorder import Recorder, describe_changes
 from gatehouse.kernel.addresses import Network
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import Conflict, Refused
 from gatehouse.keys.sealing import MasterKeys
-from gatehouse.permissions.commands.finding import find_live_project
-from gatehouse.permissions.commands.tags import TagsDraft
-from gatehouse.permissions.commands.versions import NEW_VERSION, refuse_old_version
+from gatehouse.permissions.authentication.application_keys import new_service_key
+from gatehouse.permissions.commands.drafts import NEW_VERSION, TagsDraft, refuse_old_version
+from gatehouse.permissions.commands.projects import find_live_project
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight, VersionConflict
-from gatehouse.permissions.keys.published import new_service_key
 from gatehouse.permissions.model.application import CENTRAL_ID, PRIVATE_KEY_PURPOSE, Application
-from gatehouse.permissions.model.schema import ApplicationSchema
-from gatehouse.permissions.model.scope import application_scope
-from gatehouse.permissions.model.user_record import Assignment, ScopeHoldings, UserRecord
-from gatehouse.permissions.rights.actor import Actor
+from gatehouse.permissions.model.facts import Assignment, ScopeHoldings, UserRecord
+from gatehouse.permissions.model.rules import ApplicationSchema, application_scope
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
+from gatehouse.permissions.rights.rights import Actor
 from gatehouse.permissions.store import ApplicationStore, EditResult, NewApplication, ProjectStore
 
 CREATOR_ROLES: Final = ("app_developer", "app_users_manager")

@@ -9,25 +9,22 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from gatehouse.accounts.errors import UserNotFound
-from gatehouse.audit.differences import describe_changes
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord, Details
-from gatehouse.audit.recorder import Recorder
+from gatehouse.audit.recorder import Recorder, describe_changes
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.commands.finding import find_live_project, find_project
-from gatehouse.permissions.commands.tags import TagsDraft
-from gatehouse.permissions.commands.versions import NEW_VERSION, expected_version, refuse_old_version
+from gatehouse.permissions.commands.drafts import NEW_VERSION, TagsDraft, expected_version, refuse_old_version
+from gatehouse.permissions.commands.projects import find_live_project, find_project
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.documents.fields import read_line, read_list, read_members
 from gatehouse.permissions.documents.limits import refuse_groups
 from gatehouse.permissions.errors import GroupNotFound, Malformed, NoRight, ProjectNotFound
-from gatehouse.permissions.evaluation.conditions import condition_holds
-from gatehouse.permissions.evaluation.matching import NO_ADDRESS
+from gatehouse.permissions.evaluation.conditions import NO_ADDRESS, condition_holds
 from gatehouse.permissions.model.condition import Condition, ConditionSubject, Everyone, tests_in
-from gatehouse.permissions.model.group import MAX_GROUPS, Group, GroupCondition
-from gatehouse.permissions.rights.actor import Actor
+from gatehouse.permissions.model.project import MAX_GROUPS, Group, GroupCondition
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
+from gatehouse.permissions.rights.rights import Actor
 from gatehouse.permissions.store import EditResult, GroupStore, PermissionStore, ProjectStore
 
 GROUP_ID_BYTES: Final = 12

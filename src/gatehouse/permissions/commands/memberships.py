@@ -7,26 +7,23 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from gatehouse.accounts.errors import UserNotFound
-from gatehouse.audit.differences import describe_changes
 from gatehouse.audit.events import AuditEvent
-from gatehouse.audit.recorder import Recorder
+from gatehouse.audit.recorder import Recorder, describe_changes
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.commands.finding import find_project
-from gatehouse.permissions.commands.projects import ProjectRemoved
+from gatehouse.permissions.commands.drafts import refuse_old_version
+from gatehouse.permissions.commands.projects import ProjectRemoved, find_project
 from gatehouse.permissions.commands.user_schemas import refuse_unknown_rules
-from gatehouse.permissions.commands.versions import refuse_old_version
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.fields import read_list
 from gatehouse.permissions.documents.records import parse_project, project_document
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import CENTRAL_ID
-from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
-from gatehouse.permissions.model.group import MAX_GROUPS, PROJECT_TAG
-from gatehouse.permissions.model.scope import Scope
-from gatehouse.permissions.model.user_record import ScopeHoldings, UserRecord
-from gatehouse.permissions.rights.actor import Actor
+from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, ScopeHoldings, UserRecord
+from gatehouse.permissions.model.project import MAX_GROUPS, PROJECT_TAG
+from gatehouse.permissions.model.rules import Scope
 from gatehouse.permissions.rights.granting import Granter
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
+from gatehouse.permissions.rights.rights import Actor
 from gatehouse.permissions.store import (
     Change,
     EditResult,

@@ -1,5 +1,6 @@
-"""Projects: read, changed, removed, and the services connected to them (interface §4.6, R5)."""
+"""Finding what a request names, without telling whoever has no right whether it is there (R6, checklist PA-13)."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -7,23 +8,51 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from gatehouse.audit.differences import describe_changes
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord, Details
-from gatehouse.audit.recorder import Recorder
-from gatehouse.kernel.errors import Conflict
-from gatehouse.permissions.commands.finding import find_project
-from gatehouse.permissions.commands.tags import TagsDraft
-from gatehouse.permissions.commands.versions import refuse_old_version
+from gatehouse.audit.recorder import Recorder, describe_changes
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.errors import Conflict, Refused
+from gatehouse.permissions.commands.drafts import TagsDraft, refuse_old_version
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.fields import member_or, read_list, read_members
-from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.model.application import CENTRAL_ID
-from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
+from gatehouse.permissions.errors import Malformed, NoRight, PersonNotFound, ProjectNotFound
+from gatehouse.permissions.model.application import CENTRAL_ID, Application
+from gatehouse.permissions.model.facts import (
+    ApplicationModel,
+    Assignment,
+    Facts,
+    ProjectModel,
+    ScopeHoldings,
+    UserRecord,
+)
 from gatehouse.permissions.model.project import GrantAction, GroupGrant, Project, ProjectSettings
-from gatehouse.permissions.rights.actor import Actor
+from gatehouse.permissions.model.rules import ROOT, ApplicationSchema, Scope
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
-from gatehouse.permissions.store import EditResult, PermissionStore, ProjectStore
+from gatehouse.permissions.rights.rights import Actor, Rights, central_rule
+from gatehouse.permissions.store import EditResult, NewApplication, PermissionStore, ProjectStore
+
+
+async def find_project(projects: ProjectStore, rights: Rights, name: str) -> ProjectModel:
+    """A project by id or alias. Only an administrator hears that there is none; others may simply not see it."""
+    try:
+        return await projects.project(name)
+    except ProjectNotFound:
+        if rights.administers:
+            raise
+        raise NoRight(f"no project {name}") from None
+
+
+async def find_live_project(projects: ProjectStore, rights: Rights, name: str) -> ProjectModel:
+    """One that is not removed: nothing new is put into those."""
+    found = await find_project(projects, rights, name)
+    if found.project.removed:
+        raise ProjectNotFound(f"project {found.project.project_id} was removed") if rights.administers else NoRight
+    return found
+
+
+# Projects: read, changed, removed, and the services connected to them (interface §4.6, R5).
+
 
 MAX_SERVICES: Final = 200
 MAX_GRANTS: Final = 200  # per service
@@ -215,3 +244,94 @@ def project_audit_fields(project: Project) -> Mapping[str, object]:
         "aliases": list(project.aliases),
         "settings": settings_document(project.settings),
     }
+
+
+# Publishing: a new project with its application and its first people (interface §4.6, §5.6, R6).
+
+
+OWNER: Final = "project_owner"
+ADMINISTRATOR: Final = "project_administrator"
+CAN_CREATE_PROJECTS: Final = central_rule("can_create_projects")
+NUMBER: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
+
+
+class NeedsStrongFactor(Refused):
+    public = "The project administrator needs two-factor sign-in with an authenticator app or a passkey."
+
+
+class ProjectPublisher:
+    def __init__(self, *, store: ProjectStore, people: PermissionStore, recorder: Recorder, clock: Clock) -> None:
+        self._store = store
+        self._people = people
+        self._recorder = recorder
+        self._clock = clock
+
+    async def publish(self, actor: Actor, author: Facts, title: object, target: str | None) -> Project:
+        """Every check comes before anything is made; the store makes all of it or nothing (checklist PR-01)."""
+        require_operation(actor.rights, Operation.PUBLISH)
+        name = grammar.check_title(title, "project")
+        limit = project_limit(actor)
+        chosen = author if target in (None, author.subject.user_id) else await self._load_person(actor, target)
+        if not chosen.has_strong_factor:
+            raise NeedsStrongFactor(f"user {chosen.subject.user_id} has no TOTP and no passkey")
+        now = self._clock.now()
+        project = Project(
+            project_id=grammar.project_id_of(name), title=name, author=author.subject.user_id, created_at=now
+        )
+        return await self._store.publish_project(
+            project,
+            new_application(project, now),
+            limit,
+            first_records(project, chosen.subject.user_id),
+            lambda application_id: self._records(actor, project, application_id, chosen.subject.user_id),
+        )
+
+    async def _load_person(self, actor: Actor, user_id: str | None) -> Facts:
+        """Who may not hear who exists hears of someone unknown what he hears of someone without factor (R6)."""
+        facts = await self._people.facts(grammar.check_user_id(user_id, "user"), (CENTRAL_ID,))
+        if facts is None:
+            raise PersonNotFound if actor.rights.knows_who_exists else NeedsStrongFactor(f"no user {user_id}")
+        return facts
+
+    def _records(
+        self, actor: Actor, project: Project, application_id: int, administrator: str
+    ) -> Sequence[AuditRecord]:
+        details: Details = {"title": project.title, "application_id": application_id, "administrator": administrator}
+        subject = f"project {project.project_id}"
+        return [self._recorder.record(AuditEvent.PROJECT_PUBLISHED, actor.origin, subject=subject, details=details)]
+
+
+def new_application(project: Project, now: int) -> NewApplication:
+    """An application of the same name, with the default schema (R6); its id is given out by the store."""
+    application = Application(application_id=0, name=project.title, project_id=project.project_id, created_at=now)
+    return NewApplication(application=application, schema=ApplicationSchema(application_id=0, updated_at=now))
+
+
+def first_records(project: Project, administrator: str) -> Sequence[UserRecord]:
+    """The author owns and administers it, the target administers it."""
+    scope = Scope(project.project_id)
+    roles = {project.author: [OWNER, ADMINISTRATOR]}
+    roles.setdefault(administrator, [ADMINISTRATOR])
+    return [
+        UserRecord(
+            application_id=CENTRAL_ID,
+            user_id=user_id,
+            scopes={scope: ScopeHoldings(roles=tuple(Assignment(role=role) for role in given))},
+        )
+        for user_id, given in roles.items()
+    ]
+
+
+def project_limit(actor: Actor) -> int | None:
+    """How many projects he may have; None without a limit (interface §5.6).
+
+    Read per contribution: one without parameters is unlimited, of numbers the highest counts, and parameters that
+    are no number give no right (R5).
+    """
+    contributions = actor.rights.central.rules(ROOT).params_by_contribution(CAN_CREATE_PROJECTS)
+    if actor.rights.administers or () in contributions:
+        return None
+    numbers = [int(one) for params in contributions for one in params if NUMBER.fullmatch(one)]
+    if not numbers:
+        raise NoRight("can_create_projects has parameters that are not numbers")
+    return max(numbers)

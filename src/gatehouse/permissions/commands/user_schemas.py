@@ -6,25 +6,21 @@ from dataclasses import dataclass, replace
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from gatehouse.audit.differences import describe_changes
 from gatehouse.audit.events import AuditEvent
-from gatehouse.audit.recorder import Recorder
+from gatehouse.audit.recorder import Recorder, describe_changes
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.commands.applications import ApplicationRemoved
-from gatehouse.permissions.commands.finding import find_live_project
-from gatehouse.permissions.commands.versions import refuse_old_version
+from gatehouse.permissions.commands.drafts import refuse_old_version
+from gatehouse.permissions.commands.projects import find_live_project
 from gatehouse.permissions.documents import grammar, rules
 from gatehouse.permissions.documents.fields import member_or
 from gatehouse.permissions.documents.records import parse_assignments, parse_private_data, record_document
 from gatehouse.permissions.errors import Malformed, NoRight, PersonNotFound
-from gatehouse.permissions.model.facts import ApplicationModel, Facts
-from gatehouse.permissions.model.rule import PROJECT_ACCESS, RuleSection
-from gatehouse.permissions.model.scope import ROOT, Scope
-from gatehouse.permissions.model.user_record import NO_HOLDINGS, ScopeHoldings, UserRecord
-from gatehouse.permissions.rights.actor import Actor
+from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, Facts, ScopeHoldings, UserRecord
+from gatehouse.permissions.model.rules import PROJECT_ACCESS, ROOT, RuleSection, Scope
 from gatehouse.permissions.rights.granting import Granter, changed_entries, refuse_foreign_projects
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
-from gatehouse.permissions.rights.rights import Rights
+from gatehouse.permissions.rights.rights import Actor, Rights
 from gatehouse.permissions.rights.secret_data import RecordPart
 from gatehouse.permissions.store import (
     EditResult,

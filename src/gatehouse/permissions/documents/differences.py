@@ -19,9 +19,7 @@ from gatehouse.permissions.model.condition import (
 )
 from gatehouse.permissions.model.condition import SimpleTest as Single
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.rule import RuleDefinition, RuleEntry
-from gatehouse.permissions.model.schema import Tree
+from gatehouse.permissions.model.rules import Role, RuleDefinition, RuleEntry, Tree
 from gatehouse.permissions.model.schema_version import (
     ChangedItem,
     ChangeKind,

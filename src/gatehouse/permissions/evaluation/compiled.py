@@ -8,14 +8,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from gatehouse.kernel.cached import cached_property
+from gatehouse.kernel.background import MAX_INLINE_WEIGHT, run_off_loop
+from gatehouse.kernel.cache import cached_property
 from gatehouse.permissions.documents.rules import schema_rules, split_params
-from gatehouse.permissions.evaluation.matching import ConditionIndex, IndexKey, condition_index_keys, group_index_keys
-from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, Structure
+from gatehouse.permissions.documents.trees import walk_leaves
+from gatehouse.permissions.evaluation.conditions import (
+    ConditionIndex,
+    IndexKey,
+    condition_index_keys,
+    group_index_keys,
+)
+from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, Structure, UserRecord
 from gatehouse.permissions.model.project import GroupGrant
-from gatehouse.permissions.model.role import ConditionMode, Role
-from gatehouse.permissions.model.rule import Rule, RuleEntry, RuleSection
-from gatehouse.permissions.model.schema import Tree
+from gatehouse.permissions.model.rules import ConditionMode, Role, Rule, RuleEntry, RuleSection, Tree
 
 DEFAULT_KEY: Final = "default"  # a role of this name is a default role whatever it says (interface §2.7)
 
@@ -280,3 +285,28 @@ def verdicts_of(entries: Mapping[Rule, RuleEntry]) -> Verdicts:
 
 def is_default(role: Role) -> bool:
     return role.default or role.key == DEFAULT_KEY
+
+
+# How much work a record or an application is: what decides whether it is done on the loop (kernel/background.py).
+
+
+ENTRY_WORK: Final = 4  # of one entry of a record
+
+
+def record_work(record: UserRecord) -> int:
+    """Counted no further than decides where it is worked off."""
+    work = 0
+    for held in record.scopes.values():
+        work += len(held.roles)
+        for tree in (held.private_data, held.public_data):
+            for _ in walk_leaves(tree):
+                work += ENTRY_WORK
+                if work > MAX_INLINE_WEIGHT:
+                    return work
+    return work
+
+
+async def model_work(model: ApplicationModel) -> int:
+    """Of going through all that the application's schema and roles say."""
+    compiled = await run_off_loop(0 if is_compiled(model) else model.size, compile_fully, model)
+    return compiled.work

@@ -1,6 +1,7 @@
 """Whether a condition holds for someone. Pure."""
 
-from typing import assert_never
+from collections.abc import Hashable, Iterable
+from typing import Final, Generic, TypeAlias, TypeVar, assert_never
 
 from gatehouse.kernel.addresses import Address, any_network_contains
 from gatehouse.permissions.model.condition import (
@@ -15,6 +16,9 @@ from gatehouse.permissions.model.condition import (
     HasTag,
     OneOfUsers,
 )
+from gatehouse.permissions.model.facts import Facts
+from gatehouse.permissions.model.project import Group
+from gatehouse.permissions.model.rules import Role
 
 
 def condition_holds(test: ConditionTest, who: ConditionSubject, address: Address | None) -> bool:  # noqa: PLR0911 - one a kind
@@ -38,3 +42,92 @@ def condition_holds(test: ConditionTest, who: ConditionSubject, address: Address
             return any(condition_holds(part, who, address) for part in parts)
         case _:
             assert_never(test)
+
+
+# Finds whom conditions hold for without asking every condition.
+#
+# Each condition has handles: whoever meets it carries at least one of them, such as his domain or a tag. Five
+# hundred groups are then asked about only where a handle of the person leads to them.
+
+
+K = TypeVar("K", bound=Hashable)
+IndexKey: TypeAlias = tuple[str, str]
+
+ANYONE: Final[IndexKey] = ("everyone", "")
+NO_ADDRESS: Final[Address | None] = None  # group conditions know no ip (interface §2.5)
+
+
+class ConditionIndex(Generic[K]):
+    """Things that conditions belong to, by the handles of these."""
+
+    def __init__(self, rows: Iterable[tuple[K, Iterable[IndexKey]]]) -> None:
+        self._by_key: dict[IndexKey, list[K]] = {}
+        for key, handles in rows:
+            for handle in handles:
+                self._by_key.setdefault(handle, []).append(key)
+
+    def candidates(self, index_keys: Iterable[IndexKey]) -> set[K]:
+        """All that may hold for a person with these handles; the conditions themselves are still to be asked."""
+        return {key for handle in index_keys for key in self._by_key.get(handle, ())}
+
+    @property
+    def index_keys(self) -> Iterable[IndexKey]:
+        return self._by_key.keys()
+
+
+def person_index_keys(facts: Facts) -> frozenset[IndexKey]:
+    who = facts.subject
+    return frozenset(
+        {
+            ANYONE,
+            ("uid", who.user_id),
+            *([("domain", who.domain)] if who.domain is not None else []),
+            *(("tag", tag) for tag in who.tags),
+            *(("purchase", purchase) for purchase in who.purchases),
+            *(("group", group_id) for group_id in facts.groups),
+        }
+    )
+
+
+def condition_index_keys(test: ConditionTest) -> frozenset[IndexKey]:  # noqa: PLR0911 - one a kind
+    """Whoever the test holds for has one of these; without any it holds for nobody."""
+    match test:
+        case Domain(name):
+            return frozenset({("domain", name)})
+        case OneOfUsers(user_ids):
+            return frozenset(("uid", user_id) for user_id in user_ids)
+        case HasTag(tag):
+            return frozenset({("tag", tag)})
+        case HasPurchase(purchase):
+            return frozenset({("purchase", purchase)})
+        case FromNetwork():
+            return frozenset({ANYONE})
+        case Everyone(everyone):
+            return frozenset({ANYONE}) if everyone else frozenset()
+        case AllOf(parts):
+            return min((condition_index_keys(part) for part in parts), key=_breadth)
+        case AnyOf(parts):
+            return frozenset().union(*(condition_index_keys(part) for part in parts))
+        case _:
+            assert_never(test)
+
+
+def group_index_keys(group: Group) -> frozenset[IndexKey]:
+    conditions = (condition_index_keys(one.condition.test) for one in group.conditions)
+    return frozenset({("group", group.group_id)}).union(*conditions)
+
+
+def is_member(group: Group, facts: Facts) -> bool:
+    """Listed, or meeting any of its conditions (R5)."""
+    return group.group_id in facts.groups or any(
+        condition_holds(one.condition.test, facts.subject, NO_ADDRESS) for one in group.conditions
+    )
+
+
+def meets_condition(role: Role, facts: Facts, address: Address | None) -> bool:
+    """A role without a condition asks nothing of anyone."""
+    return role.condition is None or condition_holds(role.condition.test, facts.subject, address)
+
+
+def _breadth(handles: frozenset[IndexKey]) -> tuple[bool, int]:
+    return ANYONE in handles, len(handles)

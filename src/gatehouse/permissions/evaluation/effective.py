@@ -1,4 +1,4 @@
-"""What a person holds in an application at one moment: the evaluation of R5. Pure."""
+"""Where a rule has to be held to count somewhere (R5)."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -9,9 +9,9 @@ from typing import Final, TypeAlias
 
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.background import MAX_INLINE_WEIGHT
-from gatehouse.kernel.cached import cached_property
+from gatehouse.kernel.cache import cached_property
 from gatehouse.permissions.evaluation.compiled import CompiledModel
-from gatehouse.permissions.evaluation.gathering import (
+from gatehouse.permissions.evaluation.contributions import (
     EvaluationContext,
     GrantedRole,
     ScopeContributions,
@@ -22,10 +22,30 @@ from gatehouse.permissions.evaluation.gathering import (
     is_account_ended,
     is_application_removed,
 )
-from gatehouse.permissions.evaluation.places import existing_lookup_scopes, lookup_scopes
+from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
-from gatehouse.permissions.model.rule import NO_END, Rule
-from gatehouse.permissions.model.scope import ROOT, Scope
+from gatehouse.permissions.model.rules import NO_END, ROOT, Rule, RuleSection, Scope
+
+CAN_ADMINISTER: Final = Rule(RuleSection.PRIVATE, "can_administer")
+
+
+def lookup_scopes(application_id: int, scope: Scope, rule: Rule) -> Iterator[Scope]:
+    """There, or in the project around it. At the root it counts nowhere below, but for can_administer."""
+    yield scope
+    if scope.kind is not None:
+        yield scope.project
+    if application_id == CENTRAL_ID and not scope.is_root and rule == CAN_ADMINISTER:
+        yield ROOT
+
+
+def existing_lookup_scopes(structure: Structure, application_id: int, scope: Scope, rule: Rule) -> tuple[Scope, ...]:
+    """The same for a scope that somebody names: in a project it counts on every resource of it, and on no other."""
+    found = structure.has_scope(scope)
+    return tuple(place for place in lookup_scopes(application_id, scope, rule) if found or place.is_root)
+
+
+# What a person holds in an application at one moment: the evaluation of R5. Pure.
+
 
 VerdictEnds: TypeAlias = Mapping[tuple[int, bool], int]  # until when a tier says true or false of a rule
 

@@ -9,8 +9,7 @@ from typing import Final
 
 from gatehouse.kernel.sorting import SORT_SLICE, sort_in_slices
 from gatehouse.permissions.evaluation.effective import EffectivePermissions, ScopePermissions
-from gatehouse.permissions.model.rule import Rule, RuleSection
-from gatehouse.permissions.model.scope import Scope
+from gatehouse.permissions.model.rules import Rule, RuleSection, Scope
 
 PROJECT_ACCESS_PREFIX: Final = "private_data.projectAccess"
 ALL_PROJECTS: Final = None

@@ -1,26 +1,249 @@
-"""Why a rule is held or not: the deciding path and, for a denial, the nearest missing facts. Pure.
+"""What stands between a person and a rule he does not hold, the nearest first."""
 
-Made from the same voices as the decision, so that the two cannot disagree.
-"""
-
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from enum import StrEnum
+from heapq import nsmallest
+from itertools import islice
 from typing import Final
 
 from gatehouse.kernel.addresses import Address
-from gatehouse.permissions.evaluation.effective import EffectivePermissions, evaluate
-from gatehouse.permissions.evaluation.gathering import (
+from gatehouse.permissions.evaluation.compiled import CompiledRole
+from gatehouse.permissions.evaluation.conditions import NO_ADDRESS
+from gatehouse.permissions.evaluation.contributions import (
+    Barrier,
     EvaluationContext,
+    Tier,
+    direct_entries,
     evaluation_context,
     is_account_ended,
     is_application_removed,
 )
-from gatehouse.permissions.explanation.contributions import ExplainedContribution, explain_contributions
-from gatehouse.permissions.explanation.missing import MissingKind, MissingRequirement, MissingSearch
-from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
-from gatehouse.permissions.model.rule import Rule
-from gatehouse.permissions.model.scope import Scope
+from gatehouse.permissions.evaluation.effective import EffectivePermissions, evaluate
+from gatehouse.permissions.explanation.contributions import (
+    ExplainedContribution,
+    FailedTest,
+    GroupReference,
+    explain_contributions,
+    failed_tests,
+    find_group,
+    group_reference,
+)
+from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, Assignment, Facts, Structure
+from gatehouse.permissions.model.project import GrantAction
+from gatehouse.permissions.model.rules import ConditionMode, Role, Rule, Scope
+
+MAX_FAILED_TESTS: Final = 20  # parts of a condition that are told
+
+
+class MissingKind(StrEnum):
+    """In the order of nearness."""
+
+    APPLICATION_REMOVED = "application_removed"
+    ACCOUNT_ENDED = "account_ended"  # a service account that was revoked, or whose project is removed
+    PROJECT_UNKNOWN = Barrier.PROJECT_UNKNOWN.value
+    PROJECT_REMOVED = Barrier.PROJECT_REMOVED.value
+    RESOURCE_UNKNOWN = "resource_unknown"  # the project has no such application, service or group
+    IN_DISALLOWED_GROUP = Barrier.IN_DISALLOWED_GROUP.value
+    IN_NO_ALLOWED_GROUP = Barrier.IN_NO_ALLOWED_GROUP.value
+    DOMAIN_NOT_ALLOWED = Barrier.DOMAIN_NOT_ALLOWED.value
+    PROJECT_CLOSED = "project_closed"  # any of the three, to whoever may not see the project
+    SAID_NO = "said_no"
+    ENTRY_EXPIRED = "entry_expired"
+    ROLE_EXPIRED = "role_expired"
+    CONDITION_FAILED = "condition_failed"
+    REVOKED_BY_GROUP = "revoked_by_group"
+    ROLE_PROTECTED = "role_protected"  # given where only public roles count
+    NOT_A_MEMBER = "not_a_member"
+    ROLE_NOT_ASSIGNED = "role_not_assigned"
+    ROLE_FULL = "role_full"
+    NOT_GIVEN = "not_given"  # by roles that whoever asks may not see
+    HELD_ELSEWHERE = "held_elsewhere"  # where it does not count for this
+
+
+MISSING_ORDER: Final = {lack: place for place, lack in enumerate(MissingKind)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingRequirement:
+    kind: MissingKind
+    scope: Scope
+    role: str = ""  # its name
+    groups: tuple[GroupReference, ...] = ()
+    since: int = 0  # when it expired
+    limit: int = 0  # how many users the role may have
+    failed: tuple[FailedTest, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleGrants:
+    """What a project does with the application's roles through its groups; these by id, roles by key."""
+
+    granting_groups: Mapping[str, list[str]]
+    revoking_groups: Mapping[str, list[str]]
+    own_groups: frozenset[str]  # groups that he is a member of
+
+
+@dataclass(frozen=True, slots=True)
+class MissingSearch:
+    context: EvaluationContext
+    rule: Rule
+    holders: Mapping[str, int]  # users of each role by key, where somebody counted them
+
+    def nearest(self, scopes: Iterable[Scope], most: int) -> list[MissingRequirement]:
+        """The nearest, each once: a resource and its project share the project's barrier.
+
+        Why conditions failed is looked up for these alone: a thousand roles may have to be passed over.
+        """
+        found = {one: None for place in scopes for one in self._missing_in(place)}
+        return [
+            self._with_failed_tests(one) for one in nsmallest(most, found, key=lambda one: MISSING_ORDER[one.kind])
+        ]
+
+    def _missing_in(self, scope: Scope) -> Iterator[MissingRequirement]:
+        deciding = [one for one in explain_contributions(self.context, scope, self.rule) if one.decides]
+        yield from self._missing_by_barrier(scope)
+        for one in deciding:
+            if not one.value and one.tier > Tier.SCHEMA:
+                groups = (one.membership.group,) if one.membership else ()
+                yield MissingRequirement(kind=MissingKind.SAID_NO, scope=scope, role=one.role, groups=groups)
+        yield from self._expired_entry(scope)
+        if all(not one.value and one.tier < Tier.ROLES for one in deciding):  # otherwise no role would help
+            grants = self._role_grants(scope)
+            for role in self.context.model.roles.values():
+                if self.rule in role.verdicts.yes:
+                    yield from self._missing_by_role(role, scope, grants)
+
+    def _missing_by_barrier(self, scope: Scope) -> Iterator[MissingRequirement]:
+        barrier = None if scope.is_root else self.context.gate(scope.project_id)
+        if barrier is None or barrier.barrier is None:
+            return
+        yield MissingRequirement(
+            kind=MissingKind(barrier.barrier.value),
+            scope=scope.project,
+            groups=self._group_references(scope, barrier.groups),
+        )
+
+    def _expired_entry(self, scope: Scope) -> Iterator[MissingRequirement]:
+        entry = direct_entries(self.context.holdings.get(scope, NO_HOLDINGS)).get(self.rule)
+        if entry is not None and entry.value and entry.end.is_past(self.context.now):
+            yield MissingRequirement(kind=MissingKind.ENTRY_EXPIRED, scope=scope, since=entry.end.expired)
+
+    def _missing_by_role(self, found: CompiledRole, scope: Scope, grants: RoleGrants) -> Iterator[MissingRequirement]:
+        """Why a role that would give the rule does not."""
+        role = found.role
+        assignment = self._assignment(role, scope)
+        granting = grants.granting_groups.get(role.key, [])
+        revoking = [one for one in grants.revoking_groups.get(role.key, ()) if one in grants.own_groups]
+        if role.protected and not scope.is_root:
+            if assignment is not None or granting:
+                yield MissingRequirement(kind=MissingKind.ROLE_PROTECTED, scope=scope, role=role.name)
+        elif revoking:
+            groups = self._group_references(scope, revoking)
+            yield MissingRequirement(kind=MissingKind.REVOKED_BY_GROUP, scope=scope, role=role.name, groups=groups)
+        else:
+            is_granted = not grants.own_groups.isdisjoint(granting)
+            yield from self._failed_condition(role, scope, assignment, is_granted=is_granted)
+            for one in granting:
+                if one not in grants.own_groups:
+                    groups = self._group_references(scope, [one])
+                    yield MissingRequirement(
+                        kind=MissingKind.NOT_A_MEMBER, scope=scope, role=role.name, groups=groups
+                    )
+            yield from self._missing_assignment(role, scope, assignment)
+
+    def _failed_condition(
+        self, role: Role, scope: Scope, assignment: Assignment | None, *, is_granted: bool
+    ) -> Iterator[MissingRequirement]:
+        """One that failed where it alone would have given the role."""
+        if role.condition_mode is ConditionMode.GRANT:
+            would_do = scope.is_root
+        else:
+            would_do = is_granted or (assignment is not None and not assignment.end.is_past(self.context.now))
+        if would_do and not self.context.meets_condition(role):
+            yield MissingRequirement(kind=MissingKind.CONDITION_FAILED, scope=scope, role=role.name)
+
+    def _missing_assignment(
+        self, role: Role, scope: Scope, assignment: Assignment | None
+    ) -> Iterator[MissingRequirement]:
+        if assignment is None:
+            full = 0 < role.user_limit <= self.holders.get(role.key, 0)
+            kind = MissingKind.ROLE_FULL if full else MissingKind.ROLE_NOT_ASSIGNED
+            yield MissingRequirement(kind=kind, scope=scope, role=role.name, limit=role.user_limit)
+        elif assignment.end.is_past(self.context.now):
+            yield MissingRequirement(
+                kind=MissingKind.ROLE_EXPIRED, scope=scope, role=role.name, since=assignment.end.expired
+            )
+
+    def _assignment(self, role: Role, scope: Scope) -> Assignment | None:
+        return next(
+            (one for one in self.context.holdings.get(scope, NO_HOLDINGS).roles if one.role == role.key), None
+        )
+
+    def _role_grants(self, scope: Scope) -> RoleGrants:
+        by_role: dict[GrantAction, defaultdict[str, list[str]]] = {one: defaultdict(list) for one in GrantAction}
+        found = None if scope.kind is not None else self.context.connection(scope.project_id)
+        for group_id, grants in sorted(found.by_group.items()) if found else ():
+            for grant in grants:
+                for key in grant.roles:
+                    by_role[grant.action][key].append(group_id)
+        mine = self.context.granting_groups(scope.project_id) if found else ()
+        return RoleGrants(
+            granting_groups=by_role[GrantAction.GRANT],
+            revoking_groups=by_role[GrantAction.REVOKE],
+            own_groups=frozenset(mine),
+        )
+
+    def _group_references(self, scope: Scope, group_ids: Iterable[str]) -> tuple[GroupReference, ...]:
+        return tuple(group_reference(self.context, scope, one) for one in group_ids)
+
+    def _with_failed_tests(self, one: MissingRequirement) -> MissingRequirement:
+        """With why it is so, where a condition is the reason."""
+        match one.kind:
+            case MissingKind.CONDITION_FAILED:
+                return replace(one, failed=self._failed_tests(self._role_by_name(one.role)))
+            case MissingKind.ROLE_NOT_ASSIGNED | MissingKind.ROLE_FULL:
+                role = self._role_by_name(one.role)
+                return replace(
+                    one, failed=self._failed_tests(role) if role.condition_mode is ConditionMode.REQUIRE else ()
+                )
+            case MissingKind.NOT_A_MEMBER:
+                return replace(one, failed=self._failed_group_tests(one.scope, one.groups[0]))
+            case MissingKind.DOMAIN_NOT_ALLOWED:
+                return replace(one, failed=self._failed_domain_tests(one.scope))
+            case _:
+                return one
+
+    def _role_by_name(self, name: str) -> Role:
+        return self.context.model.roles[name.lower()].role
+
+    def _failed_tests(self, role: Role) -> tuple[FailedTest, ...]:
+        if role.condition is None:
+            return ()
+        return tuple(
+            islice(
+                failed_tests(role.condition.test, self.context.facts.subject, self.context.address), MAX_FAILED_TESTS
+            )
+        )
+
+    def _failed_group_tests(self, scope: Scope, named_group: GroupReference) -> tuple[FailedTest, ...]:
+        group = find_group(self.context, scope, named_group.group_id)
+        tests = (one.condition.test for one in group.conditions) if group else ()
+        failed = (one for test in tests for one in failed_tests(test, self.context.facts.subject, NO_ADDRESS))
+        return tuple(islice(failed, MAX_FAILED_TESTS))
+
+    def _failed_domain_tests(self, scope: Scope) -> tuple[FailedTest, ...]:
+        project = self.context.structure.project(scope.project_id)
+        wanted = ", ".join(sorted(project.allowed_domains)) if project else ""
+        return (FailedTest("domain", wanted, self.context.facts.subject.domain or ""),)
+
+
+# Why a rule is held or not: the deciding path and, for a denial, the nearest missing facts. Pure.
+#
+# Made from the same voices as the decision, so that the two cannot disagree.
+
 
 MAX_MISSING: Final = 50  # an application may have a thousand roles that would do
 NO_HOLDER_COUNTS: Final[Mapping[str, int]] = {}

@@ -4,12 +4,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
-from gatehouse.permissions.evaluation.gathering import SourceKind
-from gatehouse.permissions.explanation.contributions import ExplainedContribution, GroupReference, Membership
-from gatehouse.permissions.explanation.failures import FailedTest
-from gatehouse.permissions.explanation.missing import MissingKind, MissingRequirement
-from gatehouse.permissions.explanation.reasons import Explanation
-from gatehouse.permissions.model.scope import ResourceKind, Scope
+from gatehouse.permissions.evaluation.contributions import SourceKind
+from gatehouse.permissions.explanation.contributions import (
+    ExplainedContribution,
+    FailedTest,
+    GroupReference,
+    Membership,
+)
+from gatehouse.permissions.explanation.reasons import Explanation, MissingKind, MissingRequirement
+from gatehouse.permissions.model.rules import ResourceKind, Scope
 
 RESOURCES: Final[Mapping[ResourceKind, str]] = {
     ResourceKind.APPLICATION: "application",

@@ -1,10 +1,86 @@
-"""An application (interface §2.3)."""
+"""A public key an application signs its own service JWTs with (R2, R6)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Final
 
-from gatehouse.permissions.model.application_key import ApplicationKey
+MAX_CUSTOM_KEYS: Final = 10
+
+
+class KeySource(StrEnum):
+    SERVICE_META = "service_meta"  # service_meta.public_key
+    CUSTOM = "custom"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationKey:
+    kid: str  # made by the server, unique for ever
+    application_id: int
+    source: KeySource
+    pem: str
+    created_at: int
+
+
+# An application's access key (interface §2.6).
+
+
+MAX_ACCESS_KEYS: Final = 2  # per application; interface §8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessKey:
+    key_id: str
+    application_id: int
+    digest: bytes = field(repr=False)  # SHA-256 of the value: how it is found
+    sealed: bytes = field(repr=False)  # the value itself, for checking a Signature (R6)
+    comment: str
+    created_at: int
+    modified_at: int
+    last_used: int = 0  # 0: never; at most one write a minute
+
+
+def access_key_purpose(key_id: str) -> str:
+    """What the sealed value is bound to."""
+    return f"access-key:{key_id}"
+
+
+# A static service JWT: issued by an administrator for an application, revocable (R2).
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmailSecret:
+    """A `with_email` secret of an application: what is left of it (R1)."""
+
+    digest: bytes
+    created_at: int
+
+    @property
+    def ref(self) -> str:
+        """What tells it from the application's others, and leads to nothing else."""
+        return self.digest.hex()[:12]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceToken:
+    jti: str
+    application_id: int
+    comment: str = ""
+    created_at: int
+    ends_at: int
+    revoked: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundServiceToken:
+    """A service token with the version of the signing keys that its JWT is judged by, read in one statement."""
+
+    token: ServiceToken
+    keys_version: int
+
+
+# An application (interface §2.3).
+
 
 PRIVATE_KEY_PURPOSE: Final = "application-private-key"
 CENTRAL_ID: Final = 1  # the service's own application (R5)

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from gatehouse.permissions.model.application import CENTRAL_ID, Application
-from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.schema import ApplicationSchema, Tree
+from gatehouse.permissions.model.rules import ApplicationSchema, Role, Tree
 
 ROOT_RULES: Final[Mapping[str, str]] = {
     "can_create_app": "Create applications outside a project",

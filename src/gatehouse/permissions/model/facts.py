@@ -1,25 +1,83 @@
-"""What a decision is made from: read in one round trip, of one moment (docs/decisions/0013).
+"""Forms that are made from a record once and live as long as it does."""
 
-`Facts` are a person's own and are read for every request. `ApplicationModel` and `Structure` belong to
-everybody; they are kept in memory under the versions that the facts name, so a cache never answers for a
-state that is gone.
-"""
-
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.condition import ConditionSubject
-from gatehouse.permissions.model.derived import DerivedCache
-from gatehouse.permissions.model.group import Group
-from gatehouse.permissions.model.project import Project
-from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.rule import End
-from gatehouse.permissions.model.schema import ApplicationSchema
-from gatehouse.permissions.model.scope import ResourceKind, Scope
-from gatehouse.permissions.model.service_account import ServiceAccount
-from gatehouse.permissions.model.user_record import UserRecord
+from gatehouse.permissions.model.project import Group, Project, ServiceAccount
+from gatehouse.permissions.model.rules import NO_END, ROOT, ApplicationSchema, End, ResourceKind, Role, Scope, Tree
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+class DerivedCache:
+    """Belongs to one object: a record declares it with `init=False`, so `dataclasses.replace` makes a new one."""
+
+    __slots__ = ("_made",)
+
+    def __init__(self) -> None:
+        self._made: dict[Callable[..., Any], Any] = {}
+
+    def get(self, make: type[T]) -> T | None:
+        """The form, if it was made."""
+        return self._made.get(make)
+
+    def get_or_make(self, make: Callable[[S], T], source: S) -> T:
+        """Two threads may both make it; either form is right."""
+        made: T | None = self._made.get(make)
+        if made is None:
+            made = self._made[make] = make(source)
+        return made
+
+
+# What is stored of one user in one application (interface §2.9, R5).
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    role: str  # its key, Role.key
+    end: End = NO_END
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeHoldings:
+    """What is written for one scope: roles in the order they were given, and direct entries."""
+
+    roles: tuple[Assignment, ...] = ()
+    private_data: Tree = field(default_factory=dict)
+    public_data: Tree = field(default_factory=dict)
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.roles or self.private_data or self.public_data)
+
+
+NO_HOLDINGS: Final = ScopeHoldings()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserRecord:
+    application_id: int
+    user_id: str
+    login: Tree = field(default_factory=dict)
+    secret_data: Tree = field(default_factory=dict)
+    scopes: Mapping[Scope, ScopeHoldings] = field(default_factory=dict)  # none of them empty
+    version: int = 0  # grows by one with every change; 0 when nothing was ever written
+
+    @property
+    def root(self) -> ScopeHoldings:
+        return self.scopes.get(ROOT, NO_HOLDINGS)
+
+
+# What a decision is made from: read in one round trip, of one moment (docs/decisions/0013).
+#
+# `Facts` are a person's own and are read for every request. `ApplicationModel` and `Structure` belong to
+# everybody; they are kept in memory under the versions that the facts name, so a cache never answers for a
+# state that is gone.
+
 
 FACTS_WEIGHT: Final = 3_000  # bytes of the facts of somebody who holds nothing
 NAME_WEIGHT: Final = 200
@@ -124,3 +182,52 @@ class Structure:
         """False of a resource that its project does not have. Nothing is held in a project not told of here."""
         model = self.projects.get(scope.project_id)
         return model is None or model.has_scope(scope)
+
+
+# Many people at once: who may be concerned by something, and what decides about them.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateFilter:
+    """Whoever has any of these; each is found by an index, but for domains."""
+
+    application_id: int
+    everyone: bool = False
+    user_ids: frozenset[str] = frozenset()
+    roles: frozenset[str] = frozenset()  # assigned in the application, anywhere in it, by key
+    projects: frozenset[str] = frozenset()  # in whose scopes the application's records say something
+    entries: bool = False  # of his own at the root of the application
+    groups: frozenset[str] = frozenset()  # that list him
+    domains: frozenset[str] = frozenset()
+    tags: frozenset[str] = frozenset()  # written ones, not those that the service keeps
+    purchases: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationSnapshot:
+    """What everybody's rights in an application depend on, of one moment."""
+
+    model: ApplicationModel
+    structure: Structure
+
+    @property
+    def versions(self) -> tuple[int, int, int]:
+        return self.model.application.version, self.model.schema.version, self.structure.version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidatePage:
+    """One page of candidates, by user id, with the outline they were read beside."""
+
+    people: Sequence[Facts]
+    snapshot: ApplicationSnapshot
+    last: str  # id of the last candidate of the page
+    more: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DryRunResult:
+    """What an edit that was undone had made."""
+
+    snapshot: ApplicationSnapshot
+    people: Mapping[str, Facts]  # by id, those whose facts the edit itself may change

@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
+
+from gatehouse.permissions.model.condition import Condition
 
 
 class GrantAction(StrEnum):
@@ -45,3 +48,72 @@ class Project:
     def title_key(self) -> str:
         """The id its title would give: titles are unique by it (checklist PR-04)."""
         return self.title.lower().replace(" ", "_")
+
+
+# A group of users of a project (interface §2.5).
+
+
+MAX_GROUP_USERS: Final = 100  # listed by id; interface §8
+MAX_GROUPS: Final = 500  # of one project: whose conditions are asked for each of its people
+PROJECT_TAG: Final = "project"  # a group needs it to stand in a membership list; a new one has it (R5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupCondition:
+    title: str
+    condition: Condition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    group_id: str  # 24 hex digits
+    project_id: str
+    title: str
+    description: str = ""
+    tags: tuple[str, ...] = (PROJECT_TAG,)
+    conditions: tuple[GroupCondition, ...] = ()  # whoever meets any of them is a member
+    users: tuple[str, ...] = ()
+    created_at: int
+    version: int = 1
+
+    @property
+    def title_key(self) -> str:
+        """Titles are unique in a project, ignoring case and the difference of space and underscore."""
+        return self.title.lower().replace(" ", "_")
+
+
+# A service account: a user without login and password that belongs to a project (R1).
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceAccount:
+    user_id: str
+    project_id: str
+    name: str
+    comment: str = ""
+    ip_ranges: tuple[str, ...] = ()
+    public_key: str = ""  # when there is one, each request is signed with its private half
+    created_by: str
+    created_at: int
+    jti: str  # of the one token that is live
+    revoked: bool = False
+    version: int = 1
+
+
+# What goes with a project that is removed for good (R5).
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasureCounts:
+    """A removed project, and how much of what is its own."""
+
+    project_id: str
+    title: str
+    applications: int
+    roles: int
+    clients: int
+    keys: int  # access keys, public keys, service JWTs and e-mail secrets of its applications
+    groups: int
+    service_accounts: int
+    people: int  # of whom something is written in it or in its applications
+    connections: int  # of its applications to other projects

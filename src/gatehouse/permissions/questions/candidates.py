@@ -1,18 +1,23 @@
 """Who may hold a rule or a role, found without looking at everybody: a superset, to be evaluated exactly."""
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from itertools import chain
+from typing import Final, TypeVar
 
 from gatehouse.accounts.model import SYSTEM_TAGS
-from gatehouse.permissions.evaluation.compiled import CompiledModel, CompiledRole, compiled_model, is_default
-from gatehouse.permissions.evaluation.matching import ANYONE, IndexKey, condition_index_keys, group_index_keys
+from gatehouse.kernel.background import run_off_loop
+from gatehouse.permissions.evaluation.compiled import (
+    CompiledModel,
+    CompiledRole,
+    compiled_model,
+    is_default,
+    record_work,
+)
+from gatehouse.permissions.evaluation.conditions import ANYONE, IndexKey, condition_index_keys, group_index_keys
 from gatehouse.permissions.model.condition import HOLDS_FOR_NO_ONE, AllOf, AnyOf, ConditionTest, FromNetwork
-from gatehouse.permissions.model.crowd import ApplicationSnapshot, CandidateFilter
-from gatehouse.permissions.model.facts import ProjectModel, Structure
-from gatehouse.permissions.model.role import ConditionMode
-from gatehouse.permissions.model.rule import Rule
-from gatehouse.permissions.model.scope import Scope
+from gatehouse.permissions.model.facts import ApplicationSnapshot, CandidateFilter, Facts, ProjectModel, Structure
+from gatehouse.permissions.model.rules import ConditionMode, Rule, Scope
 
 
 def candidates_holding_rule(snapshot: ApplicationSnapshot, scopes: Iterable[Scope], rule: Rule) -> CandidateFilter:
@@ -133,3 +138,45 @@ def without_addresses(test: ConditionTest) -> ConditionTest:
             return AnyOf(tuple(map(without_addresses, parts)))
         case _:
             return test
+
+
+# Many people judged a few at a time, off the event loop, so that other heavy work gets its turn in between.
+
+
+T = TypeVar("T")
+
+BATCH_WEIGHT: Final = 50_000  # of the people judged at a time
+PERSON_WEIGHT: Final = 300  # of anybody, whatever they hold
+ROLE_WEIGHT: Final = 5  # of an assignment or an entry in a record
+
+
+def person_weight(facts: Facts) -> int:
+    """How much work it is to answer a single question about the person."""
+    return PERSON_WEIGHT + ROLE_WEIGHT * sum(map(record_work, facts.records.values()))
+
+
+async def judge_in_batches(
+    people: Sequence[Facts], judge: Callable[[Facts], T], weigh: Callable[[Facts], int] = person_weight
+) -> AsyncIterator[tuple[Facts, T]]:
+    """Each person with what `judge` says, in order; one who leaves early has not paid for those behind."""
+    for weight, piece in weighted_batches(people, weigh):
+        for facts, verdict in zip(piece, await run_off_loop(weight, judge_all, piece, judge), strict=True):
+            yield facts, verdict
+
+
+def weighted_batches(people: Sequence[Facts], weigh: Callable[[Facts], int]) -> Iterator[tuple[int, list[Facts]]]:
+    piece: list[Facts] = []
+    total = 0
+    for facts in people:
+        weight = weigh(facts)
+        if piece and total + weight > BATCH_WEIGHT:
+            yield total, piece
+            piece, total = [], 0
+        piece.append(facts)
+        total += weight
+    if piece:
+        yield total, piece
+
+
+def judge_all(people: Sequence[Facts], judge: Callable[[Facts], T]) -> list[T]:
+    return [judge(facts) for facts in people]

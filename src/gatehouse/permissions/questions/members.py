@@ -12,8 +12,7 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import Malformed, ProjectNotFound, RoleNotFound
-from gatehouse.permissions.evaluation.effective import evaluate
-from gatehouse.permissions.evaluation.gathering import (
+from gatehouse.permissions.evaluation.contributions import (
     EvaluationContext,
     ScopeContributions,
     SourceKind,
@@ -23,15 +22,23 @@ from gatehouse.permissions.evaluation.gathering import (
     is_account_ended,
     is_application_removed,
 )
-from gatehouse.permissions.evaluation.places import existing_lookup_scopes
+from gatehouse.permissions.evaluation.effective import evaluate, existing_lookup_scopes
 from gatehouse.permissions.explanation.contributions import Membership, explain_contributions, membership_of
-from gatehouse.permissions.model.crowd import ApplicationSnapshot, CandidateFilter, CandidatePage
-from gatehouse.permissions.model.facts import ApplicationModel, Facts
-from gatehouse.permissions.model.rule import End, Rule
-from gatehouse.permissions.model.scope import Scope
-from gatehouse.permissions.questions.asked import ResourceDraft, RuleReference, read_rule, read_scope
-from gatehouse.permissions.questions.candidates import candidates_holding_role, candidates_holding_rule, union
-from gatehouse.permissions.questions.pieces import judge_in_batches
+from gatehouse.permissions.model.facts import (
+    ApplicationModel,
+    ApplicationSnapshot,
+    CandidateFilter,
+    CandidatePage,
+    Facts,
+)
+from gatehouse.permissions.model.rules import End, Rule, Scope
+from gatehouse.permissions.questions.candidates import (
+    candidates_holding_role,
+    candidates_holding_rule,
+    judge_in_batches,
+    union,
+)
+from gatehouse.permissions.questions.parsing import ResourceDraft, RuleReference, read_rule, read_scope
 from gatehouse.permissions.store import CandidateStore, ProjectStore
 
 MAX_LIMIT: Final = 1_000

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.callers.desk import AuthenticatedRequest
+from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import RoleNotFound
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.role import Role
+from gatehouse.permissions.model.rules import Role
 from gatehouse.permissions.rights.guard import Operation, is_open
 from gatehouse.permissions.store import ApplicationStore
 

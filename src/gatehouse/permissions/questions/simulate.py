@@ -15,8 +15,8 @@ from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
 from gatehouse.permissions.evaluation.compiled import Verdicts, compile_change, compile_fully
+from gatehouse.permissions.evaluation.contributions import Contribution, Tiers
 from gatehouse.permissions.evaluation.effective import EffectivePermissions, evaluate
-from gatehouse.permissions.evaluation.gathering import Contribution, Tiers
 from gatehouse.permissions.evaluation.shapes import (
     DEFAULT_OPTIONS,
     PROJECT_ACCESS_PREFIX,
@@ -27,18 +27,16 @@ from gatehouse.permissions.evaluation.shapes import (
     sorted_unique,
     with_params,
 )
-from gatehouse.permissions.model.crowd import ApplicationSnapshot, CandidateFilter, DryRunResult
-from gatehouse.permissions.model.facts import Facts, Structure
-from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.rule import Rule
-from gatehouse.permissions.model.scope import Scope
+from gatehouse.permissions.model.facts import ApplicationSnapshot, CandidateFilter, DryRunResult, Facts, Structure
+from gatehouse.permissions.model.rules import Role, Rule, Scope
 from gatehouse.permissions.questions.candidates import (
     candidates_in_project,
     candidates_touched_by_roles,
+    judge_in_batches,
     no_candidates,
+    person_weight,
     union,
 )
-from gatehouse.permissions.questions.pieces import judge_in_batches, person_weight
 from gatehouse.permissions.questions.proposals import AnyProposal, DryRuns, ProposalReach, Proposer
 from gatehouse.permissions.store import CandidateStore
 

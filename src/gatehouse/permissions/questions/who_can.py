@@ -11,15 +11,23 @@ from typing import Final
 from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Unavailable
-from gatehouse.permissions.evaluation.effective import ScopePermissions, evaluate
-from gatehouse.permissions.evaluation.gathering import SourceKind
-from gatehouse.permissions.evaluation.places import existing_lookup_scopes
-from gatehouse.permissions.model.crowd import ApplicationSnapshot, CandidateFilter, CandidatePage
-from gatehouse.permissions.model.facts import ApplicationModel, Facts
-from gatehouse.permissions.model.rule import Rule
-from gatehouse.permissions.model.scope import Scope
-from gatehouse.permissions.questions.candidates import candidates_holding_rule, no_candidates, union
-from gatehouse.permissions.questions.pieces import judge_in_batches, person_weight
+from gatehouse.permissions.evaluation.contributions import SourceKind
+from gatehouse.permissions.evaluation.effective import ScopePermissions, evaluate, existing_lookup_scopes
+from gatehouse.permissions.model.facts import (
+    ApplicationModel,
+    ApplicationSnapshot,
+    CandidateFilter,
+    CandidatePage,
+    Facts,
+)
+from gatehouse.permissions.model.rules import Rule, Scope
+from gatehouse.permissions.questions.candidates import (
+    candidates_holding_rule,
+    judge_in_batches,
+    no_candidates,
+    person_weight,
+    union,
+)
 from gatehouse.permissions.store import CandidateStore
 
 MAX_EXAMINED: Final = 5_000  # candidates of one page

@@ -9,15 +9,21 @@ from dataclasses import dataclass
 
 from gatehouse.permissions.documents.rules import meta_entries, schema_rules, section_entries
 from gatehouse.permissions.errors import Malformed, NoRight, RoleNotFound
-from gatehouse.permissions.evaluation.gathering import direct_entries
-from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.role import Role
-from gatehouse.permissions.model.rule import NO_END, End, Rule, RuleEntry, RuleSection
-from gatehouse.permissions.model.schema import Tree
-from gatehouse.permissions.model.scope import Scope, application_scope, service_scope
-from gatehouse.permissions.model.user_record import NO_HOLDINGS, Assignment, ScopeHoldings, UserRecord
+from gatehouse.permissions.evaluation.contributions import direct_entries
+from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, Assignment, ScopeHoldings, UserRecord
+from gatehouse.permissions.model.rules import (
+    NO_END,
+    End,
+    Role,
+    Rule,
+    RuleEntry,
+    RuleSection,
+    Scope,
+    Tree,
+    application_scope,
+    service_scope,
+)
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
-from gatehouse.permissions.rights.lasting import outlasts
 from gatehouse.permissions.rights.rights import Rights
 from gatehouse.permissions.rights.secret_data import (
     NO_SECRET_DATA,
@@ -26,6 +32,7 @@ from gatehouse.permissions.rights.secret_data import (
     SecretPath,
     leaf_end,
     leaf_extent,
+    outlasts,
     overlay_secret_data,
     secret_leaves,
     unexpired_value,

@@ -11,7 +11,7 @@ from enum import Enum, auto
 from typing import Final, TypeAlias, assert_never
 
 from gatehouse.permissions.errors import NoRight
-from gatehouse.permissions.model.scope import Scope, application_scope, group_scope, service_scope
+from gatehouse.permissions.model.rules import Scope, application_scope, group_scope, service_scope
 from gatehouse.permissions.rights.rights import Rights, ServiceReach
 
 

@@ -7,11 +7,16 @@ from gatehouse.audit.model import AuditOrigin
 from gatehouse.permissions.evaluation.effective import evaluate
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.condition import ConditionSubject
-from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
-from gatehouse.permissions.model.scope import ROOT
-from gatehouse.permissions.model.user_record import Assignment, ScopeHoldings, UserRecord
-from gatehouse.permissions.rights.actor import Actor
-from gatehouse.permissions.rights.rights import Rights
+from gatehouse.permissions.model.facts import (
+    ApplicationModel,
+    Assignment,
+    Facts,
+    ScopeHoldings,
+    Structure,
+    UserRecord,
+)
+from gatehouse.permissions.model.rules import ROOT
+from gatehouse.permissions.rights.rights import Actor, Rights
 from gatehouse.permissions.rights.secret_data import FULL_SECRET_DATA
 
 NO_USER_ID: Final = ""  # he has no account

@@ -7,12 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from gatehouse.audit.model import AuditOrigin
 from gatehouse.permissions.evaluation.effective import EffectivePermissions
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.rule import End, Rule, RuleSection
-from gatehouse.permissions.model.schema import Tree
-from gatehouse.permissions.model.scope import ROOT, Scope, application_scope
-from gatehouse.permissions.rights.lasting import end_in_scope, ends_of, latest_end
+from gatehouse.permissions.model.rules import ROOT, End, Rule, RuleSection, Scope, Tree, application_scope
 from gatehouse.permissions.rights.secret_data import (
     META,
     NO_SECRET_DATA,
@@ -20,7 +18,10 @@ from gatehouse.permissions.rights.secret_data import (
     RecordPart,
     SecretData,
     SecretPath,
+    end_in_scope,
+    ends_of,
     full_secret_data_until,
+    latest_end,
     open_places,
     overlay_secret_data,
 )
@@ -132,3 +133,16 @@ def open_by_central_rules(data: SecretData, held: EffectivePermissions, scope: S
         if ends:
             data = open_places(data, places, latest_end(ends, now), now)
     return data
+
+
+# Whoever carries a change out: his rights, and how the audit log will name him.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actor:
+    rights: Rights
+    origin: AuditOrigin
+
+    @property
+    def user_id(self) -> str:
+        return self.rights.user_id

@@ -10,16 +10,20 @@ from msgspec import UNSET
 
 from gatehouse.kernel.digests import constant_time_equal, sha256
 from gatehouse.kernel.errors import BadInput
-from gatehouse.permissions.commands.access_keys import new_access_key, stored_access_key
+from gatehouse.permissions.authentication.application_keys import new_application_key
+from gatehouse.permissions.commands.application_credentials import new_access_key, stored_access_key
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.limits import refuse_access_keys, refuse_custom_keys
 from gatehouse.permissions.errors import LimitReached, Malformed
-from gatehouse.permissions.keys.published import new_application_key
-from gatehouse.permissions.model.access_key import AccessKey, access_key_purpose
-from gatehouse.permissions.model.application import PRIVATE_KEY_PURPOSE, Application
-from gatehouse.permissions.model.application_key import KeySource
+from gatehouse.permissions.model.application import (
+    PRIVATE_KEY_PURPOSE,
+    AccessKey,
+    Application,
+    KeySource,
+    access_key_purpose,
+)
 from gatehouse.provision.document import Document
-from gatehouse.provision.given import FileSecret
+from gatehouse.provision.file_secrets import FileSecret
 from gatehouse.provision.model import AddPublicKey, PermissionState, PutAccessKey
 from gatehouse.provision.sections.application_entry import SERVICE_KEYS, AccessKeyFileEntry, FoundApplication
 from gatehouse.provision.sections.section import Context, Options, reveal_secret, sealed_document

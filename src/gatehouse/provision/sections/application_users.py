@@ -7,19 +7,16 @@ from typing import Final
 from msgspec import UNSET
 
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE
-from gatehouse.audit.differences import describe_changes
 from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.recorder import describe_changes
 from gatehouse.permissions.documents import rules
 from gatehouse.permissions.documents.fields import printable, read_members
 from gatehouse.permissions.documents.records import parse_assignments, parse_project, record_document
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.rule import PROJECT_ACCESS, RuleSection
-from gatehouse.permissions.model.scope import ROOT, Scope
-from gatehouse.permissions.model.user_record import Assignment, ScopeHoldings, UserRecord
+from gatehouse.permissions.model.facts import ApplicationModel, Assignment, ScopeHoldings, UserRecord
+from gatehouse.permissions.model.rules import PROJECT_ACCESS, ROOT, RuleSection, Scope
 from gatehouse.provision.document import Document
-from gatehouse.provision.errors import Problems
-from gatehouse.provision.model import Action, AuditNote, Change, ChangeRecords, PermissionState, StoredState
+from gatehouse.provision.model import Action, AuditNote, Change, ChangeRecords, PermissionState, Problems, StoredState
 from gatehouse.provision.sections.application_entry import ApplicationFileEntry
 from gatehouse.provision.sections.references import (
     References,

@@ -5,17 +5,16 @@ from dataclasses import replace
 
 from msgspec import UNSET
 
-from gatehouse.audit.differences import describe_changes
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import Details
+from gatehouse.audit.recorder import describe_changes
 from gatehouse.permissions.commands.app_schemas import role_audit_fields, role_event, schema_document
 from gatehouse.permissions.documents.differences import differences, tally_differences
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.schema import ApplicationSchema
+from gatehouse.permissions.model.rules import ApplicationSchema
 from gatehouse.provision.document import Document
-from gatehouse.provision.errors import Problems
 from gatehouse.provision.model import (
     Action,
     AddApplication,
@@ -25,13 +24,20 @@ from gatehouse.provision.model import (
     ChangeApplication,
     ChangeSchema,
     PermissionState,
+    Problems,
     PutAccessKey,
     ReadScope,
     StoredState,
     Write,
 )
-from gatehouse.provision.outcome import state_after
-from gatehouse.provision.sections.application_entry import ApplicationFileEntry, FoundApplication, merge_application
+from gatehouse.provision.sections.application_entry import (
+    ApplicationFileEntry,
+    FoundApplication,
+    changed_rule_fields,
+    merge_application,
+    rules_document,
+    with_rules,
+)
 from gatehouse.provision.sections.application_keys import (
     WantedKeys,
     keys_document,
@@ -39,11 +45,11 @@ from gatehouse.provision.sections.application_keys import (
     wanted_keys,
     with_service_meta,
 )
-from gatehouse.provision.sections.application_rules import changed_rule_fields, rules_document, with_rules
 from gatehouse.provision.sections.application_users import users_document
 from gatehouse.provision.sections.projects import next_application_id
 from gatehouse.provision.sections.references import References, collect_problems, known_user_ids
 from gatehouse.provision.sections.section import Context, Located, Options, SectionPlan
+from gatehouse.provision.state_after import state_after
 
 FIELDS = ("name", "description", "project_id", "settings", "service_meta")
 

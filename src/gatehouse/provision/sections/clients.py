@@ -1,25 +1,243 @@
-"""OAuth clients."""
+"""What a file may say about an OAuth client (R7)."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Final
 
-from msgspec import UNSET
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from gatehouse.audit.events import AuditEvent
-from gatehouse.oauth.client_document import CLIENT_FIELDS, client_document
-from gatehouse.oauth.client_rules import check_client
-from gatehouse.oauth.model import Client
+from gatehouse.kernel.digests import constant_time_equal, sha256
+from gatehouse.kernel.errors import BadInput
+from gatehouse.kernel.ids import new_secret
+from gatehouse.keys.model import Tampered, WrongMasterKey
+from gatehouse.oauth.client_document import CLIENT_FIELDS, ClientPatch, apply_patch, client_document
+from gatehouse.oauth.clients import check_client, client_secret_purpose, new_stored_secret
+from gatehouse.oauth.errors import BadClient
+from gatehouse.oauth.model import MAX_LIVE_SECRETS, Client, ClientProfile, ClientSecret, SecretKind
 from gatehouse.provision.document import Document
-from gatehouse.provision.errors import Problems
-from gatehouse.provision.model import Action, AddClient, AuditNote, Change, ChangeClient, ReadScope, StoredState
-from gatehouse.provision.sections.client_entry import (
-    ClientFileEntry,
-    FoundClient,
-    WantedClient,
-    merge_client,
+from gatehouse.provision.file_secrets import FileSecret
+from gatehouse.provision.model import (
+    Action,
+    AddClient,
+    AuditNote,
+    Change,
+    ChangeClient,
+    Problems,
+    ReadScope,
+    StoredState,
 )
-from gatehouse.provision.sections.client_secrets import resolve_client_secrets, secrets_document
-from gatehouse.provision.sections.section import Context, Located, Options, SectionPlan, gather_in_batches
+from gatehouse.provision.sections.section import (
+    Context,
+    Located,
+    Options,
+    SectionPlan,
+    gather_in_batches,
+    merge_field,
+    reveal_secret,
+    sealed_document,
+)
+
+
+class ClientFileEntry(ClientPatch, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    client_id: str
+    client_secret: FileSecret | UnsetType | None = UNSET
+    application_id: Annotated[int, Meta(ge=1, le=2**53)] | UnsetType | None = UNSET
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundClient:
+    """An entry, the client it is about, and what becomes of that, secrets apart."""
+
+    place: str
+    entry: ClientFileEntry
+    before: Client | None  # None: to be made
+    after: Client
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedClient:
+    """The same with its secrets in the form in which they are kept: all that the pure part of planning sees."""
+
+    found: FoundClient
+    secrets: tuple[ClientSecret, ...]
+    generated_secret: str | None = field(default=None, repr=False)
+
+    @property
+    def after(self) -> Client:
+        return replace(self.found.after, secrets=self.secrets)
+
+
+def merge_client(entry: ClientFileEntry, before: Client | None, now: int) -> Client:
+    base = before or Client(client_id=entry.client_id, name="", created_at=now)
+    bound = replace(base, application_id=merge_field(entry.application_id, kept=base.application_id, cleared=None))
+    return apply_patch(entry, bound, is_new=before is None)
+
+
+# A client's secrets: from what a file gives to what is kept, and back (R3).
+
+
+STRONG_LENGTH: Final = 32  # characters; a shorter secret needs a slow hash, or --allow-weak (R7)
+MAX_LENGTH: Final = 1_024
+SECRET_KINDS: Final = {
+    ClientProfile.NATIVE: frozenset({SecretKind.SEALED}),
+    ClientProfile.OIDC: frozenset({SecretKind.SHA256, SecretKind.ARGON2}),
+}
+
+
+class ExportedSecret(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One secret inside the sealed text of an export; of a native client in the clear, else its digest."""
+
+    slot: int
+    kind: SecretKind
+    secret: bytes
+    created_at: int
+    expires_at: int
+
+    def __repr__(self) -> str:
+        return f"Carried(slot={self.slot})"
+
+
+async def resolve_client_secrets(
+    found: FoundClient, context: Context, options: Options, problems: Problems
+) -> WantedClient:
+    """Compare the secret with the one that is kept: an equal one is no change, also when it is hashed."""
+    try:
+        return await wanted_client(found, context, options)
+    except BadInput as error:
+        problems.add(f"{found.place}.client_secret", str(error))
+        return WantedClient(found=found, secrets=())
+
+
+async def wanted_client(found: FoundClient, context: Context, options: Options) -> WantedClient:
+    given = found.entry.client_secret
+    if given is UNSET:
+        return keep_or_generate_secret(found, context)
+    if given is None:
+        return WantedClient(found=found, secrets=())
+    if found.after.public:
+        raise BadClient("a public client has no secret")
+    revealed = reveal_secret(given, context, options, purpose=client_secret_purpose(found.after.client_id))
+    if revealed.was_sealed:
+        return WantedClient(found=found, secrets=import_secrets(found, revealed.text, context))
+    return WantedClient(found=found, secrets=await replace_secret(found, revealed.text, context, options))
+
+
+def keep_or_generate_secret(found: FoundClient, context: Context) -> WantedClient:
+    before, after = found.before, found.after
+    if after.public:
+        return WantedClient(found=found, secrets=())
+    if before is None or before.public:
+        secret = new_secret()
+        kept = new_stored_secret(after, secret, masters=context.masters, now=context.now)
+        return WantedClient(found=found, secrets=(kept,), generated_secret=secret)
+    if before.secrets and before.profile is not after.profile:
+        raise BadClient(f"must be set again: profile {after.profile} stores it in another form")
+    return WantedClient(found=found, secrets=before.secrets)
+
+
+async def replace_secret(
+    found: FoundClient, secret: str, context: Context, options: Options
+) -> tuple[ClientSecret, ...]:
+    before = found.before
+    if before is not None and await is_newest(secret, before, found.after.profile, context):
+        return before.secrets
+    check_secret(secret, allow_weak=options.allow_weak)
+    if found.after.profile is ClientProfile.OIDC and len(secret) < STRONG_LENGTH:
+        hashed = await context.passwords.hash(secret)
+        return (ClientSecret(kind=SecretKind.ARGON2, secret=hashed.encode(), created_at=context.now),)
+    return (new_stored_secret(found.after, secret, masters=context.masters, now=context.now),)
+
+
+async def is_newest(secret: str, client: Client, profile: ClientProfile, context: Context) -> bool:
+    """True for the secret in force; the one before it, still good for a while, is not what a file should name."""
+    live = live_secrets(client.secrets, context.now)
+    if not live or live[-1].kind not in SECRET_KINDS[profile]:
+        return False
+    newest = live[-1]
+    if newest.kind is SecretKind.ARGON2:
+        return await context.passwords.matches(secret, newest.secret.decode())
+    if newest.kind is SecretKind.SHA256:
+        return constant_time_equal(sha256(secret), newest.secret)
+    kept = context.masters.try_open(newest.secret, purpose=client_secret_purpose(client.client_id))
+    return kept is not None and constant_time_equal(secret, kept)
+
+
+def check_secret(secret: str, *, allow_weak: bool) -> None:
+    if len(secret) > MAX_LENGTH:
+        raise BadClient(f"is longer than {MAX_LENGTH} characters")
+    if len(secret) < STRONG_LENGTH and not allow_weak:
+        raise BadClient(f"is shorter than {STRONG_LENGTH} characters; use --allow-weak to accept it")
+
+
+def live_secrets(secrets: Sequence[ClientSecret], now: int) -> tuple[ClientSecret, ...]:
+    return tuple(secret for secret in secrets if not 0 < secret.expires_at <= now)
+
+
+def open_secret(secret: ClientSecret, client: Client, context: Context) -> bytes:
+    if secret.kind is not SecretKind.SEALED:
+        return secret.secret
+    return context.masters.open(secret.secret, purpose=client_secret_purpose(client.client_id))
+
+
+def exported_secrets(client: Client, context: Context) -> list[ExportedSecret]:
+    """Every live secret of the client, ready to travel."""
+    return [
+        ExportedSecret(
+            slot=secret.slot,
+            kind=secret.kind,
+            secret=open_secret(secret, client, context),
+            created_at=secret.created_at,
+            expires_at=secret.expires_at,
+        )
+        for secret in live_secrets(client.secrets, context.now)
+    ]
+
+
+def import_secrets(found: FoundClient, text: str, context: Context) -> tuple[ClientSecret, ...]:
+    """The secrets an export took along; those that are kept, when they are the same."""
+    arriving = [
+        one for one in msgspec.json.decode(text, type=list[ExportedSecret]) if not 0 < one.expires_at <= context.now
+    ]
+    if len(arriving) > MAX_LIVE_SECRETS or any(one.kind not in SECRET_KINDS[found.after.profile] for one in arriving):
+        raise BadClient(f"was exported from a client with another profile than {found.after.profile}")
+    before = found.before
+    if before is not None and has_same_secrets(before, arriving, context):
+        return before.secrets
+    return tuple(stored_secret(one, found.after, context) for one in arriving)
+
+
+def has_same_secrets(client: Client, arriving: Sequence[ExportedSecret], context: Context) -> bool:
+    """False also where one is damaged: what a file gives takes its place."""
+    try:
+        return exported_secrets(client, context) == arriving
+    except (Tampered, WrongMasterKey):
+        return False
+
+
+def stored_secret(one: ExportedSecret, client: Client, context: Context) -> ClientSecret:
+    native = one.kind is SecretKind.SEALED
+    stored = (
+        context.masters.seal(one.secret, purpose=client_secret_purpose(client.client_id)) if native else one.secret
+    )
+    return ClientSecret(
+        slot=one.slot, kind=one.kind, secret=stored, created_at=one.created_at, expires_at=one.expires_at
+    )
+
+
+def secrets_document(client: Client, context: Context) -> Document:
+    """The secrets as an export writes them, all in one text; null says that there is none."""
+    if client.public:
+        return {}
+    arriving = exported_secrets(client, context)
+    if not arriving:
+        return {"client_secret": None}
+    text = msgspec.json.encode(arriving).decode()
+    return {"client_secret": sealed_document(text, context, purpose=client_secret_purpose(client.client_id))}
+
+
+# OAuth clients.
 
 
 class ClientSection:

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
 
-from gatehouse.audit.differences import describe_changes
 from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.recorder import describe_changes
 from gatehouse.permissions.commands.groups import (
     GROUP_ID_BYTES,
     access_document,
@@ -19,22 +19,22 @@ from gatehouse.permissions.commands.groups import (
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ProjectModel
-from gatehouse.permissions.model.group import Group
+from gatehouse.permissions.model.project import Group
 from gatehouse.provision.document import Document
-from gatehouse.provision.errors import Problems
 from gatehouse.provision.model import (
     Action,
     AddGroup,
     AuditNote,
     Change,
     ChangeGroup,
+    Problems,
     ReadScope,
     RemoveGroup,
     StoredState,
 )
-from gatehouse.provision.outcome import state_after
 from gatehouse.provision.sections.references import References, collect_problems, known_user_ids
 from gatehouse.provision.sections.section import Context, Located, Options, SectionPlan
+from gatehouse.provision.state_after import state_after
 
 Items = tuple[Any, ...] | UnsetType | None
 

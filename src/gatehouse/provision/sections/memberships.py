@@ -6,19 +6,16 @@ from typing import Any, Final
 
 from msgspec import UNSET, Struct, UnsetType
 
-from gatehouse.audit.differences import describe_changes
 from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.recorder import describe_changes
 from gatehouse.permissions.documents.fields import printable, read_list, read_members
 from gatehouse.permissions.documents.records import parse_project, project_access_document
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import CENTRAL_ID
-from gatehouse.permissions.model.facts import ProjectModel
-from gatehouse.permissions.model.group import PROJECT_TAG
-from gatehouse.permissions.model.project import Project
-from gatehouse.permissions.model.scope import Scope as Held
-from gatehouse.permissions.model.user_record import NO_HOLDINGS, ScopeHoldings, UserRecord
+from gatehouse.permissions.model.facts import NO_HOLDINGS, ProjectModel, ScopeHoldings, UserRecord
+from gatehouse.permissions.model.project import PROJECT_TAG, Project
+from gatehouse.permissions.model.rules import Scope as Held
 from gatehouse.provision.document import Document
-from gatehouse.provision.errors import Problems
 from gatehouse.provision.model import (
     Action,
     AuditNote,
@@ -26,13 +23,18 @@ from gatehouse.provision.model import (
     ChangeProject,
     ChangeRecords,
     PermissionState,
+    Problems,
     ReadScope,
     StoredState,
     Write,
 )
-from gatehouse.provision.outcome import state_after, with_holdings
-from gatehouse.provision.sections.project_changes import record_changes
-from gatehouse.provision.sections.project_entry import ROLE_BY_FIELD, ProjectFileEntry, role_holders, stored_project
+from gatehouse.provision.sections.project_entry import (
+    ROLE_BY_FIELD,
+    ProjectFileEntry,
+    record_changes,
+    role_holders,
+    stored_project,
+)
 from gatehouse.provision.sections.references import (
     References,
     central_application,
@@ -42,6 +44,7 @@ from gatehouse.provision.sections.references import (
     role_names,
 )
 from gatehouse.provision.sections.section import Context, Located, Options, SectionPlan
+from gatehouse.provision.state_after import state_after, with_holdings
 
 GROUPS_MOST: Final = 1_000
 MEMBER_FIELDS: Final = ("roles", "private_data", "public_data", "applications", "services", "groups")

@@ -12,13 +12,11 @@ from gatehouse.permissions.documents.fields import printable
 from gatehouse.permissions.documents.rules import refuse_collisions
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import CENTRAL_ID, Application
-from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
-from gatehouse.permissions.model.group import Group
-from gatehouse.permissions.model.scope import Scope
-from gatehouse.permissions.model.user_record import NO_HOLDINGS, ScopeHoldings, UserRecord
+from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, ProjectModel, ScopeHoldings, UserRecord
+from gatehouse.permissions.model.project import Group
+from gatehouse.permissions.model.rules import Scope
 from gatehouse.permissions.rights.granting import changed_entries
-from gatehouse.provision.errors import FollowUpProblem, Problems, one_line
-from gatehouse.provision.model import StoredState
+from gatehouse.provision.model import FollowUpProblem, Problems, StoredState, one_line
 from gatehouse.provision.sections.section import ProvisionFile
 
 

@@ -1,4 +1,4 @@
-"""Reads the audit log for the console (admin/model/activity.py).
+"""Reads the audit log for the console (admin/activity.py).
 
 A page is put together from what single values of an index lead to (the newest about one subject, by one actor, of
 one event), and each of these looks at a bounded number of records: the log may have any size.
@@ -24,7 +24,7 @@ from sqlalchemy import (
     text,
 )
 
-from gatehouse.admin.model.activity import (
+from gatehouse.admin.activity import (
     EXAMINED_MOST,
     ActivityCursor,
     ActivityFilter,
@@ -33,13 +33,12 @@ from gatehouse.admin.model.activity import (
     RefusalPage,
 )
 from gatehouse.audit.model import AuditRecord
-from gatehouse.storage.admin.searching import ESCAPE, contains_pattern
+from gatehouse.storage.admin.paging import ESCAPE, contains_pattern
 from gatehouse.storage.audit import EVENT_BY_ID, chain_end, refusal_from_row
 from gatehouse.storage.runner import SqlStore, read, snapshot_read
 from gatehouse.storage.statements import InStringList, Row, Statement, Verb
-from gatehouse.storage.tables.applications import applications
-from gatehouse.storage.tables.audit import OTHER_ACTOR_SQL, RARE_EVENT_SQL, audit_events, audit_refusals
-from gatehouse.storage.tables.projects import groups
+from gatehouse.storage.tables.installation import OTHER_ACTOR_SQL, RARE_EVENT_SQL, audit_events, audit_refusals
+from gatehouse.storage.tables.permissions import applications, groups
 
 FREQUENT_EVENTS: Final = frozenset({"game.confirmed", "grant.made", "login.done", "session.ended", "session.opened"})
 

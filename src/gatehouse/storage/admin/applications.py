@@ -1,21 +1,29 @@
-"""Lists applications (admin/model/applications.py)."""
+"""Lists applications (admin/applications.py)."""
 
 from collections.abc import Sequence
 from typing import Final
 
 from sqlalchemy import BigInteger, Boolean, Text, and_, bindparam, cast, func, or_, select
 
-from gatehouse.admin.model.applications import ApplicationListItem, ApplicationRemovalImpact, TargetProject
-from gatehouse.admin.model.paging import Page, PageRequest
-from gatehouse.admin.model.sight import Visibility
-from gatehouse.permissions.model.scope import ResourceKind
-from gatehouse.storage.admin.searching import PagedList, contains_search
+from gatehouse.admin.applications import ApplicationListItem, ApplicationRemovalImpact, TargetProject
+from gatehouse.admin.paging import Page, PageRequest
+from gatehouse.admin.visibility import Visibility
+from gatehouse.permissions.model.rules import ResourceKind
+from gatehouse.storage.admin.paging import PagedList, contains_search
 from gatehouse.storage.runner import SqlStore, snapshot_read
 from gatehouse.storage.statements import InNumberList, InStringList, Row, Statement, Verb
-from gatehouse.storage.tables.applications import access_keys, applications, roles, service_tokens
 from gatehouse.storage.tables.oauth import clients, grants
-from gatehouse.storage.tables.projects import project_services, projects
-from gatehouse.storage.tables.user_records import role_assignments, scope_records, user_records
+from gatehouse.storage.tables.permissions import (
+    access_keys,
+    applications,
+    project_services,
+    projects,
+    role_assignments,
+    roles,
+    scope_records,
+    service_tokens,
+    user_records,
+)
 
 MAX_TARGET_PROJECTS: Final = 300
 _ALL: Final = bindparam("everything", type_=Boolean())

@@ -1,28 +1,18 @@
-"""Lists people with their roles in one application (admin/model/assignments.py)."""
+"""Lists people with their roles in one application (admin/assignments.py)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from sqlalchemy import BigInteger, ColumnElement, Select, Text, bindparam, func, or_, select, union, union_all
 
-from gatehouse.admin.model.assignments import AssignablePerson, AssignmentListItem, AssignmentPeopleQuery
-from gatehouse.admin.model.paging import Page, PageRequest
-from gatehouse.permissions.model.rule import End
-from gatehouse.permissions.model.scope import ResourceKind, Scope
-from gatehouse.storage.admin.searching import (
-    ESCAPE,
-    OFFSET,
-    SEARCH,
-    SIZE,
-    PagedList,
-    contains_pattern,
-    contains_search,
-)
+from gatehouse.admin.assignments import AssignablePerson, AssignmentListItem, AssignmentPeopleQuery
+from gatehouse.admin.paging import Page, PageRequest
+from gatehouse.permissions.model.rules import End, ResourceKind, Scope
+from gatehouse.storage.admin.paging import ESCAPE, OFFSET, SEARCH, SIZE, PagedList, contains_pattern, contains_search
 from gatehouse.storage.runner import SqlStore, read, snapshot_read
 from gatehouse.storage.statements import InStringList, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import users
-from gatehouse.storage.tables.applications import roles
-from gatehouse.storage.tables.user_records import role_assignments, scope_records, user_records
+from gatehouse.storage.tables.permissions import role_assignments, roles, scope_records, user_records
 
 MAX_SORTED_BY_NICK: Final = 1_000  # people with roles in one application; so many are put in the order of their nicks
 _THIS_APPLICATION: Final = bindparam("application_id", type_=BigInteger())

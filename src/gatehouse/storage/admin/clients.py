@@ -1,12 +1,12 @@
-"""Lists clients of an application (admin/model/clients.py)."""
+"""Lists clients of an application (admin/clients.py)."""
 
 from typing import Final
 
 from sqlalchemy import BigInteger, Text, bindparam, func, select
 
-from gatehouse.admin.model.clients import ClientListItem, ClientRemovalImpact
-from gatehouse.admin.model.paging import Page, PageRequest
-from gatehouse.storage.admin.searching import PagedList, contains_search
+from gatehouse.admin.clients import ClientListItem, ClientRemovalImpact
+from gatehouse.admin.paging import Page, PageRequest
+from gatehouse.storage.admin.paging import PagedList, contains_search
 from gatehouse.storage.runner import SqlStore, snapshot_read
 from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables.oauth import clients, consents, grants

@@ -1,21 +1,21 @@
-"""Lists game sessions (admin/model/games.py)."""
+"""Lists game sessions (admin/games.py)."""
 
 from collections.abc import Collection, Sequence
 from typing import Final
 
 from sqlalchemy import BigInteger, Boolean, Text, and_, bindparam, case, cast, func, or_, select
 
-from gatehouse.admin.model.games import REF_LENGTH, REFUSALS_SHOWN, GameSessionListItem, session_ref
-from gatehouse.admin.model.paging import Page, PageRequest
+from gatehouse.admin.games import REF_LENGTH, REFUSALS_SHOWN, GameSessionListItem, session_ref
+from gatehouse.admin.paging import Page, PageRequest
 from gatehouse.audit.model import Refusal
 from gatehouse.gamesessions.model import GameSession, GameSessionState
-from gatehouse.storage.admin.searching import ESCAPE, SEARCH, PagedList
+from gatehouse.storage.admin.paging import ESCAPE, SEARCH, PagedList
 from gatehouse.storage.runner import SqlStore, read, snapshot_read
 from gatehouse.storage.statements import InNumberList, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import users
-from gatehouse.storage.tables.applications import applications
-from gatehouse.storage.tables.audit import audit_refusals
 from gatehouse.storage.tables.gamesessions import game_sessions
+from gatehouse.storage.tables.installation import audit_refusals
+from gatehouse.storage.tables.permissions import applications
 
 _S: Final = game_sessions.c
 _APPLICATION: Final = case((_S.app_id != 0, _S.app_id), else_=_S.gapp_id)

@@ -1,4 +1,4 @@
-"""Reads what the console shows first (admin/model/home.py)."""
+"""Reads what the console shows first (admin/home.py)."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -6,16 +6,14 @@ from typing import Any, Final
 from sqlalchemy import BigInteger, ColumnElement, Select, bindparam, exists, func, literal_column, or_, select
 
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION
-from gatehouse.admin.model.home import EndingKind, EndingSoon, InstallationCounts
+from gatehouse.admin.home import EndingKind, EndingSoon, InstallationCounts
 from gatehouse.gamesessions.model import GameSessionState
 from gatehouse.storage.runner import SqlStore, snapshot_read
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import passkeys, totp_factors, users
-from gatehouse.storage.tables.applications import applications, roles, service_tokens
 from gatehouse.storage.tables.gamesessions import game_sessions
 from gatehouse.storage.tables.oauth import clients
-from gatehouse.storage.tables.projects import projects
-from gatehouse.storage.tables.user_records import role_assignments
+from gatehouse.storage.tables.permissions import applications, projects, role_assignments, roles, service_tokens
 
 _NOW: Final = bindparam("now", type_=BigInteger())
 _UNTIL: Final = bindparam("until", type_=BigInteger())

@@ -1,20 +1,27 @@
-"""Reads in which applications somebody may hold something (admin/model/own_permissions.py)."""
+"""Reads in which applications somebody may hold something (admin/own_permissions.py)."""
 
 from collections.abc import Mapping, Sequence
 
 from sqlalchemy import BigInteger, Text, bindparam, func, literal_column, or_, select, union
 
 from gatehouse.accounts.model import CENTRAL_APPLICATION
-from gatehouse.admin.model.names import NamedApplication
-from gatehouse.admin.model.own_permissions import ConditionalGrant
+from gatehouse.admin.names import NamedApplication
+from gatehouse.admin.own_permissions import ConditionalGrant
 from gatehouse.permissions.documents.conditions import stored_condition
-from gatehouse.permissions.model.role import ConditionMode
+from gatehouse.permissions.model.rules import ConditionMode
 from gatehouse.storage.runner import SqlStore, read, snapshot_read
 from gatehouse.storage.statements import EMPTY_DOCUMENT, Row, Statement, Verb
-from gatehouse.storage.tables.applications import applications, roles
 from gatehouse.storage.tables.oauth import clients, consents
-from gatehouse.storage.tables.projects import group_members, groups, project_services
-from gatehouse.storage.tables.user_records import role_assignments, scope_records, user_records
+from gatehouse.storage.tables.permissions import (
+    applications,
+    group_members,
+    groups,
+    project_services,
+    role_assignments,
+    roles,
+    scope_records,
+    user_records,
+)
 
 _THIS_USER = bindparam("of", type_=Text())
 

@@ -1,17 +1,16 @@
-"""Lists people (admin/model/people.py).
+"""Reads what the console shows of one person (admin/people_admin.py)."""
 
-With a hundred thousand of them every list is asked for in the one shape that its filters have, so that each walks
-along an index: the ids of a page first, and only for these what is shown of them.
-"""
-
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
 from sqlalchemy import (
+    BigInteger,
     ColumnElement,
     Select,
+    Table,
     Text,
+    and_,
     bindparam,
     exists,
     func,
@@ -21,17 +20,234 @@ from sqlalchemy import (
 )
 
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION
-from gatehouse.admin.model.paging import Page, PageRequest
-from gatehouse.admin.model.people import PeopleFilter, PersonListItem
+from gatehouse.admin.names import NamedApplication
+from gatehouse.admin.paging import Page, PageRequest
+from gatehouse.admin.people import (
+    AccountState,
+    ActivitySide,
+    DirectEntries,
+    DirectGroup,
+    DirectPermissions,
+    DirectRole,
+    PeopleFilter,
+    PersonErasureImpact,
+    PersonListItem,
+)
 from gatehouse.audit.events import AuditEvent
-from gatehouse.storage.admin import person
-from gatehouse.storage.admin.searching import ESCAPE, OFFSET, SIZE, contains_pattern, has_prefix, prefix_parameters
-from gatehouse.storage.permissions.held import UNEXPIRED
+from gatehouse.audit.model import AuditRecord
+from gatehouse.storage.admin.paging import (
+    ESCAPE,
+    OFFSET,
+    SIZE,
+    PagedList,
+    contains_pattern,
+    has_prefix,
+    prefix_parameters,
+)
+from gatehouse.storage.permissions.record_checks import OWNED_PROJECTS, owners_of
+from gatehouse.storage.permissions.row_readers import UNEXPIRED
 from gatehouse.storage.runner import SqlStore, snapshot_read
-from gatehouse.storage.statements import InStringList, Row, Statement, Verb
+from gatehouse.storage.statements import EMPTY_DOCUMENT, InStringList, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import sessions, user_tags, users
-from gatehouse.storage.tables.audit import audit_events
-from gatehouse.storage.tables.user_records import role_assignments
+from gatehouse.storage.tables.installation import audit_events
+from gatehouse.storage.tables.oauth import grants
+from gatehouse.storage.tables.permissions import (
+    applications,
+    group_members,
+    groups,
+    projects,
+    role_assignments,
+    roles,
+    scope_records,
+    service_accounts,
+    user_records,
+)
+
+THIS_USER: Final = bindparam("of", type_=Text())
+_NOW: Final = bindparam("now", type_=BigInteger())
+
+ACCOUNT_STATE = Statement(
+    select(
+        select(func.max(sessions.c.seen_at))
+        .where(sessions.c.user_id == THIS_USER)
+        .scalar_subquery()
+        .label("seen_at"),
+        select(func.max(audit_events.c.at))
+        .where(
+            audit_events.c.subject == THIS_USER,
+            or_(
+                audit_events.c.event == AuditEvent.SIGNED_IN.value, audit_events.c.event == AuditEvent.LOGGED_IN.value
+            ),
+        )
+        .scalar_subquery()
+        .label("signed_in_at"),
+        select(func.count())
+        .where(
+            role_assignments.c.application_id == CENTRAL_APPLICATION,
+            role_assignments.c.role_key == ADMINISTRATOR_ROLE,
+            role_assignments.c.user_id == THIS_USER,
+            role_assignments.c.project_id == "",
+            UNEXPIRED,
+        )
+        .scalar_subquery()
+        .label("administers"),
+        select(service_accounts.c.project_id)
+        .where(service_accounts.c.user_id == THIS_USER)
+        .scalar_subquery()
+        .label("project_id"),
+    )
+)
+APPLICATIONS_BY_NAME = Statement(
+    select(applications.c.application_id, applications.c.name)
+    .where(applications.c.removed.is_(False))
+    .order_by(applications.c.application_id != CENTRAL_APPLICATION, func.lower(applications.c.name))
+)
+GROUPS_OF_USER = Statement(
+    select(
+        groups.c.group_id,
+        groups.c.title.label("group"),
+        projects.c.project_id,
+        projects.c.title.label("project"),
+    )
+    .join(group_members, group_members.c.group_id == groups.c.group_id)
+    .join(projects, projects.c.project_id == groups.c.project_id)
+    .where(group_members.c.user_id == THIS_USER)
+    .order_by(projects.c.title, groups.c.title)
+)
+
+
+def _select_scoped(table: Table, *columns: ColumnElement[Any]) -> Select[Any]:
+    """What is written at a place, with the names of its application and project."""
+    return (
+        select(
+            table.c.application_id,
+            applications.c.name.label("application"),
+            table.c.project_id,
+            func.coalesce(projects.c.title, "").label("project"),
+            table.c.resource_kind,
+            table.c.resource_id,
+            *columns,
+        )
+        .join(applications, applications.c.application_id == table.c.application_id)
+        .outerjoin(projects, projects.c.project_id == table.c.project_id)
+        .where(table.c.user_id == THIS_USER)
+        .order_by(applications.c.name, table.c.application_id, table.c.project_id, table.c.resource_kind)
+    )
+
+
+ROLES_OF_USER = Statement(
+    _select_scoped(
+        role_assignments,
+        roles.c.name.label("role"),
+        role_assignments.c.expired.label("ends_at"),
+        role_assignments.c.ttl,
+    )
+    .join(
+        roles,
+        and_(
+            roles.c.application_id == role_assignments.c.application_id,
+            roles.c.role_key == role_assignments.c.role_key,
+        ),
+    )
+    .order_by(role_assignments.c.resource_id, role_assignments.c.position)
+)
+PROJECT_ENTRIES_OF_USER = Statement(
+    _select_scoped(scope_records)
+    .where(or_(scope_records.c.private_data != EMPTY_DOCUMENT, scope_records.c.public_data != EMPTY_DOCUMENT))
+    .order_by(scope_records.c.resource_id)
+)
+ROOT_ENTRIES_OF_USER = Statement(
+    select(user_records.c.application_id, applications.c.name.label("application"))
+    .join(applications, applications.c.application_id == user_records.c.application_id)
+    .where(
+        user_records.c.user_id == THIS_USER,
+        or_(user_records.c.private_data != EMPTY_DOCUMENT, user_records.c.public_data != EMPTY_DOCUMENT),
+    )
+    .order_by(applications.c.name, user_records.c.application_id)
+)
+
+
+def _record_list(*where: ColumnElement[bool]) -> PagedList:
+    return PagedList(
+        select(audit_events).where(*where).order_by(audit_events.c.at.desc(), audit_events.c.record_id),
+        counted=select(func.count().label("total")).select_from(audit_events).where(*where),
+        searched=False,
+    )
+
+
+ACTIVITY_LISTS: Final = {
+    ActivitySide.ABOUT: _record_list(audit_events.c.subject == THIS_USER),
+    ActivitySide.BY: _record_list(audit_events.c.actor == THIS_USER, audit_events.c.actor != audit_events.c.subject),
+}
+ERASURE_IMPACT = Statement(
+    select(
+        select(func.count())
+        .where(role_assignments.c.user_id == THIS_USER, UNEXPIRED)
+        .scalar_subquery()
+        .label("roles"),
+        select(func.count()).where(group_members.c.user_id == THIS_USER).scalar_subquery().label("groups"),
+        select(func.count(grants.c.client_id.distinct()))
+        .where(grants.c.user_id == THIS_USER, grants.c.revoked_at == 0, grants.c.ends_at > _NOW)
+        .scalar_subquery()
+        .label("clients"),
+        select(func.count())
+        .where(sessions.c.user_id == THIS_USER, sessions.c.ends_at > _NOW, sessions.c.idle_ends_at > _NOW)
+        .scalar_subquery()
+        .label("sessions"),
+    )
+)
+PROJECT_TITLES = Statement(
+    select(projects.c.title).where(InStringList(projects.c.project_id, "ids")).order_by(projects.c.title)
+)
+
+
+def account_state(user_id: str, now: int) -> Verb[AccountState]:
+    (row,) = yield ACCOUNT_STATE(of=user_id, now=now)
+    return AccountState(
+        seen_at=max(row.seen_at or 0, row.signed_in_at or 0),
+        administers=bool(row.administers),
+        project_id=row.project_id or "",
+    )
+
+
+def applications_by_name() -> Verb[Sequence[NamedApplication]]:
+    return [NamedApplication(**row._asdict()) for row in (yield APPLICATIONS_BY_NAME())]
+
+
+def direct_permissions(user_id: str) -> Verb[DirectPermissions]:
+    given = yield ROLES_OF_USER(of=user_id)
+    at_root = yield ROOT_ENTRIES_OF_USER(of=user_id)
+    below = yield PROJECT_ENTRIES_OF_USER(of=user_id)
+    listed = yield GROUPS_OF_USER(of=user_id)
+    return DirectPermissions(
+        roles=[DirectRole(**row._asdict()) for row in given],
+        entries=[*map(_root_entries, at_root), *(DirectEntries(**row._asdict()) for row in below)],
+        groups=[DirectGroup(**row._asdict()) for row in listed],
+    )
+
+
+def _root_entries(row: Row) -> DirectEntries:
+    return DirectEntries(**row._asdict(), project_id="", project="", resource_kind="", resource_id="")
+
+
+def list_activity(user_id: str, side: ActivitySide, wanted: PageRequest) -> Verb[Page[AuditRecord]]:
+    return ACTIVITY_LISTS[side].read_page(wanted, lambda row: AuditRecord(**row._asdict()), of=user_id)
+
+
+def erasure_impact(user_id: str, now: int) -> Verb[PersonErasureImpact]:
+    (row,) = yield ERASURE_IMPACT(of=user_id, now=now)
+    owned = {one.project_id for one in (yield OWNED_PROJECTS(user_id=user_id, now=now))}
+    owners = yield from owners_of(owned, now)
+    alone = sorted(project_id for project_id in owned if owners.get(project_id, frozenset()) <= {user_id})
+    titles = [one.title for one in (yield PROJECT_TITLES(ids=alone))]
+    return PersonErasureImpact(**row._asdict(), sole_owner_of=titles)
+
+
+# Lists people (admin/people_admin.py).
+#
+# With a hundred thousand of them every list is asked for in the one shape that its filters have, so that each walks
+# along an index: the ids of a page first, and only for these what is shown of them.
+
 
 MAX_COUNTED: Final = 10_000  # beyond that nobody turns pages, and counting would take longer than looking
 _TAG: Final = bindparam("tag", type_=Text())
@@ -170,8 +386,8 @@ def list_item(row: Row) -> PersonListItem:
 
 class PeopleListStorage(SqlStore):
     people = snapshot_read(list_people)
-    account_state = snapshot_read(person.account_state)
-    direct_permissions = snapshot_read(person.direct_permissions)
-    applications = snapshot_read(person.applications_by_name)
-    activity = snapshot_read(person.list_activity)
-    erasure_impact = snapshot_read(person.erasure_impact)
+    account_state = snapshot_read(people.account_state)
+    direct_permissions = snapshot_read(people.direct_permissions)
+    applications = snapshot_read(people.applications_by_name)
+    activity = snapshot_read(people.list_activity)
+    erasure_impact = snapshot_read(people.erasure_impact)

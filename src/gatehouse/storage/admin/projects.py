@@ -5,15 +5,20 @@ from typing import Final
 
 from sqlalchemy import BigInteger, Boolean, Text, bindparam, func, or_, select
 
-from gatehouse.admin.model.paging import Page, PageRequest
-from gatehouse.admin.model.projects import ApplicationSummary, GroupListItem, ProjectListItem, ProjectRemovalImpact
-from gatehouse.admin.model.sight import Visibility
-from gatehouse.storage.admin.searching import PagedList, contains_search
+from gatehouse.admin.paging import Page, PageRequest
+from gatehouse.admin.projects import ApplicationSummary, GroupListItem, ProjectListItem, ProjectRemovalImpact
+from gatehouse.admin.visibility import Visibility
+from gatehouse.storage.admin.paging import PagedList, contains_search
 from gatehouse.storage.runner import SqlStore, read, snapshot_read
 from gatehouse.storage.statements import InNumberList, InStringList, Row, Statement, Verb
-from gatehouse.storage.tables.applications import applications
-from gatehouse.storage.tables.projects import groups, projects, service_accounts
-from gatehouse.storage.tables.user_records import role_assignments, scope_records
+from gatehouse.storage.tables.permissions import (
+    applications,
+    groups,
+    projects,
+    role_assignments,
+    scope_records,
+    service_accounts,
+)
 
 _ALL: Final = bindparam("everything", type_=Boolean())
 _IS_VISIBLE: Final = or_(_ALL, InStringList(projects.c.project_id, "projects"))

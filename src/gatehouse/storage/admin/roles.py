@@ -1,4 +1,4 @@
-"""Lists roles (admin/model/roles.py)."""
+"""Lists roles (admin/roles.py)."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -6,17 +6,16 @@ from typing import Final
 
 from sqlalchemy import BigInteger, Boolean, bindparam, distinct, func, or_, select
 
-from gatehouse.admin.model.names import NamedApplication
-from gatehouse.admin.model.paging import Page, PageRequest
-from gatehouse.admin.model.roles import RoleListItem, RoleVisibility
+from gatehouse.admin.names import NamedApplication
+from gatehouse.admin.paging import Page, PageRequest
+from gatehouse.admin.roles import RoleListItem, RoleVisibility
 from gatehouse.permissions.documents.conditions import stored_condition
-from gatehouse.permissions.model.role import ConditionMode
-from gatehouse.storage.admin.searching import PagedList, contains_search
-from gatehouse.storage.permissions.held import HOLDS_SEAT
+from gatehouse.permissions.model.rules import ConditionMode
+from gatehouse.storage.admin.paging import PagedList, contains_search
+from gatehouse.storage.permissions.row_readers import HOLDS_SEAT
 from gatehouse.storage.runner import SqlStore, read, snapshot_read
 from gatehouse.storage.statements import InNumberList, InStringList, Row, Statement, Verb
-from gatehouse.storage.tables.applications import applications, roles
-from gatehouse.storage.tables.user_records import role_assignments
+from gatehouse.storage.tables.permissions import applications, role_assignments, roles
 
 MAX_APPLICATIONS: Final = 1_000
 _ALL: Final = bindparam("everything", type_=Boolean())

@@ -1,20 +1,19 @@
-"""Reads kept versions of schemas (admin/model/schema_versions.py)."""
+"""Reads kept versions of schemas (admin/schema_versions.py)."""
 
 from dataclasses import replace
 from typing import Final
 
 from sqlalchemy import BigInteger, bindparam, func, select
 
-from gatehouse.admin.model.paging import Page, PageRequest
-from gatehouse.admin.model.schema_versions import VersionNotFound
+from gatehouse.admin.paging import Page, PageRequest
+from gatehouse.admin.schema_versions import VersionNotFound
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.schema_version import PastSchema, SchemaVersion
-from gatehouse.storage.permissions.schema_versions import decode_tallies, past_model
-from gatehouse.storage.permissions.schemas import application_models
+from gatehouse.storage.permissions.schemas import application_models, decode_tallies, past_model
 from gatehouse.storage.runner import SqlStore, snapshot_read
 from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables.accounts import users
-from gatehouse.storage.tables.applications import schema_versions
+from gatehouse.storage.tables.permissions import schema_versions
 
 _THIS: Final = schema_versions.c.application_id == bindparam("of", type_=BigInteger())
 _VERSION_COLUMNS: Final = (

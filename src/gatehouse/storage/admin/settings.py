@@ -1,13 +1,13 @@
-"""Reads what the console shows of the installation itself (admin/model/settings.py)."""
+"""Reads what the console shows of the installation itself (admin/settings.py)."""
 
 from sqlalchemy import func, select, text
 
-from gatehouse.admin.model.paging import Page, PageRequest
-from gatehouse.admin.model.settings import DatabaseFacts, OutboxListItem
-from gatehouse.storage.admin.searching import PagedList
+from gatehouse.admin.paging import Page, PageRequest
+from gatehouse.admin.settings import DatabaseFacts, OutboxListItem
+from gatehouse.storage.admin.paging import PagedList
 from gatehouse.storage.runner import SqlStore, snapshot_read
 from gatehouse.storage.statements import Statement, Verb
-from gatehouse.storage.tables.mail import outbox
+from gatehouse.storage.tables.outgoing import outbox
 
 OUTBOX_LIST = PagedList(
     select(

@@ -1,16 +1,16 @@
-"""Lists the deliveries of a webhook (admin/model/webhooks.py)."""
+"""Lists the deliveries of a webhook (admin/webhooks.py)."""
 
 from dataclasses import fields
 from typing import Final
 
 from sqlalchemy import Text, bindparam, func, or_, select
 
-from gatehouse.admin.model.paging import Page, PageRequest
-from gatehouse.admin.model.webhooks import DeliveryListItem
-from gatehouse.storage.admin.searching import PagedList, contains_search
+from gatehouse.admin.paging import Page, PageRequest
+from gatehouse.admin.webhooks import DeliveryListItem
+from gatehouse.storage.admin.paging import PagedList, contains_search
 from gatehouse.storage.runner import SqlStore, snapshot_read
 from gatehouse.storage.statements import Row, Verb
-from gatehouse.storage.tables.webhooks import webhook_deliveries
+from gatehouse.storage.tables.outgoing import webhook_deliveries
 from gatehouse.storage.webhooks import NEWEST_FIRST
 
 _STATE: Final = bindparam("state", type_=Text())

@@ -13,32 +13,36 @@ from sqlalchemy import ColumnElement, Select, Table, Text, bindparam, delete, fu
 from gatehouse.accounts.model import AccountKind
 from gatehouse.audit.model import AuditRecord
 from gatehouse.permissions.errors import ProjectNotRemoved
-from gatehouse.permissions.model.full_removal import ErasureCounts
-from gatehouse.permissions.model.project import Project
-from gatehouse.permissions.model.scope import ResourceKind
-from gatehouse.storage.accounts import DROP_USER_DATA
+from gatehouse.permissions.model.project import ErasureCounts, Project
+from gatehouse.permissions.model.rules import ResourceKind
+from gatehouse.storage.accounts.users import DROP_USER_DATA
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.permissions.projects import lock_project
-from gatehouse.storage.permissions.records import touch_records
-from gatehouse.storage.permissions.structure_version import begin_structure_change
-from gatehouse.storage.permissions.structures import project_by_name
+from gatehouse.storage.permissions.structure import begin_structure_change, project_by_name
+from gatehouse.storage.permissions.user_records import touch_records
 from gatehouse.storage.runner import SqlStore, snapshot_read, write
 from gatehouse.storage.statements import InNumberList, InStringList, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import login_tokens, users
-from gatehouse.storage.tables.applications import (
+from gatehouse.storage.tables.oauth import client_secrets, clients, consents, device_requests, grants, logout_calls
+from gatehouse.storage.tables.outgoing import gdpr_calls
+from gatehouse.storage.tables.permissions import (
     access_keys,
     application_keys,
     application_schemas,
     applications,
     email_secrets,
+    group_members,
+    groups,
+    project_services,
+    projects,
+    role_assignments,
     roles,
     schema_versions,
+    scope_records,
+    service_accounts,
     service_tokens,
+    user_records,
 )
-from gatehouse.storage.tables.oauth import client_secrets, clients, consents, device_requests, grants, logout_calls
-from gatehouse.storage.tables.personal_data import gdpr_calls
-from gatehouse.storage.tables.projects import group_members, groups, project_services, projects, service_accounts
-from gatehouse.storage.tables.user_records import role_assignments, scope_records, user_records
 
 _THIS_PROJECT: Final = bindparam("project", type_=Text())
 KEY_TABLES: Final = (access_keys, application_keys, service_tokens, email_secrets)

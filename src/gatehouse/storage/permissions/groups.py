@@ -10,19 +10,17 @@ from gatehouse.accounts.errors import UserNotFound
 from gatehouse.audit.model import AuditRecord
 from gatehouse.permissions.documents.limits import refuse_groups
 from gatehouse.permissions.errors import GroupListed, GroupNotFound, NameTaken, VersionConflict
-from gatehouse.permissions.model.group import PROJECT_TAG, Group
-from gatehouse.permissions.model.project import Project
-from gatehouse.permissions.model.scope import ResourceKind
+from gatehouse.permissions.model.project import PROJECT_TAG, Group, Project
+from gatehouse.permissions.model.rules import ResourceKind
 from gatehouse.permissions.store import Change, EditResult
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.permissions.projects import lock_project, write_project
-from gatehouse.storage.permissions.records import drop_holdings_on
-from gatehouse.storage.permissions.structure_version import begin_structure_change
-from gatehouse.storage.permissions.structures import group_by_id
+from gatehouse.storage.permissions.structure import begin_structure_change, group_by_id
+from gatehouse.storage.permissions.user_records import drop_holdings_on
 from gatehouse.storage.runner import SqlStore, heavy_write, read
 from gatehouse.storage.statements import InStringList, Statement, Verb
 from gatehouse.storage.tables.accounts import users
-from gatehouse.storage.tables.projects import group_members, groups
+from gatehouse.storage.tables.permissions import group_members, groups
 
 _THIS_GROUP = groups.c.group_id == bindparam("of")
 LOCK_GROUP = Statement(select(groups.c.group_id).where(_THIS_GROUP).with_for_update())

@@ -21,22 +21,27 @@ from sqlalchemy.dialects.postgresql import insert
 from gatehouse.audit.model import AuditRecord
 from gatehouse.permissions.documents.limits import refuse_access_keys, refuse_custom_keys
 from gatehouse.permissions.errors import AccessKeyNotFound, ApplicationNotFound, KeyNotFound
-from gatehouse.permissions.model.access_key import MAX_ACCESS_KEYS, AccessKey
-from gatehouse.permissions.model.application_key import ApplicationKey, KeySource
-from gatehouse.permissions.model.service_token import FoundServiceToken, ServiceToken
+from gatehouse.permissions.model.application import (
+    MAX_ACCESS_KEYS,
+    AccessKey,
+    ApplicationKey,
+    FoundServiceToken,
+    KeySource,
+    ServiceToken,
+)
 from gatehouse.storage.audit import add_audit_record
 from gatehouse.storage.installation import EPOCH
 from gatehouse.storage.keys import KEYS_VERSION
-from gatehouse.storage.live_applications import (
+from gatehouse.storage.permissions.row_readers import (
     APPLICATIONS_WITH_PROJECT,
     IS_LIVE_APPLICATION,
     belongs_to_live_application,
+    key_columns,
 )
-from gatehouse.storage.permissions.application_rows import key_columns
 from gatehouse.storage.runner import SqlStore, read, write
 from gatehouse.storage.statements import Row, Statement, Verb
-from gatehouse.storage.tables.applications import access_keys, application_keys, applications, service_tokens
 from gatehouse.storage.tables.installation import installation
+from gatehouse.storage.tables.permissions import access_keys, application_keys, applications, service_tokens
 
 MILLISECONDS: Final = 1_000  # of a second: the epoch is counted in them
 

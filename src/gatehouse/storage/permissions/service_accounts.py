@@ -10,17 +10,17 @@ from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.model import AccountKind, User
 from gatehouse.audit.model import AuditRecord
 from gatehouse.permissions.errors import NameTaken, ProjectNotFound, VersionConflict
-from gatehouse.permissions.model.service_account import ServiceAccount
-from gatehouse.permissions.model.user_record import UserRecord
-from gatehouse.storage.accounts import insert_user
+from gatehouse.permissions.model.facts import UserRecord
+from gatehouse.permissions.model.project import ServiceAccount
+from gatehouse.storage.accounts.sessions import raise_rev
+from gatehouse.storage.accounts.users import insert_user
 from gatehouse.storage.audit import add_audit_record
-from gatehouse.storage.permissions.held import Cells, columns
-from gatehouse.storage.permissions.records import add_holdings
-from gatehouse.storage.permissions.structure_version import lock_structure_shared
+from gatehouse.storage.permissions.row_readers import Cells, columns
+from gatehouse.storage.permissions.structure import lock_structure_shared
+from gatehouse.storage.permissions.user_records import add_holdings
 from gatehouse.storage.runner import SqlStore, read, write
-from gatehouse.storage.sessions import raise_rev
 from gatehouse.storage.statements import RowsAsJson, Statement, Verb, decode_document
-from gatehouse.storage.tables.projects import projects, service_accounts
+from gatehouse.storage.tables.permissions import projects, service_accounts
 
 _COLUMN_NAMES: Final = (
     *("user_id", "project_id", "name", "comment", "ip_ranges", "public_key", "created_by", "created_at"),

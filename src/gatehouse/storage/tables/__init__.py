@@ -5,20 +5,7 @@ unique, single use or limited is a constraint here, never a count in the code. W
 `metadata` with all of it.
 """
 
-from gatehouse.storage.tables import (
-    accounts,
-    applications,
-    audit,
-    gamesessions,
-    installation,
-    keys,
-    mail,
-    oauth,
-    personal_data,
-    projects,
-    user_records,
-    webhooks,
-)
+from gatehouse.storage.tables import accounts, gamesessions, installation, oauth, outgoing, permissions
 from gatehouse.storage.tables.columns import metadata
 
 __all__ = [

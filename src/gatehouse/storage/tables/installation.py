@@ -1,8 +1,18 @@
 """The installation itself: facts about it, single-use things, failed guesses."""
 
-from sqlalchemy import Column, Index, LargeBinary, PrimaryKeyConstraint, Table
+from typing import Final
 
-from gatehouse.storage.tables.columns import document_column, metadata, number_column, text_column, time_column
+from sqlalchemy import BigInteger, Column, Index, LargeBinary, PrimaryKeyConstraint, Table, text
+
+from gatehouse.storage.statements import JsonDocument
+from gatehouse.storage.tables.columns import (
+    Position,
+    document_column,
+    metadata,
+    number_column,
+    text_column,
+    time_column,
+)
 
 installation = Table(  # facts about this installation: base_url, master_key_check, setup_closed, epoch, timeline
     "installation",
@@ -34,4 +44,115 @@ attempts = Table(  # failed guesses, exact and surviving restarts (checklist LG-
     time_column("first_at"),
     time_column("blocked_until"),
     Index(None, "blocked_until"),
+)
+
+
+# Signing keys.
+
+
+signing_keys = Table(
+    "signing_keys",
+    metadata,
+    text_column("kid", primary_key=True),
+    text_column("purpose"),
+    text_column("alg"),
+    Column("public", LargeBinary, nullable=False),
+    Column("sealed_private", LargeBinary, nullable=False),
+    time_column("created_at"),
+    time_column("signs_from"),
+    time_column("signs_until"),
+    time_column("verifies_until"),
+    # At most one key per kind has no end yet: two nodes that rotate at once cannot both succeed.
+    Index(
+        "uq_signing_keys_open_end",
+        "purpose",
+        "alg",
+        unique=True,
+        postgresql_where=text("signs_until = 0"),
+        sqlite_where=text("signs_until = 0"),
+    ),
+)
+
+
+# The audit log, what was refused, and what is counted by the hour.
+
+
+RARE_EVENT_SQL: Final = (
+    "event NOT IN ('game.confirmed', 'grant.made', 'login.done', 'session.ended', 'session.opened')"
+)
+OTHER_ACTOR_SQL: Final = "actor <> subject"
+
+audit_events = Table(
+    "audit_events",
+    metadata,
+    text_column("record_id", primary_key=True),
+    time_column("at"),
+    text_column("event"),
+    text_column("actor"),
+    text_column("subject"),
+    text_column("request_id"),
+    document_column("details"),
+    Column("personal", JsonDocument),  # erasable; the commitment stays
+    Column("salt", LargeBinary),
+    Column("commitment", LargeBinary, nullable=False),
+    Column("mac", LargeBinary, nullable=False),
+    Column("place", BigInteger, unique=True),  # its number in the chain, once sealed
+    Index(None, "subject", "at"),
+    Index(None, "at"),
+    # What happens all day (sign-ins, people about themselves) stays out of these two: it is found by the others.
+    Index(
+        "ix_audit_events_rare",
+        "event",
+        "at",
+        postgresql_where=text(RARE_EVENT_SQL),
+        sqlite_where=text(RARE_EVENT_SQL),
+    ),
+    Index(
+        "ix_audit_events_by_others",
+        "actor",
+        "at",
+        postgresql_where=text(OTHER_ACTOR_SQL),
+        sqlite_where=text(OTHER_ACTOR_SQL),
+    ),
+    Index(
+        "ix_audit_events_unsealed",
+        "at",
+        postgresql_where=text("place IS NULL"),
+        sqlite_where=text("place IS NULL"),
+    ),
+)
+
+audit_seals = Table(  # one signed head per sealed batch
+    "audit_seals",
+    metadata,
+    Column("place", BigInteger, primary_key=True, autoincrement=False),
+    time_column("at"),
+    Column("link", LargeBinary, nullable=False),
+    text_column("kid"),
+    Column("signature", LargeBinary, nullable=False),
+)
+
+audit_refusals = Table(  # capped: the oldest go first
+    "audit_refusals",
+    metadata,
+    Column("position", Position, primary_key=True, autoincrement=True),
+    text_column("record_id", unique=True),
+    time_column("at"),
+    text_column("event"),
+    text_column("reason"),
+    text_column("subject"),
+    text_column("request_id"),
+    document_column("details"),
+    document_column("personal"),
+    Index(None, "subject"),
+    sqlite_autoincrement=True,
+)
+
+tallies = Table(  # how often people came in, by the hour
+    "tallies",
+    metadata,
+    time_column("hour"),
+    text_column("what"),
+    number_column("times"),
+    PrimaryKeyConstraint("hour", "what"),
 )

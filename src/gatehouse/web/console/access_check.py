@@ -8,20 +8,21 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.model.names import NamedApplication, NamedPerson, NameStore
+from gatehouse.admin.names import NamedApplication, NamedPerson, NameStore
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.documents.rules import schema_rules
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.explanation.reasons import Explanation
-from gatehouse.permissions.login import LoginRefusalReason, LoginRules
-from gatehouse.permissions.model.rule import Rule, RuleDefinition
-from gatehouse.permissions.model.scope import ResourceKind
-from gatehouse.permissions.questions.asked import ResourceDraft, read_rule, read_scope
-from gatehouse.permissions.questions.check import PermissionQuestion
+from gatehouse.permissions.login_rules import LoginRefusalReason, LoginRules
+from gatehouse.permissions.model.rules import ResourceKind, Rule, RuleDefinition
+from gatehouse.permissions.questions.check import PermissionQuestion, QuestionAccess
 from gatehouse.permissions.questions.explain import GuardedExplainer, read_ip
-from gatehouse.permissions.questions.sight import QuestionAccess
+from gatehouse.permissions.questions.parsing import ResourceDraft, read_rule, read_scope
 from gatehouse.permissions.rights.guard import Operation, is_open
-from gatehouse.web.console.choosing import (
+from gatehouse.web.api.permissions.explanation_records import explanation_record
+from gatehouse.web.console.access_decision import DecisionNode, DecisionVisibility, decision_tree
+from gatehouse.web.console.frame import ApiCall
+from gatehouse.web.console.lookup import (
     PersonMatch,
     PlaceQuery,
     Suggestion,
@@ -29,14 +30,17 @@ from gatehouse.web.console.choosing import (
     SuggestionsContext,
     SuggestQuery,
 )
-from gatehouse.web.console.decision import DecisionNode, DecisionVisibility, decision_tree
-from gatehouse.web.console.desk import EXPECTED_ERRORS, AdminRequest, ConsoleView, FormProblem, problem_from
-from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.places import ConsoleEntry
-from gatehouse.web.console.screens import ConsoleRoute
+from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.console.view import (
+    EXPECTED_ERRORS,
+    AdminRequest,
+    ConsoleRoute,
+    ConsoleView,
+    FormProblem,
+    problem_from,
+)
+from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.parse import read_query
-from gatehouse.web.permissions.question_records import explanation_record
 
 ENTRY: Final = ConsoleEntry.ACCESS
 TABS: Final = tuple((name, f"{ENTRY.path}/{name}") for name in ("check", "who", "simulate"))

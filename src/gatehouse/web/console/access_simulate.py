@@ -8,17 +8,17 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.model.names import NamedApplication, NamedPerson
+from gatehouse.admin.names import NamedApplication, NamedPerson
 from gatehouse.permissions.commands.app_schemas import RoleDraft
 from gatehouse.permissions.commands.groups import AccessDraft
 from gatehouse.permissions.commands.memberships import MembershipDraft
 from gatehouse.permissions.commands.user_schemas import RecordDraft, private_data_to_save, role_names
 from gatehouse.permissions.documents.records import holdings_document, project_access_document
 from gatehouse.permissions.errors import GroupNotFound, Malformed, NoRight, ProjectNotFound, RoleNotFound
-from gatehouse.permissions.model.group import Group
-from gatehouse.permissions.model.rule import RuleSection
-from gatehouse.permissions.model.schema import Tree
-from gatehouse.permissions.questions.asked import read_rule
+from gatehouse.permissions.model.project import Group
+from gatehouse.permissions.model.rules import RuleSection, Tree
+from gatehouse.permissions.questions.check import QuestionAccess, refuse_about_everyone
+from gatehouse.permissions.questions.parsing import read_rule
 from gatehouse.permissions.questions.proposals import (
     AnyProposal,
     GroupAccessProposal,
@@ -27,20 +27,25 @@ from gatehouse.permissions.questions.proposals import (
     RoleProposal,
     SchemaProposal,
 )
-from gatehouse.permissions.questions.sight import QuestionAccess, refuse_about_everyone
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 from gatehouse.permissions.store import GroupStore, ProjectStore
+from gatehouse.web.api.permissions.questions import forecast_record
 from gatehouse.web.console.access_check import ENTRY, TABS, parse_optional_application_id, readable_rules
 from gatehouse.web.console.activity import parse_day
-from gatehouse.web.console.choosing import PersonMatch, Suggestions
-from gatehouse.web.console.desk import EXPECTED_ERRORS, AdminRequest, ConsoleView, FormProblem, problem_from
-from gatehouse.web.console.forecast import MAX_PEOPLE, Impact, ImpactForecaster
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.places import ConsoleEntry
-from gatehouse.web.console.screens import ConsoleRoute
+from gatehouse.web.console.impact import MAX_PEOPLE, Impact, ImpactForecaster
+from gatehouse.web.console.lookup import PersonMatch, Suggestions
+from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.console.view import (
+    EXPECTED_ERRORS,
+    AdminRequest,
+    ConsoleRoute,
+    ConsoleView,
+    FormProblem,
+    problem_from,
+)
+from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.parse import read_query
-from gatehouse.web.permissions.simulate import forecast_record
 
 # What can be thought of, and the fields each needs; the words are `access.change_<name>` and `access.field_<name>`.
 CHANGES: Final[Mapping[str, tuple[str, ...]]] = {

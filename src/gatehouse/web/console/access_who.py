@@ -9,29 +9,34 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.holding import rule_prefix
-from gatehouse.admin.model.finding import SearchStore
-from gatehouse.admin.model.names import NamedApplication, NamedPerson, NameStore
-from gatehouse.admin.model.paging import EXPORT_MOST, Page
+from gatehouse.admin.names import NamedApplication, NamedPerson, NameStore
+from gatehouse.admin.own_permissions import rule_prefix
+from gatehouse.admin.paging import EXPORT_MOST, Page
+from gatehouse.admin.search import SearchStore
 from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 from gatehouse.kernel.errors import NotFound
-from gatehouse.permissions.evaluation.gathering import SourceKind
+from gatehouse.permissions.evaluation.contributions import SourceKind
 from gatehouse.permissions.explanation.wording import time_text
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.rule import Rule
-from gatehouse.permissions.model.scope import Scope
-from gatehouse.permissions.questions.asked import read_rule, read_scope
-from gatehouse.permissions.questions.sight import refuse_about_everyone
+from gatehouse.permissions.model.rules import Rule, Scope
+from gatehouse.permissions.questions.check import refuse_about_everyone
+from gatehouse.permissions.questions.parsing import read_rule, read_scope
 from gatehouse.permissions.questions.who_can import HolderCell, HolderMatrix, HolderMatrixQuery, HolderRow, WhoCan
 from gatehouse.permissions.store import ProjectStore
 from gatehouse.web.console.access_check import ENTRY, TABS, parse_optional_application_id, readable_rules
-from gatehouse.web.console.choosing import Suggestions
-from gatehouse.web.console.desk import EXPECTED_ERRORS, AdminRequest, ConsoleView, FormProblem, problem_from
+from gatehouse.web.console.forms import csv_stream
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.listing import csv_stream
-from gatehouse.web.console.screens import ConsoleRoute
+from gatehouse.web.console.lookup import Suggestions
+from gatehouse.web.console.view import (
+    EXPECTED_ERRORS,
+    AdminRequest,
+    ConsoleRoute,
+    ConsoleView,
+    FormProblem,
+    problem_from,
+)
+from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.parse import read_query
 
 PAGE_ROWS: Final = 25
 MAX_COLUMNS: Final = 12

@@ -10,17 +10,27 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.model.activity import FOREVER, PAGE, ActivityCursor, ActivityFilter, ActivityPage, ActivityStore
-from gatehouse.admin.model.finding import SearchStore
-from gatehouse.admin.model.names import NamedApplication, NameStore
-from gatehouse.admin.model.paging import EXPORT_MOST, SEARCH_LONGEST
-from gatehouse.admin.seen_log import RecordNotFound, VisibleAuditLog, redact_record, truncated_at
-from gatehouse.audit.chain import is_authentic, matches_commitment
+from gatehouse.admin.activity import (
+    FOREVER,
+    PAGE,
+    ActivityCursor,
+    ActivityFilter,
+    ActivityPage,
+    ActivityStore,
+    RecordNotFound,
+    VisibleAuditLog,
+    redact_record,
+    truncated_at,
+)
+from gatehouse.admin.names import NamedApplication, NameStore
+from gatehouse.admin.paging import EXPORT_MOST, SEARCH_LONGEST
+from gatehouse.admin.search import SearchStore
+from gatehouse.audit.chain import HeadCodec, is_authentic, matches_commitment, problems_at_end
 from gatehouse.audit.events import AuditEvent
-from gatehouse.audit.head import HeadCodec, problems_at_end
-from gatehouse.audit.model import AuditRecord, Seal
+from gatehouse.audit.model import AuditRecord, Refusal, Seal
 from gatehouse.kernel.errors import BadInput
-from gatehouse.web.console.activity_words import (
+from gatehouse.permissions.rights.guard import Operation, require_operation
+from gatehouse.web.console.activity_text import (
     HIGH_SEVERITY_MARK,
     AuditReference,
     DetailLine,
@@ -31,15 +41,13 @@ from gatehouse.web.console.activity_words import (
     people_in,
     reference_of,
 )
-from gatehouse.web.console.api_calls import record_call
-from gatehouse.web.console.desk import AdminRequest, ConsoleView
-from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.listing import csv_file
-from gatehouse.web.console.places import ConsoleEntry
-from gatehouse.web.console.screens import ConsoleRoute
+from gatehouse.web.console.forms import csv_file
+from gatehouse.web.console.frame import ApiCall, record_call
+from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView
+from gatehouse.web.http.parse import read_query
+from gatehouse.web.http.responses import NO_STORE
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.parse import read_query
-from gatehouse.web.responses import NO_STORE
 
 ENTRY: Final = ConsoleEntry.ACTIVITY
 EVENT_GROUPS: Final = tuple(dict.fromkeys(event.partition(".")[0] for event in AuditEvent))
@@ -314,3 +322,59 @@ def parse_day(text: str, *, days: int = 0) -> int:
         return int((start + timedelta(days=days)).timestamp())
     except (ValueError, OverflowError) as error:
         raise BadInput("From and To: enter a date such as 2026-01-31") from error
+
+
+# Activity, what was refused: requests that were not allowed, with the reason that their callers were not told.
+
+
+REFUSALS_ENTRY: Final = ConsoleEntry.ACTIVITY
+# A file is not reached by an erasure: it says nothing of where somebody came from.
+REFUSAL_COLUMNS: Final = {
+    **{name: RECORD_COLUMNS[name] for name in ("at", "event", "subject", "request_id", "record_id")},
+    "reason": lambda refusal: refusal.reason,
+}
+
+
+class RefusalsQuery(msgspec.Struct, frozen=True, kw_only=True):
+    after: int = 0
+    format: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusalLine:
+    refusal: Refusal
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusalsContext(PageContext):
+    template = "console/activity/refusals.html"
+
+    lines: Sequence[RefusalLine]
+    is_first: bool
+    after: int  # where older ones begin; 0 when these were all
+
+
+class RefusalScreens:
+    def __init__(self, *, store: ActivityStore, view: ConsoleView) -> None:
+        self._store = store
+        self._view = view
+
+    async def list(self, request: Request, admin: AdminRequest) -> Response:
+        """For administrators: it tells of attempts, not of what happened to a project."""
+        require_operation(admin.rights, Operation.ADMINISTER)
+        query = read_query(request, RefusalsQuery)
+        if query.format == "csv":
+            whole = await self._store.refusals(0, EXPORT_MOST)
+            return csv_file("refusals", REFUSAL_COLUMNS, [redact_record(one, admin.rights) for one in whole.rows])
+        found = await self._store.refusals(query.after, PAGE)
+        cut = [redact_record(one, admin.rights) for one in found.rows]
+        context = RefusalsContext(
+            lines=[RefusalLine(refusal=one, meaning=event_meaning(one.event)) for one in cut],
+            is_first=not query.after,
+            after=found.after,
+        )
+        return self._view.render(request, admin, REFUSALS_ENTRY, context)
+
+    def routes(self) -> Sequence[ConsoleRoute]:
+        return [self._view.page("/activity/refusals", self.list)]

@@ -1,15 +1,65 @@
-"""What stands around every screen of the console, and the screens that several entries share."""
+"""What has just been done in the console, carried to the page that comes next and shown there once.
 
+In a cookie, not in the address: then nobody can send a person a link to a page that claims something.
+"""
+
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
 
-from gatehouse.admin.model.sight import Visibility
-from gatehouse.web.console.notes import NOT_SAVED_MESSAGE
-from gatehouse.web.console.places import ConsoleEntry
-from gatehouse.web.permissions.encoding import iter_json_pieces
+from gatehouse.admin.activity import may_read_schema
+from gatehouse.admin.games import session_ref
+from gatehouse.admin.visibility import Visibility
+from gatehouse.audit.model import AuditRecord, Refusal
+from gatehouse.gamesessions.model import GameSession
+from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
+from gatehouse.permissions.model.facts import ApplicationModel
+from gatehouse.permissions.model.project import Group, Project
+from gatehouse.web.api.permissions.envelope import iter_json_pieces
+from gatehouse.web.api.permissions.lookups import activity_entry
+from gatehouse.web.api.permissions.lookups import game_session_entry as session_entry
+from gatehouse.web.api.permissions.projects import group_list as groups_listed
+from gatehouse.web.api.permissions.projects import project_record
+from gatehouse.web.api.permissions.schemas import whole_schema
+from gatehouse.web.api.permissions.settings import SettingsPart
+from gatehouse.web.console.paths import ConsoleEntry
+
+COOKIE_NAME: Final = "gh_note"
+MESSAGE_SECONDS: Final = 60  # seconds; it is read by the very next page of the console
+NOT_SAVED_MESSAGE: Final = "not_saved"  # the note of a form that a fresh proof came between
+MESSAGE_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
+
+
+class FlashMessages:
+    def __init__(self, *, https: bool) -> None:
+        self._https = https
+        self._name = f"__Host-{COOKIE_NAME}" if https else COOKIE_NAME  # R8: plain names on loopback
+
+    def set(self, response: Response, message: str, *, lifetime: int = MESSAGE_SECONDS) -> Response:
+        self._set_cookie(response, message, lifetime)
+        return response
+
+    def read(self, request: Request) -> str:
+        note = request.cookies.get(self._name, "")
+        return note if MESSAGE_NAME.fullmatch(note) else ""
+
+    def clear(self, response: Response) -> Response:
+        self._set_cookie(response, "", 0)
+        return response
+
+    def _set_cookie(self, response: Response, value: str, max_age: int) -> None:
+        response.set_cookie(
+            self._name, value, max_age=max_age, path="/", secure=self._https, httponly=True, samesite="lax"
+        )
+
+
+# What stands around every screen of the console, and the screens that several entries share.
+
 
 ENTRIES_FOR_ALL: Final = (
     ConsoleEntry.HOME,
@@ -84,3 +134,59 @@ def format_answer(record: object) -> str:
 
 def format_json(value: object) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+# API calls that several screens show, or that are about more than one line.
+
+
+def record_call(record: AuditRecord | Refusal) -> ApiCall:
+    """A record as the log shows it to whoever looks (admin/activity.py)."""
+    return ApiCall(
+        path="activity",
+        body={"action": "get", "data": {"record_id": record.record_id}},
+        record=activity_entry(record),
+    )
+
+
+def session_call(session: GameSession, application_id: int, *, administers: bool) -> ApiCall:
+    about = {"application_id": application_id} if application_id else {}
+    return ApiCall(
+        path="gameSession",
+        body={"action": "get", **about, "data": {"ref": session_ref(session.gsid)}},
+        record=session_entry(session, whole=administers),
+    )
+
+
+def readable_schema_call(authenticated: AuthenticatedRequest, model: ApplicationModel) -> ApiCall | None:
+    """None to whoever may change the schema and not read it: the call would be refused to him."""
+    return schema_call(model) if may_read_schema(authenticated) else None
+
+
+def schema_call(model: ApplicationModel) -> ApiCall:
+    return ApiCall(
+        path="meta/schema",
+        body={"action": "get", "application_id": model.application.application_id},
+        record=whole_schema(model),
+    )
+
+
+def project_call(project: Project) -> ApiCall:
+    return ApiCall(
+        path="project",
+        body={"action": "get", "data": {"id": project.project_id}},
+        record=project_record(project),
+    )
+
+
+def group_call(group: Group) -> ApiCall:
+    return ApiCall(
+        path="group",
+        body={"action": "get", "group_id": group.group_id, "data": {"project_id": group.project_id}},
+        record=groups_listed([group]),
+    )
+
+
+def settings_call(part: SettingsPart, **more: int) -> ApiCall:
+    """`more`: what the page asked for beside the part."""
+    data = {"part": part.__struct_config__.tag, **more}
+    return ApiCall(path="settings", body={"action": "get", "data": data}, record=part)

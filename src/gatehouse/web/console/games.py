@@ -11,38 +11,29 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.model.finding import SearchStore
-from gatehouse.admin.model.games import (
-    REF_LENGTH,
-    REF_PATTERN,
-    GameSessionListItem,
-    GameSessionListStore,
-    session_ref,
-)
-from gatehouse.admin.model.names import NameStore
-from gatehouse.admin.model.paging import Page
-from gatehouse.admin.seen_log import redact_record
-from gatehouse.audit.model import AuditRecord, Refusal
-from gatehouse.audit.store import AuditStore
-from gatehouse.gamesessions.administration import MAX_REASON_LENGTH, GameSessionAdmin
+from gatehouse.admin.activity import redact_record
+from gatehouse.admin.games import REF_LENGTH, REF_PATTERN, GameSessionListItem, GameSessionListStore, session_ref
+from gatehouse.admin.names import NameStore
+from gatehouse.admin.paging import Page
+from gatehouse.admin.search import SearchStore
+from gatehouse.audit.model import AuditRecord, AuditStore, Refusal
 from gatehouse.gamesessions.errors import SessionOver
 from gatehouse.gamesessions.model import GSID_PATTERN, GameSession, GameSessionState
+from gatehouse.gamesessions.session_info import MAX_REASON_LENGTH, GameSessionAdmin
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import NotFound
 from gatehouse.permissions.errors import NoRight
 from gatehouse.permissions.rights.guard import Operation, is_open, require_operation
 from gatehouse.web.console.activity import SHOW_RECORD_COMMAND
-from gatehouse.web.console.api_calls import record_call, session_call
-from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
-from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.listing import ListQuery, csv_file
-from gatehouse.web.console.places import ConsoleEntry
-from gatehouse.web.console.screens import ConsoleRoute
-from gatehouse.web.console.timeline import Timeline, build_timeline
+from gatehouse.web.console.forms import ListQuery, csv_file
+from gatehouse.web.console.frame import ApiCall, record_call, session_call
+from gatehouse.web.console.game_timeline import Timeline, build_timeline
+from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.http.parse import read_query
+from gatehouse.web.http.responses import see_other
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import CsrfForm
-from gatehouse.web.parse import read_query
-from gatehouse.web.responses import see_other
+from gatehouse.web.pages.forms import CsrfForm
 
 ENTRY: Final = ConsoleEntry.GAMES
 MAX_APPLICATIONS: Final = 50  # of somebody who does not administer

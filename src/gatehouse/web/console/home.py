@@ -8,14 +8,12 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.model.home import EndingSoon, HomeStore, InstallationCounts
-from gatehouse.admin.risks import Risk
-from gatehouse.audit.model import HourlyTally, TallyKind
-from gatehouse.audit.store import TallyStore
+from gatehouse.admin.home import EndingSoon, HomeStore, InstallationCounts
+from gatehouse.admin.settings import Risk
+from gatehouse.audit.model import HourlyTally, TallyKind, TallyStore
 from gatehouse.kernel.clock import Clock
-from gatehouse.web.console.desk import AdminRequest, ConsoleView
-from gatehouse.web.console.places import ConsoleEntry
-from gatehouse.web.console.screens import ConsoleRoute
+from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.setup import SampleCommands

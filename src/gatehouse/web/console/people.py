@@ -9,18 +9,17 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.model.paging import Page
-from gatehouse.admin.model.people import PeopleFilter, PeopleListStore, PersonListItem
-from gatehouse.admin.people import PeopleAdmin
+from gatehouse.admin.paging import Page
+from gatehouse.admin.people import PeopleFilter, PeopleListStore, PersonListItem
+from gatehouse.admin.people_admin import PeopleAdmin
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.rights.guard import Operation, require_operation
-from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
-from gatehouse.web.console.listing import ListQuery, csv_file
-from gatehouse.web.console.places import ConsoleEntry
-from gatehouse.web.console.screens import ConsoleRoute
+from gatehouse.web.console.forms import ListQuery, csv_file
+from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import CsrfForm
-from gatehouse.web.parse import read_query
+from gatehouse.web.pages.forms import CsrfForm
 
 ENTRY: Final = ConsoleEntry.PEOPLE
 COLUMNS: Final = {

@@ -8,22 +8,21 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.editing import AccountDraft
+from gatehouse.accounts.administration import AccountDraft
 from gatehouse.accounts.model import AccountKind, User
-from gatehouse.admin.model.people import AccountState, PeopleListStore, PersonErasureImpact
-from gatehouse.admin.people import PeopleAdmin
+from gatehouse.admin.people import AccountState, PeopleListStore, PersonErasureImpact
+from gatehouse.admin.people_admin import PeopleAdmin
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import NotFound
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.rights.guard import Operation
-from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
-from gatehouse.web.console.editing import FieldConflict, field_conflicts, join_lines, split_lines
+from gatehouse.web.api.permissions.users import user_entry
+from gatehouse.web.console.forms import FieldConflict, field_conflicts, join_lines, split_lines
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.places import ConsoleEntry
-from gatehouse.web.console.screens import ConsoleRoute
+from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import CsrfForm
-from gatehouse.web.permissions.users import user_entry
+from gatehouse.web.pages.forms import CsrfForm
 
 ENTRY: Final = ConsoleEntry.PEOPLE
 TABS: Final = ("overview", "permissions", "roles", "sessions", "methods", "activity")

@@ -9,23 +9,22 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.errors import UserNotFound
-from gatehouse.admin.holding import EffectiveRule, HeldScope, held_scopes
-from gatehouse.admin.model.names import NamedApplication
-from gatehouse.admin.model.people import DirectPermissions, DirectRole
+from gatehouse.admin.names import NamedApplication
+from gatehouse.admin.own_permissions import EffectiveRule, HeldScope, held_scopes
+from gatehouse.admin.people import DirectPermissions, DirectRole
 from gatehouse.kernel.background import run_off_loop
 from gatehouse.permissions.errors import AnswerTooLarge, ApplicationNotFound
-from gatehouse.permissions.evaluation.reading import PermissionLoader
+from gatehouse.permissions.evaluation.loader import PermissionLoader
 from gatehouse.permissions.model.application import CENTRAL_ID
-from gatehouse.permissions.questions.user_schemas import UserRecordViews, ViewOptions, ViewType
-from gatehouse.web.console.desk import AdminRequest
+from gatehouse.permissions.questions.user_record_views import UserRecordViews, ViewOptions, ViewType
+from gatehouse.web.api.permissions.user_permissions import user_roles_entry
+from gatehouse.web.console.forms import csv_file, read_list_query
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.listing import csv_file, read_list_query
+from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.person import ENTRY, PersonHead, PersonLoader
-from gatehouse.web.console.places import ConsoleEntry
-from gatehouse.web.console.screens import ConsoleRoute
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute
+from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.parse import read_query
-from gatehouse.web.permissions.user_roles import user_roles_entry
 
 OWNER: Final = "project_owner"
 MAX_LINES: Final = 2_000  # rules on one page

@@ -9,20 +9,18 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.model.names import NameStore
-from gatehouse.admin.model.paging import EXPORT_MOST, PAGE_SIZE
+from gatehouse.admin.names import NameStore
+from gatehouse.admin.paging import EXPORT_MOST, PAGE_SIZE
+from gatehouse.permissions.questions.check import refuse_about_everyone
 from gatehouse.permissions.questions.members import MAX_LIMIT, FoundMember, GrantSource, MembersDraft, MemberSearch
-from gatehouse.permissions.questions.sight import refuse_about_everyone
-from gatehouse.web.console.desk import AdminRequest, ConsoleView
+from gatehouse.web.api.permissions.explanation_records import MembersPage, member_record
+from gatehouse.web.console.forms import csv_file
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.listing import csv_file
-from gatehouse.web.console.places import ConsoleEntry
-from gatehouse.web.console.role_editor import LoadedRole, load_role
-from gatehouse.web.console.role_pages import RoleHead, role_head
-from gatehouse.web.console.screens import ConsoleRoute
+from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.console.role_editor import LoadedRole, RoleHead, load_role, role_head
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView
+from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.parse import read_query
-from gatehouse.web.permissions.question_records import MembersPage, member_record
 
 ENTRY: Final = ConsoleEntry.ROLES
 

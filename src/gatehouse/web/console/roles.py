@@ -8,24 +8,23 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.model.names import NamedApplication, NamedPerson
-from gatehouse.admin.model.paging import Page
-from gatehouse.admin.model.roles import RoleListItem, RoleListStore, RoleVisibility
+from gatehouse.admin.names import NamedApplication, NamedPerson
+from gatehouse.admin.paging import Page
+from gatehouse.admin.roles import RoleListItem, RoleListStore, RoleVisibility
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.callers.desk import AuthenticatedRequest
+from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
 from gatehouse.permissions.commands.app_schemas import RoleDraft, SchemaCommands
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.rights.guard import Operation, is_open
-from gatehouse.web.console.conditions import ConditionBuilders, condition_words
-from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
-from gatehouse.web.console.listing import ListQuery, csv_file
-from gatehouse.web.console.places import ConsoleEntry
-from gatehouse.web.console.screens import ConsoleRoute
+from gatehouse.web.console.condition_builder import ConditionBuilders, condition_words
+from gatehouse.web.console.forms import ListQuery, csv_file
+from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import CsrfForm
-from gatehouse.web.pages.words import Translator
-from gatehouse.web.parse import read_query
+from gatehouse.web.pages.forms import CsrfForm
+from gatehouse.web.pages.translations import Translator
 
 ENTRY: Final = ConsoleEntry.ROLES
 

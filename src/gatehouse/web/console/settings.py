@@ -7,27 +7,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.model.paging import Page
-from gatehouse.admin.model.settings import MailServer, OutboxListItem, SettingGroup, SettingListItem
+from gatehouse.admin.keys import KeyAdmin, KeyLineTimeline, KeyTimeline
+from gatehouse.admin.paging import Page
+from gatehouse.admin.settings import MailServer, OutboxListItem, SettingGroup, SettingListItem
+from gatehouse.kernel.errors import NotFound
+from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose, KeyState
+from gatehouse.keys.rotation import DAY, RotationMode, RotationPolicy
 from gatehouse.mail.composer import Composer
-from gatehouse.mail.errors import Undelivered
-from gatehouse.mail.model import MailTemplate, OutboxStatus
+from gatehouse.mail.model import MailTemplate, OutboxStatus, Undelivered
 from gatehouse.mail.outbox import OutboxWorker
 from gatehouse.permissions.rights.guard import Operation, require_operation
-from gatehouse.web.branding import Swatch
-from gatehouse.web.console.api_calls import settings_call
-from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
-from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.listing import csv_file, read_list_query
-from gatehouse.web.console.places import ConsoleEntry
-from gatehouse.web.console.screens import ConsoleRoute
-from gatehouse.web.installation import Installation, InstallationReader, InstallationStatus
+from gatehouse.web.api.permissions import installation
+from gatehouse.web.api.permissions.installation import Installation, InstallationReader, InstallationStatus, keys_part
+from gatehouse.web.console.forms import csv_file, read_list_query
+from gatehouse.web.console.frame import ApiCall, settings_call
+from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.http.parse import read_query
+from gatehouse.web.pages.branding import Swatch
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import CsrfForm
-from gatehouse.web.permissions import setting_parts
+from gatehouse.web.pages.forms import CsrfForm
 
 ENTRY: Final = ConsoleEntry.SETTINGS
 TAB_NAMES: Final = ("keys", "email", "branding", "webhooks", "policies", "health", "configuration", "risks")
@@ -152,7 +155,7 @@ class SettingScreens:
             waiting=post.waiting,
             found=post.found,
             login=admin.user.login or "",
-            call=settings_call(setting_parts.email_part(post), page=query.page_request.page),
+            call=settings_call(installation.email_part(post), page=query.page_request.page),
             problem=problem,
         )
         return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
@@ -163,18 +166,18 @@ class SettingScreens:
             accent=told.accent,
             swatches=told.swatches,
             lines=told.branding,
-            call=settings_call(setting_parts.branding_part(told)),
+            call=settings_call(installation.branding_part(told)),
         )
         return self._view.render(request, admin, ENTRY, context)
 
     async def policies(self, request: Request, admin: AdminRequest) -> Response:
         told = self._installation.installation(admin.actor)
-        context = PoliciesContext(policies=told.policies, call=settings_call(setting_parts.policies_part(told)))
+        context = PoliciesContext(policies=told.policies, call=settings_call(installation.policies_part(told)))
         return self._view.render(request, admin, ENTRY, context)
 
     async def health(self, request: Request, admin: AdminRequest) -> Response:
         condition = await self._installation.status(admin.actor)
-        context = HealthContext(condition=condition, call=settings_call(setting_parts.health_part(condition)))
+        context = HealthContext(condition=condition, call=settings_call(installation.health_part(condition)))
         return self._view.render(request, admin, ENTRY, context)
 
     async def configuration(self, request: Request, admin: AdminRequest) -> Response:
@@ -182,13 +185,13 @@ class SettingScreens:
         lines = told.search_settings(query.q)
         if query.is_file:
             return csv_file("configuration", SETTING_COLUMNS, lines)
-        call = settings_call(setting_parts.configuration_part(told))
+        call = settings_call(installation.configuration_part(told))
         context = ConfigurationContext(lines=lines, search=query.q, total=len(told.lines), call=call)
         return self._view.render(request, admin, ENTRY, context)
 
     async def risks(self, request: Request, admin: AdminRequest) -> Response:
         told = self._installation.installation(admin.actor)
-        context = RisksContext(installation=told, call=settings_call(setting_parts.risks_part(told)))
+        context = RisksContext(installation=told, call=settings_call(installation.risks_part(told)))
         return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
@@ -202,3 +205,142 @@ class SettingScreens:
             desk.page("/settings/configuration", self.configuration),
             desk.page("/settings/risks", self.risks),
         ]
+
+
+# Settings: signing keys on their time line, and their rotation before its time.
+
+
+SIGNING_KEY_COLUMNS: Final = {
+    "kid": lambda one: one[1].kid,
+    "purpose": lambda one: one[0].purpose,
+    "alg": lambda one: one[0].alg,
+    "state": lambda one: one[1].state,
+    "published": lambda one: one[1].created_at,
+    "signs_from": lambda one: one[1].signs_from,
+    "signs_until": lambda one: one[1].signs_until or "",
+    "verifies_until": lambda one: one[1].verifies_until or "",
+}
+ROTATION_MODES: Final = {
+    "planned": RotationMode.PLANNED,
+    "at_once": RotationMode.AT_ONCE,
+    "distrust": RotationMode.DISTRUST,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeysContext(PageContext):
+    template = "console/settings/keys.html"
+
+    picture: KeyTimeline
+    rotate_days: int
+    call: ApiCall
+    states: Sequence[KeyState] = tuple(KeyState)
+    tabs_shown: Sequence[tuple[str, str]] = SETTINGS_TABS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RotateContext(PageContext):
+    template = "console/settings/rotate.html"
+
+    line: KeyLine
+    strip: KeyLineTimeline
+    manners: Sequence[str]
+    chosen: str
+    lead_minutes: int
+    problem: FormProblem | None = None
+
+
+class RotateQuery(msgspec.Struct, frozen=True, kw_only=True):
+    purpose: str = ""
+    alg: str = ""
+
+
+class RotateForm(CsrfForm, frozen=True, kw_only=True):
+    purpose: str = ""
+    alg: str = ""
+    manner: str = ""
+
+
+class SigningKeyScreens:
+    def __init__(self, *, key_admin: KeyAdmin, view: ConsoleView) -> None:
+        self._key_admin = key_admin
+        self._view = view
+
+    @property
+    def _policy(self) -> RotationPolicy:
+        return self._key_admin.policy
+
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        picture = await self._key_admin.timeline(admin.actor)
+        if read_list_query(request).is_file:
+            return csv_file(
+                "keys", SIGNING_KEY_COLUMNS, [(strip.line, bar) for strip in picture.strips for bar in strip.bars]
+            )
+        context = KeysContext(
+            picture=picture,
+            rotate_days=self._policy.interval // DAY,
+            call=settings_call(keys_part(picture, every=self._policy.interval)),
+        )
+        return self._view.render(request, admin, ENTRY, context)
+
+    async def confirm_rotation(self, request: Request, admin: AdminRequest) -> Response:
+        query = read_query(request, RotateQuery)
+        return await self._render_rotation(request, admin, parse_key_line(query.purpose, query.alg))
+
+    async def rerender_rotation(
+        self, request: Request, admin: AdminRequest, form: RotateForm, problem: FormProblem
+    ) -> Response:
+        return await self._render_rotation(
+            request, admin, parse_key_line(form.purpose, form.alg), form.manner, problem
+        )
+
+    async def rotate(self, request: Request, admin: AdminRequest, form: RotateForm) -> Response:  # noqa: ARG002
+        if form.manner not in ROTATION_MODES:
+            raise NotFound("no such rotation method")
+        await self._key_admin.rotate(admin.actor, parse_key_line(form.purpose, form.alg), ROTATION_MODES[form.manner])
+        return self._view.redirect_with_flash(ENTRY.path, f"key_{form.manner}")
+
+    async def _render_rotation(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        line: KeyLine,
+        chosen: str = "",
+        problem: FormProblem | None = None,
+    ) -> Response:
+        strips = (await self._key_admin.timeline(admin.actor)).strips
+        strip = next((one for one in strips if one.line == line), None)
+        if strip is None:
+            raise NotFound("no such keys")
+        manners = [name for name in ROTATION_MODES if is_mode_offered(name, strip)]
+        context = RotateContext(
+            line=line,
+            strip=strip,
+            manners=manners,
+            chosen=chosen if chosen in manners else manners[0],
+            lead_minutes=self._policy.publish_lead // 60,
+            problem=problem,
+        )
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, path = self._view, "/settings/keys/rotate"
+        return [
+            desk.page("/settings", self.show),
+            desk.page(path, self.confirm_rotation, fresh=True),
+            desk.form(path, RotateForm, self.rotate, rerender=self.rerender_rotation, fresh=True),
+        ]
+
+
+def is_mode_offered(mode: str, strip: KeyLineTimeline) -> bool:
+    """No second key is planned while one waits, and what sealed the audit log is never distrusted."""
+    if mode == "planned":
+        return not strip.waits
+    return mode != "distrust" or strip.line.purpose is not KeyPurpose.AUDIT
+
+
+def parse_key_line(purpose: str, alg: str) -> KeyLine:
+    try:
+        return KeyLine(KeyPurpose(purpose), Algorithm(alg))
+    except ValueError:
+        raise NotFound("no such keys") from None

@@ -8,21 +8,19 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.model.paging import PAGE_SIZE, Page
-from gatehouse.admin.model.webhooks import DeliveryListItem, DeliveryListStore
-from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
-from gatehouse.web.console.editing import FieldConflict, field_conflicts
+from gatehouse.admin.paging import PAGE_SIZE, Page
+from gatehouse.admin.webhooks import DeliveryListItem, DeliveryListStore
+from gatehouse.web.api.permissions.webhooks import delivery_entry, webhook_entry
+from gatehouse.web.console.forms import FieldConflict, ListQuery, csv_file, field_conflicts, read_list_query
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.listing import ListQuery, csv_file, read_list_query
-from gatehouse.web.console.places import ConsoleEntry
-from gatehouse.web.console.screens import ConsoleRoute
+from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.settings import SETTINGS_TABS
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import CsrfForm
-from gatehouse.web.parse import read_query
-from gatehouse.web.permissions.webhooks import delivery_entry, webhook_entry
-from gatehouse.webhooks.desk import WebhookDraft, Webhooks
+from gatehouse.web.pages.forms import CsrfForm
 from gatehouse.webhooks.model import DeliveryState, Topic, Webhook
+from gatehouse.webhooks.service import WebhookDraft, Webhooks
 
 ENTRY: Final = ConsoleEntry.SETTINGS
 PATH: Final = f"{ENTRY.path}/webhooks"

@@ -1,32 +1,226 @@
-"""The account page: all that its owner may see of the account, on one page."""
+"""Connected applications on the account page: what each was allowed, and taking it back (R3)."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Final
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.model import Session
-from gatehouse.accounts.own import activity
-from gatehouse.accounts.own.model import AccountActivity, AccountDetails
-from gatehouse.accounts.own.profile import AccountProfile
+from gatehouse.accounts.model import Session, login_key
+from gatehouse.accounts.own_account import profile
+from gatehouse.accounts.own_account.export import DataExport
+from gatehouse.accounts.own_account.model import AccountActivity, AccountDetails, LastAdministrator
+from gatehouse.accounts.own_account.profile import AccountProfile, Erasure
 from gatehouse.accounts.second_factors.model import Passkey
+from gatehouse.accounts.sessions import Sessions
 from gatehouse.admin.own_permissions import OwnPermissionsLoader
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.clock import Clock
-from gatehouse.oauth.consent import Consents
+from gatehouse.oauth.authorize.service import Consents
+from gatehouse.oauth.model import Client, Consent
 from gatehouse.personal_data.requests import DataRequests
-from gatehouse.web.agents import device_name
-from gatehouse.web.middleware.client_address import caller_address_of
+from gatehouse.web.http.browser import BrowserSessions, device_name
+from gatehouse.web.http.client_address import caller_address_of
+from gatehouse.web.http.geoip import GeoIpLookup
+from gatehouse.web.http.responses import NO_STORE
+from gatehouse.web.http.routing import Endpoint
 from gatehouse.web.pages import account_contexts as shown
-from gatehouse.web.pages.account_applications import connected_applications
-from gatehouse.web.pages.account_contexts import AccountContext
-from gatehouse.web.pages.notices import NoticeCookie
-from gatehouse.web.pages.owner_desk import AccountRequest, AccountView
+from gatehouse.web.pages.account_contexts import AccountContext, ConnectedApplication, DeleteAccountContext
+from gatehouse.web.pages.account_request import AccountRequest, AccountView, NoticeCookie
+from gatehouse.web.pages.contexts import SignInContext
+from gatehouse.web.pages.forms import BAD_REQUEST, CsrfForm
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
-from gatehouse.web.pages.vocabulary import NOTICE_SECTIONS, AccountSection, Notice, PageProblem
-from gatehouse.web.places import GeoIpLookup
-from gatehouse.web.routes.table import Endpoint
+from gatehouse.web.pages.vocabulary import NOTICE_SECTIONS, AccountSection, Notice, PageProblem, ProblemKind
+
+
+class RevokeApplicationForm(CsrfForm, frozen=True, kw_only=True):
+    client_id: str
+
+
+class ConnectedApplicationForms:
+    def __init__(self, *, consents: Consents, view: AccountView) -> None:
+        self._consents = consents
+        self._view = view
+
+    async def revoke(self, request: Request, account: AccountRequest, form: RevokeApplicationForm) -> Response:  # noqa: ARG002
+        """One that is not there any more is withdrawn as well: no difference is told."""
+        await self._consents.withdraw(account.user.user_id, form.client_id, account.origin)
+        return self._view.redirect_with_notice(Notice.APPLICATION_REVOKED)
+
+    def endpoints(self) -> list[Endpoint]:
+        return [
+            self._view.form(
+                Path.APPLICATION_REVOKE,
+                RevokeApplicationForm,
+                self.revoke,
+                name="account.application_revoke",
+                summary="Withdraw an application's access",
+                fresh=True,
+            )
+        ]
+
+
+def connected_applications(given: Sequence[tuple[Consent, Client]]) -> tuple[ConnectedApplication, ...]:
+    return tuple(
+        ConnectedApplication(
+            client_id=client.client_id, name=client.name, scopes=consent.scopes, since=consent.given_at
+        )
+        for consent, client in given
+    )
+
+
+# Ends sessions from the account page (checklist LG-28).
+
+
+class EndOwnSessionForm(CsrfForm, frozen=True, kw_only=True):
+    session_id: str
+
+
+class SessionForms:
+    def __init__(self, *, sessions: Sessions, view: AccountView) -> None:
+        self._sessions = sessions
+        self._view = view
+
+    async def end_session(self, request: Request, account: AccountRequest, form: EndOwnSessionForm) -> Response:  # noqa: ARG002
+        """One that is not there any more has ended as well: no difference is told."""
+        await self._sessions.end(account.signed_in, form.session_id, account.origin)
+        return self._view.redirect_with_notice(Notice.SESSION_ENDED)
+
+    async def end_others(self, request: Request, account: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        """Every other session, and every token whoever holds it (LG-20)."""
+        await self._sessions.sign_out_everywhere(account.user.user_id, account.origin, keep=account.session)
+        return self._view.redirect_with_notice(Notice.OTHERS_ENDED)
+
+    def endpoints(self) -> list[Endpoint]:
+        return [
+            self._view.form(
+                Path.SESSION_END,
+                EndOwnSessionForm,
+                self.end_session,
+                name="account.session_end",
+                summary="Sign out a device",
+                fresh=True,
+            ),
+            self._view.form(
+                Path.SESSIONS_END_OTHERS,
+                CsrfForm,
+                self.end_others,
+                name="account.sessions_end_others",
+                summary="Sign out everywhere else",
+                fresh=True,
+            ),
+        ]
+
+
+# A copy of everything kept about a person, and the end of the account.
+
+
+CONFLICT: Final = 409
+
+
+class DeleteAccountForm(CsrfForm, frozen=True, kw_only=True):
+    login: str
+
+
+class PersonalDataForms:
+    def __init__(
+        self,
+        *,
+        export: DataExport,
+        data: DataRequests,
+        erasure: Erasure,
+        browsers: BrowserSessions,
+        view: AccountView,
+    ) -> None:
+        self._export = export
+        self._data = data
+        self._erasure = erasure
+        self._browsers = browsers
+        self._view = view
+
+    async def download(self, request: Request, account: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        data = await self._export.export_user(account.user, account.origin)
+        name = f"gatehouse-{account.user.user_id}.json"
+        return Response(
+            msgspec.json.format(msgspec.json.encode(data)),
+            headers={**NO_STORE, "Content-Disposition": f'attachment; filename="{name}"'},
+            media_type="application/json",
+        )
+
+    async def request_application_data(self, request: Request, account: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        await self._data.request_export(account.user.user_id, account.origin)
+        return self._view.redirect_with_notice(Notice.DATA_ASKED)
+
+    async def show_delete(self, request: Request, account: AccountRequest) -> Response:
+        return self._delete_page(request, account)
+
+    async def delete(self, request: Request, account: AccountRequest, form: DeleteAccountForm) -> Response:
+        if login_key(form.login) != account.user.login_key:
+            return self._delete_page(request, account, problem=ProblemKind.LOGIN_DIFFERS, status=BAD_REQUEST)
+        try:
+            await self._erasure.erase(account.user, account.origin)
+        except LastAdministrator:
+            return self._delete_page(request, account, problem=ProblemKind.LAST_ADMINISTRATOR, status=CONFLICT)
+        return self._deleted_page(request, account)
+
+    def _delete_page(
+        self,
+        request: Request,
+        account: AccountRequest,
+        *,
+        problem: ProblemKind | None = None,
+        status: int | None = None,
+    ) -> Response:
+        context = DeleteAccountContext(
+            csrf=self._view.csrf_token(account),
+            login=account.user.login or "",
+            problem=None if problem is None else PageProblem(what=problem),
+        )
+        return self._view.show(request, context, status=status)
+
+    def _deleted_page(self, request: Request, account: AccountRequest) -> Response:
+        """The sign-in page, for nobody in particular."""
+        nobody = replace(account.browser, session=None, signed_in=None)
+        context = SignInContext(
+            csrf=self._browsers.csrf_token(nobody), notice=Notice.ACCOUNT_DELETED, passkeys_enabled=False
+        )
+        return self._browsers.clear_session_cookie(self._view.show(request, context))
+
+    def endpoints(self) -> list[Endpoint]:
+        return [
+            self._view.form(
+                Path.EXPORT, CsrfForm, self.download, name="account.export", summary="Export personal data"
+            ),
+            self._view.form(
+                Path.EXPORT_ASK,
+                CsrfForm,
+                self.request_application_data,
+                name="account.export_ask",
+                summary="Request personal data from applications",
+            ),
+            self._view.page(
+                Path.DELETE,
+                self.show_delete,
+                name="account.delete_ask",
+                summary="Show the account deletion page",
+                fresh=True,
+            ),
+            self._view.form(
+                Path.DELETE,
+                DeleteAccountForm,
+                self.delete,
+                name="account.delete",
+                summary="Delete the account",
+                fresh=True,
+            ),
+        ]
+
+
+# The account page: all that its owner may see of the account, on one page.
+
 
 # Whether the console has anything for somebody who comes from there.
 MayAdminister = Callable[[str, Address | None], Awaitable[bool]]
@@ -120,7 +314,7 @@ class AccountPage:
             sessions=self._sessions(held, account.session, lang),
             applications=connected_applications(await self._consents.of_user(user.user_id)),
             permissions=await self._permissions.load(user.user_id, address),
-            activity=tuple(activity_row(act) for act in activity.activity_of(held.records, user.user_id)),
+            activity=tuple(activity_row(act) for act in profile.activity_of(held.records, user.user_id)),
             lang=lang,
             theme=self._pages.theme_of(request),
             data_in=tuple(shown.DataRequestStatus(name=name, state=state.value) for name, state in data.applications),

@@ -6,8 +6,8 @@ from typing import Final, Literal
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.second_factors.email_code import EmailCodes
-from gatehouse.accounts.second_factors.errors import (
+from gatehouse.accounts.second_factors.codes import EmailCodes, RecoveryCodes, Totp
+from gatehouse.accounts.second_factors.model import (
     BadPasskeyName,
     EmailNotVerified,
     EnrollmentGone,
@@ -19,17 +19,15 @@ from gatehouse.accounts.second_factors.errors import (
     TooManyPasskeys,
 )
 from gatehouse.accounts.second_factors.passkeys import Passkeys
-from gatehouse.accounts.second_factors.recovery import RecoveryCodes
-from gatehouse.accounts.second_factors.totp import Totp
 from gatehouse.kernel.errors import Refused
+from gatehouse.web.http.responses import see_other
+from gatehouse.web.http.routing import Endpoint
 from gatehouse.web.pages.account import AccountPage
+from gatehouse.web.pages.account_request import AccountRequest, AccountView, section_address
 from gatehouse.web.pages.contexts import PasskeySetupContext, RecoveryCodesContext, TotpSetupContext
-from gatehouse.web.pages.desk import BAD_REQUEST, CsrfForm
-from gatehouse.web.pages.owner_desk import AccountRequest, AccountView, section_address
+from gatehouse.web.pages.forms import BAD_REQUEST, CsrfForm
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.vocabulary import AccountSection, Notice, PageProblem, ProblemKind
-from gatehouse.web.responses import see_other
-from gatehouse.web.routes.table import Endpoint
 
 FORBIDDEN: Final = 403
 CONFLICT: Final = 409

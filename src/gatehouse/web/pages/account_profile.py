@@ -6,21 +6,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.errors import BadAccount, SignInRefused, UserChanged
-from gatehouse.accounts.own.new_address import EmailChanges
-from gatehouse.accounts.own.new_password import PasswordChange
-from gatehouse.accounts.own.profile import AccountProfile
+from gatehouse.accounts.own_account.email_change import EmailChanges
+from gatehouse.accounts.own_account.profile import AccountProfile, PasswordChange
 from gatehouse.accounts.sign_in import PasswordAttempt
 from gatehouse.kernel.errors import BadInput, TooMany
-from gatehouse.web.dialects import Dialect
+from gatehouse.web.http.errors import Dialect
+from gatehouse.web.http.responses import see_other
+from gatehouse.web.http.routing import Endpoint, RateClass
 from gatehouse.web.pages.account import AccountPage
-from gatehouse.web.pages.desk import BAD_REQUEST, CsrfForm, problem_with, refuse_different_passwords
-from gatehouse.web.pages.owner_desk import AccountRequest, AccountView, section_address
+from gatehouse.web.pages.account_request import AccountRequest, AccountView, section_address
+from gatehouse.web.pages.forms import BAD_REQUEST, CsrfForm, problem_with, refuse_different_passwords
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
+from gatehouse.web.pages.translations import LANGUAGES
 from gatehouse.web.pages.vocabulary import AccountSection, Notice, PageProblem, ProblemKind, Theme
-from gatehouse.web.pages.words import LANGUAGES
-from gatehouse.web.responses import see_other
-from gatehouse.web.routes.table import Endpoint, RateClass
 
 FORBIDDEN: Final = 403
 CONFLICT: Final = 409

@@ -10,27 +10,36 @@ from starlette.responses import Response
 
 from gatehouse.accounts.model import UserSession
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.gamesessions.occasion import KIND as GAME
-from gatehouse.gamesessions.occasion import LINK_PATH, page_url
-from gatehouse.interaction.confirming import ConfirmablePurpose, ConfirmationQuestion, NetworkNearness
-from gatehouse.interaction.dispatcher import SignInFlows
-from gatehouse.interaction.errors import SignInFlowGone, SignInPurposeEnded
-from gatehouse.interaction.model import FlowStep, SignInFlow, proof_of_flow, sign_in_id_of
+from gatehouse.gamesessions.purpose import KIND as GAME
+from gatehouse.gamesessions.purpose import LINK_PATH, page_url
 from gatehouse.kernel.clock import Clock
-from gatehouse.web.browser import Browser, BrowserSessions, FormExpired
-from gatehouse.web.origin import origin_of
-from gatehouse.web.pages.contexts import ExpiredContext, PageContext
-from gatehouse.web.pages.desk import CsrfForm, page_endpoint
-from gatehouse.web.pages.entrance import step_address
+from gatehouse.sign_in_flow.flows import ConfirmablePurpose, ConfirmationQuestion, NetworkNearness, SignInFlows
+from gatehouse.sign_in_flow.model import (
+    FlowStep,
+    SignInFlow,
+    SignInFlowGone,
+    SignInPurposeEnded,
+    proof_of_flow,
+    sign_in_id_of,
+)
+from gatehouse.web.http.browser import Browser, BrowserSessions, FormExpired
+from gatehouse.web.http.context import origin_of
+from gatehouse.web.http.geoip import GeoIpLookup
+from gatehouse.web.http.parse import read_form, read_query
+from gatehouse.web.http.responses import see_other
+from gatehouse.web.http.routing import Endpoint
+from gatehouse.web.pages.contexts import (
+    ConfirmGameContext,
+    ConfirmSignInContext,
+    ExpiredContext,
+    GameEndContext,
+    PageContext,
+)
+from gatehouse.web.pages.forms import CsrfForm, page_endpoint
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
-from gatehouse.web.pages.sso_contexts import ConfirmGameContext, ConfirmSignInContext, GameEndContext
+from gatehouse.web.pages.sign_in_flow import restart_address, stale_form_page, step_address
 from gatehouse.web.pages.vocabulary import GameEnd
-from gatehouse.web.pages.way import restart_address, stale_form_page
-from gatehouse.web.parse import read_form, read_query
-from gatehouse.web.places import GeoIpLookup
-from gatehouse.web.responses import see_other
-from gatehouse.web.routes.table import Endpoint
 
 NOT_FOUND: Final = 404
 

@@ -9,21 +9,20 @@ from starlette.responses import Response
 
 from gatehouse.accounts.model import UserSession
 from gatehouse.audit.model import AuditRecord
-from gatehouse.interaction.dispatcher import SignInFlows
-from gatehouse.interaction.errors import SignInFlowGone
-from gatehouse.interaction.model import FlowStep, SignInFlow, proof_of_flow, sign_in_id_of
-from gatehouse.oauth.consent import Consents
-from gatehouse.oauth.occasion import KIND, AuthorizeSignInPurpose, decode_request
+from gatehouse.oauth.authorize.purpose import KIND, AuthorizeSignInPurpose, decode_request
+from gatehouse.oauth.authorize.service import Consents
 from gatehouse.oauth.store import ClientStore
-from gatehouse.web.browser import Browser, BrowserSessions, FormExpired
-from gatehouse.web.origin import origin_of
+from gatehouse.sign_in_flow.flows import SignInFlows
+from gatehouse.sign_in_flow.model import FlowStep, SignInFlow, SignInFlowGone, proof_of_flow, sign_in_id_of
+from gatehouse.web.http.browser import Browser, BrowserSessions, FormExpired
+from gatehouse.web.http.context import origin_of
+from gatehouse.web.http.parse import read_form, read_query
+from gatehouse.web.http.responses import see_other
+from gatehouse.web.http.routing import Endpoint
 from gatehouse.web.pages.contexts import ConsentContext
-from gatehouse.web.pages.desk import CsrfForm, page_endpoint
+from gatehouse.web.pages.forms import CsrfForm, page_endpoint
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.way import SignInFlowPages
-from gatehouse.web.parse import read_form, read_query
-from gatehouse.web.responses import see_other
-from gatehouse.web.routes.table import Endpoint
+from gatehouse.web.pages.sign_in_flow import SignInFlowPages
 
 
 class ConsentDecision(StrEnum):

@@ -11,27 +11,25 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.gamesessions.model import CloseStatus, GameSession, GameSessionState
-from gatehouse.gamesessions.occasion import KIND, LINK_PATH, GameSignInPurpose, page_url
-from gatehouse.interaction.dispatcher import SignInFlows
-from gatehouse.interaction.errors import SignInFlowGone
-from gatehouse.interaction.model import FlowStep, proof_of_session
+from gatehouse.gamesessions.purpose import KIND, LINK_PATH, GameSignInPurpose, page_url
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import TooMany
-from gatehouse.throttle.volume import RateLimiter
-from gatehouse.web.browser import Browser, BrowserSessions, is_full_session, is_prefetch
-from gatehouse.web.dialects import Dialect
-from gatehouse.web.middleware.client_address import caller_address_of
+from gatehouse.sign_in_flow.flows import SignInFlows
+from gatehouse.sign_in_flow.model import FlowStep, SignInFlowGone, proof_of_session
+from gatehouse.throttle.rate_limiter import RateLimiter
+from gatehouse.web.http.browser import Browser, BrowserSessions, is_full_session, is_prefetch
+from gatehouse.web.http.client_address import caller_address_of
+from gatehouse.web.http.errors import Dialect
+from gatehouse.web.http.parse import read_query
+from gatehouse.web.http.responses import NO_STORE, json_response, see_other
+from gatehouse.web.http.routing import Endpoint, RateClass
+from gatehouse.web.pages.access_denied import DenialReasons
 from gatehouse.web.pages.consent import ApplicationOwnerLookup
-from gatehouse.web.pages.denied import DenialReasons
-from gatehouse.web.pages.entrance import step_address
+from gatehouse.web.pages.contexts import GameDeniedContext, GameEndContext
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
-from gatehouse.web.pages.sso_contexts import GameDeniedContext, GameEndContext
+from gatehouse.web.pages.sign_in_flow import pack_request, step_address
 from gatehouse.web.pages.vocabulary import GameEnd
-from gatehouse.web.pages.way import pack_request
-from gatehouse.web.parse import read_query
-from gatehouse.web.responses import NO_STORE, json_response, see_other
-from gatehouse.web.routes.table import Endpoint, RateClass
 
 GAME_SIGN_IN_LIMIT_KEY: Final = "game"  # what is counted: sign-ins begun and kept until they end
 NOT_FOUND: Final = 404

@@ -1,7 +1,7 @@
-"""Page contexts to HTML: escaped, with every name known, in the reader's language."""
+"""How a page looks to this browser: its language and theme, chosen in a link, a cookie or an account."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Final
@@ -12,13 +12,16 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from gatehouse.audit.events import AuditEvent
-from gatehouse.interaction.confirming import NetworkNearness
-from gatehouse.permissions.evaluation.gathering import SourceKind
-from gatehouse.web.branding import DEFAULT_BRAND, Brand
-from gatehouse.web.pages import formats, tables
+from gatehouse.permissions.evaluation.contributions import SourceKind
+from gatehouse.sign_in_flow.flows import NetworkNearness
+from gatehouse.web.http.browser import signed_in_lang
+from gatehouse.web.http.responses import OffLoopHtmlResponse, html_response
+from gatehouse.web.pages import template_filters
+from gatehouse.web.pages.assets import Assets
+from gatehouse.web.pages.branding import DEFAULT_BRAND, Brand
 from gatehouse.web.pages.contexts import ErrorContext, PageContext
-from gatehouse.web.pages.look import DisplayPreferenceCookies, DisplayPreferences
 from gatehouse.web.pages.paths import Path
+from gatehouse.web.pages.translations import FALLBACK_LANG, Languages, Translator, choose_language, load_languages
 from gatehouse.web.pages.vocabulary import (
     AccountSection,
     FactorMethod,
@@ -28,9 +31,78 @@ from gatehouse.web.pages.vocabulary import (
     ProblemKind,
     Theme,
 )
-from gatehouse.web.pages.words import FALLBACK_LANG, Languages, Translator, load_languages
-from gatehouse.web.responses import OffLoopHtmlResponse, html_response
-from gatehouse.web.static import Assets
+
+LANG_PARAMETER: Final = "lang"  # the parameter
+UI_LOCALES: Final = "ui_locales"  # a client's, at authorize and at the sign-out (OpenID Connect Core §3.1.2.1)
+LANG_COOKIE: Final = "gh_lang"
+THEME_COOKIE: Final = "gh_theme"
+YEAR_SECONDS: Final = 365 * 24 * 3600
+THEMES_BY_VALUE: Final = {theme.value: theme for theme in Theme}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisplayPreferences:
+    lang: str
+    theme: Theme = Theme.AUTO
+    requested_lang: str = ""  # the language this very address names
+    query: str | None = None  # the rest of the address's query, or None where a link back here makes no sense
+
+
+class DisplayPreferenceCookies:
+    """Reads the look of a request, and remembers choices in cookies of their own."""
+
+    def __init__(self, languages: Languages, *, https: bool) -> None:
+        self._languages = languages
+        self._https = https
+        self._prefix = "__Host-" if https else ""  # R8: plain names on loopback
+
+    def read(self, scope: Scope, *, account_lang: str = "", ui_locales: str = "") -> DisplayPreferences:
+        """One rule for every page, error pages too: `words.choose_language` says who comes before whom.
+
+        `account_lang`: of somebody who is known but not signed in yet; `ui_locales`: of a way begun by an earlier
+        request. What this request itself tells of either is found without them.
+        """
+        request = Request(scope)
+        asked_for, rest = self._split_query(scope)
+        lang = choose_language(
+            available=self._languages,
+            chosen=asked_for or request.cookies.get(self._prefix + LANG_COOKIE, ""),
+            account=account_lang or signed_in_lang(scope),
+            ui_locales=ui_locales or request.query_params.get(UI_LOCALES, ""),
+            accept_language=request.headers.get("accept-language", ""),
+        )
+        return DisplayPreferences(
+            lang=lang,
+            theme=THEMES_BY_VALUE.get(request.cookies.get(self._prefix + THEME_COOKIE, ""), Theme.AUTO),
+            requested_lang=asked_for,
+            query=rest if scope["method"] in ("GET", "HEAD") else None,
+        )
+
+    def set_cookies(self, response: Response, *, lang: str | None = None, theme: Theme | None = None) -> None:
+        for name, value in ((LANG_COOKIE, lang), (THEME_COOKIE, theme)):
+            if value is not None:
+                response.set_cookie(
+                    self._prefix + name,
+                    value,
+                    max_age=YEAR_SECONDS,
+                    secure=self._https,
+                    httponly=True,
+                    samesite="lax",
+                )
+
+    def _split_query(self, scope: Scope) -> tuple[str, str | None]:
+        """The language the query names, if we speak it, and the query without it, as it was written."""
+        query: bytes = scope.get("query_string", b"")
+        if not query.isascii():
+            return "", None
+        parts = [part for part in query.decode("ascii").split("&") if part]
+        named = [part.removeprefix(f"{LANG_PARAMETER}=") for part in parts if part.startswith(f"{LANG_PARAMETER}=")]
+        asked_for = named[-1] if named and named[-1] in set(self._languages) else ""
+        return asked_for, "&".join(part for part in parts if not part.startswith(f"{LANG_PARAMETER}="))
+
+
+# Page contexts to HTML: escaped, with every name known, in the reader's language.
+
 
 # Templates compare with the same closed choices as handlers: a misspelt one fails the first rendering.
 TEMPLATE_CHOICES: Final[Mapping[str, object]] = {
@@ -164,9 +236,9 @@ class PageRenderer:
             "demo": self._demo,
             "brand": self._brand,
             "languages": [(lang, self._languages[lang]("language.name")) for lang in self._languages],
-            "moment": partial(formats.exact_time, t),
-            "ago": partial(formats.relative_time, t),
-            "wait": partial(formats.duration, t),
+            "moment": partial(template_filters.exact_time, t),
+            "ago": partial(template_filters.relative_time, t),
+            "wait": partial(template_filters.duration, t),
             "trouble": partial(self._problem_text, t),
             "happened": partial(_event_text, t),
             "granted": partial(_scope_text, t),
@@ -175,7 +247,7 @@ class PageRenderer:
     def _problem_text(self, t: Translator, problem: PageProblem) -> str:
         if problem.what is ProblemKind.INPUT:
             return t("trouble.input", text=self._languages.translate_message(t.lang, problem.text) or problem.text)
-        return t(f"trouble.{problem.what}", wait=formats.duration(t, problem.seconds))
+        return t(f"trouble.{problem.what}", wait=template_filters.duration(t, problem.seconds))
 
 
 @lru_cache(maxsize=1)  # a template is compiled once in a process
@@ -189,10 +261,10 @@ def template_environment(assets: Assets) -> Environment:
     )
     environment.globals.update(TEMPLATE_CHOICES, asset=assets.address)
     environment.filters.update(
-        foldable=formats.breakable_email,
-        grouped=formats.group_characters,
-        qr_code=formats.qr_code,
-        stackable=tables.stackable,
+        foldable=template_filters.breakable_email,
+        grouped=template_filters.group_characters,
+        qr_code=template_filters.qr_code,
+        stackable=template_filters.stackable,
     )
     return environment
 

@@ -8,29 +8,25 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.accounts.model import SignInMethod, User
-from gatehouse.accounts.second_factors.email_code import EmailCodes
-from gatehouse.accounts.second_factors.errors import PasskeyRefused, SecondFactorWrong
-from gatehouse.accounts.second_factors.model import EnabledFactors, Factor
+from gatehouse.accounts.second_factors.codes import EmailCodes
+from gatehouse.accounts.second_factors.model import EnabledFactors, Factor, PasskeyRefused, SecondFactorWrong
 from gatehouse.accounts.second_factors.passkeys import Passkeys
 from gatehouse.accounts.second_factors.verification import SecondFactors
 from gatehouse.accounts.store import AccountStore
-from gatehouse.interaction.dispatcher import SignInFlows
-from gatehouse.interaction.errors import SignInFlowGone
-from gatehouse.interaction.model import FlowStep, SignInFlow, first_factor_is_valid
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import TooMany
-from gatehouse.web.agents import device_name
-from gatehouse.web.browser import Browser, BrowserSessions, FormExpired
-from gatehouse.web.dialects import Dialect
-from gatehouse.web.origin import origin_of
+from gatehouse.sign_in_flow.flows import SignInFlows
+from gatehouse.sign_in_flow.model import FlowStep, SignInFlow, SignInFlowGone, first_factor_is_valid
+from gatehouse.web.http.browser import Browser, BrowserSessions, FormExpired, device_name
+from gatehouse.web.http.context import origin_of
+from gatehouse.web.http.errors import Dialect
+from gatehouse.web.http.parse import read_form, read_query
+from gatehouse.web.http.responses import see_other
+from gatehouse.web.http.routing import Endpoint, RateClass
 from gatehouse.web.pages.contexts import SecondFactorContext
-from gatehouse.web.pages.entrance import SignInCompletion, step_address
 from gatehouse.web.pages.paths import Path
+from gatehouse.web.pages.sign_in_flow import SignInCompletion, SignInFlowPages, step_address
 from gatehouse.web.pages.vocabulary import FactorMethod, Notice, PageProblem, ProblemKind
-from gatehouse.web.pages.way import SignInFlowPages
-from gatehouse.web.parse import read_form, read_query
-from gatehouse.web.responses import see_other
-from gatehouse.web.routes.table import Endpoint, RateClass
 
 FORBIDDEN: Final = 403
 TOO_MANY_REQUESTS: Final = 429

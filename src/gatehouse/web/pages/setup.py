@@ -7,20 +7,20 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.accounts.administration import Setup
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.model import User
-from gatehouse.accounts.setup import Setup
 from gatehouse.audit.model import AuditOrigin
-from gatehouse.throttle.guesses import AttemptLimiter
-from gatehouse.web.dialects import Dialect
-from gatehouse.web.middleware.client_address import caller_address_of
-from gatehouse.web.origin import origin_of
+from gatehouse.throttle.limits import AttemptLimiter
+from gatehouse.web.http.browser import refuse_foreign_page
+from gatehouse.web.http.client_address import caller_address_of
+from gatehouse.web.http.context import origin_of
+from gatehouse.web.http.errors import Dialect
+from gatehouse.web.http.parse import read_form, read_query
+from gatehouse.web.http.routing import Endpoint, RateClass
 from gatehouse.web.pages.contexts import SetupContext, SetupDoneContext
 from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.vocabulary import PageProblem, ProblemKind
-from gatehouse.web.parse import read_form, read_query
-from gatehouse.web.routes.table import Endpoint, RateClass
-from gatehouse.web.same_origin import refuse_foreign_page
 
 
 class SampleCommands(NamedTuple):

@@ -1,6 +1,7 @@
 """Sign in with a password or a passkey, and sign out."""
 
 from dataclasses import replace
+from enum import StrEnum
 from typing import Final
 
 import msgspec
@@ -9,26 +10,27 @@ from starlette.responses import Response
 
 from gatehouse.accounts.errors import SignInRefused
 from gatehouse.accounts.model import SignInMethod
-from gatehouse.accounts.second_factors.errors import PasskeyRefused
+from gatehouse.accounts.second_factors.model import PasskeyRefused
 from gatehouse.accounts.second_factors.passkeys import Passkeys
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.accounts.sign_in import PasswordAttempt, PasswordSignIn
 from gatehouse.accounts.store import AccountStore
-from gatehouse.interaction.errors import SignInFlowGone
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import TooMany
-from gatehouse.web.browser import Browser, BrowserSessions, FormExpired
-from gatehouse.web.dialects import Dialect
-from gatehouse.web.middleware.client_address import caller_address_of
-from gatehouse.web.origin import origin_of
-from gatehouse.web.pages.contexts import SignedOutContext, SignInContext
-from gatehouse.web.pages.entrance import SignInCompletion
+from gatehouse.sign_in_flow.model import FlowStep, SignInFlowGone, proof_of_session
+from gatehouse.web.http.browser import Browser, BrowserSessions, FormExpired
+from gatehouse.web.http.client_address import caller_address_of
+from gatehouse.web.http.context import origin_of
+from gatehouse.web.http.errors import Dialect
+from gatehouse.web.http.parse import read_form, read_query
+from gatehouse.web.http.responses import see_other
+from gatehouse.web.http.routing import Endpoint, RateClass
+from gatehouse.web.pages.contexts import AlreadySignedInContext, SignedOutContext, SignInContext
+from gatehouse.web.pages.forms import CsrfForm, page_endpoint
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
+from gatehouse.web.pages.sign_in_flow import SignInCompletion, SignInFlowPages, step_address
 from gatehouse.web.pages.vocabulary import Notice, PageProblem, ProblemKind
-from gatehouse.web.pages.way import SignInFlowPages
-from gatehouse.web.parse import read_form, read_query
-from gatehouse.web.routes.table import Endpoint, RateClass
 
 FORBIDDEN: Final = 403
 TOO_MANY_REQUESTS: Final = 429
@@ -214,4 +216,75 @@ class SignInPages:
                 summary="Sign in with a passkey",
             ),
             replace(posted, name="sign_out", path=Path.SIGN_OUT, handler=self.sign_out, summary="Sign out"),
+        ]
+
+
+# Someone who is signed in already: go on as that person, or as another (prompt=select_account).
+
+
+class AccountChoice(StrEnum):
+    CONTINUE = "continue"
+    ANOTHER = "another"
+
+
+class ChooseAccountQuery(msgspec.Struct, frozen=True, kw_only=True):
+    interaction: str = ""
+
+
+class ChooseAccountForm(CsrfForm, frozen=True, kw_only=True):
+    interaction: str
+    decision: AccountChoice
+
+
+class ChooseAccountPage:
+    def __init__(
+        self, *, completion: SignInCompletion, browsers: BrowserSessions, flow_pages: SignInFlowPages
+    ) -> None:
+        self._completion = completion
+        self._browsers = browsers
+        self._flow_pages = flow_pages
+
+    async def show(self, request: Request) -> Response:
+        browser = await self._browsers.read(request)
+        handle = read_query(request, ChooseAccountQuery).interaction
+        try:
+            destination = await self._flow_pages.destination(browser, handle)
+        except SignInFlowGone:
+            return self._flow_pages.show_expired(request, handle)
+        if browser.signed_in is None:
+            return see_other(step_address(FlowStep.LOGIN, handle))
+        user = browser.signed_in.user
+        context = AlreadySignedInContext(
+            csrf=self._browsers.csrf_token(browser),
+            interaction=handle,
+            nick=user.nick,
+            login=user.login or "",
+            application=destination.application,
+            returns_to=destination.returns_to,
+        )
+        return self._flow_pages.show(request, browser, destination, context)
+
+    async def choose(self, request: Request) -> Response:
+        browser = await self._browsers.read(request)
+        form = await read_form(request, ChooseAccountForm)
+        try:
+            self._browsers.check_form(request, browser, form.csrf)
+        except FormExpired:
+            return self._flow_pages.show_stale(request, form.interaction)
+        if form.decision is AccountChoice.ANOTHER or browser.signed_in is None:
+            return see_other(step_address(FlowStep.LOGIN, form.interaction))
+        try:
+            proof = proof_of_session(browser.signed_in.session)
+            return see_other(await self._completion.next_address(request, browser, proof, form.interaction))
+        except SignInFlowGone:
+            return self._flow_pages.show_expired(request, form.interaction)
+
+    def endpoints(self) -> list[Endpoint]:
+        return [
+            page_endpoint(
+                "GET", Path.SIGN_IN_AS, self.show, name="choose_account.show", summary="Show the account chooser"
+            ),
+            page_endpoint(
+                "POST", Path.SIGN_IN_AS, self.choose, name="choose_account.choose", summary="Choose an account"
+            ),
         ]

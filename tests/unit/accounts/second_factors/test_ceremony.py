@@ -5,9 +5,13 @@ import json
 import pytest
 
 from gatehouse.accounts.second_factors.ceremony import WebAuthn
-from gatehouse.accounts.second_factors.errors import BadPasskeyName, FactorMissing, PasskeyRefused
-from gatehouse.accounts.second_factors.passkeys import challenge_digest, check_passkey_name, credential_id_of
-from gatehouse.accounts.second_factors.relying_party import RelyingParty
+from gatehouse.accounts.second_factors.model import BadPasskeyName, FactorMissing, PasskeyRefused
+from gatehouse.accounts.second_factors.passkeys import (
+    RelyingParty,
+    challenge_digest,
+    check_passkey_name,
+    credential_id_of,
+)
 from tests.support.authenticator import from_base64url
 from tests.support.builders import a_passkey, a_user
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gatehouse.accounts.second_factors.recovery import ALPHABET, new_recovery_code, normalize_recovery_code
+from gatehouse.accounts.second_factors.codes import ALPHABET, new_recovery_code, normalize_recovery_code
 
 
 def test_a_code_has_fifty_bits_in_two_groups() -> None:

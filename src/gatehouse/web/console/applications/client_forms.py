@@ -10,8 +10,8 @@ import msgspec
 from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.errors import BadClient
 from gatehouse.oauth.model import SCOPES, ClaimContent, ClaimSource, Client, ClientProfile, TokenSettings
-from gatehouse.web.console.editing import join_lines, split_lines
-from gatehouse.web.pages.desk import CsrfForm
+from gatehouse.web.console.forms import join_lines, split_lines
+from gatehouse.web.pages.forms import CsrfForm
 
 YES: Final = "yes"
 NUMBER: Final = re.compile(r"[0-9]{1,18}", re.ASCII)

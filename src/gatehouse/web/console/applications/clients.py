@@ -7,28 +7,37 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.client_rights import administers, privileges
-from gatehouse.admin.clients import ApplicationClients
-from gatehouse.admin.model.clients import ClientListItem, ClientListStore, ClientRemovalImpact
-from gatehouse.admin.model.paging import PAGE_SIZE, Page
+from gatehouse.admin.clients import (
+    ApplicationClients,
+    ClientListItem,
+    ClientListStore,
+    ClientRemovalImpact,
+    administers,
+    privileges,
+)
+from gatehouse.admin.paging import PAGE_SIZE, Page
 from gatehouse.kernel.clock import Clock
 from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.clients import OLD_SECRET_LIFETIME
 from gatehouse.oauth.model import SCOPES, Client
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.rights.guard import Operation
+from gatehouse.web.api.permissions.applications import client_entry
 from gatehouse.web.console.applications.client_forms import ClientForm, apply_form, form_of, new_client, new_form
-from gatehouse.web.console.applications.head import ENTRY, ApplicationHead, application_head, application_path
+from gatehouse.web.console.applications.head import (
+    ENTRY,
+    ApplicationHead,
+    CreatedSecret,
+    application_head,
+    application_path,
+    render_secret,
+)
 from gatehouse.web.console.applications.recipes import Snippet, client_recipe
-from gatehouse.web.console.applications.shown_once import CreatedSecret, render_secret
-from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
-from gatehouse.web.console.editing import FieldConflict, field_conflicts
+from gatehouse.web.console.forms import FieldConflict, csv_file, field_conflicts, read_list_query
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.listing import csv_file, read_list_query
-from gatehouse.web.console.screens import ConsoleRoute
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import CsrfForm
-from gatehouse.web.permissions.clients import client_entry
+from gatehouse.web.pages.forms import CsrfForm
 
 TAB: Final = "clients"
 DAY: Final = 86_400

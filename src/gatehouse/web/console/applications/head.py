@@ -4,11 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from starlette.requests import Request
+from starlette.responses import Response
+
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 from gatehouse.permissions.rights.secret_data import Extent, RecordPart
-from gatehouse.web.console.desk import AdminRequest
-from gatehouse.web.console.places import ConsoleEntry
+from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.console.view import AdminRequest, ConsoleView
+from gatehouse.web.pages.contexts import PageContext
 
 ENTRY: Final = ConsoleEntry.APPLICATIONS
 # In their order; the words are `applications.tab_<name>`. `users` is decided by who may read everybody's roles.
@@ -72,3 +76,37 @@ def is_tab_open(admin: AdminRequest, operation: Operation | None, about: GuardTa
     if operation is None:
         return admin.rights.administers or admin.rights.secret.reads[RecordPart.ROLES] is Extent.ALL
     return is_open(admin.rights, operation, about)
+
+
+# A secret that was just made: shown on the answer to its form, and on no other page.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatedSecret:
+    """The words are `applications.secret_<name>` and `…_text`."""
+
+    name: str
+    tab: str
+    back: str
+    value: str
+    command: str = ""  # a line that uses it
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationSecretContext(PageContext):
+    template = "console/applications/secret.html"
+
+    head: ApplicationHead
+    secret: CreatedSecret
+
+
+def render_secret(
+    view: ConsoleView, request: Request, admin: AdminRequest, model: ApplicationModel, secret: CreatedSecret
+) -> Response:
+    return view.render(
+        request,
+        admin,
+        ENTRY,
+        ApplicationSecretContext(head=application_head(admin, model, secret.tab), secret=secret),
+    )

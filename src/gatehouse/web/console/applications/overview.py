@@ -9,20 +9,19 @@ from msgspec import UNSET, UnsetType
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.model.applications import ApplicationListStore, TargetProject
+from gatehouse.admin.applications import ApplicationListStore, TargetProject
 from gatehouse.permissions.commands.applications import ApplicationCommands, ApplicationDraft
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
+from gatehouse.web.api.permissions.applications import application_record
 from gatehouse.web.console.applications.head import ENTRY, ApplicationHead, application_head, application_path
-from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
-from gatehouse.web.console.editing import FieldConflict, field_conflicts, join_lines, split_lines
+from gatehouse.web.console.forms import FieldConflict, field_conflicts, join_lines, split_lines
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.screens import ConsoleRoute
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import CsrfForm
-from gatehouse.web.permissions.applications import application_record
+from gatehouse.web.pages.forms import CsrfForm
 
 YES: Final = "yes"
 NO: Final = "no"

@@ -7,20 +7,25 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.permissions.commands.service_tokens import EmailSecretCommands, ServiceTokenCommands
+from gatehouse.permissions.commands.application_credentials import EmailSecretCommands, ServiceTokenCommands
 from gatehouse.permissions.errors import KeyNotFound
-from gatehouse.permissions.model.service_token import EmailSecret, ServiceToken
+from gatehouse.permissions.model.application import EmailSecret, ServiceToken
 from gatehouse.permissions.rights.guard import Operation
-from gatehouse.web.console.applications.head import ENTRY, ApplicationHead, application_head, application_path
-from gatehouse.web.console.applications.shown_once import CreatedSecret, render_secret
-from gatehouse.web.console.desk import AdminRequest, ConsoleView, FormProblem
+from gatehouse.web.api.permissions.service_accounts import email_secret_entry as secret_entry
+from gatehouse.web.api.permissions.service_accounts import service_token_entry as token_entry
+from gatehouse.web.console.applications.head import (
+    ENTRY,
+    ApplicationHead,
+    CreatedSecret,
+    application_head,
+    application_path,
+    render_secret,
+)
+from gatehouse.web.console.forms import csv_file, read_list_query
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.listing import csv_file, read_list_query
-from gatehouse.web.console.screens import ConsoleRoute
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.desk import CsrfForm
-from gatehouse.web.permissions.email_secrets import email_secret_entry as secret_entry
-from gatehouse.web.permissions.service_tokens import service_token_entry as token_entry
+from gatehouse.web.pages.forms import CsrfForm
 
 TAB: Final = "service_tokens"
 COLUMNS: Final = {

@@ -1,0 +1,151 @@
+"""Links that go out by mail and prove, when they are opened, that the account's owner reads that mailbox.
+
+Single use; a new one of a kind ends the older ones; good only while the account has the address it was
+mailed to. What strangers can have sent is limited, and looks the same whether there is an account or not.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from gatehouse.accounts.errors import LinkDead
+from gatehouse.accounts.model import EmailLink, LinkKind, User, login_key
+from gatehouse.accounts.store import LinkStore
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin, AuditRecord
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import sha256
+from gatehouse.kernel.ids import new_secret
+from gatehouse.mail.composer import Composer
+from gatehouse.mail.model import MailTemplate, OutboxMail
+from gatehouse.throttle.limits import AttemptLimit, Quota, ThrottleSubject, quota_limit
+
+MINUTE: Final = 60
+DAY: Final = 86_400
+
+EMAIL_LINK_LIFETIME: Final = 1_800  # seconds for which a link lives that a person has just asked for
+INVITATION_LIFETIME: Final = 7 * DAY  # seconds for which an invitation stands
+
+# So few that nobody's mailbox is flooded (LG-16). A window is as long as a link lives: whoever is flooded by
+# somebody else still finds one among the letters that works.
+PER_ADDRESS_LIMIT: Final[AttemptLimit] = quota_limit(5, EMAIL_LINK_LIFETIME)
+PER_SOURCE_LIMIT: Final[AttemptLimit] = quota_limit(100, 3_600)  # an office, a school, a mobile carrier's gateway
+
+
+NO_USER_ID: Final = "nobody"
+SaveLink = Callable[[User, EmailLink, AuditRecord, Sequence[OutboxMail]], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkPolicy:
+    path: str  # of the page that spends it
+    lifetime: int  # seconds
+    template: MailTemplate
+    event: AuditEvent
+
+
+LINK_POLICIES: Final = {
+    LinkKind.VERIFY: LinkPolicy(
+        path="/verify-email",
+        lifetime=EMAIL_LINK_LIFETIME,
+        template=MailTemplate.VERIFY,
+        event=AuditEvent.VERIFICATION_SENT,
+    ),
+    LinkKind.RESET: LinkPolicy(
+        path="/reset", lifetime=EMAIL_LINK_LIFETIME, template=MailTemplate.RESET, event=AuditEvent.RESET_ASKED
+    ),
+    LinkKind.CHANGE: LinkPolicy(
+        path="/verify-email",
+        lifetime=EMAIL_LINK_LIFETIME,
+        template=MailTemplate.VERIFY,
+        event=AuditEvent.EMAIL_CHANGE_ASKED,
+    ),
+    LinkKind.INVITE: LinkPolicy(
+        path="/invite", lifetime=INVITATION_LIFETIME, template=MailTemplate.INVITE, event=AuditEvent.USER_INVITED
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedLink:
+    """A link and the letter that carries it, to be kept in one act."""
+
+    link: EmailLink
+    mails: Sequence[OutboxMail]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkRequester:
+    """Who asks for a letter: nobody knows him yet."""
+
+    source: str
+    lang: str
+    origin: AuditOrigin
+
+
+class EmailLinks:
+    def __init__(
+        self, *, store: LinkStore, composer: Composer, recorder: Recorder, quota: Quota, clock: Clock
+    ) -> None:
+        self._store = store
+        self._composer = composer
+        self._recorder = recorder
+        self._quota = quota
+        self._clock = clock
+
+    async def may_email(self, login: str, source: str) -> bool:
+        """Count a letter to that address that someone there caused; whoever is refused is not told."""
+        return await self._quota.consume(
+            [
+                ThrottleSubject(("letter-to", login_key(login)), PER_ADDRESS_LIMIT),
+                ThrottleSubject(("letter-from", source), PER_SOURCE_LIMIT),
+            ]
+        )
+
+    async def send(self, kind: LinkKind, owner: User, origin: AuditOrigin) -> None:
+        """Mail a link to the account's own address."""
+        await self._send(self._store.send_link, kind, owner, origin)
+
+    async def send_or_simulate(
+        self, kind: LinkKind, owner: User | None, login: str, requester: LinkRequester
+    ) -> None:
+        """Mail a link if there is somebody to get it; else do the same for nothing (LG-05)."""
+        if owner is not None:
+            await self.send(kind, owner, requester.origin)
+        else:
+            nobody = User(user_id=NO_USER_ID, login=login, nick="", lang=requester.lang, reg_time=0)
+            await self._send(self._store.simulate_send, kind, nobody, requester.origin)
+
+    async def _send(self, save: SaveLink, kind: LinkKind, owner: User, origin: AuditOrigin) -> None:
+        prepared = self.prepare(kind, to=owner.login or "", lang=owner.lang, origin=origin)
+        entry = self._recorder.record(LINK_POLICIES[kind].event, origin, subject=owner.user_id)
+        await save(owner, prepared.link, entry, prepared.mails)
+
+    def prepare(self, kind: LinkKind, *, to: str, lang: str, origin: AuditOrigin) -> PreparedLink:
+        terms = LINK_POLICIES[kind]
+        secret = new_secret()
+        now = self._clock.now()
+        values = {
+            "path": f"{terms.path}?token={secret}",
+            "minutes": str(terms.lifetime // MINUTE),
+            "days": str(terms.lifetime // DAY),
+            "address": origin.address,
+        }
+        told = {name: value for name, value in values.items() if name in terms.template.needs}
+        return PreparedLink(
+            link=EmailLink(kind=kind, digest=sha256(secret), created_at=now, expires_at=now + terms.lifetime),
+            mails=(self._composer.compose(terms.template, to=to, lang=lang, **told),),
+        )
+
+    async def find_owner(self, kind: LinkKind, secret: str) -> User:
+        """Whose link it is, for the page that asks before it is spent. Raises LinkDead."""
+        owner = await self._store.find_link_owner(kind, sha256(secret), self._clock.now())
+        if owner is None:
+            raise LinkDead(f"no open {kind} link")
+        return owner
+
+
+def as_owner(origin: AuditOrigin, owner: User) -> AuditOrigin:
+    """What was done with a link was done by whoever reads the owner's mail."""
+    return replace(origin, actor=owner.user_id)

@@ -1,0 +1,264 @@
+"""What accounts asks of others; `app/services/accounts.py` hands the answers in."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from ipaddress import ip_network
+from typing import Final, Protocol
+
+import msgspec
+
+from gatehouse.accounts.errors import BadAccount, LoginDenied
+from gatehouse.accounts.model import LoginTokenRecord, SignInMethod, User
+from gatehouse.accounts.store import LoginStore
+from gatehouse.accounts.user_tokens import UserTokens
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin, AuditRecord
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.addresses import Network, parse_address, parse_network
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import sha256
+from gatehouse.kernel.ids import new_secret
+from gatehouse.tokens.claims import PermissionClaims
+
+
+class ApplicationAccess(Protocol):
+    """The permission room's word about signing in to applications."""
+
+    async def may_log_in(self, user: User, application_ids: Sequence[int]) -> bool:
+        """Whether the login rules of every one of them let this user in (R5); an unknown one lets nobody in."""
+
+    async def service_application(self, service_jwt: str) -> int:
+        """Whose service JWT this is. Raises InvalidToken."""
+
+    async def permissions(self, user: User, application_id: int) -> PermissionClaims | None:
+        """What the user holds there, for his JWT; None when there is no such application."""
+
+    async def shares_email(self, application_id: int, secret: str) -> bool:
+        """Whether the secret is one that lets this application see login e-mails (R1)."""
+
+
+class CountryLookup(Protocol):
+    """What an operator's GeoIP file tells."""
+
+    def country(self, address: str) -> str:
+        """The ISO 3166 code of the country the address is in; empty when it is not known."""
+
+
+# The address ranges a user JWT can be tied to (R4): subnets of private networks, in one spelling.
+
+
+MAX_RANGES: Final = 32
+PRIVATE_NETWORKS: Final[tuple[Network, ...]] = tuple(
+    ip_network(text) for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
+)
+
+
+def check_fixed_ips(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the ranges as CIDR, each once; a bare address is a range of one. Raises BadAccount.
+
+    They are counted as sent, before any is read: equal ones cost as much as different ones.
+    """
+    if len(texts) > MAX_RANGES:
+        raise BadAccount(f"fixed_ips: at most {MAX_RANGES} ranges")
+    return tuple(dict.fromkeys(_private_range(text) for text in texts))
+
+
+def _private_range(text: str) -> str:
+    try:
+        network = parse_network(text)
+    except ValueError as error:
+        raise BadAccount("fixed_ips: must be canonical CIDR ranges") from error
+    if not any(network.version == home.version and network.subnet_of(home) for home in PRIVATE_NETWORKS):  # type: ignore[arg-type]
+        raise BadAccount("fixed_ips: must be private networks")
+    return str(network)
+
+
+def single_address_range(address: str) -> str:
+    """The one-address range of a caller, for fixed_ip=1."""
+    parsed = parse_address(address)
+    if parsed is None:
+        raise BadAccount("the client IP address is unknown")
+    return f"{parsed}/{parsed.max_prefixlen}"
+
+
+# The answer of the ordinary login operation (interface §2.2, R1).
+
+
+TOKEN_SECONDS: Final = 3_600  # of `token`; R1
+SHORT_TOKEN_SECONDS: Final = 300  # of `stoken`
+
+
+class LoginOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What shapes the answer; the optional fields of interface §4.3, checked."""
+
+    factor: str | None = None
+    jwt_public_key: str | None = None
+    app_id: int = 0
+    gapp_id: int = 0
+    nojwt: bool = False
+    short_token: bool = False
+    fixed_ips: tuple[str, ...] = ()
+    meta: bool = False
+    with_email: str = ""
+    service_jwt: str = ""
+    service_application: int = 0  # whose service JWT it was, where that was found out before
+
+    @property
+    def applications(self) -> tuple[int, ...]:
+        """Those it names, the one whose permissions are told first (R4)."""
+        numbers = (self.app_id, self.service_application, self.gapp_id)
+        return tuple(dict.fromkeys(number for number in numbers if number > 0))
+
+
+@dataclass(frozen=True, slots=True)
+class NamedApplications:
+    """The applications a login names: by app_id, by a service JWT, by gapp_id (R4)."""
+
+    applications: tuple[int, ...]
+
+    @property
+    def primary(self) -> int | None:
+        """The first of them: its permissions stand in the JWT, the token and the with_email secret are its own."""
+        return self.applications[0] if self.applications else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoginSettings:
+    vendor_nick_field: str
+    jwt_without_factor: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedLogin:
+    """An answer that nobody has seen yet: it counts once `kept` is stored with its record."""
+
+    data: dict[str, object]
+    token_record: LoginTokenRecord
+    entry: AuditRecord
+
+
+class LoginResult:
+    def __init__(
+        self,
+        *,
+        store: LoginStore,
+        rules: ApplicationAccess,
+        countries: CountryLookup,
+        tokens: UserTokens,
+        recorder: Recorder,
+        clock: Clock,
+        settings: LoginSettings,
+    ) -> None:
+        self._store = store
+        self._rules = rules
+        self._countries = countries
+        self._tokens = tokens
+        self._recorder = recorder
+        self._clock = clock
+        self._settings = settings
+
+    async def login_data(
+        self, user: User, auth: SignInMethod, options: LoginOptions, origin: AuditOrigin
+    ) -> dict[str, object]:
+        """Issue what was asked for and return the login data; raises LoginDenied."""
+        prepared = await self.prepare(user, auth, options, origin)
+        if not await self._store.save_login(prepared.token_record, prepared.entry):
+            raise LoginDenied
+        return prepared.data
+
+    async def prepare(
+        self, user: User, auth: SignInMethod, options: LoginOptions, origin: AuditOrigin
+    ) -> PreparedLogin:
+        """Ask the rules and sign, and leave it to the caller to keep what comes of it; raises LoginDenied."""
+        named = await self._named_applications(options)
+        if user.blocked or not await self._rules.may_log_in(user, named.applications):
+            raise LoginDenied
+        token, stoken = new_secret(), new_secret() if options.short_token else None
+        country = user.country or self._countries.country(origin.address)  # R1
+        data = {
+            **self._account_data(user, auth, options, origin, country),
+            **await self._email_data(user, options, named),
+            "token": token,
+            "token_exp": TOKEN_SECONDS,
+            **({} if stoken is None else {"stoken": stoken}),
+            **await self._jwt_data(replace(user, country=country), auth, options, named),
+        }
+        entry = self._recorder.record(
+            AuditEvent.LOGGED_IN, origin, subject=user.user_id, details={"auth": auth.value, "app_id": options.app_id}
+        )
+        return PreparedLogin(
+            data=data, token_record=self._token_record(user, named, token, stoken, origin), entry=entry
+        )
+
+    async def _named_applications(self, options: LoginOptions) -> NamedApplications:
+        """Raises InvalidToken for a service JWT that is none: every credential given must be valid (R6)."""
+        if options.service_jwt:
+            application = await self._rules.service_application(options.service_jwt)
+            options = msgspec.structs.replace(options, service_application=application)
+        return NamedApplications(options.applications)
+
+    def _token_record(
+        self, user: User, applications: NamedApplications, token: str, stoken: str | None, origin: AuditOrigin
+    ) -> LoginTokenRecord:
+        now = self._clock.now()
+        return LoginTokenRecord(
+            user_id=user.user_id,
+            rev=user.rev,
+            application_id=applications.primary or 0,
+            token=sha256(token),
+            token_ends_at=now + TOKEN_SECONDS,
+            stoken=None if stoken is None else sha256(stoken),
+            stoken_ends_at=now + SHORT_TOKEN_SECONDS,
+            address=origin.address,
+            now=now,
+        )
+
+    def _account_data(
+        self, user: User, auth: SignInMethod, options: LoginOptions, origin: AuditOrigin, country: str
+    ) -> dict[str, object]:
+        data: dict[str, object] = {
+            "status": "OK",
+            "auth": auth.value,
+            "country": country,
+            "lang": user.lang,
+            "level": user.level,
+            "nick": user.nick,
+            self._settings.vendor_nick_field: user.nick,
+            "reg_time": str(user.reg_time),
+            "tags": user.tag_text,
+            "user_id": user.user_id,
+        }
+        if options.meta:
+            data["meta"] = {
+                "geo": {"country": country, "ip": origin.address},
+                "reg": {"country": user.country, "time": str(user.reg_time), "lang": user.lang},
+                "tags": user.tag_text.split(",") if user.tag_text else [],
+            }
+        return data
+
+    async def _email_data(
+        self, user: User, options: LoginOptions, applications: NamedApplications
+    ) -> Mapping[str, object]:
+        """The login e-mail for an application that knows its secret; a wrong one silently leaves it out (R1)."""
+        if not options.with_email or user.login is None or applications.primary is None:
+            return {}
+        shared = await self._rules.shares_email(applications.primary, options.with_email)
+        return {"login": user.login} if shared else {}
+
+    async def _jwt_data(
+        self, user: User, auth: SignInMethod, options: LoginOptions, applications: NamedApplications
+    ) -> Mapping[str, object]:
+        """No factor, no JWT (R2), unless the operator lets game clients have one without."""
+        if options.nojwt or (options.factor is None and not self._settings.jwt_without_factor):
+            return {}
+        jwt = await self._tokens.issue(
+            user,
+            auth=auth.value,
+            factor=options.factor,
+            jwt_public_key=options.jwt_public_key,
+            fixed_ips=options.fixed_ips,
+            permissions=None
+            if applications.primary is None
+            else await self._rules.permissions(user, applications.primary),
+        )
+        return {"jwt": jwt} if options.factor is None else {"jwt": jwt, "factor": options.factor}

@@ -1,0 +1,252 @@
+"""A copy of everything that is kept about a person, for that person (checklist OP-14).
+
+Secrets are left out, and so is what is other people's: who as an administrator did something, and from where.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from gatehouse.accounts.model import Session, User
+from gatehouse.accounts.own_account.model import (
+    AccountDetails,
+    ApplicationData,
+    ApplicationDataSource,
+    AssignedRole,
+    ClientSignIn,
+    ConsentedClient,
+    ExportStore,
+    PersonalRecords,
+)
+from gatehouse.accounts.own_account.profile import visible_address
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin, AuditRecord, Details
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.clock import Clock
+
+ADDRESS_KEY = "address"
+
+
+class ExportedAccount(msgspec.Struct, frozen=True, kw_only=True):
+    user_id: str
+    login: str | None
+    new_login: str  # that waits for its proof
+    nick: str
+    has_password: bool
+    lang: str
+    country: str
+    level: str
+    registered: str
+    email_verified: bool
+    phone_verified: bool
+    tags: Sequence[str]
+    purchases: Sequence[str]
+    meta: Mapping[str, str]
+
+
+class ExportedPasskey(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    added: str
+    last_used: str
+    transports: Sequence[str]
+
+
+class ExportedFactors(msgspec.Struct, frozen=True, kw_only=True):
+    totp_since: str
+    email_code: bool
+    recovery_codes_left: int
+    passkeys: Sequence[ExportedPasskey]
+
+
+class ExportedSession(msgspec.Struct, frozen=True, kw_only=True):
+    signed_in: str
+    last_seen: str
+    ends: str
+    address: str
+    browser: str
+    proved_by: str
+
+
+class ExportedRole(msgspec.Struct, frozen=True, kw_only=True):
+    application_id: int
+    role: str
+    project_id: str
+    ends: str
+
+
+class ExportedConsent(msgspec.Struct, frozen=True, kw_only=True):
+    client_id: str
+    scopes: Sequence[str]
+    allowed: str
+
+
+class ExportedSignIn(msgspec.Struct, frozen=True, kw_only=True):
+    client_id: str
+    scopes: Sequence[str]
+    signed_in: str
+    ends: str
+    revoked: str
+
+
+class ExportedRecord(msgspec.Struct, frozen=True, kw_only=True):
+    at: str
+    event: str
+    details: Details
+    personal: Mapping[str, str]
+
+
+class ExportedApplicationData(msgspec.Struct, frozen=True, kw_only=True):
+    application_id: int
+    application: str
+    answered: str
+    data: msgspec.Raw
+
+
+class PersonalDataExport(msgspec.Struct, frozen=True, kw_only=True):
+    service: str
+    made: str
+    account: ExportedAccount
+    second_factors: ExportedFactors
+    sessions: Sequence[ExportedSession]
+    roles: Sequence[ExportedRole]
+    allowed_clients: Sequence[ExportedConsent]
+    client_sign_ins: Sequence[ExportedSignIn]
+    applications: Sequence[ExportedApplicationData]  # what they answered by now; each answer is handed out once
+    activity: Sequence[ExportedRecord]
+
+
+class DataExport:
+    def __init__(
+        self,
+        *,
+        store: ExportStore,
+        applications: ApplicationDataSource,
+        recorder: Recorder,
+        clock: Clock,
+        service: str,
+    ) -> None:
+        self._store = store
+        self._applications = applications
+        self._recorder = recorder
+        self._clock = clock
+        self._service = service
+
+    async def export_user(self, user: User, origin: AuditOrigin) -> PersonalDataExport:
+        """Read it all; that it was read is on record, and in the copy."""
+        await self._store.add_record(self._recorder.record(AuditEvent.DATA_EXPORTED, origin, subject=user.user_id))
+        now = self._clock.now()
+        everything = await self._store.personal_records(user.user_id, now)
+        return self._build(user, everything, await self._applications.collect(user.user_id), now)
+
+    def _build(
+        self, user: User, everything: PersonalRecords, answers: Sequence[ApplicationData], now: int
+    ) -> PersonalDataExport:
+        holdings = everything.details
+        return PersonalDataExport(
+            service=self._service,
+            made=iso8601_or_empty(now),
+            account=exported_account(user, holdings),
+            second_factors=exported_factors(user, holdings),
+            sessions=[exported_session(one) for one in holdings.sessions],
+            roles=[exported_role(one) for one in everything.roles],
+            allowed_clients=[exported_consent(one) for one in everything.allowed],
+            client_sign_ins=[exported_sign_in(one) for one in everything.sign_ins],
+            applications=[exported_application_data(one) for one in answers],
+            activity=[exported_record(one, user.user_id) for one in holdings.records],
+        )
+
+
+def exported_account(user: User, details: AccountDetails) -> ExportedAccount:
+    return ExportedAccount(
+        user_id=user.user_id,
+        login=user.login,
+        new_login=details.pending_login,
+        nick=user.nick,
+        has_password=user.password_hash is not None,
+        lang=user.lang,
+        country=user.country,
+        level=user.level,
+        registered=iso8601_or_empty(user.reg_time),
+        email_verified=user.email_verified,
+        phone_verified=user.phone_verified,
+        tags=sorted(user.tags | user.system_tags),
+        purchases=sorted(user.purchases),
+        meta=user.meta,
+    )
+
+
+def exported_factors(user: User, details: AccountDetails) -> ExportedFactors:
+    return ExportedFactors(
+        totp_since=iso8601_or_empty(details.overview.totp_since),
+        email_code=user.email_code,
+        recovery_codes_left=details.overview.recovery_left,
+        passkeys=[
+            ExportedPasskey(
+                name=passkey.name,
+                added=iso8601_or_empty(passkey.created_at),
+                last_used=iso8601_or_empty(passkey.used_at),
+                transports=passkey.transports,
+            )
+            for passkey in details.passkeys
+        ],
+    )
+
+
+def exported_session(one: Session) -> ExportedSession:
+    return ExportedSession(
+        signed_in=iso8601_or_empty(one.created_at),
+        last_seen=iso8601_or_empty(one.seen_at),
+        ends=iso8601_or_empty(min(one.idle_ends_at, one.ends_at)),
+        address=one.address,
+        browser=one.agent,
+        proved_by=one.auth.value,
+    )
+
+
+def exported_role(held: AssignedRole) -> ExportedRole:
+    return ExportedRole(
+        application_id=held.application_id,
+        role=held.role,
+        project_id=held.project_id,
+        ends=iso8601_or_empty(held.ends_at),
+    )
+
+
+def exported_consent(one: ConsentedClient) -> ExportedConsent:
+    return ExportedConsent(client_id=one.client_id, scopes=one.scopes, allowed=iso8601_or_empty(one.given_at))
+
+
+def exported_sign_in(one: ClientSignIn) -> ExportedSignIn:
+    return ExportedSignIn(
+        client_id=one.client_id,
+        scopes=one.scopes,
+        signed_in=iso8601_or_empty(one.created_at),
+        ends=iso8601_or_empty(one.ends_at),
+        revoked=iso8601_or_empty(one.revoked_at),
+    )
+
+
+def exported_application_data(answer: ApplicationData) -> ExportedApplicationData:
+    return ExportedApplicationData(
+        application_id=answer.application_id,
+        application=answer.application,
+        answered=iso8601_or_empty(answer.answered_at),
+        data=msgspec.Raw(answer.document),
+    )
+
+
+def exported_record(one: AuditRecord, user_id: str) -> ExportedRecord:
+    told = {name: value for name, value in (one.personal or {}).items() if name != ADDRESS_KEY}
+    address = visible_address(one, user_id)
+    return ExportedRecord(
+        at=iso8601_or_empty(one.at),
+        event=one.event,
+        details=one.details,
+        personal={**told, ADDRESS_KEY: address} if address else told,
+    )
+
+
+def iso8601_or_empty(at: int) -> str:
+    """ISO 8601 in UTC; nothing for never."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if at else ""

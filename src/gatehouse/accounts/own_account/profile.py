@@ -1,0 +1,136 @@
+"""What has happened to an account, as its owner may read it."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from gatehouse.accounts.administration import check_nick
+from gatehouse.accounts.model import User, UserSession
+from gatehouse.accounts.own_account.model import (
+    AccountActivity,
+    AccountDetails,
+    ErasureStore,
+    PasswordChangeStore,
+    ProfileStore,
+)
+from gatehouse.accounts.password_rules import PasswordRules
+from gatehouse.accounts.passwords import Passwords
+from gatehouse.accounts.second_factors.notifications import AccountNotifier
+from gatehouse.accounts.sign_in import PasswordAttempt, PasswordSignIn
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin, AuditRecord
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.clock import Clock
+from gatehouse.mail.model import MailTemplate
+
+
+def activity_of(records: Iterable[AuditRecord], user_id: str) -> tuple[AccountActivity, ...]:
+    return tuple(
+        AccountActivity(at=record.at, event=record.event, address=visible_address(record, user_id))
+        for record in records
+    )
+
+
+def visible_address(record: AuditRecord, user_id: str) -> str:
+    """Where it was done from; where another person works, an administrator, is that person's affair."""
+    if record.actor.isdecimal() and record.actor != user_id:
+        return ""
+    return (record.personal or {}).get("address", "")
+
+
+# The name others see, the language, and everything the account page shows.
+
+
+class AccountProfile:
+    def __init__(self, *, store: ProfileStore, recorder: Recorder, clock: Clock) -> None:
+        self._store = store
+        self._recorder = recorder
+        self._clock = clock
+
+    async def load_details(self, user: User) -> AccountDetails:
+        return await self._store.account_details(user.user_id, self._clock.now())
+
+    async def rename(self, user: User, nick: str, origin: AuditOrigin) -> None:
+        """Raises BadAccount."""
+        checked = check_nick(nick)
+        entry = self._recorder.record(
+            AuditEvent.PROFILE_CHANGED,
+            origin,
+            subject=user.user_id,
+            details={"field": "nick"},
+            personal={"nick": checked},
+        )
+        await self._store.set_nick(user.user_id, checked, entry)
+
+    async def set_language(self, user: User, lang: str, origin: AuditOrigin) -> None:
+        """Pages and letters come in this language from now on; its caller knows that there is such a one."""
+        entry = self._recorder.record(
+            AuditEvent.PROFILE_CHANGED, origin, subject=user.user_id, details={"field": "lang", "lang": lang}
+        )
+        await self._store.set_lang(user.user_id, lang, entry)
+
+
+# A password changed by whoever knows the present one, or set where there was none.
+
+
+class PasswordChange:
+    def __init__(
+        self,
+        *,
+        store: PasswordChangeStore,
+        sign_in: PasswordSignIn,
+        passwords: Passwords,
+        rules: PasswordRules,
+        notifier: AccountNotifier,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._sign_in = sign_in
+        self._passwords = passwords
+        self._rules = rules
+        self._notifier = notifier
+        self._clock = clock
+
+    async def change_password(
+        self,
+        signed_in: UserSession,
+        password: str,
+        *,
+        current_attempt: PasswordAttempt,
+        origin: AuditOrigin,
+        device: str,
+    ) -> None:
+        """Set it, keep this session, and end every other one and every token; the owner is told by mail.
+
+        The present password is guessed at the cost of a sign-in and counted like one. Raises SignInRefused,
+        TooMany, BadAccount for a password that breaks the rules, and UserChanged.
+        """
+        user = signed_in.user
+        if user.password_hash is not None:
+            await self._sign_in.verify(current_attempt)
+        await self._rules.check(password, user.login or "", user.nick)
+        await self._store.set_password(
+            user,
+            await self._passwords.hash(password),
+            self._notifier.record(AuditEvent.PASSWORD_CHANGED, user, origin, first=user.password_hash is None),
+            self._notifier.mails(MailTemplate.PASSWORD_CHANGED, user, origin, device),
+            keep=signed_in.session.digest,
+            now=self._clock.now(),
+        )
+
+
+# The end of an account: the person is forgotten, the id stays spent, the audit log stays whole (OP-14).
+
+
+class Erasure:
+    def __init__(self, *, store: ErasureStore, recorder: Recorder, clock: Clock) -> None:
+        self._store = store
+        self._recorder = recorder
+        self._clock = clock
+
+    async def erase(self, user: User, origin: AuditOrigin, *, even_last_administrator: bool = False) -> None:
+        """Erase at once, and with it every session, token and link. Raises UserNotFound, LastAdministrator."""
+        # Without the address: the record of the erasure is the one that nothing erases any more.
+        entry = self._recorder.record(AuditEvent.USER_ERASED, replace(origin, address=""), subject=user.user_id)
+        await self._store.erase_user(
+            user.user_id, entry, even_last_administrator=even_last_administrator, now=self._clock.now()
+        )

@@ -1,0 +1,97 @@
+"""It is still you: the proof of a sign-in, asked for again before an act that changes how one signs in.
+
+It asks for all that the sign-in would ask for. Were less enough, whoever finds a browser open and knows the
+password could remove the second factor that was meant to stop him.
+"""
+
+from gatehouse.accounts.errors import SignInRefused
+from gatehouse.accounts.model import SignInMethod, User, UserSession
+from gatehouse.accounts.own_account.model import (
+    NothingToProve,
+    ReauthenticationClient,
+    ReauthenticationInput,
+    ReauthenticationMethods,
+    ReauthenticationStore,
+    SessionEnded,
+)
+from gatehouse.accounts.second_factors.model import Factor, enabled_factors
+from gatehouse.accounts.second_factors.passkeys import Passkeys
+from gatehouse.accounts.second_factors.verification import SecondFactors
+from gatehouse.accounts.sign_in import PasswordAttempt, PasswordSignIn
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import sha256
+from gatehouse.kernel.ids import new_secret
+
+
+class Reauthentication:
+    def __init__(
+        self,
+        *,
+        store: ReauthenticationStore,
+        sign_in: PasswordSignIn,
+        factors: SecondFactors,
+        passkeys: Passkeys,
+        recorder: Recorder,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._sign_in = sign_in
+        self._factors = factors
+        self._passkeys = passkeys
+        self._recorder = recorder
+        self._clock = clock
+
+    async def methods_for(self, user: User) -> ReauthenticationMethods:
+        offered = (await self._factors.load_factors(user)).accepted_factors
+        factors = tuple(factor for factor in offered if factor is not Factor.PASSKEY or self._passkeys.are_supported)
+        return ReauthenticationMethods(password=user.password_hash is not None, factors=factors)
+
+    async def reauthenticate(
+        self, signed_in: UserSession, proof: ReauthenticationInput, client: ReauthenticationClient
+    ) -> str:
+        """Return a new secret for the session's cookie; the old one is dead (LG-01).
+
+        Raises SignInRefused, SecondFactorWrong, PasskeyRefused or TooMany, counted as at the sign-in; SessionEnded
+        and NothingToProve.
+        """
+        auth = await self._verify(signed_in.user, proof, client)
+        secret = new_secret()
+        entry = self._recorder.record(
+            AuditEvent.PROVED_AGAIN, client.origin, subject=signed_in.user.user_id, details={"auth": auth.value}
+        )
+        now = self._clock.now()
+        if not await self._store.rotate_session_secret(signed_in.session.digest, sha256(secret), auth, entry, now):
+            raise SessionEnded
+        return secret
+
+    async def _verify(self, user: User, proof: ReauthenticationInput, client: ReauthenticationClient) -> SignInMethod:
+        if proof.credential:
+            await self._passkeys.authenticate(
+                proof.credential, browser=client.browser, origin=client.origin, user=user
+            )
+            return SignInMethod.PASSKEY
+        second = bool(enabled_factors(user))
+        if user.password_hash is None and not second:
+            raise NothingToProve
+        if user.password_hash is not None:
+            await self._verify_password(user, proof, client)
+        if not second:
+            return SignInMethod.LOGIN
+        await self._factors.verify(user, proof.otp.strip(), origin=client.origin, device=client.device)
+        return SignInMethod.TWO_STEP
+
+    async def _verify_password(
+        self, user: User, proof: ReauthenticationInput, client: ReauthenticationClient
+    ) -> None:
+        proved = await self._sign_in.verify(
+            PasswordAttempt(
+                login=user.login or "",
+                password=proof.password,
+                source=client.source,
+                device_cookie=client.device_cookie,
+            )
+        )
+        if proved.user_id != user.user_id:  # the address went to somebody else between two looks
+            raise SignInRefused

@@ -1,0 +1,260 @@
+"""Recovery codes: ten, each good once, in place of a lost factor (S-18)."""
+
+import base64
+import re
+import secrets
+from typing import Final
+
+import pyotp
+
+from gatehouse.accounts.model import User
+from gatehouse.accounts.second_factors.model import (
+    TOTP_STEP_SECONDS,
+    EmailNotVerified,
+    EnrollmentGone,
+    Factor,
+    FactorMissing,
+    NewRecoveryCodes,
+    SecondFactorStore,
+    SecondFactorWrong,
+    TotpEnrollment,
+    totp_sealing_purpose,
+)
+from gatehouse.accounts.second_factors.notifications import AccountNotifier
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
+from gatehouse.keys.sealing import MasterKeys
+from gatehouse.mail.model import MailTemplate
+from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter, ThrottleSubject
+
+CODE_COUNT: Final = 10
+GROUP_LENGTH: Final = 5  # characters; two groups of 32 letters each are 50 bits
+ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: no i, l, o, u
+LOOK_ALIKES: Final = str.maketrans("oil", "011")
+RECOVERY_CODE_SHAPE: Final = re.compile(rf"[{ALPHABET}]{{{2 * GROUP_LENGTH}}}")
+MAX_TYPED_LENGTH: Final = 40  # characters of anything that could still be one, spaces included
+
+
+def new_recovery_code() -> str:
+    first, second = ("".join(secrets.choice(ALPHABET) for _ in range(GROUP_LENGTH)) for _ in range(2))
+    return f"{first}-{second}"
+
+
+def normalize_recovery_code(text: str) -> str | None:
+    """The one spelling of a code however it was typed, or None for what cannot be one."""
+    if len(text) > MAX_TYPED_LENGTH or not text.isascii():
+        return None
+    typed = text.lower().translate(LOOK_ALIKES).replace("-", "").replace(" ", "")
+    return typed if RECOVERY_CODE_SHAPE.fullmatch(typed) else None
+
+
+class RecoveryCodes:
+    def __init__(self, *, store: SecondFactorStore, key: bytes, notifier: AccountNotifier, clock: Clock) -> None:
+        """`key` is the installation's: fifty bits would not withstand whoever has only the database."""
+        self._store = store
+        self._key = key
+        self._notifier = notifier
+        self._clock = clock
+
+    def generate(self, user: User) -> NewRecoveryCodes:
+        shown = tuple(new_recovery_code() for _ in range(CODE_COUNT))
+        return NewRecoveryCodes(
+            codes=shown, digests=tuple(self._digest(user, code.replace("-", "")) for code in shown)
+        )
+
+    async def renew(self, user: User, *, origin: AuditOrigin, device: str = "") -> tuple[str, ...]:
+        """Replace the whole set; returns the codes, which are shown once. Raises FactorMissing."""
+        codes = self.generate(user)
+        entry = self._notifier.record(AuditEvent.RECOVERY_CODES_MADE, user, origin)
+        mails = self._notifier.mails(MailTemplate.FACTOR_ADDED, user, origin, device, factor=Factor.RECOVERY.value)
+        await self._store.replace_recovery_codes(user.user_id, codes.digests, entry, mails)
+        return codes.codes
+
+    async def spend(self, user: User, code: str, *, origin: AuditOrigin, device: str = "") -> bool:
+        """True for the one caller who spends it."""
+        typed = normalize_recovery_code(code)
+        if typed is None:
+            return False
+        left = max(0, (await self._store.factor_overview(user.user_id)).recovery_left - 1)
+        entry = self._notifier.record(AuditEvent.RECOVERY_CODE_USED, user, origin, left=left)
+        mails = self._notifier.mails(MailTemplate.RECOVERY_CODE_USED, user, origin, device, left=str(left))
+        return await self._store.use_recovery_code(
+            user.user_id, self._digest(user, typed), entry, mails, self._clock.now()
+        )
+
+    def _digest(self, user: User, typed: str) -> bytes:
+        return hmac_sha256(self._key, f"recovery:{user.user_id}:{typed}".encode())
+
+
+# Codes by e-mail: the weakest factor, and no reason to publish projects (R1).
+
+
+EMAIL_CODE_DIGITS: Final = 6
+EMAIL_CODE_LIFETIME: Final = 600  # seconds
+MINUTE: Final = 60
+EMAIL_CODE_LIMIT: Final = AttemptLimit(
+    free_attempts=5, first_delay=60, window=3_600
+)  # letters one account can be made to send itself
+
+
+class EmailCodes:
+    def __init__(
+        self,
+        *,
+        store: SecondFactorStore,
+        key: bytes,
+        recovery: RecoveryCodes,
+        limiter: AttemptLimiter,
+        notifier: AccountNotifier,
+        clock: Clock,
+    ) -> None:
+        """`key` is the installation's: a million codes would not withstand whoever has only the database."""
+        self._store = store
+        self._key = key
+        self._recovery = recovery
+        self._limiter = limiter
+        self._notifier = notifier
+        self._clock = clock
+
+    async def enable(self, user: User, *, origin: AuditOrigin, device: str = "") -> tuple[str, ...]:
+        """Make it a factor; returns recovery codes to show, if the account had none left.
+
+        Raises EmailNotVerified or FactorExists.
+        """
+        if user.login is None or not user.email_verified:
+            raise EmailNotVerified
+        codes = self._recovery.generate(user)
+        entry, mails = self._notifier.factor_added(Factor.EMAIL, user, origin, device)
+        kept = await self._store.enable_email_codes(user.user_id, codes.digests, entry, mails)
+        return codes.codes if kept else ()
+
+    async def disable(self, user: User, *, origin: AuditOrigin, device: str = "", reason: str = "") -> None:
+        entry, mails = self._notifier.factor_removed(Factor.EMAIL, user, origin, device, reason)
+        await self._store.disable_email_codes(user.user_id, entry, mails)
+
+    async def send(self, user: User, *, origin: AuditOrigin, device: str = "") -> None:
+        """Mail a new code, which ends the one before. Raises FactorMissing, and TooMany after some letters."""
+        if not user.email_code:
+            raise FactorMissing
+        await self._limiter.begin_attempt([ThrottleSubject(("email-code", user.user_id), EMAIL_CODE_LIMIT)])
+        code = f"{secrets.randbelow(10**EMAIL_CODE_DIGITS):0{EMAIL_CODE_DIGITS}}"
+        minutes = str(EMAIL_CODE_LIFETIME // MINUTE)
+        mails = self._notifier.mails(MailTemplate.EMAIL_CODE, user, origin, device, code=code, minutes=minutes)
+        now = self._clock.now()
+        await self._store.put_email_code(
+            user.user_id, self._digest(user, code), mails, now=now, expires_at=now + EMAIL_CODE_LIFETIME
+        )
+
+    async def spend(self, user: User, code: str) -> bool:
+        """True for the one caller who spends it; a wrong one is counted against it."""
+        return await self._store.try_email_code(user.user_id, self._digest(user, code), self._clock.now())
+
+    def _digest(self, user: User, code: str) -> bytes:
+        # With the address: a code that went to the old one is no proof of the new one.
+        return hmac_sha256(self._key, f"email-code:{user.user_id}:{user.login_key}:{code}".encode())
+
+
+# Codes of an authenticator app: RFC 6238 with SHA-1, six digits, thirty seconds, as every app has it.
+
+
+TOTP_SECRET_BYTES: Final = 20  # RFC 4226 §4 recommends 160 bits
+ENROLLMENT_LIFETIME: Final = 1_800  # seconds a new secret waits for its first code
+TOTP_CODE_SHAPE: Final = re.compile(r"[0-9]{6}")  # not \d, which knows a few hundred more digits
+
+
+def is_six_digit_code(text: str) -> bool:
+    return TOTP_CODE_SHAPE.fullmatch(text) is not None
+
+
+def matching_step(secret: str, code: str, now: int) -> int | None:
+    """The time step the code belongs to: this one, or the one before for a slow hand or clock.
+
+    The next one is refused (checklist LG-11): a clock that runs ahead is a clock to be set.
+    """
+    current = now // TOTP_STEP_SECONDS
+    app = pyotp.TOTP(secret)
+    # Not `app.at`, which goes through local time and is an hour off when that changes.
+    return next((step for step in (current, current - 1) if constant_time_equal(code, app.generate_otp(step))), None)
+
+
+class Totp:
+    def __init__(
+        self,
+        *,
+        store: SecondFactorStore,
+        masters: MasterKeys,
+        recovery: RecoveryCodes,
+        notifier: AccountNotifier,
+        clock: Clock,
+        issuer: str,
+    ) -> None:
+        """`issuer` is what the app shows the code under."""
+        self._store = store
+        self._masters = masters
+        self._recovery = recovery
+        self._notifier = notifier
+        self._clock = clock
+        self._issuer = issuer
+
+    async def begin_enrollment(self, user: User) -> TotpEnrollment:
+        """Make a secret that counts for nothing until its first code confirms it. Raises EmailNotVerified."""
+        if not user.may_add_factors:
+            raise EmailNotVerified
+        secret = base64.b32encode(secrets.token_bytes(TOTP_SECRET_BYTES)).decode()
+        sealed = self._masters.seal(secret.encode(), purpose=totp_sealing_purpose(user.user_id))
+        now = self._clock.now()
+        await self._store.put_enrollment(user.user_id, sealed, now=now, expires_at=now + ENROLLMENT_LIFETIME)
+        return self._enrollment(user, secret)
+
+    async def pending_enrollment(self, user: User) -> TotpEnrollment | None:
+        """The secret that waits to be confirmed, to be shown again after a wrong code."""
+        sealed = await self._store.find_enrollment(user.user_id, self._clock.now())
+        secret = None if sealed is None else self._open(user, sealed)
+        return None if secret is None else self._enrollment(user, secret)
+
+    async def confirm_enrollment(
+        self, user: User, code: str, *, origin: AuditOrigin, device: str = ""
+    ) -> tuple[str, ...]:
+        """Make the pending secret the account's; returns recovery codes to show, if it had none left.
+
+        Raises EnrolmentGone, or SecondFactorWrong, after which it can be tried again.
+        """
+        now = self._clock.now()
+        sealed = await self._store.find_enrollment(user.user_id, now)
+        if sealed is None:
+            raise EnrollmentGone
+        step = self._step(user, sealed, code)
+        if step is None:
+            raise SecondFactorWrong("the new secret was not confirmed")
+        codes = self._recovery.generate(user)
+        entry, mails = self._notifier.factor_added(Factor.TOTP, user, origin, device)
+        kept = await self._store.confirm_totp(
+            user.user_id, sealed, step, codes.digests, entry=entry, mails=mails, now=now
+        )
+        return codes.codes if kept else ()
+
+    async def remove(self, user: User, *, origin: AuditOrigin, device: str = "", reason: str = "") -> None:
+        entry, mails = self._notifier.factor_removed(Factor.TOTP, user, origin, device, reason)
+        await self._store.remove_totp(user.user_id, entry, mails)
+
+    async def spend(self, user: User, code: str) -> bool:
+        """True for the one caller who is first with this code or a later one."""
+        if user.sealed_totp is None:
+            return False
+        step = self._step(user, user.sealed_totp, code)
+        return step is not None and await self._store.spend_totp_step(user.user_id, user.sealed_totp, step)
+
+    def _step(self, user: User, sealed: bytes, code: str) -> int | None:
+        secret = self._open(user, sealed) if is_six_digit_code(code) else None
+        return None if secret is None else matching_step(secret, code, self._clock.now())
+
+    def _open(self, user: User, sealed: bytes) -> str | None:
+        """None for a damaged one, which no code fits."""
+        secret = self._masters.try_open(sealed, purpose=totp_sealing_purpose(user.user_id))
+        return None if secret is None else secret.decode()
+
+    def _enrollment(self, user: User, secret: str) -> TotpEnrollment:
+        uri = pyotp.TOTP(secret).provisioning_uri(name=user.login or user.nick, issuer_name=self._issuer)
+        return TotpEnrollment(secret=secret, uri=uri)

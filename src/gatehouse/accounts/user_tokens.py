@@ -1,0 +1,102 @@
+"""The user JWT of an account (R2)."""
+
+import secrets
+from collections.abc import Sequence
+from typing import Literal
+
+from gatehouse.accounts.errors import UserBlocked
+from gatehouse.accounts.model import User
+from gatehouse.accounts.store import AccountStore
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.clock import Clock
+from gatehouse.tokens.claims import (
+    PermissionClaims,
+    UserJwtClaims,
+    factor_digest,
+    location_digest,
+    tag_claims,
+    without_long_perm,
+)
+from gatehouse.tokens.signer import Signer
+
+SALT_BYTES = 16
+
+
+class UserTokens:
+    def __init__(
+        self, *, store: AccountStore, signer: Signer, recorder: Recorder, clock: Clock, issuer: str, lifetime: int
+    ) -> None:
+        self._store = store
+        self._signer = signer
+        self._recorder = recorder
+        self._clock = clock
+        self._issuer = issuer
+        self._lifetime = lifetime
+
+    async def issue_for_script(self, user_id: str, *, factor: str, origin: AuditOrigin) -> str:
+        """Issue a JWT without a sign-in, on the operator's word; recorded before it is signed."""
+        user = await self._store.user(user_id)
+        if user.blocked:
+            raise UserBlocked(f"user {user_id} is blocked")
+        record = self._recorder.record(AuditEvent.USER_TOKEN_MADE, origin, subject=user_id)
+        await self._store.add_record(record)
+        return await self._signer.sign(self.build_claims(user, auth="login", factor=factor))
+
+    async def issue(
+        self,
+        user: User,
+        *,
+        auth: Literal["login", "2step", "openid", "passkey"],
+        factor: str | None,
+        jwt_public_key: str | None = None,
+        fixed_ips: Sequence[str] = (),
+        permissions: PermissionClaims | None = None,
+    ) -> str:
+        """Sign a JWT for someone who has just proved himself; whoever calls has recorded it."""
+        claims = self.build_claims(
+            user,
+            auth=auth,
+            factor=factor,
+            jwt_public_key=jwt_public_key,
+            fixed_ips=fixed_ips,
+            permissions=permissions,
+        )
+        return await self._signer.sign(claims)
+
+    def build_claims(
+        self,
+        user: User,
+        *,
+        auth: Literal["login", "2step", "openid", "passkey"],
+        factor: str | None,
+        jwt_public_key: str | None = None,
+        fixed_ips: Sequence[str] = (),
+        permissions: PermissionClaims | None = None,
+    ) -> UserJwtClaims:
+        """The claims of a fresh JWT; without a factor there is no `fac`, and no factor check ever passes."""
+        slt = secrets.token_urlsafe(SALT_BYTES)
+        now = self._clock.now()
+        claims = UserJwtClaims(
+            iss=self._issuer,
+            iat=now,
+            exp=now + self._lifetime,
+            uid=user.user_id,
+            sub=user.user_id,
+            nick=user.nick,
+            auth=auth,
+            slt=slt,
+            fac=None if factor is None else factor_digest(factor, slt),
+            loc=location_digest(user.country, slt),
+            **tag_claims(user.tag_text),
+            cntry=user.country,
+            lng=user.lang,
+            rev=user.rev,
+            pub_key=jwt_public_key,
+            fip=tuple(fixed_ips) or None,
+            app_perm=None if permissions is None else permissions.application_id,
+            perm=None if permissions is None else permissions.entries,
+            perm_exp=None if permissions is None else permissions.ends_at,
+        )
+        return without_long_perm(claims)

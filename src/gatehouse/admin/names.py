@@ -1,0 +1,52 @@
+"""Whom and what ids mean, for screens that speak of people and applications."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+FOUND_MOST: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedPerson:
+    user_id: str
+    nick: str
+    login: str  # "" for a service account
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedApplication:
+    application_id: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedProject:
+    project_id: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedProjectGroup:
+    group_id: str
+    title: str
+    project_id: str
+
+
+class NameStore(Protocol):
+    async def people_by_id(self, user_ids: Collection[str]) -> Mapping[str, NamedPerson]:
+        """By id; who is gone is not in it."""
+
+    async def find_people(self, text: str, among: Collection[str] | None = None) -> Sequence[NamedPerson]:
+        """The first people whose nick or id has the text, of these ids; or whose address has it, of everybody."""
+
+    async def find_person_exactly(self, user_id: str, login_key: str) -> Sequence[NamedPerson]:
+        """Whoever has that id, or that whole address in the spelling it is compared by."""
+
+
+# Names for user ids that a screen has to show.
+
+
+class NickStore(Protocol):
+    async def nicks(self, user_ids: Collection[str]) -> Mapping[str, str]:
+        """By user id; who is not there any more is left out."""

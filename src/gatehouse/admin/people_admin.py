@@ -1,0 +1,170 @@
+"""What an administrator does to other people's accounts: each act by the verb of its room, after one question.
+
+All of it needs can_administer; what a room refuses (the last administrator, a login that is taken) it refuses here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gatehouse.accounts.administration import AccountDraft, AccountEditor, Administration, check_lang
+from gatehouse.accounts.errors import BadAccount
+from gatehouse.accounts.model import ADMINISTRATOR_ROLE, AccountKind, Session, User
+from gatehouse.accounts.own_account.profile import Erasure
+from gatehouse.accounts.recovery import PasswordRecovery
+from gatehouse.accounts.registration import Invitations
+from gatehouse.accounts.second_factors.codes import EmailCodes, Totp
+from gatehouse.accounts.second_factors.model import Factor
+from gatehouse.accounts.second_factors.passkeys import Passkeys
+from gatehouse.accounts.second_factors.verification import SecondFactors
+from gatehouse.accounts.sessions import Sessions
+from gatehouse.accounts.store import AccountStore
+from gatehouse.kernel.text import is_plain_line
+from gatehouse.oauth.authorize.service import Consents
+from gatehouse.permissions.commands.user_schemas import RecordDraft, UserRecordCommands
+from gatehouse.permissions.documents.fields import end_members
+from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.model.facts import ApplicationModel, Assignment, UserRecord
+from gatehouse.permissions.rights.guard import Operation, require_operation
+from gatehouse.permissions.rights.rights import Actor
+
+REASON_LONGEST: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignInServices:
+    """How a person proves who he is, room by room."""
+
+    sessions: Sessions
+    factors: SecondFactors
+    totp: Totp
+    passkeys: Passkeys
+    email_codes: EmailCodes
+
+
+class PeopleAdmin:
+    def __init__(
+        self,
+        *,
+        accounts: AccountStore,
+        administration: Administration,
+        editing: AccountEditor,
+        invitations: Invitations,
+        recovery: PasswordRecovery,
+        erasure: Erasure,
+        consents: Consents,
+        schemas: UserRecordCommands,
+        sign_in: SignInServices,
+    ) -> None:
+        self._accounts = accounts
+        self._administration = administration
+        self._editing = editing
+        self._invitations = invitations
+        self._recovery = recovery
+        self._erasure = erasure
+        self._consents = consents
+        self._schemas = schemas
+        self._sign_in = sign_in
+
+    async def person(self, actor: Actor, user_id: str) -> User:
+        """Raises UserNotFound."""
+        require_operation(actor.rights, Operation.ADMINISTER)
+        return await self._accounts.user(user_id)
+
+    # -- accounts ---------------------------------------------------------------------------------------
+
+    async def create(self, actor: Actor, *, login: str, nick: str, lang: str, password: str | None) -> User:
+        require_operation(actor.rights, Operation.ADMINISTER)
+        return await self._administration.create(
+            login=login, nick=nick, password=password, origin=actor.origin, lang=check_lang(lang)
+        )
+
+    async def invite(self, actor: Actor, *, login: str, nick: str, lang: str) -> User:
+        require_operation(actor.rights, Operation.ADMINISTER)
+        named = nick.strip() or login.partition("@")[0]
+        return await self._invitations.invite(login=login, nick=named, lang=check_lang(lang), origin=actor.origin)
+
+    async def change(self, actor: Actor, user: User, draft: AccountDraft) -> None:
+        require_operation(actor.rights, Operation.ADMINISTER)
+        await self._editing.save(user, draft, actor.origin)
+
+    async def block(self, actor: Actor, user_id: str, *, blocked: bool) -> None:
+        require_operation(actor.rights, Operation.ADMINISTER)
+        change = self._administration.block if blocked else self._administration.unblock
+        await change(user_id, actor.origin)
+
+    async def erase(self, actor: Actor, user_id: str) -> None:
+        await self._erasure.erase(await self.person(actor, user_id), actor.origin)
+
+    async def send_password_link(self, actor: Actor, user_id: str) -> None:
+        """Mail a link to choose a password: an invitation to whoever never had one."""
+        user = await self.person(actor, user_id)
+        if user.password_hash is None and not user.email_verified:
+            await self._invitations.invite(
+                login=user.login or "", nick=user.nick, lang=user.lang, origin=actor.origin
+            )
+        else:
+            await self._recovery.send_link(user, actor.origin)
+
+    # -- what is signed in ------------------------------------------------------------------------------
+
+    async def sign_out(self, actor: Actor, user_id: str, *, keep: Session | None) -> None:
+        """Every session, token and JWT ends; whoever does it to himself keeps the session he does it in."""
+        require_operation(actor.rights, Operation.ADMINISTER)
+        kept = keep if keep is not None and keep.user_id == user_id else None
+        await self._sign_in.sessions.sign_out_everywhere(user_id, actor.origin, keep=kept)
+
+    async def end_session(self, actor: Actor, user_id: str, session_id: str) -> None:
+        require_operation(actor.rights, Operation.ADMINISTER)
+        await self._sign_in.sessions.end_as_administrator(user_id, session_id, actor.origin)
+
+    async def disconnect(self, actor: Actor, user_id: str, client_id: str) -> None:
+        require_operation(actor.rights, Operation.ADMINISTER)
+        await self._consents.withdraw(user_id, client_id, actor.origin)
+
+    # -- second factors ---------------------------------------------------------------------------------
+
+    async def remove_factor(
+        self, actor: Actor, user_id: str, factor: Factor, *, reason: str, passkey_id: str = ""
+    ) -> None:
+        """Raises FactorMissing; BadAccount without a reason."""
+        user, why = await self.person(actor, user_id), check_reason(reason)
+        match factor:
+            case Factor.TOTP:
+                await self._sign_in.totp.remove(user, origin=actor.origin, reason=why)
+            case Factor.EMAIL:
+                await self._sign_in.email_codes.disable(user, origin=actor.origin, reason=why)
+            case Factor.PASSKEY:
+                await self._sign_in.passkeys.remove(user, passkey_id, origin=actor.origin, reason=why)
+            case Factor.RECOVERY:
+                raise BadAccount("recovery codes are removed with the last second factor")
+
+    async def remove_all_factors(self, actor: Actor, user_id: str, *, reason: str) -> None:
+        """Ends every session and token as well (checklist LG-20)."""
+        user, why = await self.person(actor, user_id), check_reason(reason)
+        await self._sign_in.factors.reset(user, origin=actor.origin, reason=why)
+
+    # -- the administrator's role -----------------------------------------------------------------------
+
+    async def set_administrator(self, actor: Actor, central: ApplicationModel, user_id: str, *, holds: bool) -> None:
+        """Give or take the role as any other, by the user's record in application 1. Raises NobodyAdministers."""
+        user = await self.person(actor, user_id)
+        if user.kind is AccountKind.SERVICE:
+            raise BadAccount("a service account cannot be an administrator")
+        record = (await self._schemas.load_person(actor, user_id, CENTRAL_ID)).records[CENTRAL_ID]
+        draft = RecordDraft(roles=root_roles_to_save(record, holds=holds), version=record.version)
+        await self._schemas.save(actor, central, user_id, draft, 0)
+
+
+def root_roles_to_save(record: UserRecord, *, holds: bool) -> list[object]:
+    """The roles at the root as a save is given them, with that of administrators or without."""
+    others = [one for one in record.root.roles if one.role != ADMINISTRATOR_ROLE]
+    wanted: Sequence[Assignment] = [*others, Assignment(role=ADMINISTRATOR_ROLE)] if holds else others
+    return [{"name": one.role, **end_members(one.end)} for one in wanted]
+
+
+def check_reason(text: str) -> str:
+    reason = text.strip()
+    if not reason or len(reason) > REASON_LONGEST or not is_plain_line(reason):
+        raise BadAccount(f"enter a reason of 1 to {REASON_LONGEST} visible characters on one line")
+    return reason

@@ -1,0 +1,161 @@
+"""The installation as the console shows it: its settings, its outbox, its database."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from gatehouse.admin.paging import Page, PageRequest
+from gatehouse.kernel.addresses import Network
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingListItem:
+    name: str
+    value: str  # a secret's is masked
+    unit: str
+    meaning: str
+    source: str  # default, dev, file …, environment, flag, database
+
+    def matches(self, search: str) -> bool:
+        """Whether it is found by a word; ignoring case."""
+        return search.lower() in f"{self.name} {self.value} {self.meaning} {self.source}".lower()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingGroup:
+    """Settings that belong together; the words are `settings.policy_<name>`."""
+
+    name: str
+    lines: Sequence[SettingListItem]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MailServer:
+    """How mail is sent; no host means that nobody takes it."""
+
+    host: str
+    port: int
+    security: str
+    username: str
+    sender: str
+    is_shown: bool  # printed where the log is
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutboxListItem:
+    """A letter that has not gone out; whom it is for stays sealed."""
+
+    mail_id: str
+    template: str
+    created_at: int
+    tries: int
+    next_try_at: int  # 0: given up
+    trouble: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseFacts:
+    version: str
+    size: int  # bytes
+
+
+class InstallationStore(Protocol):
+    async def outbox(self, wanted: PageRequest) -> Page[OutboxListItem]:
+        """What waits and what was given up, the newest first."""
+
+    async def sqlite_facts(self) -> DatabaseFacts:
+        """Of a file."""
+
+    async def postgres_facts(self) -> DatabaseFacts:
+        """Of a server's database."""
+
+
+# Settings that are allowed and yet carry a risk: what an administrator should know without having to look. Pure.
+
+
+WIDE_PREFIX: Final = 8  # bits; a network wider than this is no network of one's own
+SHORT_ROTATION: Final = 7  # days; verifiers that look once a week would miss a key
+SHORT_LEAD: Final = 600  # seconds; less than many verifiers keep a key set for
+LONG_JWT: Final = 180  # days
+SHORT_RETENTION: Final = 90  # days
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Posture:
+    """Of the settings what risks are seen by, in plain values: this room knows no settings."""
+
+    dev: bool
+    base_url: str
+    is_local: bool  # the base_url names this machine
+    listens_locally: bool
+    trusted_proxies: Sequence[Network]
+    operations_locally: bool
+    registration: bool
+    allowed_domains: Sequence[str]
+    mail_host: str
+    mail_encrypted: bool  # or to a server on this machine
+    rates_enabled: bool
+    outbound: Sequence[Network]
+    session_info: Sequence[Network]
+    jwt_without_factor: bool
+    rotate_days: int
+    publish_lead_seconds: int
+    user_jwt_days: int
+    retention_days: int  # 0 for ever
+    log_level: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Risk:
+    """The words are `risk.<name>` and `risk.<name>_text`."""
+
+    name: str
+    setting: str  # that is to be changed; "" for a flag of the command line
+    serious: bool = False
+
+
+def find_risks(posture: Posture) -> tuple[Risk, ...]:
+    """The serious ones first."""
+    every = (
+        (posture.dev, Risk(name="dev", setting="", serious=True)),
+        (is_plain_http(posture), Risk(name="plain_http", setting="server.base_url", serious=True)),
+        (lacks_proxy(posture), Risk(name="no_proxy", setting="server.trusted_proxies")),
+        (
+            has_wide_network(posture.trusted_proxies),
+            Risk(name="wide_proxies", setting="server.trusted_proxies", serious=True),
+        ),
+        (not posture.operations_locally, Risk(name="open_operations", setting="operations.bind")),
+        (not posture.rates_enabled, Risk(name="no_rates", setting="rates.enabled", serious=True)),
+        (has_wide_network(posture.outbound), Risk(name="wide_outbound", setting="outbound.allow", serious=True)),
+        (
+            has_wide_network(posture.session_info),
+            Risk(name="wide_info", setting="game.session_info_allow", serious=True),
+        ),
+        (posture.jwt_without_factor, Risk(name="without_factor", setting="tokens.jwt_without_factor", serious=True)),
+        (has_open_registration(posture), Risk(name="registration", setting="accounts.registration")),
+        (not posture.mail_host, Risk(name="no_mail", setting="mail.host")),
+        (not posture.mail_encrypted, Risk(name="mail_in_clear", setting="mail.security", serious=True)),
+        (posture.rotate_days < SHORT_ROTATION, Risk(name="short_keys", setting="keys.rotate_days")),
+        (posture.publish_lead_seconds < SHORT_LEAD, Risk(name="short_lead", setting="keys.publish_lead_seconds")),
+        (posture.user_jwt_days > LONG_JWT, Risk(name="long_jwt", setting="tokens.user_jwt_days")),
+        (0 < posture.retention_days < SHORT_RETENTION, Risk(name="short_audit", setting="audit.retention_days")),
+        (posture.log_level == "debug", Risk(name="debug", setting="log.level")),
+    )
+    found = [risk for holds, risk in every if holds]
+    return tuple(sorted(found, key=lambda risk: not risk.serious))
+
+
+def is_plain_http(posture: Posture) -> bool:
+    return posture.base_url.startswith("http:") and not posture.is_local
+
+
+def lacks_proxy(posture: Posture) -> bool:
+    return not posture.listens_locally and not posture.trusted_proxies
+
+
+def has_open_registration(posture: Posture) -> bool:
+    return posture.registration and not posture.allowed_domains
+
+
+def has_wide_network(networks: Sequence[Network]) -> bool:
+    return any(network.prefixlen < WIDE_PREFIX for network in networks)

@@ -1,0 +1,90 @@
+"""What of the installation somebody sees in the console."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Protocol
+
+from gatehouse.kernel.addresses import Address
+from gatehouse.permissions.authentication.authenticator import Authenticator
+from gatehouse.permissions.authentication.callers import Caller
+from gatehouse.permissions.authentication.vouching import CallerKind
+from gatehouse.permissions.evaluation.loader import PermissionLoader
+from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.model.rules import ResourceKind
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
+from gatehouse.permissions.rights.rights import Rights
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visibility:
+    everything: bool = False  # can_administer
+    projects: frozenset[str] = frozenset()  # ids of those he may view
+    managed: frozenset[str] = frozenset()  # of those whose applications he manages
+    applications: frozenset[int] = frozenset()  # ids of those he holds something on, or manages in a project
+    groups: frozenset[str] = frozenset()  # ids of those he manages
+    may_publish: bool = False
+    may_create: bool = False  # applications outside a project
+
+    @property
+    def has_any(self) -> bool:
+        held = self.projects or self.managed or self.applications or self.groups
+        return self.everything or bool(held) or self.may_publish or self.may_create
+
+
+class VisibilityStore(Protocol):
+    async def own_applications(self, user_id: str) -> Collection[int]:
+        """Ids of the applications in which the user's own record has secret_data."""
+
+    async def applications_in(self, projects: Collection[str]) -> Collection[int]:
+        """Ids of those in these projects that are not removed."""
+
+
+# Who sees what in the console: what his rights let him read (interface §5.5).
+
+
+class ConsoleAccess:
+    """Whether the console has anything for somebody: what the account page asks before it points there."""
+
+    def __init__(
+        self,
+        *,
+        authenticator: Authenticator,
+        permission_loader: PermissionLoader,
+        visibility_loader: "VisibilityLoader",
+    ) -> None:
+        self._authenticator = authenticator
+        self._permission_loader = permission_loader
+        self._visibility_loader = visibility_loader
+
+    async def may_open(self, user_id: str, address: Address | None) -> bool:
+        facts = await self._permission_loader.load_facts(user_id, (CENTRAL_ID,))
+        if facts is None:
+            return False
+        visit = await self._authenticator.attach_rights(Caller(by=CallerKind.FACTOR, facts=facts, address=address))
+        return (await self._visibility_loader.load(visit.rights)).has_any
+
+
+class VisibilityLoader:
+    def __init__(self, store: VisibilityStore) -> None:
+        self._store = store
+
+    async def load(self, rights: Rights) -> Visibility:
+        if rights.administers:
+            return Visibility(everything=True, may_publish=True, may_create=True)
+        own = await self._store.own_applications(rights.user_id)
+        scopes = [scope for scope in rights.central.open_scopes if not scope.is_root]
+        projects = {scope.project_id for scope in scopes if scope.kind is None}
+        held = {int(scope.resource_id) for scope in scopes if scope.kind is ResourceKind.APPLICATION}
+        managed = projects_open_to(rights, Operation.APPLICATION_CREATE_IN_PROJECT, projects)
+        return Visibility(
+            projects=projects_open_to(rights, Operation.PROJECT_GET, projects),
+            managed=managed,
+            applications=frozenset({*own, *held, *(await self._store.applications_in(managed) if managed else ())}),
+            groups=frozenset(scope.resource_id for scope in scopes if scope.kind is ResourceKind.GROUP),
+            may_publish=is_open(rights, Operation.PUBLISH),
+            may_create=is_open(rights, Operation.APPLICATION_CREATE),
+        )
+
+
+def projects_open_to(rights: Rights, operation: Operation, projects: Collection[str]) -> frozenset[str]:
+    return frozenset(one for one in projects if is_open(rights, operation, GuardTarget(project_id=one)))

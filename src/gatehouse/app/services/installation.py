@@ -1,0 +1,120 @@
+"""The settings as admin/settings.py looks at them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from gatehouse import __version__
+from gatehouse.admin.keys import KeyAdmin
+from gatehouse.admin.settings import MailServer, Posture, SettingGroup, SettingListItem, find_risks
+from gatehouse.app.services.core import Services, rotation_policy
+from gatehouse.audit.chain import HeadCodec
+from gatehouse.kernel.graphics import Color
+from gatehouse.settings import Settings
+from gatehouse.settings.entries import ALL_SETTINGS, display_line, display_value
+from gatehouse.settings.grammar import is_loopback, parse_origin
+from gatehouse.storage.admin.settings import InstallationReadStorage
+from gatehouse.storage.migrations import HEAD
+from gatehouse.web.api.health import Readiness
+from gatehouse.web.api.permissions.installation import Installation, InstallationReader, SettingParts
+from gatehouse.web.pages.branding import DEFAULT_ACCENT, swatches
+
+
+def posture(settings: Settings, *, dev: bool) -> Posture:
+    server, mail, operations = settings.server, settings.mail, settings.operations
+    return Posture(
+        dev=dev,
+        base_url=server.base_url,
+        is_local=is_loopback(parse_origin(server.base_url, "http", "https").host),
+        listens_locally=is_loopback(server.host),
+        trusted_proxies=server.trusted_proxies,
+        operations_locally=not operations.bind or is_loopback(operations.bind.rpartition(":")[0].strip("[]")),
+        registration=settings.accounts.registration,
+        allowed_domains=settings.accounts.allowed_domains,
+        mail_host=mail.host,
+        mail_encrypted=not mail.host or mail.security != "none" or is_loopback(mail.host),
+        rates_enabled=settings.rates.enabled,
+        outbound=settings.outbound.allow,
+        session_info=settings.game.session_info_allow,
+        jwt_without_factor=settings.tokens.jwt_without_factor,
+        rotate_days=settings.keys.rotate_days,
+        publish_lead_seconds=settings.keys.publish_lead_seconds,
+        user_jwt_days=settings.tokens.user_jwt_days,
+        retention_days=settings.audit.retention_days,
+        log_level=settings.log.level,
+    )
+
+
+# What administrators see of the installation itself, composed; loaded with the first who looks.
+
+
+POLICIES: Final[Mapping[str, Sequence[str]]] = {  # sections, or single settings of one
+    "passwords": ("passwords", "accounts.breached_passwords"),
+    "registration": ("accounts.registration", "accounts.allowed_domains"),
+    "sessions": ("sessions",),
+    "tokens": ("tokens", "oauth", "keys"),
+    "rates": ("rates", "game"),
+    "audit": ("audit",),
+}
+
+
+def setting_parts(services: Services, readiness: Readiness) -> SettingParts:
+    return SettingParts(installation_admin(services, readiness))
+
+
+def installation_admin(services: Services, readiness: Readiness) -> InstallationReader:
+    storage = services.storage
+    return InstallationReader(
+        installation=installation(services),
+        reads=InstallationReadStorage(storage.runner),
+        outbox=storage.mail,
+        audit=storage.audit,
+        box=HeadCodec(services.masters),
+        readiness=readiness,
+        keys=KeyAdmin(
+            store=storage.keys,
+            rotation=services.key_rotation,
+            keyring=services.keyring,
+            policy=rotation_policy(services.settings),
+            clock=services.clock,
+        ),
+    )
+
+
+def installation(services: Services) -> Installation:
+    settings = services.settings
+    lines = [setting_line(services, name) for name in ALL_SETTINGS]
+    return Installation(
+        version=__version__,
+        opened_at=services.opened_at,
+        on_sqlite=settings.database.url.is_sqlite,
+        schema=HEAD,
+        workers=settings.server.workers,
+        mail=MailServer(
+            host=settings.mail.host,
+            port=settings.mail.port,
+            security=settings.mail.security,
+            username=settings.mail.username,
+            sender=settings.mail.from_address,
+            is_shown=services.mail_is_logged,
+        ),
+        lines=lines,
+        policies=[SettingGroup(name=name, lines=lines_in_sections(lines, parts)) for name, parts in POLICIES.items()],
+        risks=find_risks(posture(settings, dev=services.dev)),
+        swatches=swatches(Color.parse(settings.branding.accent or DEFAULT_ACCENT)),
+        branding=lines_in_sections(lines, ("branding", "mail.from_name")),
+    )
+
+
+def setting_line(services: Services, name: str) -> SettingListItem:
+    about = ALL_SETTINGS[name].about
+    return SettingListItem(
+        name=name,
+        value=display_line(display_value(services.settings, name)),
+        unit="" if ALL_SETTINGS[name].is_secret else about.unit,
+        meaning=about.meaning,
+        source=services.setting_sources[name],
+    )
+
+
+def lines_in_sections(lines: Sequence[SettingListItem], sections: Sequence[str]) -> list[SettingListItem]:
+    return [line for part in sections for line in lines if line.name == part or line.name.startswith(f"{part}.")]

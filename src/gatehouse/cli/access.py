@@ -1,0 +1,231 @@
+"""What the commands that ask who may do what share: how a rule, a place and a person are named."""
+
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Final, TypeVar
+
+import click
+from msgspec.structs import asdict
+
+from gatehouse.app.services.core import Services
+from gatehouse.app.services.permissions import explainer, member_search
+from gatehouse.cli.common import (
+    ApplicationId,
+    Invocation,
+    common_options,
+    format_time,
+    json_option,
+    print_json,
+    print_table,
+)
+from gatehouse.cli.services import find_user, run_with_services
+from gatehouse.kernel.errors import GatehouseError
+from gatehouse.permissions.errors import ApplicationNotFound, ProjectNotFound
+from gatehouse.permissions.evaluation.loader import EvaluationInput
+from gatehouse.permissions.explanation.reasons import Explanation
+from gatehouse.permissions.explanation.wording import explanation_sentences
+from gatehouse.permissions.questions.check import NO_ADDRESS, CheckOutcome, PermissionQuestion, answer_questions
+from gatehouse.permissions.questions.explain import read_ip
+from gatehouse.permissions.questions.members import FoundMember, GrantSource, MembersDraft
+from gatehouse.permissions.questions.parsing import ResourceDraft, read_rule, read_scope
+from gatehouse.web.api.permissions.explanation_records import explanation_record as record
+from gatehouse.web.api.permissions.explanation_records import member_record, members_csv
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def scope_options(command: Function) -> Function:
+    project = click.option("--project", metavar="ID", help="Project ID or alias.  [default: root]")
+    resource = click.option(
+        "--resource", metavar="KIND/ID", help="Resource in the project: applications, services or groups."
+    )
+    return project(resource(command))
+
+
+def parse_resource(text: str | None) -> ResourceDraft | None:
+    if text is None:
+        return None
+    kind, _, resource_id = text.partition("/")
+    return ResourceDraft(kind=kind, id=resource_id)
+
+
+def parse_question(rule: str, project: str | None, resource: str | None) -> PermissionQuestion:
+    return PermissionQuestion(
+        rule=read_rule(rule, "RULE"), scope=read_scope(project, parse_resource(resource), "--project")
+    )
+
+
+async def load_evaluation_input(
+    services: Services, application_id: int, user: str, question: PermissionQuestion
+) -> EvaluationInput:
+    """What decides about the person in the application. Raises UserNotFound, ApplicationNotFound."""
+    found = await find_user(services, user)
+    facts = await services.permission_loader.load_facts(found.user_id, (application_id,))
+    if facts is None or application_id not in facts.applications:
+        raise ApplicationNotFound
+    return await services.permission_loader.load_input(
+        facts, projects=await known_project_ids(services, question.scope.scope.project_id)
+    )
+
+
+async def known_project_ids(services: Services, project: str) -> tuple[str, ...]:
+    """The id of a project given by id or alias; of none that there is not."""
+    if not project:
+        return ()
+    try:
+        return ((await services.storage.projects.project(project)).project.project_id,)
+    except ProjectNotFound:
+        return ()
+
+
+# `gatehouse check`: whether a person may do something.
+
+
+EXIT_DENIED: Final = 1
+
+
+class Undecided(click.ClickException):
+    exit_code = 2
+
+
+@click.command()
+@common_options
+@json_option
+@scope_options
+@click.argument("application_id", type=ApplicationId())
+@click.argument("user")
+@click.argument("rule")
+def check(
+    invocation: Invocation,
+    *,
+    application_id: int,
+    user: str,
+    rule: str,
+    project: str | None,
+    resource: str | None,
+    as_json: bool,
+) -> None:
+    """Check whether USER (an ID or a login) has permission RULE in an application.
+
+    Exit codes: 0 allowed, 1 denied, 2 unknown.
+    """
+
+    async def work(services: Services) -> CheckOutcome:
+        question = parse_question(rule, project, resource)
+        case = await load_evaluation_input(services, application_id, user, question)
+        held = await services.permission_loader.evaluate(case, application_id, NO_ADDRESS)
+        return answer_questions(case, held, [question], services.clock.now())
+
+    checked = run_check(invocation, work)
+    [allowed] = checked.allowed
+    if as_json:
+        print_json({"allowed": allowed, "user_id": checked.user_id, "expired": checked.expired})
+    else:
+        click.echo("allowed" if allowed else "denied")
+    if not allowed:
+        sys.exit(EXIT_DENIED)
+
+
+def run_check(invocation: Invocation, work: Callable[[Services], Awaitable[CheckOutcome]]) -> CheckOutcome:
+    """An error is not a denial: scripts tell the two by the exit code."""
+    try:
+        return run_with_services(invocation, work)
+    except GatehouseError as error:
+        raise Undecided(str(error)) from error
+
+
+# `gatehouse explain`: why a person may do something, or why not.
+
+
+@click.command()
+@common_options
+@json_option
+@scope_options
+@click.option("--ip", help="Evaluate for this client IP address.  [default: none]")
+@click.argument("application_id", type=ApplicationId())
+@click.argument("user")
+@click.argument("rule")
+def explain(
+    invocation: Invocation,
+    *,
+    application_id: int,
+    user: str,
+    rule: str,
+    project: str | None,
+    resource: str | None,
+    ip: str | None,
+    as_json: bool,
+) -> None:
+    """Explain why USER (an ID or a login) has permission RULE in an application or not, and what is missing."""
+    question = parse_question(rule, project, resource)
+    address = None if ip is None else read_ip(ip)
+
+    async def work(services: Services) -> Explanation:
+        case = await load_evaluation_input(services, application_id, user, question)
+        return await explainer(services).explain(case, application_id, question, address)
+
+    explanation = run_with_services(invocation, work)
+    if as_json:
+        print_json({"user_id": explanation.user_id, **asdict(record(explanation))})
+    else:
+        click.echo("\n".join(explanation_sentences(explanation)))
+
+
+# `gatehouse members`: who has a rule or a role.
+
+
+MEMBER_HEADINGS: Final = ("user_id", "until", "how")
+
+
+@click.command()
+@common_options
+@json_option
+@scope_options
+@click.option("--rule", help="List people with this permission.")
+@click.option("--role", help="List people with this role.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+@click.argument("application_id", type=ApplicationId())
+def members(
+    invocation: Invocation,
+    *,
+    application_id: int,
+    rule: str | None,
+    role: str | None,
+    project: str | None,
+    resource: str | None,
+    as_csv: bool,
+    as_json: bool,
+) -> None:
+    """List everyone with a permission or role in an application, with source and expiry."""
+    if (rule is None) == (role is None) or (as_csv and as_json):
+        raise click.UsageError("use either --rule or --role, and either --csv or --json")
+    draft = MembersDraft(rule=rule, role=role, project_id=project, resource=parse_resource(resource))
+    found = run_with_services(invocation, lambda house: all_members(house, application_id, draft))
+    if as_json:
+        print_json([member_record(one) for one in found])
+    elif as_csv:
+        click.echo(members_csv(found), nl=False)
+    else:
+        print_table(MEMBER_HEADINGS, [(one.user_id, format_time(one.until), paths_text(one)) for one in found])
+
+
+async def all_members(services: Services, application_id: int, draft: MembersDraft) -> Sequence[FoundMember]:
+    search = member_search(services)
+    wanted = await search.read_query(draft, may_see_missing=True)
+    found: list[FoundMember] = []
+    after: str | None = ""
+    while after is not None:
+        page = await search.find_page(application_id, replace(wanted, after=after))
+        found += page.members
+        after = page.after
+    return found
+
+
+def paths_text(one: FoundMember) -> str:
+    return "; ".join(map(path_text, one.path))
+
+
+def path_text(way: GrantSource) -> str:
+    through = f"through the group {way.membership.group.title}" if way.membership else ""
+    return " ".join(part for part in (way.kind.value.replace("_", " "), way.role, through) if part)

@@ -1,0 +1,143 @@
+"""How a command gets at a database as it is: nothing is made, migrated or moved in."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from getpass import getuser
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from gatehouse import logs
+from gatehouse.accounts.errors import UserNotFound
+from gatehouse.accounts.model import User, login_key
+from gatehouse.app.services.core import Services, open_database, open_services
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.cli.common import Invocation, load_settings
+from gatehouse.kernel.clock import SystemClock
+from gatehouse.kernel.errors import Misconfigured
+from gatehouse.settings import LoadedSettings
+from gatehouse.storage.database import Storage
+from gatehouse.storage.sqlite.runner import sqlite_path
+
+
+class NoInstallation(Misconfigured):
+    """There is no database, or an empty one, where the settings say it is."""
+
+
+@asynccontextmanager
+async def open_existing_database(loaded: LoadedSettings) -> AsyncIterator[Storage]:
+    """Reach a database that has a schema. Raises NoInstallation."""
+    refuse_missing_file(loaded)
+    async with open_database(loaded) as storage:
+        if not await storage.runner.revision():
+            raise NoInstallation(f"the database {loaded.settings.database.url.masked} is empty")
+        yield storage
+
+
+def refuse_missing_file(loaded: LoadedSettings) -> None:
+    """SQLite would make it, and a command would answer from an installation that nobody meant."""
+    path = sqlite_file(loaded)
+    if path is not None and not path.exists():
+        raise NoInstallation(f"no database at {path}; check --data")
+
+
+def sqlite_file(loaded: LoadedSettings) -> Path | None:
+    url = loaded.settings.database.url
+    return Path(sqlite_path(url.reveal())) if url.is_sqlite else None
+
+
+# How a command gets at the rooms: settings loaded, database opened, one coroutine run.
+
+
+T = TypeVar("T")
+
+
+def run_with_services(
+    invocation: Invocation, work: Callable[[Services], Awaitable[T]], *, may_create: bool = False
+) -> T:
+    """Run the work with every room at hand; the server may be running or not.
+
+    Raises NoInstallation where there is no database yet, unless the command is one that founds an installation.
+    """
+    loaded = load_settings(invocation)
+    logs.configure(dev=True, level="warning")
+    if not may_create:
+        refuse_missing_file(loaded)
+
+    async def run() -> T:
+        async with open_services(loaded, clock=SystemClock(), serving=False, initialize=may_create) as house:
+            return await work(house)
+
+    return asyncio.run(run())
+
+
+def operator_origin() -> AuditOrigin:
+    """Whoever types commands, as the audit log names him."""
+    return AuditOrigin(actor=f"cli:{getuser()}")
+
+
+# What the commands about accounts share: who is meant, and how a password is given.
+
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+async def find_user(services: Services, name: str) -> User:
+    """The account of that login or user id. Raises UserNotFound."""
+    if "@" not in name:
+        return await user_by_id(services, name)
+    found = await services.storage.accounts.user_by_login(login_key(name))
+    if found is None:
+        raise UserNotFound(f"no account with the login {name}")
+    return found
+
+
+async def user_by_id(services: Services, user_id: str) -> User:
+    try:
+        return await services.storage.accounts.user(user_id)
+    except UserNotFound:
+        raise UserNotFound(f"no user {user_id}") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PasswordSource:
+    file: Path | None
+    stdin: bool
+
+    def read(self) -> str:
+        """The password: one line from the file or from standard input, else typed twice."""
+        if self.file is not None and self.stdin:
+            raise click.UsageError("use either --password-file or --password-stdin")
+        if self.file is not None:
+            return password_line(self.file.read_bytes())
+        if self.stdin:
+            return password_line(sys.stdin.buffer.read())
+        if not sys.stdin.isatty():
+            raise click.UsageError("no terminal to ask for the password: use --password-file or --password-stdin")
+        password: str = click.prompt("Password", hide_input=True, confirmation_prompt=True)
+        return password
+
+
+def password_line(content: bytes) -> str:
+    try:
+        text = content.decode().removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError:
+        raise click.ClickException("the password is not UTF-8 text") from None
+    if not text or "\n" in text:
+        raise click.ClickException("the password must be a single line")
+    return text
+
+
+def password_options(command: Function) -> Function:
+    """Never as a value on the command line, where every user of the machine could read it."""
+    file = click.option(
+        "--password-file",
+        type=click.Path(path_type=Path, dir_okay=False, exists=True),
+        help="File with the password.",
+    )
+    stdin = click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
+    return file(stdin(command))

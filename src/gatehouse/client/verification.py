@@ -1,0 +1,304 @@
+"""Network addresses in one spelling each: `::ffff:10.0.0.1` is 10.0.0.1 (R5)."""
+
+import asyncio
+import hmac
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+import msgspec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey, RSAPublicNumbers
+from cryptography.hazmat.primitives.hashes import SHA256
+
+from gatehouse.client.clock import Clock
+from gatehouse.client.decoding import KID, DecodedJws, decode_base64url, decode_jws
+from gatehouse.client.errors import Denied, Unauthenticated, Unavailable
+from gatehouse.client.transport import Request, Transport
+
+Address: TypeAlias = IPv4Address | IPv6Address
+
+
+def parse_address(text: str) -> Address | None:
+    """None for anything that is not exactly an address."""
+    if "%" in text or not text.isascii():
+        return None
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def is_within(address: Address | None, networks: Iterable[str]) -> bool:
+    """False without an address, and in a network that cannot be read."""
+    try:
+        return address is not None and any(address in ip_network(network) for network in networks)
+    except ValueError:
+        return False
+
+
+def peer_address(scope: Mapping[str, Any]) -> str | None:
+    """The address at the other end of the connection, as the application's server tells it.
+
+    Behind a proxy that is the client's only if the server was told to believe that proxy. Otherwise it is the
+    proxy's, and everyone would seem to come from there: that is why nobody's address is taken unless you say so.
+    """
+    client = scope.get("client")
+    return None if client is None else client[0]
+
+
+# The person behind a request, as his JWT tells.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """Also what Starlette expects of `request.user`."""
+
+    user_id: str
+    nick: str = ""
+    auth: str = ""  # how he proved who he is: login, 2step, openid or passkey
+    tags: frozenset[str] = frozenset()
+    tags_omitted: bool = False  # they are too long for a JWT: `tags` is empty, and says nothing about the person
+    country: str = ""
+    lang: str = ""
+    expires_at: int = 0
+    has_factor: bool = False  # the request showed the factor that the JWT is bound to
+    address: str | None = None  # his own, if the application knows it
+    claims: Mapping[str, object] = field(default_factory=dict, repr=False, compare=False)
+    jwt: str = field(repr=False)
+
+    @property
+    def cache_key(self) -> tuple[bytes, str]:
+        """What an answer about him is remembered under: one JWT, from one address."""
+        return sha256(self.jwt.encode()).digest(), self.address or ""
+
+    @property
+    def is_authenticated(self) -> bool:
+        return True
+
+    @property
+    def display_name(self) -> str:
+        return self.nick
+
+    @property
+    def identity(self) -> str:
+        return self.user_id
+
+
+# The published keys of the service, remembered (RFC 7517, interface §4.4).
+
+
+KEYS_PATH: Final = "/api/permissions/keys"
+REFRESH_AFTER: Final = 300.0  # seconds: what the service's Cache-Control says of this document
+MIN_REFRESH_INTERVAL: Final = 5.0  # seconds: made-up key ids must not become a flood of questions
+BITS: Final = range(2048, 8193)
+MIN_EXPONENT: Final = 65_537
+MAX_EXPONENT_BITS: Final = 64
+OK: Final = 200
+
+
+class PublishedJwk(msgspec.Struct, frozen=True, kw_only=True):
+    kty: str = ""
+    kid: str = ""
+    use: str = ""
+    alg: str = ""
+    n: str = ""
+    e: str = ""
+
+
+class PublishedJwkSet(msgspec.Struct, frozen=True):
+    keys: tuple[PublishedJwk, ...]
+
+
+class PublishedKeyCache:
+    """Keys stay while the service cannot be reached: tokens it signed before are as good as they were."""
+
+    def __init__(self, *, transport: Transport, clock: Clock) -> None:
+        self._transport = transport
+        self._clock = clock
+        self._keys: dict[str, RSAPublicKey] = {}
+        self._fetched_at: float | None = None
+        self._tried_at: float | None = None
+        self._refresh_task: asyncio.Task[None] | None = None
+
+    async def find_key(self, kid: str) -> RSAPublicKey | None:
+        """None when the service publishes no such key; raise Unavailable when that cannot be known."""
+        if kid not in self._keys or self._age(self._fetched_at) >= REFRESH_AFTER:
+            await self._refresh()
+        key = self._keys.get(kid)
+        if key is None and self._fetched_at != self._tried_at:
+            raise Unavailable("the last request for the service's keys failed")
+        return key
+
+    def _age(self, since: float | None) -> float:
+        return float("inf") if since is None else self._clock.monotonic() - since
+
+    async def _refresh(self) -> None:
+        """One question at a time, however many wait for its answer."""
+        if self._refresh_task is None or self._refresh_task.done():
+            if self._age(self._tried_at) < MIN_REFRESH_INTERVAL:
+                return
+            self._refresh_task = asyncio.create_task(self._fetch(), name="gatehouse keys")
+        await asyncio.shield(self._refresh_task)
+
+    async def _fetch(self) -> None:
+        self._tried_at = self._clock.monotonic()
+        try:
+            reply = await self._transport.send(Request(method="GET", path=KEYS_PATH))
+            self._keys = parse_keys(reply.body) if reply.status == OK else refuse_status(reply.status)
+        except Unavailable:
+            return
+        self._fetched_at = self._tried_at
+
+
+def refuse_status(status: int) -> dict[str, RSAPublicKey]:
+    raise Unavailable(f"{KEYS_PATH} answered {status}")
+
+
+def parse_keys(body: bytes) -> dict[str, RSAPublicKey]:
+    """Those that may sign user JWTs; keys of other kinds are for other tokens."""
+    try:
+        published = msgspec.json.decode(body, type=PublishedJwkSet)
+        return {jwk.kid: public_key(jwk) for jwk in published.keys if signs_user_jwts(jwk)}
+    except ValueError as error:  # msgspec's errors are of this kind
+        raise Unavailable(f"{KEYS_PATH}: {error}") from None
+
+
+def signs_user_jwts(jwk: PublishedJwk) -> bool:
+    return (jwk.kty, jwk.use, jwk.alg) == ("RSA", "sig", "RS256") and KID.fullmatch(jwk.kid) is not None
+
+
+def public_key(jwk: PublishedJwk) -> RSAPublicKey:
+    key = RSAPublicNumbers(e=decode_integer(jwk.e), n=decode_integer(jwk.n)).public_key()
+    exponent = key.public_numbers().e
+    if key.key_size not in BITS or exponent < MIN_EXPONENT or exponent.bit_length() > MAX_EXPONENT_BITS:
+        raise ValueError(f"key {jwk.kid} is weak")
+    return key
+
+
+def decode_integer(text: str) -> int:
+    return int.from_bytes(decode_base64url(text.encode()))
+
+
+# The one place where a user JWT is believed (R2).
+#
+# Whether it was revoked since is not written in it. Asking for permissions tells that too, within two seconds.
+
+
+log: Final = logging.getLogger("gatehouse.client")
+LEEWAY: Final = 60  # seconds iat may lie ahead; exp has none (checklist UI-24)
+MAX_FACTOR_LENGTH: Final = 1_024  # characters
+
+Seconds = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
+NonEmpty = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class UserJwtClaims(msgspec.Struct, frozen=True, kw_only=True):
+    """Of the service's own user JWT. Members that a newer service adds are not refused."""
+
+    iss: NonEmpty
+    iat: Seconds
+    exp: Seconds
+    uid: NonEmpty
+    sub: NonEmpty
+    auth: Literal["login", "2step", "openid", "passkey"]
+    slt: NonEmpty
+    nick: str
+    tgs: str  # comma-separated
+    tgs_omitted: bool = False
+    cntry: str
+    lng: str
+    fac: str | None = None
+    fip: tuple[str, ...] | None = None
+    aud: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.uid != self.sub:
+            raise ValueError("uid and sub must be equal")
+
+
+class UserJwtVerifier:
+    """`application_id` is the one that a JWT with `aud` must name."""
+
+    def __init__(self, *, issuer: str, application_id: int, keys: PublishedKeyCache, clock: Clock) -> None:
+        self._issuer = issuer
+        self._application_id = application_id
+        self._keys = keys
+        self._clock = clock
+
+    async def verify(self, jwt: str, *, factor: str | None, address: str | None) -> User:
+        """Raise Unauthenticated, or Denied for a JWT that is good, but not here: another `aud`, another address."""
+        jws = decode_jws(jwt)
+        await self._refuse_signature(jws)
+        claims = parse_claims(jws)
+        self._refuse_other_issuer(claims)
+        self._refuse_expired(claims)
+        if factor is not None:
+            refuse_other_factor(claims, factor)
+        place = None if address is None else parse_address(address)
+        self._refuse_other_audience_or_address(claims, place)
+        return User(
+            user_id=claims.uid,
+            nick=claims.nick,
+            auth=claims.auth,
+            tags=frozenset(filter(None, claims.tgs.split(","))),
+            tags_omitted=claims.tgs_omitted,
+            country=claims.cntry,
+            lang=claims.lng,
+            expires_at=claims.exp,
+            has_factor=factor is not None,
+            address=None if place is None else str(place),
+            claims=jws.payload,
+            jwt=jwt,
+        )
+
+    async def _refuse_signature(self, jws: DecodedJws) -> None:
+        key = await self._keys.find_key(jws.kid)
+        if key is None:
+            raise Unauthenticated(f"the service has no key {jws.kid}")
+        try:
+            key.verify(jws.signature, jws.signing_input, PKCS1v15(), SHA256())
+        except InvalidSignature:
+            raise Unauthenticated("the signature is wrong") from None
+
+    def _refuse_other_issuer(self, claims: UserJwtClaims) -> None:
+        if claims.iss != self._issuer:
+            # Signed by the service that was asked for its keys: most likely it only calls itself otherwise.
+            log.warning("base_url is %s, but the service there issues JWTs as %s", self._issuer, claims.iss)
+            raise Unauthenticated("wrong issuer")
+
+    def _refuse_expired(self, claims: UserJwtClaims) -> None:
+        now = self._clock.now()
+        if claims.iat > now + LEEWAY:
+            raise Unauthenticated("issued in the future")
+        if claims.exp <= now:
+            raise Unauthenticated("expired")
+
+    def _refuse_other_audience_or_address(self, claims: UserJwtClaims, place: Address | None) -> None:
+        if claims.aud is not None and claims.aud != str(self._application_id):
+            raise Denied(f"the JWT is for application {claims.aud}")
+        if claims.fip and not is_within(place, claims.fip):
+            raise Denied("the client IP address is not in fip")
+
+
+def parse_claims(jws: DecodedJws) -> UserJwtClaims:
+    if "typ" in jws.payload:  # absence is what tells this class from all others (R2)
+        raise Unauthenticated("wrong token type")
+    try:
+        return msgspec.convert(jws.payload, UserJwtClaims)
+    except msgspec.ValidationError as error:
+        raise Unauthenticated(str(error)) from None
+
+
+def refuse_other_factor(claims: UserJwtClaims, factor: str) -> None:
+    """Raise Unauthenticated unless `fac` was made from it; without `fac` nothing passes (R2)."""
+    expected = sha256((factor + claims.slt).encode("utf-8", "surrogatepass")).hexdigest()
+    if claims.fac is None or len(factor) > MAX_FACTOR_LENGTH:
+        raise Unauthenticated("the JWT has no factor, or the sent factor is too long")
+    if not hmac.compare_digest(expected.encode(), claims.fac.encode()):
+        raise Unauthenticated("wrong factor")

@@ -1,0 +1,204 @@
+"""The three codes of which the game shows one (R4, cross-device phishing)."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Final
+from urllib.parse import urlencode
+
+from gatehouse.accounts.login_result import ApplicationAccess
+from gatehouse.accounts.model import User
+from gatehouse.accounts.store import AccountStore
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin, Details
+from gatehouse.audit.recorder import Recorder
+from gatehouse.gamesessions.errors import GameRefusals, OptionsDamaged
+from gatehouse.gamesessions.model import GameSession, GameSessionState
+from gatehouse.gamesessions.results import GameLoginResults
+from gatehouse.gamesessions.store import GameApplications, GameSessionStore
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import constant_time_equal
+from gatehouse.sign_in_flow.flows import ConfirmationQuestion, NetworkNearness, compare_networks
+from gatehouse.sign_in_flow.model import (
+    Destination,
+    FlowStep,
+    SignInFlow,
+    SignInFlowGone,
+    SignInPurposeEnded,
+    proof_of_flow,
+)
+
+LOWEST_CODE: Final = 10
+CODE_COUNT: Final = 90  # 10 to 99
+CHOICE_COUNT: Final = 3
+
+
+def code_choices(session: GameSession) -> tuple[str, ...]:
+    """The code among two others, always the same ones in the same order.
+
+    Whoever loads the page twice must not learn which of them stays. Made from what only we know of the session.
+    """
+    seed = hashlib.sha256(b"choices" + session.location).digest()
+    right = int(session.code)
+    others = [number for number in (LOWEST_CODE + byte % CODE_COUNT for byte in seed[:-1]) if number != right]
+    chosen = list(dict.fromkeys(others))[: CHOICE_COUNT - 1]
+    chosen.insert(seed[-1] % CHOICE_COUNT, right)
+    return tuple(map(str, chosen))
+
+
+# A sign-in for the sake of a game: what the interaction room, and its confirmation page, ask about it.
+
+
+KIND: Final = "game"
+GSID_KEY: Final = "gsid"
+LINK_PATH: Final = "/"  # what the game shows or opens
+DONE_PATH: Final = "/game/done"
+CANCELLED_PATH: Final = "/game/cancelled"
+WRONG_CODE_PATH: Final = "/game/wrong-code"
+DENIED_PATH: Final = "/game/denied"
+
+
+class GameSignInPurpose:
+    def __init__(
+        self,
+        *,
+        store: GameSessionStore,
+        accounts: AccountStore,
+        applications: GameApplications,
+        rules: ApplicationAccess,
+        results: GameLoginResults,
+        refusals: GameRefusals,
+        recorder: Recorder,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._accounts = accounts
+        self._applications = applications
+        self._rules = rules
+        self._results = results
+        self._refusals = refusals
+        self._recorder = recorder
+        self._clock = clock
+
+    async def open_page(self, gsid: str) -> Mapping[str, str]:
+        """The page was opened; returns what the interaction keeps. Raises InteractionGone for no such session."""
+        session = await self._pending_session(gsid)
+        self.application_ids(session)  # nobody begins a sign-in that cannot end
+        await self._store.record_progress(session.gsid, self._clock.now(), signing_in=False)
+        return {GSID_KEY: session.gsid}
+
+    async def find_session(self, gsid: str) -> GameSession | None:
+        """The session while it lasts, whatever became of it: for the pages that follow it."""
+        return await self._store.find_session(gsid, self._clock.now())
+
+    async def destination(self, interaction: SignInFlow) -> Destination:
+        session = await self._pending_session(interaction.ask[GSID_KEY])
+        return Destination(
+            application=await self.application_name(session), hand_over=page_url(LINK_PATH, session.gsid)
+        )
+
+    async def next_step(self, interaction: SignInFlow) -> FlowStep:
+        """Always asked, also of someone who is signed in: anyone can mail him the link (R4).
+
+        A session from a short-lived token does not do: it came out of a game itself.
+        """
+        if proof_of_flow(interaction).limited:
+            return FlowStep.LOGIN
+        await self._store.record_progress(interaction.ask[GSID_KEY], self._clock.now(), signing_in=True)
+        return FlowStep.CONFIRM
+
+    async def question(self, interaction: SignInFlow, origin: AuditOrigin) -> ConfirmationQuestion:
+        session = await self._pending_session(interaction.ask[GSID_KEY])
+        return ConfirmationQuestion(
+            kind=KIND,
+            application=await self.application_name(session),
+            choices=code_choices_for(session, origin),
+            asked_at=session.created_at,
+            address=session.address,
+            nearness=network_nearness(session, origin),
+            watched=session.gsid,
+            is_waited_for=session.is_waited_for(self._clock.now()),
+        )
+
+    async def check_choice(self, interaction: SignInFlow, picked: str, origin: AuditOrigin) -> str:
+        session = await self._pending_session(interaction.ask[GSID_KEY])
+        if not code_choices_for(session, origin) or constant_time_equal(picked, session.code):
+            return ""
+        await self._fail(session, origin, "wrong code picked")
+        return page_url(WRONG_CODE_PATH, session.gsid)
+
+    async def finish(self, interaction: SignInFlow, origin: AuditOrigin) -> str:
+        session, proof = await self._pending_session(interaction.ask[GSID_KEY]), proof_of_flow(interaction)
+        if proof.limited:
+            raise SignInFlowGone
+        if not await self._may_log_in(await self._accounts.user(proof.user_id), session):
+            await self._fail(
+                session, origin, "the account is not allowed to use the application", user_id=proof.user_id
+            )
+            return page_url(DENIED_PATH, session.gsid)
+        details: Details = {
+            "gsid": session.gsid,
+            "app_id": session.app_id,
+            "network": network_nearness(session, origin).value,
+        }
+        entry = self._recorder.record(AuditEvent.GAME_CONFIRMED, origin, subject=proof.user_id, details=details)
+        confirmed = await self._store.confirm_session(
+            session.gsid, self._clock.now(), user_id=proof.user_id, rev=proof.rev, auth=proof.auth, entry=entry
+        )
+        if not confirmed:
+            raise SignInFlowGone
+        return page_url(DONE_PATH, session.gsid)
+
+    async def refuse(self, interaction: SignInFlow, origin: AuditOrigin) -> str:
+        session = await self._pending_session(interaction.ask[GSID_KEY])
+        await self._fail(session, origin, "canceled in the browser")
+        return page_url(CANCELLED_PATH, session.gsid)
+
+    async def _pending_session(self, gsid: str) -> GameSession:
+        session = await self._store.find_session(gsid, self._clock.now())
+        if session is None or session.state is not GameSessionState.PENDING:
+            raise SignInPurposeEnded
+        return session
+
+    async def _may_log_in(self, user: User, session: GameSession) -> bool:
+        return not user.blocked and await self._rules.may_log_in(user, self.application_ids(session))
+
+    def application_ids(self, session: GameSession) -> Sequence[int]:
+        """All that it names. Raises InteractionGone where that is damaged: nobody can sign in with it."""
+        try:
+            return self._results.open_options(session).applications
+        except OptionsDamaged:
+            raise SignInFlowGone from None
+
+    def first_application_id(self, session: GameSession) -> int:
+        """The first application it names; 0 when it names none."""
+        return next(iter(self.application_ids(session)), 0)
+
+    async def application_name(self, session: GameSession) -> str:
+        """Of that application; empty when there is none."""
+        return await self.application_name_by_id(self.first_application_id(session))
+
+    async def application_name_by_id(self, application_id: int) -> str:
+        return (await self._applications.game_login_settings(application_id)).name if application_id else ""
+
+    async def _fail(self, session: GameSession, origin: AuditOrigin, reason: str, *, user_id: str = "") -> None:
+        refusal = self._refusals.end_refusal(session.gsid, origin, reason)
+        failed = await self._store.fail_session(
+            session.gsid, self._clock.now(), refusal, self._refusals.max_refusals, user_id=user_id
+        )
+        if not failed:
+            raise SignInPurposeEnded
+
+
+def code_choices_for(session: GameSession, origin: AuditOrigin) -> tuple[str, ...]:
+    """The codes to pick from, for somebody who is not known to be in the network the game is in (R4)."""
+    if not session.code or network_nearness(session, origin) is NetworkNearness.SAME:
+        return ()
+    return code_choices(session)
+
+
+def network_nearness(session: GameSession, origin: AuditOrigin) -> NetworkNearness:
+    return compare_networks(session.address, origin, proven=session.address_proven)
+
+
+def page_url(path: str, gsid: str) -> str:
+    return f"{path}?{urlencode({GSID_KEY: gsid})}"

@@ -1,0 +1,92 @@
+"""What else can be asked about a session: info and closeGsid (interface §4.3, R4)."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.audit.recorder import Recorder
+from gatehouse.gamesessions.errors import GameRefusals, OptionsDamaged
+from gatehouse.gamesessions.model import GSID_PATTERN, CloseStatus, GameSession
+from gatehouse.gamesessions.proof import GameClientProof, proof_fault
+from gatehouse.gamesessions.results import GameLoginResults
+from gatehouse.gamesessions.store import GameSessionStore
+from gatehouse.kernel.addresses import Network, any_network_contains
+from gatehouse.kernel.clock import Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GameSessionDetails:
+    session: GameSession
+    factor: str
+
+
+class GameSessionService:
+    def __init__(
+        self,
+        *,
+        store: GameSessionStore,
+        results: GameLoginResults,
+        refusals: GameRefusals,
+        clock: Clock,
+        info_allow: tuple[Network, ...],
+    ) -> None:
+        self._store = store
+        self._results = results
+        self._refusals = refusals
+        self._clock = clock
+        self._info_allow = info_allow
+
+    async def info(self, gsid: str, presented: GameClientProof, origin: AuditOrigin) -> GameSessionDetails:
+        """For addresses of the operator's choice. Raises Violation."""
+        if not (presented.proven and any_network_contains(self._info_allow, presented.address)):
+            raise await self._refusals.violation(gsid, origin, "info is not allowed from this IP address")
+        session = await self._find_session(gsid, presented, origin)
+        try:
+            factor = self._results.open_options(session).factor or ""
+        except OptionsDamaged:
+            raise await self._refusals.violation(gsid, origin, "the stored request is damaged") from None
+        return GameSessionDetails(session=session, factor=factor)
+
+    async def close(self, gsid: str, presented: GameClientProof, closing: CloseStatus, origin: AuditOrigin) -> None:
+        """The game says how it ended; the last word counts. Raises Violation."""
+        session = await self._find_session(gsid, presented, origin)
+        wrong = proof_fault(session, presented)
+        if wrong:
+            raise await self._refusals.violation(gsid, origin, wrong)
+        refusal = self._refusals.end_refusal(gsid, origin, f"closed by the game before delivery: {closing.value}")
+        if not await self._store.close_session(
+            gsid, self._clock.now(), closing, refusal, self._refusals.max_refusals
+        ):
+            raise await self._refusals.unknown_session(gsid, origin, presented.source)
+
+    async def _find_session(self, gsid: str, presented: GameClientProof, origin: AuditOrigin) -> GameSession:
+        session = await self._store.find_session(gsid, self._clock.now()) if GSID_PATTERN.fullmatch(gsid) else None
+        if session is None:
+            raise await self._refusals.unknown_session(gsid, origin, presented.source)
+        return session
+
+
+# An administrator ends a game session; whoever calls has checked that he is one.
+
+
+MAX_REASON_LENGTH: Final = 200
+
+
+class GameSessionAdmin:
+    def __init__(self, *, store: GameSessionStore, refusals: GameRefusals, recorder: Recorder, clock: Clock) -> None:
+        self._store = store
+        self._refusals = refusals
+        self._recorder = recorder
+        self._clock = clock
+
+    async def close(self, gsid: str, reason: str, origin: AuditOrigin) -> bool:
+        """The game is told ERROR with the record's id, now or at its next poll; False when it is over already."""
+        said = "".join(filter(str.isprintable, reason))[:MAX_REASON_LENGTH]
+        refusal = self._refusals.end_refusal(gsid, origin, f"closed by an administrator: {said or 'no reason given'}")
+        entry = self._recorder.record(
+            AuditEvent.GAME_CLOSED, origin, subject=gsid, details={"reason": said, "record": refusal.record_id}
+        )
+        return await self._store.close_session_by_admin(
+            gsid, self._clock.now(), refusal, self._refusals.max_refusals, entry=entry
+        )

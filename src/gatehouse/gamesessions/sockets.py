@@ -1,0 +1,283 @@
+"""Who is there for a session at this node: the sockets of its owner, and those of whoever else knows its gsid."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from functools import partial
+from typing import Final, Protocol
+
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.gamesessions.errors import GameRefusals, Violation
+from gatehouse.gamesessions.model import GameSession, GameSessionState, SignInStage
+from gatehouse.gamesessions.proof import GameClientProof, socket_proof_fault
+from gatehouse.gamesessions.store import GameSessionStore
+from gatehouse.gamesessions.waiters import Waiters
+from gatehouse.gamesessions.write_behind import MAX_WRITE_LAG, WriteBehind
+from gatehouse.kernel.clock import Clock, Timer, TimerWheel
+from gatehouse.kernel.errors import GatehouseError, TooMany
+
+
+class SocketCloseReason(Enum):
+    """Why we end a socket."""
+
+    UNKNOWN = auto()  # no such session, or nobody to be told of it
+    OVER = auto()  # its time, or it came to nothing
+    FAULT = auto()  # ours
+
+
+class SessionFailed(Violation):
+    """It came to nothing; the record tells why."""
+
+
+class ClientSocket(Protocol):
+    """A socket."""
+
+    @property
+    def origin(self) -> AuditOrigin:
+        """Whose it is."""
+
+    def is_open(self) -> bool:
+        """False while its handshake is not finished: it is told nothing yet."""
+
+    def send_stage(self, stage: SignInStage) -> None:
+        """The person in the browser has come this far."""
+
+    def close_with_reason(self, reason: SocketCloseReason, record_id: str) -> None:
+        """Say why, and close; it leaves by that."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class SessionSockets:
+    gsid: str
+    ends_at: int  # of the session when it was last looked at; it may have moved on since
+    on_change: Callable[[], object]  # what hears of it
+    owners: dict[ClientSocket, SignInStage] = field(default_factory=dict)  # with the stage each knows of
+    others: list[ClientSocket] = field(
+        default_factory=list
+    )  # without proof: with a key registered they are only seen
+    leave_timer: Timer | None = None  # running since the last of the owners left
+    is_stored: bool = False  # stored, for other nodes to know
+    store_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.owners or self.others or self.leave_timer)
+
+    def all_sockets(self) -> tuple[ClientSocket, ...]:
+        return (*self.owners, *self.others)
+
+    def cancel_leave_timer(self) -> None:
+        if self.leave_timer is not None:
+            self.leave_timer.cancel()
+            self.leave_timer = None
+
+
+# Presence: what the coming and going of a game's sockets means for its session (interface §6, R4).
+
+
+HEARTBEAT: Final = 5.0  # seconds (interface §6)
+HEARTBEAT_STEPS: Final = 5
+LEAVE_GRACE: Final = 2.0  # seconds in which a client may come back before anything is cancelled (R4)
+CHECK_CONCURRENCY: Final = 16  # sessions looked at side by side, when notices were missed
+RETRY_AFTER: Final = 5  # seconds
+
+log = logging.getLogger("gatehouse.gamesessions")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SocketAdmission:
+    session: GameSession
+    is_owner: bool
+
+
+class Presence:
+    def __init__(
+        self,
+        *,
+        store: GameSessionStore,
+        waiters: Waiters,
+        write_behind: WriteBehind,
+        refusals: GameRefusals,
+        clock: Clock,
+        node: str,
+        max_sockets: int,
+    ) -> None:
+        """`seats_most`: of the owner's for one session, and as many of others."""
+        self._store = store
+        self._waiters = waiters
+        self._write_behind = write_behind
+        self._refusals = refusals
+        self._clock = clock
+        self._node = node
+        self._max_sockets = max_sockets
+        self._sessions: dict[str, SessionSockets] = {}
+        self._rounds = TimerWheel(self._heartbeat, clock=clock, period=HEARTBEAT, slots=HEARTBEAT_STEPS)
+        self._to_check: set[str] = set()  # to be looked at
+        self._is_checking = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stopping = False
+
+    # Coming
+
+    async def join(self, gsid: str, presented: GameClientProof, origin: AuditOrigin, socket: ClientSocket) -> None:
+        """Let it take part. Raises Violation, which looks like an unknown gsid; SessionFailed; TooMany."""
+        admission = await self._admit(gsid, presented, origin)
+        attendance = self._sockets_of(admission.session)
+        taken = attendance.owners if admission.is_owner else attendance.others
+        if len(taken) >= self._max_sockets:
+            raise TooMany(RETRY_AFTER, "sockets of one game session")
+        if not admission.is_owner:
+            attendance.others.append(socket)
+            self._write_behind.add_presence(gsid)
+            return
+        attendance.cancel_leave_timer()
+        attendance.owners[socket] = SignInStage.WAITING
+        try:
+            await self._store_presence(attendance)
+        except BaseException:
+            self.leave(gsid, socket, by_client=False)
+            raise
+
+    async def _admit(self, gsid: str, presented: GameClientProof, origin: AuditOrigin) -> SocketAdmission:
+        session = await self._store.find_session(gsid, self._clock.now())
+        if session is None:
+            raise await self._refusals.unknown_session(gsid, origin, presented.source)
+        wrong = socket_proof_fault(session, presented)
+        if wrong and not session.public_key:
+            raise await self._refusals.violation(gsid, origin, wrong)
+        if session.state is GameSessionState.FAILED:
+            raise SessionFailed(session.failure, "the session failed")
+        return SocketAdmission(session=session, is_owner=not wrong)
+
+    def _sockets_of(self, session: GameSession) -> SessionSockets:
+        """Listened to from now on, so that nothing is missed that is stored after the next look."""
+        attendance = self._sessions.get(session.gsid)
+        if attendance is None:
+            changed = partial(self.schedule_check, session.gsid)
+            attendance = SessionSockets(gsid=session.gsid, ends_at=session.ends_at, on_change=changed)
+            self._sessions[session.gsid] = attendance
+            self._waiters.add_listener(session.gsid, changed)
+            self._rounds.add(attendance)
+        return attendance
+
+    async def _store_presence(self, sockets: SessionSockets) -> None:
+        """Written for the first socket only: the heartbeats do the rest."""
+        async with sockets.store_lock:
+            if not sockets.is_stored:
+                await self._store.add_socket_node(sockets.gsid, self._node, self._clock.now())
+                sockets.is_stored = True
+
+    # Going
+
+    def leave(self, gsid: str, socket: ClientSocket, *, by_client: bool) -> None:
+        """`by_client`: it closed the socket, or was lost; what we end ourselves never cancels."""
+        attendance = self._sessions[gsid]
+        if socket in attendance.others:
+            attendance.others.remove(socket)
+        else:
+            del attendance.owners[socket]
+            if by_client and not attendance.owners and not self._stopping:
+                self._start_leave_timer(attendance)
+        self._remove_if_empty(attendance)
+
+    def _start_leave_timer(self, sockets: SessionSockets) -> None:
+        sockets.leave_timer = self._clock.call_later(
+            LEAVE_GRACE, lambda: self._start_task(self._store_absence(sockets))
+        )
+
+    async def _store_absence(self, sockets: SessionSockets) -> None:
+        """One who comes back meanwhile waits for his turn, and is stored after this."""
+        async with sockets.store_lock:
+            if sockets.owners:
+                return
+            try:
+                await self._store.remove_socket_node(sockets.gsid, self._node, self._clock.now())
+            except GatehouseError as error:
+                log.warning("could not store the closing of a game's sockets: %s", error)
+                if not (sockets.owners or self._stopping):
+                    self._start_leave_timer(sockets)
+                return
+            sockets.is_stored = False
+            sockets.leave_timer = None
+        self._remove_if_empty(sockets)
+
+    def _remove_if_empty(self, sockets: SessionSockets) -> None:
+        if sockets.is_empty and self._sessions.get(sockets.gsid) is sockets:
+            del self._sessions[sockets.gsid]
+            self._waiters.remove_listener(sockets.gsid, sockets.on_change)
+            self._rounds.remove(sockets)
+
+    def stop(self) -> None:
+        """The process ends: its clients go elsewhere, and nothing is cancelled by that."""
+        self._stopping = True
+        for attendance in tuple(self._sessions.values()):
+            attendance.cancel_leave_timer()
+            self._remove_if_empty(attendance)
+
+    # Being there
+
+    def _heartbeat(self, sockets: SessionSockets) -> None:
+        if not sockets.all_sockets():
+            return
+        if self._clock.now() >= sockets.ends_at + MAX_WRITE_LAG:
+            self.schedule_check(sockets.gsid)
+        else:
+            self._write_behind.add_presence(sockets.gsid)
+
+    def schedule_check(self, gsid: str) -> None:
+        """Something may have changed: soon, see and tell."""
+        self._to_check.add(gsid)
+        if not self._is_checking:
+            self._is_checking = True
+            self._start_task(self._check_scheduled())
+
+    async def _check_scheduled(self) -> None:
+        try:
+            while self._to_check:
+                some = [self._to_check.pop() for _ in range(min(CHECK_CONCURRENCY, len(self._to_check)))]
+                await asyncio.gather(
+                    *(self._check_session(self._sessions[gsid]) for gsid in some if gsid in self._sessions)
+                )
+        finally:
+            self._is_checking = False
+
+    async def _check_session(self, sockets: SessionSockets) -> None:
+        try:
+            session = await self._store.find_session(sockets.gsid, self._clock.now())
+            if session is None:
+                await self._expire(sockets)
+            else:
+                self._send_stage(sockets, session)
+        except GatehouseError as error:
+            log.warning("could not check a game session: %s", error)
+            sockets.ends_at = 0  # its next turn does
+
+    def _send_stage(self, sockets: SessionSockets, session: GameSession) -> None:
+        sockets.ends_at = session.ends_at
+        for seat, known in tuple(sockets.owners.items()):
+            if seat.is_open() and known is not session.stage:
+                sockets.owners[seat] = session.stage
+                seat.send_stage(session.stage)
+        if session.state is GameSessionState.FAILED:
+            close_all_sockets(sockets, session.failure)
+
+    async def _expire(self, sockets: SessionSockets) -> None:
+        seats = sockets.all_sockets()
+        if seats:
+            over = await self._refusals.violation(sockets.gsid, seats[0].origin, "the session has expired")
+            close_all_sockets(sockets, over.record_id)
+
+    def _start_task(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work, name="game-presence")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def __len__(self) -> int:
+        return sum(len(attendance.all_sockets()) for attendance in self._sessions.values())
+
+
+def close_all_sockets(sockets: SessionSockets, record_id: str) -> None:
+    for seat in sockets.all_sockets():
+        seat.close_with_reason(SocketCloseReason.OVER, record_id)

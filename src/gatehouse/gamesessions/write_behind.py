@@ -1,0 +1,143 @@
+"""Writes that only move time, gathered and made once a second: holding many clients is not many writes (R4)."""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from gatehouse.accounts.login_result import PreparedLogin
+from gatehouse.gamesessions.errors import GameRefusals
+from gatehouse.gamesessions.model import PollId, PollMark
+from gatehouse.gamesessions.store import GameSessionStore
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.errors import GatehouseError
+
+FLUSH_INTERVAL: Final = 1.0  # seconds
+MAX_WRITE_LAG: Final = 2  # seconds by which the stored end of a session may lag behind an accepted poll
+BATCH_SIZE: Final = 200  # polls in one transaction: nobody's answer waits long for such a one
+
+log = logging.getLogger("gatehouse.gamesessions")
+
+
+class WriteBehind:
+    """A second of it may be lost with the process, never more; nothing else depends on it."""
+
+    def __init__(self, *, store: GameSessionStore, node: str, clock: Clock) -> None:
+        self._store = store
+        self._node = node
+        self._clock = clock
+        self._marks: dict[str, PollMark] = {}
+        self._seen: set[str] = set()
+        self._flush_task: asyncio.Task[None] | None = None
+        self._is_scheduled = False
+
+    def add_poll(self, mark: PollMark) -> None:
+        self._marks[mark.gsid] = mark
+        self._schedule_flush()
+
+    def add_presence(self, gsid: str) -> None:
+        self._seen.add(gsid)
+        self._schedule_flush()
+
+    def newest_poll_number(self, gsid: str) -> int:
+        """The number of the newest poll that may not be stored yet."""
+        mark = self._marks.get(gsid)
+        return mark.number if mark else 0
+
+    async def flush(self) -> None:
+        """Write what was gathered; what cannot be written now stays for the next beat."""
+        marks, seen = dict(self._marks), self._seen
+        self._seen = set()  # whoever is seen while this is written is written next
+        try:
+            for some in batches_of(marks.values(), BATCH_SIZE):
+                await self._store.record_polls(some, self._node)
+            if seen:
+                await self._store.record_presence(seen, self._node, self._clock.now())
+        except GatehouseError as error:
+            log.warning("could not write game session times: %s", error)
+            self._seen |= seen
+            self._schedule_flush()
+            return
+        for gsid, mark in marks.items():
+            if self._marks.get(gsid) is mark:
+                del self._marks[gsid]
+
+    def _schedule_flush(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._clock.call_later(FLUSH_INTERVAL, self._start_flush)
+
+    def _start_flush(self) -> None:
+        self._is_scheduled = False
+        self._flush_task = asyncio.get_running_loop().create_task(self.flush(), name="game-pulse")
+
+
+def batches_of(marks: Iterable[PollMark], most: int) -> Iterator[list[PollMark]]:
+    rest = iter(marks)
+    while some := list(islice(rest, most)):
+        yield some
+
+
+# Answers that were taken, as far as is known, and never sent: given back, so that a later poll gets one (R4).
+
+
+RETRY_INTERVAL: Final = 1.0  # seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnsentAnswer:
+    gsid: str
+    poll_id: PollId
+    prepared: PreparedLogin
+    ends_at: int  # of the session at the latest: nothing can be delivered after that
+
+
+class UnsentAnswerRetry:
+    """Tries until the database has said yes. With the process this is lost, as an answer on its way is."""
+
+    def __init__(self, *, store: GameSessionStore, refusals: GameRefusals, clock: Clock) -> None:
+        self._store = store
+        self._refusals = refusals
+        self._clock = clock
+        self._waiting: dict[tuple[str, PollId], UnsentAnswer] = {}
+        self._retry_task: asyncio.Task[None] | None = None
+        self._is_scheduled = False
+
+    def return_answer(self, unsent: UnsentAnswer) -> None:
+        """Now if possible, else as soon as it is; nobody has to wait for it."""
+        self._waiting[unsent.gsid, unsent.poll_id] = unsent
+        self._start_retry()
+
+    async def retry_session(self, gsid: str) -> None:
+        """Try those of one session now."""
+        for unsent in [one for one in self._waiting.values() if one.gsid == gsid]:
+            await self._try_return(unsent)
+
+    async def flush(self) -> None:
+        for unsent in tuple(self._waiting.values()):
+            await self._try_return(unsent)
+
+    async def _try_return(self, unsent: UnsentAnswer) -> None:
+        try:
+            if self._clock.now() < unsent.ends_at:
+                entry = self._refusals.return_record(unsent.prepared.entry)
+                await self._store.return_answer(unsent.gsid, unsent.poll_id, unsent.prepared.token_record, entry)
+        except GatehouseError as error:
+            log.warning("could not return an unsent game session answer yet: %s", error)
+            self._schedule_retry()
+            return
+        self._waiting.pop((unsent.gsid, unsent.poll_id), None)
+
+    def _schedule_retry(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._clock.call_later(RETRY_INTERVAL, self._start_retry)
+
+    def _start_retry(self) -> None:
+        self._is_scheduled = False
+        if self._retry_task is not None and not self._retry_task.done():
+            self._schedule_retry()
+            return
+        self._retry_task = asyncio.get_running_loop().create_task(self.flush(), name="game-unsent")

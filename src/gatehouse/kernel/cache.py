@@ -1,0 +1,135 @@
+"""A cache bounded by the weight of what it holds, in bytes, never by the number of its entries."""
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, Final, Generic, Self, TypeVar, overload
+
+V = TypeVar("V")
+
+ENTRY_WEIGHT: Final = 400  # bytes the cache itself needs for an entry: two dictionary slots, a set slot, the key
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CacheHandle:
+    """One entry of a cache, as long as it is there. It does not refer to the value, which may hold it."""
+
+    group: Hashable
+    key: Hashable
+
+
+@dataclass(slots=True)
+class _Entry(Generic[V]):
+    handle: CacheHandle
+    value: V
+    weight: int
+
+
+class WeightedCache(Generic[V]):
+    """The least recently used entry is dropped first; a value heavier than the whole cache is not kept at all.
+
+    Entries belong to a group, so that everything made from one thing can be dropped together with it. Weights are
+    estimates by the callers: what an entry alone keeps in memory. Safe to use from several threads.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit: Final = limit
+        self._weight = 0
+        self._entries: OrderedDict[tuple[Hashable, Hashable], _Entry[V]] = OrderedDict()
+        self._groups: defaultdict[Hashable, set[Hashable]] = defaultdict(set)
+        self._lock = Lock()
+
+    @property
+    def weight(self) -> int:
+        return self._weight
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, group: Hashable, key: Hashable) -> V | None:
+        with self._lock:
+            found = self._entries.get((group, key))
+            if found is None:
+                return None
+            self._entries.move_to_end((group, key))
+            return found.value
+
+    def put(self, group: Hashable, key: Hashable, value: V, weight: int) -> CacheHandle:
+        """Keep the value in the place of what was kept under the key."""
+        ticket = CacheHandle(group, key)
+        with self._lock:
+            self._remove(group, key)
+            self._entries[group, key] = _Entry(ticket, value, weight + ENTRY_WEIGHT)
+            self._groups[group].add(key)
+            self._weight += weight + ENTRY_WEIGHT
+            self._shrink(group, key)
+        return ticket
+
+    def add_weight(self, handle: CacheHandle, more: int) -> None:
+        """Note that a value has grown since it was put; one that is no longer kept may grow as it likes."""
+        with self._lock:
+            found = self._entries.get((handle.group, handle.key))
+            if found is not None and found.handle is handle:
+                found.weight += more
+                self._weight += more
+                self._shrink(handle.group, handle.key)
+
+    def drop_group(self, group: Hashable) -> None:
+        with self._lock:
+            for key in tuple(self._groups.get(group, ())):
+                self._remove(group, key)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._entries.clear()
+            self._groups.clear()
+            self._weight = 0
+
+    def _shrink(self, group: Hashable, key: Hashable) -> None:
+        """An entry that is too heavy alone goes before the others are dropped for its sake."""
+        if self._entries[group, key].weight > self.limit:
+            self._remove(group, key)
+        while self._weight > self.limit:
+            self._remove(*next(iter(self._entries)))
+
+    def _remove(self, group: Hashable, key: Hashable) -> None:
+        found = self._entries.pop((group, key), None)
+        if found is not None:
+            self._weight -= found.weight
+            keys = self._groups[group]
+            keys.discard(key)
+            if not keys:
+                del self._groups[group]
+
+
+# A cached property without a lock.
+
+
+T = TypeVar("T")
+
+
+class cached_property(Generic[T]):  # noqa: N801 - it stands in for the standard library's
+    """As in the standard library from Python 3.12 on; in 3.11 one lock serves all instances of a class.
+
+    With that lock the event loop would wait for whatever the worker of `kernel/background.py` computes. Two threads
+    may compute the same value; of a pure function that does no harm.
+    """
+
+    def __init__(self, make: Callable[[Any], T]) -> None:
+        self._make = make
+        self._name = make.__name__
+        self.__doc__ = make.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type[Any]) -> Self: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type[Any]) -> T: ...
+
+    def __get__(self, instance: object | None, owner: type[Any]) -> Self | T:
+        if instance is None:
+            return self
+        value = self._make(instance)
+        instance.__dict__[self._name] = value  # from now on it is found there, and this is not asked
+        return value

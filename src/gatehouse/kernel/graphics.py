@@ -1,0 +1,81 @@
+"""Colours that can be told apart: sRGB, its luminance, and the contrast of two (WCAG 2.2, "contrast ratio")."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Self
+
+HEX_COLOR: Final = re.compile(r"#([0-9a-fA-F]{2})([0-9a-fA-F]{2})([0-9a-fA-F]{2})", re.ASCII)
+TEXT_CONTRAST: Final = 4.5  # level AA for text of any size
+SHAPE_CONTRAST: Final = 3.0  # level AA for what is no text: a button's ground, a focus ring
+MIX_STEPS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Color:
+    red: int
+    green: int
+    blue: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Of `#rrggbb`; raises ValueError for anything else."""
+        found = HEX_COLOR.fullmatch(text)
+        if found is None:
+            raise ValueError(f"must be a color like #1d5f8a, not {text!r:.40}")
+        return cls(*(int(part, 16) for part in found.groups()))
+
+    def __str__(self) -> str:
+        return f"#{self.red:02x}{self.green:02x}{self.blue:02x}"
+
+    @property
+    def luminance(self) -> float:
+        red, green, blue = map(_linear, (self.red, self.green, self.blue))
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    def mix(self, other: "Color", share: float) -> "Color":
+        """With that share (0 to 1) of another."""
+        pairs = ((self.red, other.red), (self.green, other.green), (self.blue, other.blue))
+        return Color(*(round(own + (theirs - own) * share) for own, theirs in pairs))
+
+
+WHITE: Final = Color(255, 255, 255)
+BLACK: Final = Color(0, 0, 0)
+
+
+def _linear(part: int) -> float:
+    share = part / 255
+    return share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4  # noqa: PLR2004 - the definition's
+
+
+def contrast(one: Color, other: Color) -> float:
+    """Between 1 and 21."""
+    darker, lighter = sorted((one.luminance, other.luminance))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def min_contrast(color: Color, backgrounds: Iterable[Color]) -> float:
+    return min(contrast(color, ground) for ground in backgrounds)
+
+
+def adjust_for_contrast(color: Color, backgrounds: Iterable[Color], *, min_ratio: float, towards: Color) -> Color:
+    """The colour itself, or the nearest to it on the way to black or white that stands out from all grounds."""
+    against = tuple(backgrounds)
+    mixes = (color.mix(towards, step / MIX_STEPS) for step in range(MIX_STEPS))
+    return next((mix for mix in mixes if min_contrast(mix, against) >= min_ratio), towards)
+
+
+# What kind of picture some bytes are, by how they begin; a name proves nothing.
+
+
+# Pixels only. An SVG may carry scripts, styles and addresses of other hosts.
+IMAGE_SIGNATURES: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
+RIFF: Final = b"RIFF"
+WEBP: Final = b"WEBP"
+
+
+def image_media_type(content: bytes) -> str:
+    """Of a PNG, a JPEG or a WebP; empty for everything else."""
+    if content[:4] == RIFF and content[8:12] == WEBP:
+        return "image/webp"
+    return next((kind for beginning, kind in IMAGE_SIGNATURES if content.startswith(beginning)), "")

@@ -1,0 +1,92 @@
+"""A sign-in for the sake of a client: what the interaction room asks about it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+
+from gatehouse.accounts.store import AccountStore
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.oauth.authorize.request import AuthorizationRequest
+from gatehouse.oauth.authorize.service import AuthorizeService
+from gatehouse.oauth.errors import AuthorizeRefused, ClientNotFound, NotLetIn
+from gatehouse.oauth.model import Client
+from gatehouse.oauth.redirects import csp_source, display_host, is_registered_redirect
+from gatehouse.oauth.store import ClientStore
+from gatehouse.sign_in_flow.model import Destination, FlowStep, SignInFlow, SignInFlowGone, SignInProof, proof_of_flow
+
+KIND: Final = "authorize"
+REQUEST_KEY: Final = "request"
+
+
+def encode_request(request: AuthorizationRequest) -> Mapping[str, str]:
+    """What an interaction keeps of a request."""
+    return {REQUEST_KEY: msgspec.json.encode(replace(request, id_token_hint="")).decode()}
+
+
+def decode_request(interaction: SignInFlow) -> AuthorizationRequest:
+    return msgspec.json.decode(interaction.ask[REQUEST_KEY], type=AuthorizationRequest)
+
+
+class AuthorizeSignInPurpose:
+    def __init__(self, *, authorize: AuthorizeService, clients: ClientStore, accounts: AccountStore) -> None:
+        self._authorize = authorize
+        self._clients = clients
+        self._accounts = accounts
+
+    async def destination(self, interaction: SignInFlow) -> Destination:
+        request = decode_request(interaction)
+        client = await self._client(request)
+        return Destination(
+            application=client.name,
+            returns_to=display_host(request.redirect_uri),
+            form_action=csp_source(request.redirect_uri),
+            login_hint=request.login_hint,
+            ui_locales=request.ui_locales,
+        )
+
+    async def next_step(self, interaction: SignInFlow) -> FlowStep:
+        request, proof = decode_request(interaction), proof_of_flow(interaction)
+        client = await self._client(request)
+        if not self._authorize.is_proof_sufficient(request, client, proof):
+            return FlowStep.LOGIN
+        try:
+            must_ask = await self._needs_consent(request, client, proof)
+        except AuthorizeRefused:
+            return FlowStep.DONE  # there is nothing to consent to: `finish` says no
+        return FlowStep.CONSENT if must_ask else FlowStep.DONE
+
+    async def finish(self, interaction: SignInFlow, origin: AuditOrigin) -> str:
+        """Everything is asked once more: minutes may have passed since the request."""
+        request, proof = decode_request(interaction), proof_of_flow(interaction)
+        client = await self._client(request)
+        try:
+            await self._refuse_wrong_user(request, client, proof)
+            return await self._authorize.create_grant(request, client, proof, origin)
+        except AuthorizeRefused as refused:
+            return self._authorize.refusal_url(request.redirect_uri, request.state, refused)
+
+    def denied_url(self, interaction: SignInFlow) -> str:
+        """The person said no; the address that tells the client."""
+        request = decode_request(interaction)
+        return self._authorize.refusal_url(request.redirect_uri, request.state, NotLetIn())
+
+    async def _client(self, request: AuthorizationRequest) -> Client:
+        """The client of a way under way; one that was removed, or has other addresses now, ends it."""
+        try:
+            client = await self._clients.client(request.client_id)
+        except ClientNotFound as error:
+            raise SignInFlowGone from error
+        if not is_registered_redirect(client, request.redirect_uri):
+            raise SignInFlowGone
+        return client
+
+    async def _needs_consent(self, request: AuthorizationRequest, client: Client, proof: SignInProof) -> bool:
+        user = await self._accounts.user(proof.user_id)
+        await self._authorize.refuse_wrong_user(request, client, user)
+        return await self._authorize.needs_consent(request, client, user)
+
+    async def _refuse_wrong_user(self, request: AuthorizationRequest, client: Client, proof: SignInProof) -> None:
+        user = await self._accounts.user(proof.user_id)
+        await self._authorize.refuse_wrong_user(request, client, user)

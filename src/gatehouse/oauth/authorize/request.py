@@ -1,0 +1,225 @@
+"""An authorization request: read from its parameters by an ordered list of small checks (interface §4.2, R3)."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from gatehouse.oauth.errors import (
+    AskedWrongly,
+    AuthorizeRefused,
+    RegistrationUnsupported,
+    RequestUnsupported,
+    RequestUriUnsupported,
+    ResponseTypeUnsupported,
+    ScopeRefused,
+)
+from gatehouse.oauth.model import SCOPES, Client, ClientProfile
+from gatehouse.tokens.claims import MAX_NONCE_BYTES, json_length
+
+OPENID: Final = "openid"
+SCOPE_TEXT: Final = re.compile(r"[\x20\x21\x23-\x5b\x5d-\x7e]*", re.ASCII)  # RFC 6749 §3.3
+CHALLENGE_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)  # what S256 always makes (RFC 7636 §4.2)
+SECONDS_PATTERN: Final = re.compile(r"[0-9]{1,10}", re.ASCII)
+MAX_LOGIN_HINT: Final = 254
+UNSUPPORTED_PARAMETERS: Final[Mapping[str, type[AuthorizeRefused]]] = {
+    "request": RequestUnsupported,
+    "request_uri": RequestUriUnsupported,
+    "registration": RegistrationUnsupported,
+}
+SUPPORTED_CLAIMS: Final = ("auth_time", "email", "nickname")
+
+
+class Prompt:
+    NONE: Final = "none"
+    LOGIN: Final = "login"
+    CONSENT: Final = "consent"
+    SELECT_ACCOUNT: Final = "select_account"
+
+
+PROMPTS: Final = (Prompt.NONE, Prompt.LOGIN, Prompt.CONSENT, Prompt.SELECT_ACCOUNT)
+
+
+class AuthorizeParameters(dict[str, str]):
+    """What came in, by name. One without a value counts as not given (RFC 6749 §3.1), and one not given is empty."""
+
+    def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
+        super().__init__()
+        self.repeated: set[str] = set()
+        for name, value in pairs:
+            if name in self:
+                self.repeated.add(name)
+            self[name] = value
+
+    def __missing__(self, name: str) -> str:
+        return ""
+
+    @property
+    def state(self) -> str:
+        """Of two nobody can tell which is the client's own."""
+        return "" if "state" in self.repeated else self["state"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthorizationRequest:
+    client_id: str
+    redirect_uri: str  # registered for the client
+    scopes: tuple[str, ...]  # those it may have, in our order
+    state: str = ""
+    nonce: str | None = None
+    code_challenge: str = ""
+    wanted_claims: tuple[str, ...] = ()
+    prompts: tuple[str, ...] = ()
+    max_age: int | None = None
+    login_hint: str = ""
+    ui_locales: str = ""
+    id_token_hint: str = ""  # as it came
+    subject: str = ""  # whom a good id_token_hint or `claims` names
+    hint_is_unknown: bool = False  # an id_token_hint that cannot be verified: whose sign-in it is about is open
+
+    def wants(self, prompt: str) -> bool:
+        return prompt in self.prompts
+
+    @property
+    def needs_new_proof(self) -> bool:
+        """No session that was there before does, however young."""
+        return self.wants(Prompt.LOGIN) or self.max_age == 0 or self.hint_is_unknown
+
+
+RequestCheck = Callable[[AuthorizeParameters, Client], None]
+
+
+def nothing_is_repeated(asked: AuthorizeParameters, _client: Client) -> None:
+    if asked.repeated:
+        raise AskedWrongly("a parameter is given more than once")
+
+
+def request_object_is_absent(asked: AuthorizeParameters, _client: Client) -> None:
+    """Request objects are not read, and no address in a request is ever called (checklist AZ-26)."""
+    for name, refusal in UNSUPPORTED_PARAMETERS.items():
+        if asked[name]:
+            raise refusal
+
+
+def response_type_is_code(asked: AuthorizeParameters, _client: Client) -> None:
+    if not asked["response_type"]:
+        raise AskedWrongly("response_type is required")
+    if asked["response_type"] != "code":
+        raise ResponseTypeUnsupported
+
+
+def response_mode_is_query(asked: AuthorizeParameters, client: Client) -> None:
+    """Required by interface §4.2; plain OpenID Connect may leave it out."""
+    given = asked["response_mode"]
+    if given != "query" and (given or client.profile is ClientProfile.NATIVE):
+        raise AskedWrongly("response_mode must be query")
+
+
+def openid_is_asked_for(asked: AuthorizeParameters, client: Client) -> None:
+    if SCOPE_TEXT.fullmatch(asked["scope"]) is None:
+        raise ScopeRefused("scope contains invalid characters")
+    if OPENID not in asked["scope"].split(" ") or OPENID not in client.scopes:
+        raise ScopeRefused
+
+
+def nonce_is_present(asked: AuthorizeParameters, client: Client) -> None:
+    """Required here, though OpenID Connect leaves it optional for this flow (interface §4.2)."""
+    if client.profile is ClientProfile.NATIVE and not asked["nonce"]:
+        raise AskedWrongly("nonce is required")
+    if json_length(asked["nonce"]) > MAX_NONCE_BYTES:  # it stands in the id_token, whole
+        raise AskedWrongly("nonce is too long")
+
+
+def challenge_is_s256(asked: AuthorizeParameters, client: Client) -> None:
+    challenge, method = asked["code_challenge"], asked["code_challenge_method"]
+    if not challenge and not method:
+        if client.require_pkce or client.public:
+            raise AskedWrongly("code_challenge is required")
+        return
+    if method != "S256":
+        raise AskedWrongly("code_challenge_method must be S256")
+    if CHALLENGE_PATTERN.fullmatch(challenge) is None:
+        raise AskedWrongly("code_challenge must be 43 characters of base64url")
+
+
+def prompt_none_is_alone(asked: AuthorizeParameters, _client: Client) -> None:
+    prompts = asked["prompt"].split()
+    if Prompt.NONE in prompts and len(set(prompts)) > 1:
+        raise AskedWrongly("prompt=none cannot be combined with other prompts")
+
+
+def max_age_is_a_number(asked: AuthorizeParameters, _client: Client) -> None:
+    if asked["max_age"] and SECONDS_PATTERN.fullmatch(asked["max_age"]) is None:
+        raise AskedWrongly("max_age must be a number of seconds")
+
+
+CHECKS: Final[tuple[RequestCheck, ...]] = (
+    nothing_is_repeated,
+    request_object_is_absent,  # before what a request object might hold is missed
+    response_type_is_code,
+    response_mode_is_query,
+    openid_is_asked_for,
+    nonce_is_present,
+    challenge_is_s256,
+    prompt_none_is_alone,
+    max_age_is_a_number,
+)
+
+
+def read_request(asked: AuthorizeParameters, client: Client) -> AuthorizationRequest:
+    """The request of a client whose redirect_uri is known to be its own. Raises AuthorizeRefused."""
+    for check in CHECKS:
+        check(asked, client)
+    scopes = asked["scope"].split(" ")
+    prompts = asked["prompt"].split()
+    claims = parse_claims_parameter(asked["claims"])
+    return AuthorizationRequest(
+        client_id=client.client_id,
+        redirect_uri=asked["redirect_uri"],
+        scopes=tuple(scope for scope in SCOPES if scope in scopes and scope in client.scopes),
+        state=asked["state"],
+        nonce=asked["nonce"] or None,
+        code_challenge=asked["code_challenge"],
+        wanted_claims=wanted_claims(claims),
+        subject=wanted_subject(claims),
+        prompts=tuple(prompt for prompt in PROMPTS if prompt in prompts),
+        max_age=int(asked["max_age"]) if asked["max_age"] else None,
+        login_hint=asked["login_hint"][:MAX_LOGIN_HINT],
+        ui_locales=asked["ui_locales"],
+        id_token_hint=asked["id_token_hint"],
+    )
+
+
+class ClaimsRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """OpenID Connect Core §5.5; what is asked about a claim changes nothing here, save for the value of sub."""
+
+    id_token: Mapping[str, object] | None = None
+    userinfo: Mapping[str, object] | None = None
+
+
+def parse_claims_parameter(text: str) -> ClaimsRequest:
+    if not text:
+        return ClaimsRequest()
+    try:
+        return msgspec.json.decode(text, type=ClaimsRequest)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise AskedWrongly("claims must be a JSON object with id_token and userinfo") from error
+
+
+def wanted_subject(asked: ClaimsRequest) -> str:
+    """Whom alone the id_token may be about (OpenID Connect Core §3.1.2.2); "" for whoever signs in."""
+    about = (asked.id_token or {}).get("sub")
+    if not isinstance(about, Mapping) or "value" not in about:
+        return ""
+    value = about["value"]
+    if not isinstance(value, str) or not value:
+        raise AskedWrongly("the value of claims.id_token.sub must be a user ID")
+    return value
+
+
+def wanted_claims(asked: ClaimsRequest) -> tuple[str, ...]:
+    """The claims asked for that we know; whether the scopes allow them is asked when they are told."""
+    named = {*(asked.id_token or {}), *(asked.userinfo or {})}
+    return tuple(claim for claim in SUPPORTED_CLAIMS if claim in named)

@@ -1,0 +1,277 @@
+"""What people allowed clients that are not the house's own: asked once for each set of scopes (R3)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from typing import Final
+
+from gatehouse.accounts.model import User, UserSession
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin, AuditRecord
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import sha256
+from gatehouse.kernel.ids import new_record_id, new_secret
+from gatehouse.oauth.authorize.request import AuthorizationRequest, AuthorizeParameters, Prompt, read_request
+from gatehouse.oauth.clients import CLIENT_ID_PATTERN
+from gatehouse.oauth.errors import (
+    AuthorizeRefused,
+    ClientNotFound,
+    InteractionRequired,
+    LoginRequired,
+    NotLetIn,
+    NotRedirected,
+)
+from gatehouse.oauth.model import Client, Consent, Grant
+from gatehouse.oauth.redirects import is_registered_redirect, reserved_parameter_in, with_query
+from gatehouse.oauth.store import ApplicationLoginRules, ClientStore, ConsentStore, GrantStore
+from gatehouse.sign_in_flow.model import SignInProof, proof_of_session
+from gatehouse.tokens.claims import IdClaims, InvalidToken
+from gatehouse.tokens.verifier import TokenVerifier
+
+
+class Consents:
+    def __init__(self, *, store: ConsentStore, recorder: Recorder, clock: Clock) -> None:
+        self._store = store
+        self._recorder = recorder
+        self._clock = clock
+
+    async def is_needed(self, user_id: str, client: Client, scopes: Sequence[str]) -> bool:
+        """False for first-party clients, which need none beyond signing in, and for what was allowed before."""
+        if client.first_party:
+            return False
+        given = await self._store.consent(user_id, client.client_id)
+        return given is None or not set(scopes) <= set(given.scopes)
+
+    async def give(self, user_id: str, client: Client, scopes: Sequence[str], origin: AuditOrigin) -> None:
+        consent = Consent(
+            user_id=user_id, client_id=client.client_id, scopes=tuple(scopes), given_at=self._clock.now()
+        )
+        details = {"client": client.client_id, "scope": " ".join(scopes)}
+        entry = self._recorder.record(AuditEvent.CONSENT_GIVEN, origin, subject=user_id, details=details)
+        await self._store.add_consent(consent, entry)
+
+    def denial_record(self, user_id: str, client_id: str, scopes: Sequence[str], origin: AuditOrigin) -> AuditRecord:
+        """What is recorded when he says no; nothing else is kept of that."""
+        details = {"client": client_id, "scope": " ".join(scopes)}
+        return self._recorder.record(AuditEvent.CONSENT_DENIED, origin, subject=user_id, details=details)
+
+    async def withdraw(self, user_id: str, client_id: str, origin: AuditOrigin) -> bool:
+        """Everything the client was given ends with it."""
+        entry = self._recorder.record(
+            AuditEvent.CONSENT_WITHDRAWN, origin, subject=user_id, details={"client": client_id}
+        )
+        return await self._store.withdraw_consent(user_id, client_id, self._clock.now(), entry)
+
+    async def of_user(self, user_id: str) -> Sequence[tuple[Consent, Client]]:
+        """What he allowed, and what a client of the house holds without having asked."""
+        return await self._store.consents(user_id, self._clock.now())
+
+
+# Makes the grant that a sign-in to a client comes to, with its code.
+
+
+OFFLINE_SCOPE: Final = "offline_access"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantLifetimes:
+    """Seconds."""
+
+    code_seconds: int = 60
+    family_seconds: int = 90 * 86_400
+
+
+class GrantCreator:
+    def __init__(self, *, store: GrantStore, recorder: Recorder, clock: Clock, lifetimes: GrantLifetimes) -> None:
+        self._store = store
+        self._recorder = recorder
+        self._clock = clock
+        self._lifetimes = lifetimes
+
+    async def create(
+        self, client: Client, proof: SignInProof, request: AuthorizationRequest, origin: AuditOrigin
+    ) -> str:
+        """Keep the grant and return its code, of which a digest is kept.
+
+        Raises LoginRequired when the account was blocked, all its sessions were ended, or the consent was withdrawn,
+        a moment ago.
+        """
+        code = new_secret()
+        grant = self._grant(client, proof, request, sha256(code))
+        details = {"client": client.client_id, "scope": " ".join(request.scopes)}
+        entry = self._recorder.record(AuditEvent.GRANT_MADE, origin, subject=proof.user_id, details=details)
+        if not await self._store.create_grant(grant, entry, in_session=True, consented=not client.first_party):
+            raise LoginRequired
+        return code
+
+    def _grant(self, client: Client, proof: SignInProof, request: AuthorizationRequest, code: bytes) -> Grant:
+        now = self._clock.now()
+        code_ends_at = now + self._lifetimes.code_seconds
+        # Without refresh tokens nothing outlives the access token that the code may still be turned into.
+        lasts = (
+            self._lifetimes.family_seconds
+            if OFFLINE_SCOPE in request.scopes
+            else client.token_settings.access_seconds
+        )
+        return Grant(
+            grant_id=new_record_id(now),
+            client_id=client.client_id,
+            user_id=proof.user_id,
+            rev=proof.rev,
+            session_id=proof.session_id,
+            scopes=request.scopes,
+            redirect_uri=request.redirect_uri,
+            nonce=request.nonce,
+            code_challenge=request.code_challenge,
+            wanted_claims=request.wanted_claims,
+            auth=proof.auth,
+            auth_time=proof.proved_at,
+            code=code,
+            code_ends_at=code_ends_at,
+            created_at=now,
+            ends_at=code_ends_at + lasts,
+        )
+
+
+# Authorize: who is asking, for what, and whether a person has to be asked first (interface §4.2, R3).
+
+
+ANY_AGE: Final = 10**10  # seconds: a hint stays one long after the token has ended (OpenID Connect Core §3.1.2.2)
+
+
+class NextStep(Enum):
+    """What comes next for the person."""
+
+    RETURN_TO_CLIENT = auto()  # back to the client
+    SIGN_IN = auto()
+    CHOOSE_ACCOUNT = auto()  # which account
+    CONSENT = auto()
+
+
+class AuthorizeService:
+    def __init__(
+        self,
+        *,
+        clients: ClientStore,
+        consents: Consents,
+        grant_creator: GrantCreator,
+        rules: ApplicationLoginRules,
+        verifier: TokenVerifier,
+        clock: Clock,
+        issuer: str,
+    ) -> None:
+        self._clients = clients
+        self._consents = consents
+        self._grant_creator = grant_creator
+        self._rules = rules
+        self._verifier = verifier
+        self._clock = clock
+        self._issuer = issuer
+
+    async def find_client(self, asked: AuthorizeParameters) -> Client:
+        """The client, once the address it wants the answer at is known to be its own. Raises NotRedirected."""
+        if {"client_id", "redirect_uri"} & asked.repeated:
+            raise NotRedirected("client_id or redirect_uri is given more than once")
+        if CLIENT_ID_PATTERN.fullmatch(asked["client_id"]) is None:
+            raise NotRedirected("unknown client_id")
+        try:
+            client = await self._clients.client(asked["client_id"])
+        except ClientNotFound as error:
+            raise NotRedirected("the client is unknown or removed") from error
+        wanted = asked["redirect_uri"]
+        if not is_registered_redirect(client, wanted):
+            reserved = reserved_parameter_in(wanted)
+            why = (
+                f"reserved parameter {reserved} in the query of redirect_uri"
+                if reserved
+                else "redirect_uri is not registered for this client"
+            )
+            raise NotRedirected(why, client=client, received=wanted)
+        return client
+
+    async def read_request(self, asked: AuthorizeParameters, client: Client) -> AuthorizationRequest:
+        """The request, checked. Raises AuthorizeRefused, which is told at the client's redirect_uri."""
+        request = read_request(asked, client)
+        if not request.id_token_hint:
+            return request
+        hinted = await self._hinted_subject(request.id_token_hint, client)
+        if hinted and request.subject not in ("", hinted):
+            raise LoginRequired("id_token_hint and claims name different users")
+        return replace(request, subject=hinted or request.subject, hint_is_unknown=not hinted)
+
+    async def next_step(
+        self, request: AuthorizationRequest, client: Client, signed_in: UserSession | None
+    ) -> NextStep:
+        """What is left to ask of the person, if the client lets us ask (prompt=none does not)."""
+        way = await self._next_step(request, client, signed_in)
+        if way is not NextStep.RETURN_TO_CLIENT and request.wants(Prompt.NONE):
+            raise LoginRequired if way is NextStep.SIGN_IN else InteractionRequired
+        return way
+
+    async def _next_step(
+        self, request: AuthorizationRequest, client: Client, signed_in: UserSession | None
+    ) -> NextStep:
+        if signed_in is None:
+            return NextStep.SIGN_IN
+        proof = proof_of_session(signed_in.session)
+        if not self.is_proof_sufficient(request, client, proof):
+            return NextStep.SIGN_IN
+        if request.wants(Prompt.SELECT_ACCOUNT):
+            return NextStep.CHOOSE_ACCOUNT
+        await self.refuse_wrong_user(request, client, signed_in.user)
+        return (
+            NextStep.CONSENT
+            if await self.needs_consent(request, client, signed_in.user)
+            else NextStep.RETURN_TO_CLIENT
+        )
+
+    def is_proof_sufficient(self, request: AuthorizationRequest, client: Client, proof: SignInProof) -> bool:
+        """Whether the proof is one to sign in to this client with.
+
+        A session from a short-lived token signs in to first-party clients only, cannot consent, and is no proof
+        of a moment (R1).
+        """
+        if proof.is_new and not proof.limited:
+            return True
+        if proof.limited and (not client.first_party or request.wants(Prompt.CONSENT) or request.max_age is not None):
+            return False
+        is_recent = request.max_age is None or self._clock.now() - proof.proved_at <= request.max_age
+        return is_recent and not request.needs_new_proof
+
+    async def refuse_wrong_user(self, request: AuthorizationRequest, client: Client, user: User) -> None:
+        """Another person than the client asked for, or one whom the client's application does not let in."""
+        if request.subject and request.subject != user.user_id:
+            raise LoginRequired("id_token_hint or claims name another user")
+        application = () if client.application_id is None else (client.application_id,)
+        if not await self._rules.may_log_in(user, application):
+            raise NotLetIn
+
+    async def needs_consent(self, request: AuthorizationRequest, client: Client, user: User) -> bool:
+        """Whether the person has to say yes first: for a new set of scopes, or because the client wants it."""
+        return request.wants(Prompt.CONSENT) or await self._consents.is_needed(user.user_id, client, request.scopes)
+
+    async def create_grant(
+        self, request: AuthorizationRequest, client: Client, proof: SignInProof, origin: AuditOrigin
+    ) -> str:
+        """Make the grant; returns the address that takes its code to the client."""
+        code = await self._grant_creator.create(client, proof, request, origin)
+        return self._redirect_url(request.redirect_uri, {"code": code}, request.state)
+
+    def refusal_url(self, redirect_uri: str, state: str, refused: AuthorizeRefused) -> str:
+        """The address that tells the client no."""
+        told = {"error": refused.code, "error_description": refused.description}
+        return self._redirect_url(redirect_uri, told, state)
+
+    def _redirect_url(self, redirect_uri: str, told: dict[str, str], state: str) -> str:
+        """With the state unchanged, and who answers, against mix-up (RFC 9207)."""
+        kept = {"state": state} if state else {}
+        return with_query(redirect_uri, {**told, **kept, "iss": self._issuer})
+
+    async def _hinted_subject(self, id_token: str, client: Client) -> str:
+        """Whom the hint names; "" for one that cannot be verified, or was made for another client."""
+        try:
+            claims = await self._verifier.verify(id_token, IdClaims, expiry_grace=ANY_AGE)
+        except InvalidToken:
+            return ""
+        return claims.sub if claims.azp == client.client_id else ""

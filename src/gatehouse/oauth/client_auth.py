@@ -1,0 +1,280 @@
+"""The proof of a native client, and that of whoever began an authorization: PKCE."""
+
+import hashlib
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from cachetools import LRUCache
+
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.audit.recorder import RefusalLog
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import as_bytes, constant_time_equal, hmac_sha256, sha256
+from gatehouse.keys.encoding import encode_base64url
+from gatehouse.keys.sealing import MasterKeys
+from gatehouse.oauth.clients import check_client_id, client_secret_purpose
+from gatehouse.oauth.errors import ClientNotFound, InvalidClient, InvalidRequest
+from gatehouse.oauth.model import Client, ClientProfile, ClientSecret, SecretKind
+from gatehouse.oauth.private_key_jwt import ClientAssertions
+from gatehouse.oauth.store import ClientStore, SecretHasher
+from gatehouse.oauth.vocabulary import ASSERTION_TYPE
+from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter, ThrottleSubject
+
+# The length of RFC 7636 §4.1. Its alphabet is smaller, but git-credential-oauth of Debian 12 sends plain base64.
+VERIFIER_PATTERN: Final = re.compile(r"[!-~]{43,128}", re.ASCII)
+
+
+def is_native_proof(given: str, redirect_uri: str, secret: bytes) -> bool:
+    """Hex of SHA-1 over redirect_uri + client_secret, in either case (interface §5.1, R3)."""
+    expected = hashlib.sha1(as_bytes(redirect_uri) + secret, usedforsecurity=False).hexdigest()
+    return constant_time_equal(given.lower(), expected)
+
+
+def matches_code_challenge(verifier: str, challenge: str) -> bool:
+    """S256; a verifier where there was no challenge is refused too (checklist TK-26)."""
+    if not challenge or not verifier:
+        return not challenge and not verifier
+    return VERIFIER_PATTERN.fullmatch(verifier) is not None and constant_time_equal(
+        encode_base64url(sha256(verifier)), challenge
+    )
+
+
+# Whether somebody knows a client's secret: either of its live ones, in constant time (R3).
+
+
+STRONG_SECRET_LENGTH: Final = 32  # characters of a secret that nobody guesses
+# An imported secret can be guessed, so every guess at it is counted before it is made.
+WEAK_GUESS_LIMIT: Final = AttemptLimit(free_attempts=20, first_delay=30, max_delay=3_600, window=86_400)
+VERIFIED_CACHE_SIZE: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveSecret:
+    """A live secret; `plain` where the proof needs the secret itself."""
+
+    secret: ClientSecret
+    plain: bytes | None = field(repr=False)
+
+    @property
+    def is_weak(self) -> bool:
+        weak_seal = self.plain is not None and len(self.plain) < STRONG_SECRET_LENGTH
+        return weak_seal or self.secret.kind is SecretKind.ARGON2
+
+
+SecretCheck = Callable[[LiveSecret], Awaitable[bool]]
+
+
+class ClientSecretVerifier:
+    """`memory_key` names weak secrets that were found right before: a slow hash is computed once, not per request."""
+
+    def __init__(
+        self, *, masters: MasterKeys, hashes: SecretHasher, guesses: AttemptLimiter, clock: Clock, cache_key: bytes
+    ) -> None:
+        self._masters = masters
+        self._hashes = hashes
+        self._guesses = guesses
+        self._clock = clock
+        self._cache_key = cache_key
+        self._verified_cache: LRUCache[bytes, ClientSecret] = LRUCache(VERIFIED_CACHE_SIZE)
+
+    async def is_correct_secret(self, client: Client, given: str, *, source: str) -> bool:
+        """Raise TooMany for a source that keeps guessing at a weak secret; the same below."""
+
+        async def check(kept: LiveSecret) -> bool:
+            return await self._matches(given, kept)
+
+        return await self._any_matches(client, given, check, source)
+
+    async def is_correct_proof(self, client: Client, proof: str, redirect_uri: str, *, source: str) -> bool:
+        async def check(kept: LiveSecret) -> bool:
+            return kept.plain is not None and is_native_proof(proof, redirect_uri, kept.plain)
+
+        return await self._any_matches(client, proof + redirect_uri, check, source)
+
+    async def _matches(self, given: str, kept: LiveSecret) -> bool:
+        match kept.secret.kind:
+            case SecretKind.SEALED:
+                return kept.plain is not None and constant_time_equal(given, kept.plain)
+            case SecretKind.SHA256:
+                return constant_time_equal(sha256(given), kept.secret.secret)
+            case SecretKind.ARGON2:
+                return await self._hashes.matches(given, kept.secret.secret.decode())
+
+    async def _any_matches(self, client: Client, given: str, check: SecretCheck, source: str) -> bool:
+        live = self._live_secrets(client)
+        for kept in live:
+            if not kept.is_weak and await check(kept):
+                return True
+        weak = [kept for kept in live if kept.is_weak]
+        return bool(weak) and await self._any_weak_matches(client, weak, given, check, source)
+
+    async def _any_weak_matches(
+        self, client: Client, weak: Sequence[LiveSecret], given: str, check: SecretCheck, source: str
+    ) -> bool:
+        memory = hmac_sha256(self._cache_key, sha256(client.client_id) + sha256(given))
+        if self._verified_cache.get(memory) in [kept.secret for kept in weak]:
+            return True
+        guess = await self._guesses.begin_attempt(
+            [ThrottleSubject(("client secret", client.client_id, source), WEAK_GUESS_LIMIT)]
+        )
+        for kept in weak:
+            if await check(kept):
+                self._verified_cache[memory] = kept.secret
+                await self._guesses.mark_succeeded(guess)
+                return True
+        return False
+
+    def _live_secrets(self, client: Client) -> list[LiveSecret]:
+        now = self._clock.now()
+        live = [secret for secret in client.secrets if not secret.expires_at or secret.expires_at > now]
+        return [LiveSecret(secret=secret, plain=self._open_secret(client, secret)) for secret in live]
+
+    def _open_secret(self, client: Client, secret: ClientSecret) -> bytes | None:
+        """None also for a damaged one; the other one serves (faults R-25)."""
+        if secret.kind is not SecretKind.SEALED:
+            return None
+        return self._masters.try_open(secret.secret, purpose=client_secret_purpose(client.client_id))
+
+
+# Which client is asking (interface §5.1, R3).
+#
+# A native client shows the SHA-1 proof, which fits one redirect_uri; a client of profile oidc its secret, a signed
+# assertion, or, when it is public, nothing but its name. What fits the other profile is refused.
+
+
+# Nobody guesses 256 bits: this ends the noise, and a right proof is served whatever its neighbours do (TK-29).
+GUESS_LIMIT: Final = AttemptLimit(free_attempts=100, first_delay=30, max_delay=3_600, window=3_600)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientCredentials:
+    """What a request brought along to show which client it comes from; an empty text was not sent."""
+
+    proof: str = field(default="", repr=False)  # Bearer
+    basic_id: str = ""
+    basic_secrets: tuple[str, ...] = field(default=(), repr=False)  # as it came, and decoded (RFC 6749 §2.3.1)
+    client_id: str = ""
+    client_secret: str = field(default="", repr=False)
+    assertion_type: str = ""
+    assertion: str = field(default="", repr=False)
+    source: str = ""  # the caller as the throttles count him
+    origin: AuditOrigin
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What was given for a secret; the empty password of a public client's Basic is none."""
+        return tuple(secret for secret in (*self.basic_secrets, self.client_secret) if secret)
+
+    @property
+    def is_unnamed_proof(self) -> bool:
+        """A native proof, which only what is presented beside it can tell whose it would be."""
+        return bool(self.proof) and not self.client_id
+
+
+class ClientAuthenticator:
+    def __init__(
+        self,
+        *,
+        store: ClientStore,
+        secrets: ClientSecretVerifier,
+        assertions: ClientAssertions,
+        guesses: AttemptLimiter,
+        refusals: RefusalLog,
+    ) -> None:
+        self._store = store
+        self._secrets = secrets
+        self._assertions = assertions
+        self._guesses = guesses
+        self._refusals = refusals
+
+    async def authenticate_at_token_endpoint(
+        self, credentials: ClientCredentials, owner: Client | None, redirect_uri: str
+    ) -> Client:
+        """Who shows it: the owner of what is presented, when nobody is named.
+
+        Raises InvalidClient; InvalidRequest for two proofs at once; TooMany for a source that keeps guessing.
+        """
+        client = await self._find_client(credentials, owner)
+        if client.profile is ClientProfile.OIDC:
+            return await self._accept_or_refuse(
+                client, credentials, proved=await self._proves_oidc(credentials, client)
+            )
+        proved = bool(credentials.proof) and await self._secrets.is_correct_proof(
+            client, credentials.proof, redirect_uri, source=credentials.source
+        )
+        return await self._accept_or_refuse(client, credentials, proved=proved)
+
+    async def authenticate_by_secret(self, credentials: ClientCredentials) -> Client:
+        """Where there is no redirect_uri native clients show the secret itself (interface §4.2, revoke)."""
+        client = await self._find_client(credentials, None)
+        native = client.profile is ClientProfile.NATIVE
+        proved = await (self._knows_secret(credentials, client) if native else self._proves_oidc(credentials, client))
+        return await self._accept_or_refuse(client, credentials, proved=proved)
+
+    async def _find_client(self, credentials: ClientCredentials, owner: Client | None) -> Client:
+        name = self._client_id_in(credentials)
+        if owner is not None and name in ("", owner.client_id):
+            return owner
+        try:
+            return await self._store.active_client(check_client_id(name))
+        except ClientNotFound:
+            await self._count_guess("", credentials)
+            raise InvalidClient("unknown client, or its application was removed") from None
+
+    def _client_id_in(self, credentials: ClientCredentials) -> str:
+        """The one name the request gives its client; empty for a native one, whose proof needs none."""
+        refuse_multiple_methods(credentials)
+        asserted = self._assertions.client_id_in(credentials.assertion) if credentials.assertion else ""
+        names = {name for name in (credentials.basic_id, credentials.client_id, asserted) if name}
+        if len(names) > 1:
+            raise InvalidRequest("the request names two clients")
+        if not names and not credentials.proof:
+            raise InvalidClient("no client credentials")
+        return next(iter(names), "")
+
+    async def _proves_oidc(self, credentials: ClientCredentials, client: Client) -> bool:
+        if credentials.proof:
+            return False
+        if client.public:
+            return not credentials.secrets and not credentials.assertion
+        if credentials.assertion:
+            return credentials.assertion_type == ASSERTION_TYPE and await self._assertions.is_valid_for(
+                client, credentials.assertion
+            )
+        return await self._knows_secret(credentials, client)
+
+    async def _knows_secret(self, credentials: ClientCredentials, client: Client) -> bool:
+        for secret in dict.fromkeys(credentials.secrets):
+            if await self._secrets.is_correct_secret(client, secret, source=credentials.source):
+                return True
+        return False
+
+    async def _accept_or_refuse(self, client: Client, credentials: ClientCredentials, *, proved: bool) -> Client:
+        if not proved:
+            await self._count_guess(client.client_id, credentials)
+            # After the count: whom that keeps out writes nothing more.
+            record_id = await self._refusals.add(
+                AuditEvent.CLIENT_REFUSED, credentials.origin, reason="wrong credentials", subject=client.client_id
+            )
+            raise InvalidClient(f"wrong credentials for {client.client_id}, record {record_id}")
+        return client
+
+    async def _count_guess(self, client_id: str, credentials: ClientCredentials) -> None:
+        await self._guesses.begin_attempt(
+            [ThrottleSubject(("client", client_id, credentials.source), GUESS_LIMIT, is_shared=True)]
+        )
+
+
+def refuse_multiple_methods(credentials: ClientCredentials) -> None:
+    """One way at a time (RFC 6749 §2.3); a client that says the same in header and body has one."""
+    twice = (
+        credentials.basic_id
+        and credentials.client_secret
+        and credentials.client_secret not in credentials.basic_secrets
+    )
+    ways = (credentials.proof, credentials.basic_id or credentials.client_secret, credentials.assertion)
+    if twice or sum(map(bool, ways)) > 1:
+        raise InvalidRequest("more than one authentication method")

@@ -1,0 +1,307 @@
+"""Access tokens: opaque to clients, stored nowhere (docs/decisions/0016-access-tokens-are-not-stored.md).
+
+    version 1 | grant id 16 | end 5 | scopes 1 | distrusted 3 | serial 5 | HMAC-SHA256, its first 24 bytes
+
+`distrusted` is how many signing keys had been distrusted when it was made: after one more it is good no longer.
+Only we made whatever reads here; whether its grant is alive is for the caller to ask next.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
+from gatehouse.keys.encoding import decode_base64url, encode_base64url
+from gatehouse.keys.keyring import Keyring
+from gatehouse.keys.model import Algorithm
+from gatehouse.oauth.claims import email_for, nickname_for
+from gatehouse.oauth.model import SCOPES, ClientProfile, Grant, GrantHolder
+from gatehouse.oauth.store import ClaimMapping, GrantStore
+from gatehouse.tokens.claims import (
+    MAX_ID_TOKEN,
+    IdClaims,
+    InvalidToken,
+    RefreshClaims,
+    claims_that_fit,
+    payload_bytes_left,
+)
+from gatehouse.tokens.signer import Signer
+from gatehouse.tokens.verifier import TokenVerifier
+
+VERSION: Final = b"\x02"
+GRANT_BYTES: Final = 16
+END_BYTES: Final = 5
+DISTRUSTED_BYTES: Final = 3
+SERIAL_BYTES: Final = 5  # so that no two tokens of one second are the same text
+MAC_BYTES: Final = 24
+BODY_BYTES: Final = len(VERSION) + GRANT_BYTES + END_BYTES + 1 + DISTRUSTED_BYTES + SERIAL_BYTES
+TOKEN_CHARACTERS: Final = (BODY_BYTES + MAC_BYTES) * 4 // 3 + 1
+# A new scope is appended to SCOPES: the places of the others are in tokens that live.
+SCOPE_BITS: Final = {scope: 1 << place for place, scope in enumerate(SCOPES)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessToken:
+    grant_id: str
+    scopes: frozenset[str]
+    ends_at: int
+    distrust_count: int
+
+
+class AccessTokens:
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def encode(self, grant_id: str, scopes: Iterable[str], ends_at: int, *, distrust_count: int) -> str:
+        body = b"".join(
+            (
+                VERSION,
+                bytes.fromhex(grant_id),
+                ends_at.to_bytes(END_BYTES),
+                sum(SCOPE_BITS[scope] for scope in set(scopes)).to_bytes(),
+                distrust_count.to_bytes(DISTRUSTED_BYTES),
+                secrets.token_bytes(SERIAL_BYTES),
+            )
+        )
+        return encode_base64url(body + self._mac(body)).decode()
+
+    def decode(self, token: str) -> AccessToken | None:
+        """What it says, if it is ours, in its one spelling; its end is told, not judged."""
+        raw = decode_access_token(token)
+        if raw is None or not constant_time_equal(raw[BODY_BYTES:], self._mac(raw[:BODY_BYTES])):
+            return None
+        grant_id, rest = raw[1 : 1 + GRANT_BYTES], raw[1 + GRANT_BYTES :]
+        bits, rest_of_body = rest[END_BYTES], rest[END_BYTES + 1 :]
+        return AccessToken(
+            grant_id=grant_id.hex(),
+            ends_at=int.from_bytes(rest[:END_BYTES]),
+            scopes=frozenset(scope for scope, bit in SCOPE_BITS.items() if bits & bit),
+            distrust_count=int.from_bytes(rest_of_body[:DISTRUSTED_BYTES]),
+        )
+
+    def _mac(self, body: bytes) -> bytes:
+        return hmac_sha256(self._key, body)[:MAC_BYTES]
+
+
+def decode_access_token(token: str) -> bytes | None:
+    """The bytes of something that has the form of our tokens."""
+    if len(token) > TOKEN_CHARACTERS or not token.isascii():
+        return None
+    try:
+        raw = decode_base64url(token.encode())
+    except ValueError:
+        return None
+    return raw if len(raw) == BODY_BYTES + MAC_BYTES and raw.startswith(VERSION) else None
+
+
+# Refresh tokens: JWTs that name a grant and a number (R2). The one place where one is made or believed.
+
+
+SEPARATOR: Final = "."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PresentedRefreshToken:
+    """A refresh token of a living grant; whether it is the good one of the grant is not known yet."""
+
+    holder: GrantHolder
+    generation: int
+    ends_at: int
+
+    @property
+    def is_newest(self) -> bool:
+        """Any other was rotated."""
+        return self.generation == self.holder.grant.generation
+
+
+class RefreshTokens:
+    def __init__(
+        self, *, store: GrantStore, signer: Signer, verifier: TokenVerifier, clock: Clock, issuer: str
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._signer = signer
+        self._verifier = verifier
+        self._issuer = issuer
+
+    async def make(self, holder: GrantHolder, *, generation: int, refreshed_at: int) -> str:
+        """The same arguments give the same token, which a repeat within the grace window needs (R2)."""
+        grant, client_id = holder.grant, holder.client.client_id
+        claims = RefreshClaims(
+            iss=self._issuer,
+            iat=refreshed_at,
+            exp=refresh_token_end(grant, refreshed_at, holder.client.token_settings.refresh_seconds),
+            sub=grant.user_id,
+            aud=(self._issuer, client_id),
+            azp=client_id,
+            scopes=" ".join(holder.scopes),
+            jti=f"{grant.grant_id}{SEPARATOR}{generation}",
+        )
+        return await self._signer.sign(claims, keys_version=holder.keys_version)
+
+    async def find(self, token: str, *, include_expired: bool = False) -> PresentedRefreshToken | None:
+        """The token and its grant, in one read; None unless we signed it as a refresh token and its grant lives.
+
+        Also None for one past its end, unless `whenever`, and for one whose key is not trusted any more.
+        """
+        verifier = self._verifier
+        verify = (
+            verifier.verify_with_cached_keys_ignoring_time if include_expired else verifier.verify_with_cached_keys
+        )
+        try:
+            claims = await verify(token, RefreshClaims)
+            grant_id, _, generation = claims.jti.partition(SEPARATOR)
+            holder = await self._store.find_live_grant(grant_id, self._clock.now())
+            if holder is None:
+                return None
+            await verifier.recheck_key(claims, keys_version=holder.keys_version)
+        except InvalidToken:
+            return None
+        return PresentedRefreshToken(holder=holder, generation=int(generation), ends_at=claims.exp)
+
+
+def refresh_token_end(grant: Grant, refreshed_at: int, seconds: int) -> int:
+    """No refresh token outlives its family (R3)."""
+    return min(refreshed_at + seconds, grant.ends_at)
+
+
+# Who is behind an access token: the one place where one is believed.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifiedAccessToken:
+    token: AccessToken
+    holder: GrantHolder
+
+
+class AccessTokenVerifier:
+    def __init__(self, *, access_tokens: AccessTokens, store: GrantStore, keyring: Keyring, clock: Clock) -> None:
+        self._access_tokens = access_tokens
+        self._store = store
+        self._keyring = keyring
+        self._clock = clock
+
+    async def verify(self, token: str) -> VerifiedAccessToken:
+        """Raise InvalidToken for one that is not ours, has ended, or whose grant is over."""
+        bearer = await self.find(token)
+        if bearer is None:
+            raise InvalidToken("the access token is invalid or expired")
+        return bearer
+
+    async def find(self, token: str, *, include_expired: bool = False) -> VerifiedAccessToken | None:
+        """`whenever`: also by one that ended, with its time or with a distrust, for callers that end the grant."""
+        read = self._access_tokens.decode(token)
+        now = self._clock.now()
+        if read is None or (read.ends_at <= now and not include_expired):
+            return None
+        holder = await self._store.find_live_grant(read.grant_id, now)
+        if holder is None or not (include_expired or await self._is_trusted(read, holder)):
+            return None
+        return VerifiedAccessToken(token=replace(read, scopes=read.scopes & set(holder.scopes)), holder=holder)
+
+    async def _is_trusted(self, token: AccessToken, holder: GrantHolder) -> bool:
+        """Whether no key was distrusted since the token was made: a theft of keys ends what was signed in before."""
+        await self._keyring.ensure_version(holder.keys_version)
+        return token.distrust_count == self._keyring.distrust_count
+
+
+# The tokens of a grant: whoever calls has taken what they are given for (R2, interface §2.1).
+
+
+ID_TOKEN_SECONDS: Final = 3_600  # interface §8
+# The hash function of the signature: Ed25519 has SHA-512 inside (OpenID Connect Core §3.1.3.6, RFC 8032).
+AT_HASH_FUNCTIONS: Final = {
+    Algorithm.RS256: hashlib.sha256,
+    Algorithm.ES256: hashlib.sha256,
+    Algorithm.EDDSA: hashlib.sha512,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenSet:
+    access_token: str = field(repr=False)
+    id_token: str = field(repr=False)
+    expires_in: int
+    refresh_token: str | None = field(default=None, repr=False)
+    scope: str | None = None  # native clients get the members of interface §4.2 and no other
+
+
+class TokenIssuer:
+    def __init__(
+        self,
+        *,
+        access_tokens: AccessTokens,
+        refresh_tokens: RefreshTokens,
+        signer: Signer,
+        keyring: Keyring,
+        mapping: ClaimMapping,
+        clock: Clock,
+        issuer: str,
+    ) -> None:
+        self._access_tokens = access_tokens
+        self._refresh_tokens = refresh_tokens
+        self._signer = signer
+        self._keyring = keyring
+        self._mapping = mapping
+        self._clock = clock
+        self._issuer = issuer
+
+    async def issue(
+        self, holder: GrantHolder, *, scopes: tuple[str, ...], generation: int, refreshed_at: int
+    ) -> TokenSet:
+        """`generation` is that of the refresh token that is good now, made at `refreshed_at`; 0 for none."""
+        now = self._clock.now()
+        held = holder.scopes
+        scopes = tuple(scope for scope in scopes if scope in held)
+        ends_at = min(now + holder.client.token_settings.access_seconds, holder.grant.ends_at)
+        await self._keyring.ensure_version(holder.keys_version)
+        access_token = self._access_tokens.encode(
+            holder.grant.grant_id, scopes, ends_at, distrust_count=self._keyring.distrust_count
+        )
+        return TokenSet(
+            access_token=access_token,
+            id_token=await self._id_token(holder, scopes, access_token, now),
+            expires_in=ends_at - now,
+            refresh_token=await self._refresh_token(holder, generation, refreshed_at),
+            scope=" ".join(scopes) if holder.client.profile is ClientProfile.OIDC else None,
+        )
+
+    async def _refresh_token(self, holder: GrantHolder, generation: int, refreshed_at: int) -> str | None:
+        if not generation:
+            return None
+        return await self._refresh_tokens.make(holder, generation=generation, refreshed_at=refreshed_at)
+
+    async def _id_token(self, holder: GrantHolder, scopes: Collection[str], access_token: str, now: int) -> str:
+        grant, user, client = holder.grant, holder.user, holder.client
+        alg = client.token_settings.id_token_alg
+        claims = IdClaims(
+            iss=self._issuer,
+            iat=now,
+            exp=now + ID_TOKEN_SECONDS,
+            sub=user.user_id,
+            aud=(self._issuer, client.client_id),
+            azp=client.client_id,
+            nonce=grant.nonce,
+            email=email_for(user, scopes),
+            nickname=nickname_for(user, scopes),
+            auth_time=grant.auth_time,
+            at_hash=at_hash(access_token, alg),
+            sid=grant.session_id if client.backchannel_logout_uri else None,
+        )
+        sign = partial(self._signer.sign, alg=alg, keys_version=holder.keys_version)
+        if not client.claims:
+            return await sign(claims)
+        marked = msgspec.structs.replace(claims, claims_omitted=True)
+        mapped = claims_that_fit(await self._mapping.claims(user, client), payload_bytes_left(marked, MAX_ID_TOKEN))
+        return await sign(claims if len(mapped) == len(client.claims) else marked, extra_claims=mapped)
+
+
+def at_hash(access_token: str, alg: Algorithm) -> str:
+    digest = AT_HASH_FUNCTIONS[alg](access_token.encode()).digest()
+    return encode_base64url(digest[: len(digest) // 2]).decode()

@@ -1,0 +1,253 @@
+"""Names become addresses, and addresses connections: what tests put something else in the place of."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Sequence
+from ipaddress import ip_address
+from typing import Final, Protocol, TypeAlias
+
+import httptools
+
+from gatehouse.kernel.addresses import Address, Network, WebUrl
+from gatehouse.outbound.model import (
+    BadResponse,
+    CallFailed,
+    CallLimits,
+    OutboundRequest,
+    OutboundResponse,
+    ResponseTooLarge,
+    TooSlow,
+    Unreachable,
+    check_addresses,
+    host_header,
+    parse_target,
+)
+
+Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class Resolver(Protocol):
+    async def resolve(self, host: str, port: int) -> Sequence[Address]:
+        """Every address the name has now. Raises Unreachable."""
+
+
+class Connector(Protocol):
+    async def connect(self, address: Address, port: int, *, name: str, encrypted: bool) -> Streams:
+        """Connect to exactly this address; it must prove the name when encrypted. Raises Unreachable."""
+
+
+class SystemResolver:
+    async def resolve(self, host: str, port: int) -> Sequence[Address]:
+        loop = asyncio.get_running_loop()
+        try:
+            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except OSError as error:
+            raise Unreachable(f"{host}: {error.strerror or 'no such name'}") from None
+        return list(dict.fromkeys(ip_address(str(place[0]).partition("%")[0]) for *_, place in found))
+
+
+class TcpConnector:
+    """Straight to the address: no proxy of the environment is asked."""
+
+    def __init__(self, tls_context: ssl.SSLContext | None = None) -> None:
+        """`trust`: whose certificates are believed; else those the system believes."""
+        self._tls_context = tls_context
+
+    async def connect(self, address: Address, port: int, *, name: str, encrypted: bool) -> Streams:
+        try:
+            if not encrypted:
+                return await asyncio.open_connection(str(address), port)
+            return await asyncio.open_connection(str(address), port, ssl=self._tls(), server_hostname=name)
+        except (OSError, ssl.SSLError, ssl.CertificateError) as error:
+            raise Unreachable(f"{name} at {address}: {error}") from None
+
+    def _tls(self) -> ssl.SSLContext:
+        if self._tls_context is None:
+            self._tls_context = ssl.create_default_context()
+            self._tls_context.minimum_version = ssl.TLSVersion.TLSv1_2
+        return self._tls_context
+
+
+# Reads one HTTP/1.1 answer within bounds; the parser is llhttp, strict as it comes.
+
+
+CHUNK_BYTES: Final = 16_384
+MAX_INTERIM_RESPONSES: Final = 4  # 1xx answers before the real one
+FIRST_FINAL_STATUS: Final = 200  # statuses below are interim
+SWITCHING_PROTOCOLS: Final = 101
+
+
+class ResponseParser:
+    """Fed with what arrives; `answer` is there once it is whole."""
+
+    def __init__(self, limits: CallLimits) -> None:
+        self._limits = limits
+        self._parser = httptools.HttpResponseParser(self)
+        self._body = bytearray()
+        self._head_bytes = 0
+        self._interim_count = 0
+        self._is_in_body = False
+        self._has_length = False
+        self.response: OutboundResponse | None = None
+
+    def feed(self, data: bytes) -> None:
+        """Raises BadAnswer, AnswerTooLarge."""
+        if not self._is_in_body:
+            # Before the parser keeps a line that never ends.
+            self._head_bytes += len(data)
+            if self._head_bytes > self._limits.head_bytes + CHUNK_BYTES:
+                raise ResponseTooLarge("the response headers")
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            raise BadResponse("protocol switch") from None
+        except httptools.HttpParserError as error:
+            raise parser_error_cause(error) from None
+
+    def end(self) -> OutboundResponse:
+        """The connection was closed: the end of an answer that told no length, and of no other."""
+        if self.response is None and self._is_in_body and not self._has_length:
+            self._finish()
+        if self.response is None:
+            raise BadResponse("the connection closed before the response was complete")
+        return self.response
+
+    # -- called by the parser
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        match name.lower():
+            case b"content-length" | b"transfer-encoding":
+                self._has_length = True
+            case b"content-encoding" if value.strip().lower() not in (b"", b"identity"):
+                raise BadResponse("unexpected compressed response")
+
+    def on_headers_complete(self) -> None:
+        if self._parser.get_status_code() == SWITCHING_PROTOCOLS:
+            raise BadResponse("protocol switch")
+        self._is_in_body = self._parser.get_status_code() >= FIRST_FINAL_STATUS
+
+    def on_body(self, body: bytes) -> None:
+        if len(self._body) + len(body) > self._limits.body_bytes:
+            raise ResponseTooLarge("the response body")
+        self._body += body
+
+    def on_message_complete(self) -> None:
+        if self._is_in_body:
+            self._finish()
+            return
+        self._interim_count += 1
+        if self._interim_count > MAX_INTERIM_RESPONSES:
+            raise BadResponse("too many interim responses")
+
+    def _finish(self) -> None:
+        if self.response is None:
+            self.response = OutboundResponse(status=self._parser.get_status_code(), body=bytes(self._body))
+
+
+def parser_error_cause(error: Exception) -> BadResponse | ResponseTooLarge:
+    """What a callback raised comes out of the parser as the context of its own error."""
+    inner = error.__context__
+    return inner if isinstance(inner, BadResponse | ResponseTooLarge) else BadResponse(str(error))
+
+
+async def read_response(reader: asyncio.StreamReader, limits: CallLimits) -> OutboundResponse:
+    """Raises BadAnswer, AnswerTooLarge."""
+    parsing = ResponseParser(limits)
+    while parsing.response is None:
+        data = await reader.read(CHUNK_BYTES)
+        if not data:
+            return parsing.end()
+        parsing.feed(data)
+    return parsing.response
+
+
+# One call to an address that somebody else chose (R6 "Outbound requests", defaults S-23).
+
+
+MAX_ADDRESSES: Final = 3
+FORBIDDEN_IN_HEADERS: Final = frozenset("\r\n\0")
+
+
+class OutboundClient:
+    def __init__(
+        self,
+        *,
+        allowed: tuple[Network, ...],
+        resolver: Resolver,
+        connector: Connector,
+        limits: CallLimits | None = None,
+    ) -> None:
+        """`allowed`: networks that may be called although they are not public, also by http (outbound.allow)."""
+        self._allowed = allowed
+        self._resolver = resolver
+        self._connector = connector
+        self._limits = limits or CallLimits()
+        self._semaphore = asyncio.Semaphore(self._limits.max_concurrent)
+
+    @property
+    def timeout(self) -> float:
+        """The longest one call takes once it has begun."""
+        return self._limits.total_seconds
+
+    async def post(self, request: OutboundRequest) -> OutboundResponse:
+        """Send a JSON document; whatever status comes back is an answer. Raises CallFailed and its kinds."""
+        url = parse_target(request.url)
+        async with self._semaphore:
+            try:
+                async with asyncio.timeout(self._limits.total_seconds):
+                    return await self._send(url, request_bytes(url, request))
+            except TimeoutError:
+                raise TooSlow(f"{url.host}: {self._limits.total_seconds:g} s") from None
+            except (OSError, EOFError) as error:
+                raise Unreachable(f"{url.host}: {error}") from None
+
+    async def _send(self, url: WebUrl, request: bytes) -> OutboundResponse:
+        reader, writer = await self._connect(url)
+        try:
+            writer.write(request)
+            await writer.drain()
+            return await read_response(reader, self._limits)
+        finally:
+            writer.transport.abort()  # nothing is left to say, and nobody is waited for
+
+    async def _connect(self, url: WebUrl) -> Streams:
+        try:
+            async with asyncio.timeout(self._limits.connect_seconds):
+                return await self._connect_to_first(await self._addresses(url), url)
+        except TimeoutError:
+            raise TooSlow(f"{url.host}: connection failed") from None
+
+    async def _addresses(self, url: WebUrl) -> list[Address]:
+        """Asked for once: whatever the name leads to a moment later, this is where we go (rebinding)."""
+        found = [url.address] if url.address is not None else await self._resolver.resolve(url.host, url.port)
+        return check_addresses(url, found, self._allowed)[:MAX_ADDRESSES]
+
+    async def _connect_to_first(self, addresses: list[Address], url: WebUrl) -> Streams:
+        trouble: CallFailed = Unreachable(url.host)
+        for address in addresses:
+            try:
+                return await self._connector.connect(
+                    address, url.port, name=url.host, encrypted=url.scheme == "https"
+                )
+            except Unreachable as error:
+                trouble = error
+        raise trouble
+
+
+def request_bytes(url: WebUrl, request: OutboundRequest) -> bytes:
+    headers = {
+        "Host": host_header(url),
+        "User-Agent": "gatehouse",
+        "Accept": "application/json",
+        "Accept-Encoding": "identity",
+        "Content-Type": "application/json",
+        "Content-Length": str(len(request.body)),
+        "Connection": "close",
+        **request.headers,
+    }
+    if any(FORBIDDEN_IN_HEADERS & set(name + value) for name, value in headers.items()):
+        raise ValueError("a request header contains a line break")
+    target = url.target if url.target.startswith("/") else f"/{url.target}"
+    lines = [f"POST {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+    return "\r\n".join(lines).encode("ascii") + request.body

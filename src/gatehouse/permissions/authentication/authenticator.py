@@ -1,0 +1,171 @@
+"""Where a request to a permission endpoint is received: from credentials to a caller with his rights."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.kernel.clock import Clock
+from gatehouse.permissions.authentication.callers import Caller, CallerIdentifier
+from gatehouse.permissions.authentication.credentials import CredentialPolicy, RequestCredentials
+from gatehouse.permissions.authentication.vouching import CallerKind
+from gatehouse.permissions.errors import ApplicationNotFound, Malformed, NoRight
+from gatehouse.permissions.evaluation.loader import EvaluationInput, PermissionLoader
+from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.model.facts import ApplicationModel
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
+from gatehouse.permissions.rights.rights import Actor, Rights, ServiceReach, secret_data_of
+from gatehouse.permissions.rights.secret_data import FULL_SECRET_DATA, NO_SECRET_DATA, PERMISSION_PARTS, RecordPart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthenticatedRequest:
+    """A caller at the desk, with everything his request is judged by."""
+
+    caller: Caller
+    evaluation_input: EvaluationInput
+    rights: Rights
+    application_id: int | None  # what the request is about
+
+    def actor(self, origin: AuditOrigin) -> Actor:
+        return Actor(rights=self.rights, origin=origin)
+
+    @property
+    def central(self) -> ApplicationModel:
+        return self.evaluation_input.models[CENTRAL_ID]
+
+    @property
+    def model(self) -> ApplicationModel | None:
+        """The application the request is about; None when there is none, or it never was."""
+        return None if self.application_id is None else self.evaluation_input.models.get(self.application_id)
+
+    @property
+    def target(self) -> GuardTarget:
+        """The request's application, in the project that is stored for it (R5)."""
+        model = self.model
+        return GuardTarget(
+            application_id=self.application_id,
+            project_id=None if model is None else model.application.project_id,
+        )
+
+    def named_application(self) -> ApplicationModel:
+        """The application the request has to name; to whoever administers nothing an unknown one is forbidden."""
+        self._refuse_unnamed()
+        if self.model is None:
+            raise ApplicationNotFound if self.rights.administers else NoRight("unknown application")
+        return self.model
+
+    def require_application(self, operation: Operation) -> ApplicationModel:
+        """The application, if the caller may do this to it; no right comes before no application (R6)."""
+        self._refuse_unnamed()
+        require_operation(self.rights, operation, self.target)
+        if self.model is None:
+            raise ApplicationNotFound
+        return self.model
+
+    def _refuse_unnamed(self) -> None:
+        """Neither the request nor a service that vouches says which one (interface §4.9, §4.10)."""
+        if self.application_id is None:
+            raise Malformed("application_id: required")
+
+
+class Authenticator:
+    def __init__(
+        self, *, caller_identifier: CallerIdentifier, permission_loader: PermissionLoader, clock: Clock
+    ) -> None:
+        self._caller_identifier = caller_identifier
+        self._permission_loader = permission_loader
+        self._clock = clock
+
+    async def authenticate(
+        self,
+        credentials: RequestCredentials,
+        policy: CredentialPolicy,
+        *,
+        application_id: int | None = None,
+        also: Collection[int] = (),
+    ) -> AuthenticatedRequest:
+        """Raises InvalidToken, WrongCredentials; NoRight when nobody but a service asks where a person must."""
+        return await self.attach_rights(
+            await self._caller_identifier.identify(credentials, policy, application_id=application_id, also=also)
+        )
+
+    async def identify_caller(
+        self, credentials: RequestCredentials, policy: CredentialPolicy, *, application_id: int | None = None
+    ) -> Caller:
+        """Whoever it is, a service alone too."""
+        return await self._caller_identifier.identify(credentials, policy, application_id=application_id)
+
+    async def attach_rights(self, caller: Caller) -> AuthenticatedRequest:
+        if caller.facts is None:
+            raise NoRight("a service can only ask about itself")
+        case = await self._permission_loader.load_input(caller.facts)
+        return AuthenticatedRequest(
+            caller=caller,
+            evaluation_input=case,
+            rights=await self._evaluate_rights(caller, case),
+            application_id=caller.application_id,
+        )
+
+    async def attach_rights_in_each(
+        self, caller: Caller, application_ids: Collection[int]
+    ) -> Mapping[int, AuthenticatedRequest]:
+        """The same caller, about each of these applications, of one moment."""
+        facts = await self._permission_loader.load_facts(caller.user_id, {CENTRAL_ID, *application_ids})
+        if facts is None:
+            raise NoRight("the account does not exist")
+        return {
+            one: await self.attach_rights(replace(caller, facts=facts, application_id=one)) for one in application_ids
+        }
+
+    async def _evaluate_rights(self, caller: Caller, evaluation_input: EvaluationInput) -> Rights:
+        # An address that an application signed for its user opens nothing in application 1.
+        address = (
+            caller.address if caller.by is CallerKind.FACTOR and caller.vouching_application_id is None else None
+        )
+        held = await self._permission_loader.evaluate(evaluation_input, CENTRAL_ID, address)
+        rights = Rights(user_id=caller.user_id, central=held)
+        application_id = caller.application_id
+        model = None if application_id is None else evaluation_input.models.get(application_id)
+        if model is None or application_id is None:
+            secret = FULL_SECRET_DATA if rights.administers else NO_SECRET_DATA
+        else:
+            own = evaluation_input.facts.records[application_id].secret_data
+            secret = secret_data_of(held, model, own, self._clock.now())
+            if is_project_removed(model, evaluation_input) and not rights.administers:
+                secret = NO_SECRET_DATA
+        return Rights(
+            user_id=caller.user_id,
+            central=held,
+            secret=secret,
+            also_readable=frozenset() if model is None else service_account_parts(model, evaluation_input),
+            service_reach=service_reach(caller, evaluation_input),
+        )
+
+
+def is_project_removed(model: ApplicationModel, evaluation_input: EvaluationInput) -> bool:
+    """Whether the application's project is removed: then nobody's rights on it count (R5)."""
+    project_id = model.application.project_id
+    if project_id is None:
+        return False
+    home = evaluation_input.structure.projects.get(project_id)
+    return home is None or home.project.removed
+
+
+def service_account_parts(model: ApplicationModel, evaluation_input: EvaluationInput) -> frozenset[RecordPart]:
+    """What a service account reads of any user in applications of its project (R1)."""
+    account = evaluation_input.facts.service_account
+    return (
+        PERMISSION_PARTS
+        if account is not None and account.project_id == model.application.project_id
+        else frozenset()
+    )
+
+
+def service_reach(caller: Caller, evaluation_input: EvaluationInput) -> ServiceReach | None:
+    """As far as the application goes that vouches for the caller; None when it is the person himself."""
+    if caller.vouching_application_id is None:
+        return None
+    state = evaluation_input.facts.applications.get(caller.vouching_application_id)
+    return ServiceReach(
+        application_id=caller.vouching_application_id, project_id=None if state is None else state.project_id
+    )

@@ -1,0 +1,378 @@
+"""Whether a project is removed, remembered for the version of the structure it was read at."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol, assert_never
+
+import msgspec
+from cachetools import LRUCache
+
+from gatehouse.kernel.addresses import Address, any_network_contains, parse_network
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import constant_time_equal
+from gatehouse.kernel.errors import TooMany
+from gatehouse.permissions.authentication.credentials import (
+    EXCHANGE_JWT,
+    CredentialPolicy,
+    ExchangedJwtPolicy,
+    RequestCredentials,
+)
+from gatehouse.permissions.authentication.jwts import CallerClaims, CallerJwtVerifier, ServiceJwtVerifier
+from gatehouse.permissions.authentication.vouching import (
+    AccessKeyVerifier,
+    CallerKind,
+    VouchingApplication,
+    client_address,
+    merge_vouching,
+)
+from gatehouse.permissions.errors import WrongCredentials
+from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.model.facts import Facts
+from gatehouse.permissions.store import PermissionStore
+from gatehouse.throttle.rate_limiter import RateLimiter
+from gatehouse.tokens.claims import (
+    ExchangedUserClaims,
+    InvalidToken,
+    ServiceAccountClaims,
+    UserJwtClaims,
+    factor_digest,
+    without_long_perm,
+)
+from gatehouse.tokens.signer import Signer
+from gatehouse.tokens.verifier import is_signed_request
+
+LIVE_PROJECT_CACHE_SIZE: Final = 10_000
+
+
+class LiveProjectCache:
+    def __init__(self, store: PermissionStore) -> None:
+        self._store = store
+        self._cache: LRUCache[tuple[str, int], bool] = LRUCache(LIVE_PROJECT_CACHE_SIZE)
+
+    async def is_live(self, project_id: str, version: int) -> bool:
+        """`version` is the structure's, of the facts that brought the question up."""
+        known = self._cache.get((project_id, version))
+        if known is not None:
+            return known
+        structure = await self._store.structure((project_id,), ())
+        model = structure.projects.get(project_id)
+        live = model is not None and not model.project.removed
+        self._cache[project_id, structure.version] = live
+        return live
+
+
+# Who is calling a permission endpoint (interface §4.1, R1, R2, R6).
+#
+# Every credential that was sent must be valid, and for this very request: only a factor beside a service JWT is not
+# looked at. The account's state comes with the facts that the decision is made from anyway.
+
+
+MAX_FACTOR_LENGTH: Final = 1_024  # characters; none longer is ever taken at a login
+PRINCIPAL_RATE_CLASS: Final = "principal"  # the class under which one principal's requests are counted (PA-15)
+
+
+class LiveGrantLookup(Protocol):
+    async def is_live(self, grant_id: str) -> bool:
+        """Whether the OAuth grant an exchanged JWT came from is there and not revoked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    by: CallerKind
+    facts: Facts | None = None  # of the person or service account; None when a service asks for itself
+    claims: CallerClaims | None = field(default=None, repr=False)
+    application_id: int | None = None  # what the request names, else the application that vouches for it
+    vouching_application_id: int | None = (
+        None  # the one application the request may be about, when one vouches for it (R6)
+    )
+    expired: bool = False  # the user JWT is past its end, within the grace
+    audience: int | None = None  # the one application the user JWT is for
+    address: Address | None = None  # what an `ip` condition on the caller's own record may see (R5)
+
+    @property
+    def user_id(self) -> str:
+        """Empty when a service asks for itself."""
+        return "" if self.facts is None else self.facts.subject.user_id
+
+    @property
+    def name(self) -> str:
+        """As the audit log names him."""
+        return self.user_id or f"application {self.application_id}"
+
+
+class CallerIdentifier:
+    """`grace`: seconds for which an expired user JWT still names its user to a service."""
+
+    def __init__(
+        self,
+        *,
+        store: PermissionStore,
+        user_jwts: CallerJwtVerifier,
+        service_jwts: ServiceJwtVerifier,
+        access_keys: AccessKeyVerifier,
+        grants: LiveGrantLookup,
+        volume: RateLimiter,
+        clock: Clock,
+        grace: int,
+    ) -> None:
+        self._store = store
+        self._projects = LiveProjectCache(store)
+        self._user_jwts = user_jwts
+        self._service_jwts = service_jwts
+        self._access_keys = access_keys
+        self._grants = grants
+        self._volume = volume
+        self._clock = clock
+        self._grace = grace
+
+    async def identify(
+        self,
+        credentials: RequestCredentials,
+        policy: CredentialPolicy,
+        *,
+        application_id: int | None = None,
+        also: Collection[int] = (),
+    ) -> Caller:
+        """Raise InvalidToken, or WrongCredentials for valid ones that are not good for this request.
+
+        `application_id` is the one the request names. The facts are read for it, for application 1 and for
+        those in `also`, at once.
+        """
+        standing = await self._find_vouching_application(credentials, policy)
+        caller = self._caller_about(standing, policy, application_id, client_address(credentials, standing))
+        if credentials.user_jwt:
+            caller = await self._with_user(caller, credentials, policy, standing, also)
+        elif standing is None or not policy.no_jwt:
+            raise InvalidToken("user JWT is missing")
+        else:
+            self._limit_rate(caller.name)
+        await self._record_key_use(standing)
+        return caller
+
+    async def _find_vouching_application(
+        self, credentials: RequestCredentials, policy: CredentialPolicy
+    ) -> VouchingApplication | None:
+        """Every application that vouches must be the same one."""
+        found: list[VouchingApplication] = []
+        if credentials.access_key:
+            key = await self._access_keys.verify_value(credentials.access_key, source=credentials.source)
+            if not policy.key:
+                raise WrongCredentials("access keys are not accepted here")
+            found.append(VouchingApplication(application_id=key.application_id, key=key))
+        if credentials.signed is not None:
+            signed = await self._access_keys.verify_signature(credentials.signed, source=credentials.source)
+            if not (policy.key or policy.audience):  # else the key of one application would tell addresses to all
+                raise WrongCredentials("a Signature is accepted only for requests about its application")
+            found.append(VouchingApplication(application_id=signed.key.application_id, signed=signed))
+        if credentials.service_jwt:
+            application_id = await self._service_jwts.verify(credentials.service_jwt)
+            found.append(VouchingApplication(application_id=application_id, by_jwt=True))
+        return merge_vouching(found)
+
+    def _caller_about(
+        self,
+        vouching: VouchingApplication | None,
+        policy: CredentialPolicy,
+        application_id: int | None,
+        address: Address | None,
+    ) -> Caller:
+        """Raise WrongCredentials when another application vouches than the one in question (R6)."""
+        if vouching is None:
+            return Caller(by=CallerKind.FACTOR, application_id=application_id, address=address)
+        everywhere = policy.any_service or vouching.application_id == CENTRAL_ID
+        unlimited = everywhere and vouching.kind is CallerKind.SERVICE_JWT and vouching.signed is None
+        about = vouching.application_id if application_id is None else application_id
+        if about != vouching.application_id and not unlimited:
+            raise WrongCredentials(
+                f"application {vouching.application_id} authenticates, but the request is about {about}"
+            )
+        service = None if unlimited else vouching.application_id
+        return Caller(by=vouching.kind, application_id=about, vouching_application_id=service, address=address)
+
+    async def _with_user(
+        self,
+        caller: Caller,
+        credentials: RequestCredentials,
+        policy: CredentialPolicy,
+        vouching: VouchingApplication | None,
+        also: Collection[int],
+    ) -> Caller:
+        own = vouching is not None and vouching.application_id == caller.application_id
+        lenience = self._grace_seconds(policy, vouching) if own else 0
+        claims = await self._user_jwts.verify(credentials.user_jwt, expiry_grace=lenience)
+        if isinstance(claims, ExchangedUserClaims):
+            await self._refuse_exchanged(claims, policy, beside_service=own)
+        kind = caller_kind(claims, credentials, policy, vouching)
+        audience = audience_of(claims)
+        if audience is not None and not (policy.audience and audience == caller.application_id):
+            raise WrongCredentials(f"the JWT is for application {audience}")
+        self._limit_rate(claims.uid)
+        facts = await self._load_facts(claims, {CENTRAL_ID, caller.application_id or CENTRAL_ID, *also})
+        await self._refuse_service_account(claims, facts, credentials)
+        refuse_other_addresses(allowed_networks(claims, facts), caller.address)
+        return replace(
+            caller,
+            by=kind,
+            facts=facts,
+            claims=claims,
+            expired=claims.exp <= self._clock.now(),
+            audience=audience,
+        )
+
+    def _grace_seconds(self, policy: CredentialPolicy, vouching: VouchingApplication | None) -> int:
+        """How many seconds a user JWT may be past its end (R6)."""
+        if vouching is None:
+            return 0
+        allowed = policy.expired_beside_service if vouching.by_jwt else policy.expired_beside_key
+        return self._grace if allowed else 0
+
+    async def _refuse_exchanged(
+        self, claims: ExchangedUserClaims, policy: CredentialPolicy, *, beside_service: bool
+    ) -> None:
+        if not await self._grants.is_live(claims.gid):
+            raise InvalidToken(f"grant {claims.gid} has ended")
+        enough = policy.exchanged is ExchangedJwtPolicy.ALONE or (
+            policy.exchanged is ExchangedJwtPolicy.BESIDE_SERVICE and beside_service
+        )
+        if not enough:
+            raise WrongCredentials("exchanged JWTs are not accepted here")
+
+    def _limit_rate(self, principal: str) -> None:
+        wait = self._volume.admit(PRINCIPAL_RATE_CLASS, principal)
+        if wait:
+            raise TooMany(wait, f"requests of {principal}")
+
+    async def _load_facts(self, claims: CallerClaims, application_ids: Collection[int]) -> Facts:
+        facts = await self._store.facts(claims.uid, application_ids)
+        if facts is None or facts.blocked or facts.rev != claims.rev:
+            raise InvalidToken(f"user {claims.uid} does not exist or is blocked, or the JWT was revoked")
+        await self._user_jwts.recheck_key(claims, keys_version=facts.keys_version)
+        return facts
+
+    async def _refuse_service_account(
+        self, claims: CallerClaims, facts: Facts, credentials: RequestCredentials
+    ) -> None:
+        account = facts.service_account
+        if not isinstance(claims, ServiceAccountClaims):
+            if account is not None:
+                raise InvalidToken("a user JWT of a service account")
+            return
+        if account is None or account.revoked or account.jti != claims.jti:
+            raise InvalidToken(f"service account {claims.uid} is revoked or has a newer JWT")
+        if not await self._projects.is_live(account.project_id, facts.structure):
+            raise InvalidToken(f"project {account.project_id} of the service account is removed")
+        key = account.public_key or claims.pub_key
+        if key and not is_signed_request(credentials.request_sign, credentials.body, key):
+            raise InvalidToken("Request-Sign is missing or wrong")
+
+    async def _record_key_use(self, vouching: VouchingApplication | None) -> None:
+        if vouching is not None and vouching.key is not None:
+            await self._access_keys.record_use(vouching.key)
+        elif vouching is not None and vouching.signed is not None:
+            await self._access_keys.record_use(vouching.signed.key)
+
+
+def caller_kind(
+    claims: CallerClaims,
+    credentials: RequestCredentials,
+    policy: CredentialPolicy,
+    vouching: VouchingApplication | None,
+) -> CallerKind:
+    """By what whoever shows the JWT is known to be its owner, or someone whom he gave it."""
+    if credentials.factor and not (vouching is not None and vouching.by_jwt):
+        refuse_other_factor(claims, credentials.factor)
+    match claims:
+        case ServiceAccountClaims():
+            if not policy.service_accounts:
+                raise InvalidToken("a service account's JWT is not a user JWT")
+            return CallerKind.SERVICE_ACCOUNT
+        case ExchangedUserClaims():
+            return CallerKind.EXCHANGED
+        case UserJwtClaims():
+            return user_caller_kind(credentials, policy, vouching)
+        case _:
+            assert_never(claims)
+
+
+def user_caller_kind(
+    credentials: RequestCredentials, policy: CredentialPolicy, vouching: VouchingApplication | None
+) -> CallerKind:
+    """The factor, if one was sent, has been found right."""
+    if vouching is not None and vouching.kind is not CallerKind.SIGNATURE:
+        return vouching.kind
+    if credentials.factor:
+        return CallerKind.FACTOR
+    if vouching is None:
+        raise InvalidToken("user JWT without factor or service JWT")
+    if not policy.key:
+        raise WrongCredentials("a Signature cannot replace the factor here")
+    return CallerKind.SIGNATURE
+
+
+def refuse_other_factor(claims: CallerClaims, factor: str) -> None:
+    """Raise InvalidToken unless `fac` was made from it; without `fac` nothing passes (R2)."""
+    if not isinstance(claims, UserJwtClaims) or claims.fac is None:
+        raise InvalidToken("a factor was sent, but the JWT has none")
+    if len(factor) > MAX_FACTOR_LENGTH or not constant_time_equal(factor_digest(factor, claims.slt), claims.fac):
+        raise InvalidToken("wrong factor")
+
+
+def audience_of(claims: CallerClaims) -> int | None:
+    if isinstance(claims, ServiceAccountClaims) or claims.aud is None:
+        return None
+    return int(claims.aud)
+
+
+def allowed_networks(claims: CallerClaims, facts: Facts) -> tuple[tuple[str, ...], ...]:
+    """Each of these lists, when it is not empty, must hold the caller's address."""
+    account = facts.service_account
+    return (claims.fip or (), () if account is None else account.ip_ranges)
+
+
+def refuse_other_addresses(lists: Collection[tuple[str, ...]], address: Address | None) -> None:
+    """`fip`: raise WrongCredentials from any other address, and when there is none to go by (R2)."""
+    for ranges in lists:
+        networks = tuple(parse_network(text) for text in ranges)
+        if networks and (address is None or not any_network_contains(networks, address)):
+            raise WrongCredentials("the client IP address is not in fip")
+
+
+# exchangeJwt: a user JWT becomes one that is good for a single application (R6).
+
+
+class JwtExchange:
+    def __init__(self, *, caller_identifier: CallerIdentifier, signer: Signer, clock: Clock) -> None:
+        self._caller_identifier = caller_identifier
+        self._signer = signer
+        self._clock = clock
+
+    async def exchange(self, credentials: RequestCredentials) -> str:
+        """Raises InvalidToken, WrongCredentials. The new JWT ends with the one it was made from."""
+        if not credentials.access_key:
+            raise InvalidToken("the Bearer token is not an access key")
+        caller = await self._caller_identifier.identify(credentials, EXCHANGE_JWT)
+        if not isinstance(caller.claims, UserJwtClaims) or caller.vouching_application_id is None:
+            raise InvalidToken("not a user JWT")
+        if credentials.factor:  # it counts here also beside a service JWT: `fac` goes along with it (R6)
+            refuse_other_factor(caller.claims, credentials.factor)
+        made = exchange_claims(
+            caller.claims, caller.vouching_application_id, with_factor=bool(credentials.factor), now=self._clock.now()
+        )
+        return await self._signer.sign(made, keys_version=None if caller.facts is None else caller.facts.keys_version)
+
+
+def exchange_claims(source: UserJwtClaims, application_id: int, *, with_factor: bool, now: int) -> UserJwtClaims:
+    """`fac` goes along only when the factor was shown; permissions only when they are about this application."""
+    about_it = source.app_perm == application_id
+    claims = msgspec.structs.replace(
+        source,
+        iat=now,
+        kid="",
+        aud=str(application_id),
+        fac=source.fac if with_factor else None,
+        app_perm=source.app_perm if about_it else None,
+        perm=source.perm if about_it else None,
+        perm_exp=source.perm_exp if about_it else None,
+        perm_omitted=source.perm_omitted and about_it,
+    )
+    return without_long_perm(claims)  # with its audience it is longer than its source

@@ -1,0 +1,146 @@
+"""Access keys as proofs: the key itself as Bearer, or a Signature made with it (interface §4.8, R6)."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from cachetools import LRUCache
+
+from gatehouse.kernel.addresses import Address, parse_address
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import constant_time_equal, hmac_sha256, sha256
+from gatehouse.keys.sealing import MasterKeys
+from gatehouse.permissions.authentication.credentials import KeySignature, RequestCredentials
+from gatehouse.permissions.documents import grammar
+from gatehouse.permissions.errors import WrongCredentials
+from gatehouse.permissions.model.application import AccessKey, access_key_purpose
+from gatehouse.permissions.store import ApplicationKeyStore
+from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter, ThrottleSubject
+from gatehouse.tokens.claims import InvalidToken
+
+SIGNATURE_WINDOW: Final = 60  # seconds by which the `ts` of a Signature may differ from our time
+USE_RECORD_INTERVAL: Final = 60  # seconds
+USE_CACHE_SIZE: Final = 10_000
+# Nobody guesses 256 bits; this ends the noise, and a right key is served whatever its neighbours do.
+KEY_ATTEMPT_LIMIT: Final = AttemptLimit(free_attempts=100, first_delay=30, max_delay=3_600, window=3_600)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifiedSignature:
+    key: AccessKey
+    address: Address  # the client's, on the word of whoever holds the key
+
+
+class AccessKeyVerifier:
+    def __init__(
+        self, *, store: ApplicationKeyStore, masters: MasterKeys, limiter: AttemptLimiter, clock: Clock
+    ) -> None:
+        self._store = store
+        self._masters = masters
+        self._limiter = limiter
+        self._clock = clock
+        self._use_cache: LRUCache[str, int] = LRUCache(USE_CACHE_SIZE)
+
+    async def verify_value(self, value: str, *, source: str) -> AccessKey:
+        """Raise InvalidToken, or TooMany for a source that keeps guessing.
+
+        Found by its digest: comparing keys would tell by its time how much of a guess was right (AK-12).
+        """
+        key = await self._store.access_key_by_digest(sha256(value))
+        if key is None:
+            await self._count_attempt(source)
+            raise InvalidToken("unknown access key")
+        return key
+
+    async def verify_signature(self, signed: KeySignature, *, source: str) -> VerifiedSignature:
+        """Raise InvalidToken unless either live key of the application made it, just now."""
+        address = parse_address(signed.ip)
+        if address is None or abs(self._clock.now() - signed.ts) > SIGNATURE_WINDOW:
+            raise InvalidToken("the Signature has no address or its time is outside the window")
+        key = await self._signing_key(signed)
+        if key is None:
+            await self._count_attempt(source)
+            raise InvalidToken("no valid access key matches this Signature")
+        return VerifiedSignature(key=key, address=address)
+
+    async def record_use(self, key: AccessKey) -> None:
+        """At most once a minute, and from this process once, however many requests come at once (AK-07)."""
+        now = self._clock.now()
+        if now - max(key.last_used, self._use_cache.get(key.key_id, 0)) >= USE_RECORD_INTERVAL:
+            self._use_cache[key.key_id] = now
+            await self._store.record_access_key_use(key.key_id, now, not_before=now - USE_RECORD_INTERVAL + 1)
+
+    async def _signing_key(self, signed: KeySignature) -> AccessKey | None:
+        if not grammar.APPLICATION_ID.fullmatch(signed.application_id):
+            return None
+        keys = await self._store.access_keys(int(signed.application_id))
+        made_it = [key for key in keys if self._is_signed_by(key, signed)]
+        # Asked for again as one that counts: not of a removed application or project (AK-09).
+        return await self._store.access_key_by_digest(made_it[0].digest) if made_it else None
+
+    def _is_signed_by(self, key: AccessKey, signed: KeySignature) -> bool:
+        value = self._masters.try_open(key.sealed, purpose=access_key_purpose(key.key_id))
+        return value is not None and constant_time_equal(
+            signed.signature.lower(), hmac_sha256(value, signed.message).hex()
+        )
+
+    async def _count_attempt(self, source: str) -> None:
+        await self._limiter.begin_attempt(
+            [ThrottleSubject(("access key", source), KEY_ATTEMPT_LIMIT, is_shared=True)]
+        )
+
+
+# Which application vouches for a request, and by what: a service JWT, an access key, a Signature (R6).
+
+
+class CallerKind(StrEnum):
+    """What vouches for the caller."""
+
+    FACTOR = "factor"
+    SERVICE_JWT = "service_jwt"
+    ACCESS_KEY = "access_key"
+    SIGNATURE = "signature"
+    SERVICE_ACCOUNT = "service_account"
+    EXCHANGED = "exchanged"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VouchingApplication:
+    """The application that vouches for the request, by whatever means."""
+
+    application_id: int
+    by_jwt: bool = False
+    key: AccessKey | None = None
+    signed: VerifiedSignature | None = None
+
+    @property
+    def kind(self) -> CallerKind:
+        if self.by_jwt:
+            return CallerKind.SERVICE_JWT
+        return CallerKind.SIGNATURE if self.key is None else CallerKind.ACCESS_KEY
+
+
+def merge_vouching(found: Collection[VouchingApplication]) -> VouchingApplication | None:
+    if len({standing.application_id for standing in found}) > 1:
+        raise WrongCredentials("credentials of two applications in one request")
+    whole: VouchingApplication | None = None
+    for one in found:
+        whole = one if whole is None else merge_pair(whole, one)
+    return whole
+
+
+def merge_pair(first: VouchingApplication, second: VouchingApplication) -> VouchingApplication:
+    return VouchingApplication(
+        application_id=first.application_id,
+        by_jwt=first.by_jwt or second.by_jwt,
+        key=first.key or second.key,
+        signed=first.signed or second.signed,
+    )
+
+
+def client_address(credentials: RequestCredentials, vouching: VouchingApplication | None) -> Address | None:
+    """A service's own address says nothing about the person: only one that it signed does (R5)."""
+    if vouching is None:
+        return credentials.address
+    return None if vouching.signed is None else vouching.signed.address

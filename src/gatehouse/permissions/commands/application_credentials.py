@@ -1,0 +1,230 @@
+"""Custom keys of an application: listed, added, removed (R6)."""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin, AuditRecord
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import sha256
+from gatehouse.kernel.ids import new_key_id
+from gatehouse.keys.sealing import MasterKeys
+from gatehouse.permissions.authentication.application_keys import new_application_key
+from gatehouse.permissions.authentication.jwts import IssuedServiceToken, ServiceTokens
+from gatehouse.permissions.commands.applications import application_target
+from gatehouse.permissions.documents import grammar
+from gatehouse.permissions.errors import ApplicationNotFound, KeyNotFound
+from gatehouse.permissions.model.application import (
+    AccessKey,
+    Application,
+    ApplicationKey,
+    EmailSecret,
+    KeySource,
+    ServiceToken,
+    access_key_purpose,
+)
+from gatehouse.permissions.rights.guard import Operation, require_operation
+from gatehouse.permissions.rights.rights import Actor
+from gatehouse.permissions.store import ApplicationKeyStore, ApplicationStore, PermissionStore
+
+
+class CustomKeyCommands:
+    def __init__(
+        self, *, store: ApplicationKeyStore, applications: ApplicationStore, recorder: Recorder, clock: Clock
+    ) -> None:
+        self._store = store
+        self._applications = applications
+        self._recorder = recorder
+        self._clock = clock
+
+    async def list(self, actor: Actor, application_id: int) -> Sequence[ApplicationKey]:
+        await find_managed_application(self._applications, actor, Operation.APPLICATION_KEYS, application_id)
+        keys = await self._store.application_keys(application_id)
+        return [key for key in keys if key.source is KeySource.CUSTOM]
+
+    async def add(self, actor: Actor, application_id: int, text: object) -> ApplicationKey:
+        """Raises LimitReached beyond ten, Malformed for what is no sound public key."""
+        await find_managed_application(self._applications, actor, Operation.APPLICATION_KEYS, application_id)
+        key = new_application_key(
+            text,
+            application_id=application_id,
+            source=KeySource.CUSTOM,
+            now=self._clock.now(),
+            place="data.public_key",
+        )
+        record = self._record(AuditEvent.APPLICATION_KEY_ADDED, actor, application_id, key.kid)
+        await self._store.add_application_key(key, (record,))
+        return key
+
+    async def remove(self, actor: Actor, application_id: int, kid: str) -> None:
+        """Raises KeyNotFound, also for a key of another application and for service_meta.public_key."""
+        await find_managed_application(self._applications, actor, Operation.APPLICATION_KEYS, application_id)
+        record = self._record(AuditEvent.APPLICATION_KEY_REMOVED, actor, application_id, kid)
+        await self._store.delete_application_key(application_id, kid, (record,))
+
+    def _record(self, event: AuditEvent, actor: Actor, application_id: int, kid: str) -> AuditRecord:
+        return self._recorder.record(
+            event, actor.origin, subject=f"application {application_id}", details={"kid": kid}
+        )
+
+
+async def find_managed_application(
+    applications: ApplicationStore, actor: Actor, operation: Operation, application_id: int
+) -> Application:
+    """Raises NoRight before it tells whether there is such an application (checklist PA-13)."""
+    try:
+        application: Application | None = await applications.application(application_id)
+    except ApplicationNotFound:
+        application = None
+    require_operation(actor.rights, operation, application_target(application_id, application))
+    if application is None or application.removed:
+        raise ApplicationNotFound
+    return application
+
+
+# Access keys of an application: made, shown once, listed, removed (interface §4.8, R6).
+
+
+VALUE_BYTES: Final = 32  # 64 hex characters (R6)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewAccessKey:
+    key: AccessKey
+    value: str = field(repr=False)  # never shown again
+
+
+def new_access_key(application_id: int, comment: str, *, masters: MasterKeys, now: int) -> NewAccessKey:
+    return stored_access_key(secrets.token_hex(VALUE_BYTES), application_id, comment, masters=masters, now=now)
+
+
+def stored_access_key(
+    value: str, application_id: int, comment: str, *, masters: MasterKeys, now: int
+) -> NewAccessKey:
+    """The form in which a value is stored: a digest to find it by, and sealed for Signature."""
+    key_id = new_key_id()
+    key = AccessKey(
+        key_id=key_id,
+        application_id=application_id,
+        digest=sha256(value),
+        sealed=masters.seal(value.encode(), purpose=access_key_purpose(key_id)),
+        comment=comment,
+        created_at=now,
+        modified_at=now,
+    )
+    return NewAccessKey(key=key, value=value)
+
+
+class AccessKeyCommands:
+    def __init__(
+        self,
+        *,
+        store: ApplicationKeyStore,
+        applications: ApplicationStore,
+        masters: MasterKeys,
+        recorder: Recorder,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._applications = applications
+        self._masters = masters
+        self._recorder = recorder
+        self._clock = clock
+
+    async def list(self, actor: Actor, application_id: int) -> Sequence[AccessKey]:
+        await find_managed_application(self._applications, actor, Operation.ACCESS_KEYS, application_id)
+        return await self._store.access_keys(application_id)
+
+    async def create(self, actor: Actor, application_id: int, comment: object) -> NewAccessKey:
+        """Raises LimitReached when the application has two."""
+        await find_managed_application(self._applications, actor, Operation.ACCESS_KEYS, application_id)
+        new = new_access_key(
+            application_id,
+            grammar.check_comment(comment, place="data.comment"),
+            masters=self._masters,
+            now=self._clock.now(),
+        )
+        record = self._recorder.record(
+            AuditEvent.ACCESS_KEY_MADE,
+            actor.origin,
+            subject=f"application {application_id}",
+            details={"key_id": new.key.key_id, "comment": new.key.comment},
+        )
+        await self._store.add_access_key(new.key, (record,))
+        return new
+
+    async def delete(self, actor: Actor, application_id: int, key_id: str) -> None:
+        """Raises AccessKeyNotFound, also for a key of another application (AK-05)."""
+        await find_managed_application(self._applications, actor, Operation.ACCESS_KEYS, application_id)
+        record = self._recorder.record(
+            AuditEvent.ACCESS_KEY_REMOVED,
+            actor.origin,
+            subject=f"application {application_id}",
+            details={"key_id": key_id},
+        )
+        await self._store.delete_access_key(application_id, key_id, (record,))
+
+
+# Static service JWTs and `with_email` secrets, by the hand of a person: both take can_administer.
+
+
+SECRET_BYTES: Final = 32
+
+
+class ServiceTokenCommands:
+    def __init__(self, *, tokens: ServiceTokens, applications: ApplicationStore) -> None:
+        self._tokens = tokens
+        self._applications = applications
+
+    async def list(self, actor: Actor, application_id: int) -> Sequence[ServiceToken]:
+        await find_managed_application(self._applications, actor, Operation.ADMINISTER, application_id)
+        return await self._tokens.list(application_id)
+
+    async def issue(self, actor: Actor, application_id: int, *, days: int | None, comment: str) -> IssuedServiceToken:
+        await find_managed_application(self._applications, actor, Operation.ADMINISTER, application_id)
+        return await self._tokens.issue(application_id, days=days, comment=comment, origin=actor.origin)
+
+    async def revoke(self, actor: Actor, application_id: int, jti: str) -> None:
+        await find_managed_application(self._applications, actor, Operation.ADMINISTER, application_id)
+        await self._tokens.revoke(application_id, jti, actor.origin)
+
+
+class EmailSecretCommands:
+    """Who sends one with a login of the application gets the user's e-mail address in the answer (R1)."""
+
+    def __init__(
+        self, *, store: PermissionStore, applications: ApplicationStore, recorder: Recorder, clock: Clock
+    ) -> None:
+        self._store = store
+        self._applications = applications
+        self._recorder = recorder
+        self._clock = clock
+
+    async def create(self, actor: Actor, application_id: int) -> str:
+        """The secret, which is never shown again; those made before stay good."""
+        await find_managed_application(self._applications, actor, Operation.ADMINISTER, application_id)
+        return await self.create_as_operator(application_id, actor.origin)
+
+    async def list(self, actor: Actor, application_id: int) -> Sequence[EmailSecret]:
+        await find_managed_application(self._applications, actor, Operation.ADMINISTER, application_id)
+        return await self._store.email_secrets(application_id)
+
+    async def revoke(self, actor: Actor, application_id: int, ref: str) -> None:
+        """Raises KeyNotFound."""
+        found = [one for one in await self.list(actor, application_id) if one.ref == ref]
+        details = {"secret": ref}
+        entry = self._recorder.record(
+            AuditEvent.EMAIL_SECRET_REVOKED, actor.origin, subject=f"application {application_id}", details=details
+        )
+        if not found or not await self._store.remove_email_secret(application_id, found[0].digest, entry):
+            raise KeyNotFound
+
+    async def create_as_operator(self, application_id: int, origin: AuditOrigin) -> str:
+        """The same by the hand of whoever runs the service."""
+        secret = secrets.token_urlsafe(SECRET_BYTES)
+        entry = self._recorder.record(AuditEvent.EMAIL_SECRET_MADE, origin, subject=f"application {application_id}")
+        await self._store.add_email_secret(application_id, sha256(secret), self._clock.now(), entry)
+        return secret

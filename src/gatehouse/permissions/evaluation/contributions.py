@@ -1,0 +1,371 @@
+"""Whether a person can hold anything at all in a project: removed, disallow, allow, allowed_domains (R5)."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+from typing import Final, TypeAlias
+
+from gatehouse.kernel.addresses import Address
+from gatehouse.permissions.documents.rules import section_entries
+from gatehouse.permissions.evaluation.compiled import (
+    CompiledGrants,
+    CompiledModel,
+    CompiledProject,
+    CompiledRole,
+    CompiledStructure,
+    Verdicts,
+    compiled_model,
+    compiled_structure,
+    verdicts_of,
+)
+from gatehouse.permissions.evaluation.conditions import (
+    ConditionIndex,
+    IndexKey,
+    is_member,
+    meets_condition,
+    person_index_keys,
+)
+from gatehouse.permissions.model.application import Application
+from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, Facts, ScopeHoldings, Structure
+from gatehouse.permissions.model.project import GrantAction, GroupGrant
+from gatehouse.permissions.model.rules import (
+    NO_END,
+    ROOT,
+    ConditionMode,
+    End,
+    Role,
+    Rule,
+    RuleEntry,
+    RuleSection,
+    Scope,
+)
+
+
+class Barrier(StrEnum):
+    PROJECT_UNKNOWN = "project_unknown"
+    PROJECT_REMOVED = "project_removed"
+    IN_DISALLOWED_GROUP = "in_disallowed_group"
+    IN_NO_ALLOWED_GROUP = "in_no_allowed_group"
+    DOMAIN_NOT_ALLOWED = "domain_not_allowed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectGate:
+    barrier: Barrier | None = None
+    groups: tuple[str, ...] = ()  # those that shut it, by id
+    closes: End = NO_END  # when only being an owner holds it open
+
+    @property
+    def is_open(self) -> bool:
+        return self.barrier is None
+
+
+OPEN_GATE = ProjectGate()
+
+
+def project_gate(
+    project: CompiledProject | None, facts: Facts, index_keys: Iterable[IndexKey], now: int
+) -> ProjectGate:
+    """Owners pass whatever the lists say, but nobody gets into a project that was removed."""
+    if project is None:
+        return ProjectGate(barrier=Barrier.PROJECT_UNKNOWN)
+    if project.project.removed:
+        return ProjectGate(barrier=Barrier.PROJECT_REMOVED)
+    found = gate_by_lists(project, facts, index_keys)
+    ownership = facts.owns.get(project.project.project_id)
+    if found.is_open or ownership is None or ownership.is_past(now):
+        return found
+    return ProjectGate(closes=ownership)
+
+
+def gate_by_lists(project: CompiledProject, facts: Facts, index_keys: Iterable[IndexKey]) -> ProjectGate:
+    barred = member_groups(project, project.disallow, facts, index_keys)
+    if barred:
+        return ProjectGate(barrier=Barrier.IN_DISALLOWED_GROUP, groups=barred)
+    if project.project.allow and not member_groups(project, project.allow, facts, index_keys):
+        return ProjectGate(barrier=Barrier.IN_NO_ALLOWED_GROUP, groups=project.project.allow)
+    if project.allowed_domains and facts.subject.domain not in project.allowed_domains:
+        return ProjectGate(barrier=Barrier.DOMAIN_NOT_ALLOWED)
+    return OPEN_GATE
+
+
+def member_groups(
+    project: CompiledProject, groups: ConditionIndex[str], facts: Facts, index_keys: Iterable[IndexKey]
+) -> tuple[str, ...]:
+    """Those of the groups that the person belongs to, by id."""
+    known = project.groups
+    return tuple(sorted(one for one in groups.candidates(index_keys) if is_member(known[one], facts)))
+
+
+# Gathers everything that has a say about a person's rules in one scope, in the order of R5.
+
+
+class Tier(IntEnum):
+    """A higher one overrides a lower one."""
+
+    SCHEMA = 0
+    DEFAULT_ROLES = 1
+    ROLES = 2
+    DIRECT = 3
+
+
+class SourceKind(StrEnum):
+    SCHEMA = "schema_default"
+    DEFAULT_ROLE = "default_role"
+    ASSIGNED_ROLE = "assigned_role"
+    GROUP_GRANT = "group_grant"
+    CONDITION = "condition_of_role"
+    DIRECT = "direct_entry"
+
+
+@dataclass(frozen=True, slots=True)
+class ContributionSource:
+    kind: SourceKind
+    role: Role | None = None
+    group_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    source: ContributionSource
+    verdicts: Verdicts
+    end: End = NO_END
+
+
+Tiers: TypeAlias = tuple[
+    tuple[Contribution, ...], ...
+]  # one for each Tier, voices in the order in which params merge
+
+SCHEMA_SOURCE: Final = ContributionSource(SourceKind.SCHEMA)
+DIRECT_SOURCE: Final = ContributionSource(SourceKind.DIRECT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantedRole:
+    """A role that was given, not one that comes by default or by its condition."""
+
+    role: Role
+    end: End = NO_END
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeContributions:
+    tiers: Tiers
+    roles: Mapping[str, GrantedRole]  # by key
+    ends: AbstractSet[End] = frozenset()  # of every unexpired assignment and entry, whether it counts or not
+    closes: End = NO_END  # nothing is held after it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationContext:
+    """One person, one application, one moment."""
+
+    application: Application
+    model: CompiledModel
+    structure: CompiledStructure
+    facts: Facts
+    now: int
+    address: Address | None
+    index_keys: frozenset[IndexKey]
+    holdings: Mapping[Scope, ScopeHoldings] = field(default_factory=dict)
+
+    def gate(self, project_id: str) -> ProjectGate:
+        return project_gate(self.structure.project(project_id), self.facts, self.index_keys, self.now)
+
+    @property
+    def application_id(self) -> int:
+        return self.application.application_id
+
+    def reachable_projects(self) -> set[str]:
+        """Those in which he may be given something through a group."""
+        return self.structure.connecting_projects(self.application_id).candidates(self.index_keys)
+
+    def connection(self, project_id: str) -> CompiledGrants | None:
+        """What the project gives and takes of the application's roles.
+
+        What it once wrote down counts only while it could be written: for its own application, or a published one.
+        """
+        project = self.structure.project(project_id)
+        if project is None or not self.application.is_connectable_to(project_id):
+            return None
+        return project.grants(self.application_id)
+
+    def granting_groups(self, project_id: str) -> tuple[str, ...]:
+        """Those that he is a member of, among the groups that are granted or denied roles; by id."""
+        project, connection = self.structure.project(project_id), self.connection(project_id)
+        if project is None or connection is None:
+            return ()
+        return member_groups(project, connection.groups, self.facts, self.index_keys)
+
+    def group_grants(self, project_id: str) -> Iterator[GroupGrant]:
+        """Those of the project to groups of which he is a member, by group id."""
+        connection = self.connection(project_id)
+        if connection is not None:
+            for group_id in self.granting_groups(project_id):
+                yield from connection.by_group[group_id]
+
+    def meets_condition(self, role: Role) -> bool:
+        return meets_condition(role, self.facts, self.address)
+
+    def usable_role(self, key: str, scope: Scope) -> CompiledRole | None:
+        """The role, if it counts when given here: protected ones only at the root, gated ones by condition (R5)."""
+        found = self.model.roles.get(key)
+        if found is None or (found.role.protected and not scope.is_root):
+            return None
+        gated = found.role.condition_mode is ConditionMode.REQUIRE
+        return None if gated and not self.meets_condition(found.role) else found
+
+
+def evaluation_context(
+    model: ApplicationModel,
+    facts: Facts,
+    structure: Structure,
+    *,
+    now: int,
+    address: Address | None,
+    compiled: CompiledModel | None = None,
+) -> EvaluationContext:
+    """`compiled`: the model's own form, of a model that nobody saved."""
+    record = facts.records.get(model.application.application_id)
+    return EvaluationContext(
+        application=model.application,
+        model=compiled or compiled_model(model),
+        structure=compiled_structure(structure),
+        facts=facts,
+        now=now,
+        address=address,
+        index_keys=person_index_keys(facts),
+        holdings={} if record is None else existing_scopes(record.scopes, structure),
+    )
+
+
+def existing_scopes(scopes: Mapping[Scope, ScopeHoldings], structure: Structure) -> Mapping[Scope, ScopeHoldings]:
+    """Without those on what the project does not have: they count while they could be given (R5)."""
+    return {scope: held for scope, held in scopes.items() if structure.has_scope(scope)}
+
+
+def is_application_removed(model: ApplicationModel, facts: Facts) -> bool:
+    """The facts are of this moment; the model may be older."""
+    state = facts.applications.get(model.application.application_id)
+    return model.application.removed or (state is not None and state.removed)
+
+
+def is_account_ended(facts: Facts, structure: Structure) -> bool:
+    """Whether this is a service account that was revoked, or whose project is removed: it holds nothing (R5)."""
+    account = facts.service_account
+    if account is None:
+        return False
+    home = structure.projects.get(account.project_id)
+    return account.revoked or (home is not None and home.project.removed)
+
+
+def gather_root(context: EvaluationContext) -> ScopeContributions:
+    holdings = context.holdings.get(ROOT, NO_HOLDINGS)
+    assigned, direct = (
+        tuple(_assigned_contributions(context, ROOT, holdings)),
+        _direct_contributions(holdings, context.now),
+    )
+    schema = Contribution(SCHEMA_SOURCE, context.model.schema)
+    return ScopeContributions(
+        tiers=((schema,), _default_contributions(context), (*assigned, *_conditional_contributions(context)), direct),
+        roles=_granted_roles(assigned),
+        ends=_ends(context, holdings, direct),
+    )
+
+
+def gather_below_root(context: EvaluationContext, scope: Scope, closes: End) -> ScopeContributions:
+    """In a project or on a resource neither the schema nor default or conditional roles count (R5)."""
+    holdings = context.holdings.get(scope, NO_HOLDINGS)
+    grants = (
+        list(context.group_grants(scope.project_id)) if scope.kind is None else []
+    )  # they land in the project itself
+    revoked = revoked_roles(grants)
+    given = tuple(
+        voice
+        for voice in (
+            *_assigned_contributions(context, scope, holdings),
+            *_group_contributions(context, scope, grants),
+        )
+        if voice.source.role is not None and voice.source.role.key not in revoked
+    )
+    direct = _direct_contributions(holdings, context.now)
+    return ScopeContributions(
+        tiers=((), (), given, direct),
+        roles=_granted_roles(given),
+        ends=_ends(context, holdings, direct),
+        closes=closes,
+    )
+
+
+def revoked_roles(grants: Iterable[GroupGrant]) -> frozenset[str]:
+    """Keys of the roles taken away, however they were got (R5)."""
+    return frozenset(key for one in grants if one.action is GrantAction.REVOKE for key in one.roles)
+
+
+def direct_entries(holdings: ScopeHoldings) -> dict[Rule, RuleEntry]:
+    return section_entries(holdings.private_data, RuleSection.PRIVATE) | section_entries(
+        holdings.public_data, RuleSection.PUBLIC
+    )
+
+
+def _default_contributions(context: EvaluationContext) -> tuple[Contribution, ...]:
+    return tuple(
+        Contribution(ContributionSource(SourceKind.DEFAULT_ROLE, one.role), one.verdicts)
+        for one in context.model.default_roles
+    )
+
+
+def _assigned_contributions(
+    context: EvaluationContext, scope: Scope, holdings: ScopeHoldings
+) -> Iterator[Contribution]:
+    for assignment in holdings.roles:
+        found = context.usable_role(assignment.role, scope)
+        if found is not None and not assignment.end.is_past(context.now):
+            yield Contribution(
+                ContributionSource(SourceKind.ASSIGNED_ROLE, found.role), found.verdicts, assignment.end
+            )
+
+
+def _group_contributions(
+    context: EvaluationContext, scope: Scope, grants: Iterable[GroupGrant]
+) -> Iterator[Contribution]:
+    for grant in grants:
+        for key in grant.roles if grant.action is GrantAction.GRANT else ():
+            found = context.usable_role(key, scope)
+            if found is not None:
+                yield Contribution(
+                    ContributionSource(SourceKind.GROUP_GRANT, found.role, grant.group_id), found.verdicts
+                )
+
+
+def _conditional_contributions(context: EvaluationContext) -> Iterator[Contribution]:
+    for key in sorted(context.model.conditional_roles.candidates(context.index_keys)):
+        found = context.model.roles[key]
+        if context.meets_condition(found.role):
+            yield Contribution(ContributionSource(SourceKind.CONDITION, found.role), found.verdicts)
+
+
+def _direct_contributions(holdings: ScopeHoldings, now: int) -> tuple[Contribution, ...]:
+    """One voice for all entries that end together."""
+    by_end: dict[End, dict[Rule, RuleEntry]] = {}
+    for rule, entry in direct_entries(holdings).items():
+        if not entry.end.is_past(now):
+            by_end.setdefault(entry.end, {})[rule] = entry
+    return tuple(Contribution(DIRECT_SOURCE, verdicts_of(entries), end) for end, entries in by_end.items())
+
+
+def _granted_roles(voices: Iterable[Contribution]) -> dict[str, GrantedRole]:
+    """By key; a grant has no end, so what is both assigned and granted has none."""
+    return {
+        voice.source.role.key: GrantedRole(role=voice.source.role, end=voice.end)
+        for voice in voices
+        if voice.source.role is not None
+    }
+
+
+def _ends(context: EvaluationContext, holdings: ScopeHoldings, direct: Iterable[Contribution]) -> frozenset[End]:
+    assigned = (
+        one.end for one in holdings.roles if one.role in context.model.roles and not one.end.is_past(context.now)
+    )
+    return frozenset((*assigned, *(voice.end for voice in direct))) - {NO_END}

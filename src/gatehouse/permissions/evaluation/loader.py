@@ -1,0 +1,305 @@
+"""Brings together what a decision is made from, all of one moment.
+
+Facts are read for every request and name the versions of everything else. What is cached here under exactly those
+versions is true; anything newer that had to be loaded sends us back to read the facts again. So a right that was
+taken away never comes back through a cache, and never in the shape of old facts beside a new grant
+(docs/decisions/0013-nothing-decided-from-memory.md).
+
+There is one cache, bounded by weight (docs/decisions/0027-caches-bounded-by-weight.md). By application it holds the
+newest model with its compiled form, and what people hold in it: a newer model drops all that was made from the older
+one. Beside them it holds the projects of the newest structure.
+"""
+
+import asyncio
+import sys
+from collections.abc import Collection, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, TypeAlias
+from weakref import WeakValueDictionary
+
+from gatehouse.kernel.addresses import Address
+from gatehouse.kernel.background import run_off_loop
+from gatehouse.kernel.cache import CacheHandle, WeightedCache
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.errors import Unavailable
+from gatehouse.permissions.evaluation.compiled import compile_fully, is_compiled, record_work
+from gatehouse.permissions.evaluation.effective import EffectivePermissions, evaluate
+from gatehouse.permissions.evaluation.shapes import Shape, ShapeOptions, render_shape, render_work
+from gatehouse.permissions.model.facts import ApplicationModel, ApplicationState, Facts, ProjectModel, Structure
+from gatehouse.permissions.model.project import Group
+from gatehouse.permissions.model.tree_interner import CONDITION_WEIGHT
+from gatehouse.permissions.store import PermissionStore
+
+MAX_ATTEMPTS: Final = 20  # each is lost only to an administrator who saves in that very moment
+MODEL: Final = "model"  # key in the group of its application
+STRUCTURE: Final = "structure"  # group and key
+STRUCTURE_WEIGHT: Final = 1_000
+PROJECT_WEIGHT: Final = 4_000  # bytes of a project without groups and services
+GROUP_WEIGHT: Final = 2_000  # of a group without conditions
+GRANT_WEIGHT: Final = 500
+NAME_WEIGHT: Final = 400  # of an id in a list, and in the indexes made from it
+EVALUATION_WEIGHT: Final = 1_000  # bytes beside what a person holds: the facts it was made from
+HEAVY_SHARE: Final = 8  # projects that take more than this part of the cache are read for each request
+CACHE_BYTES: Final = 64 * 2**20  # what the setting permissions.cache_mb says if nobody sets it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationInput:
+    """One person's facts, and the models and structure they were read beside."""
+
+    facts: Facts
+    models: Mapping[int, ApplicationModel]
+    structure: Structure
+
+
+@dataclass(frozen=True, slots=True)
+class CachedModel:
+    state: ApplicationState
+    model: ApplicationModel
+
+
+@dataclass(frozen=True, slots=True)
+class CachedEvaluation:
+    basis: tuple[object, ...]  # the versions and facts it was made from
+    effective: EffectivePermissions
+
+
+@dataclass(frozen=True, slots=True)
+class CachedList:
+    effective: EffectivePermissions  # what it tells of
+    entries: tuple[str, ...]
+
+
+CacheEntry: TypeAlias = "CachedModel | CachedEvaluation | CachedList | StructureCache"
+
+
+class PermissionLoader:
+    def __init__(self, *, store: PermissionStore, clock: Clock, cache_bytes: int = CACHE_BYTES) -> None:
+        """`cache_bytes`: 0 to keep nothing from one request to the next."""
+        self._store = store
+        self._clock = clock
+        self._cache: WeightedCache[CacheEntry] = WeightedCache(cache_bytes)
+        self._load_locks: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
+
+    @property
+    def cache_weight(self) -> int:
+        """Estimated bytes of everything that is kept from one request to the next."""
+        return self._cache.weight
+
+    async def load_facts(self, user_id: str, application_ids: Collection[int]) -> Facts | None:
+        return await self._store.facts(user_id, application_ids)
+
+    async def load_input(self, facts: Facts, *, projects: Collection[str] = ()) -> EvaluationInput:
+        """What these facts are to be judged with; they are read again when something changed meanwhile.
+
+        `projects`: ids of more that the structure is to tell about.
+        """
+        wanted = frozenset(facts.records)
+        for _ in range(MAX_ATTEMPTS):
+            models = await self._load_models_of(facts)
+            structure = await self._load_structure_of(facts, projects)
+            if models is not None and structure is not None:
+                return EvaluationInput(facts=facts, models=models, structure=structure)
+            again = await self._store.facts(facts.subject.user_id, wanted)
+            if again is None:
+                break
+            facts = again
+        raise Unavailable("the permission model changes too fast to be read")
+
+    async def evaluate(
+        self, evaluation_input: EvaluationInput, application_id: int, address: Address | None
+    ) -> EffectivePermissions:
+        """What the person holds in one of the applications of the case; a large one is evaluated off the loop."""
+        now, facts, model = self._clock.now(), evaluation_input.facts, evaluation_input.models[application_id]
+        compiled = await run_off_loop(0 if is_compiled(model) else model.size, compile_fully, model)
+        seen = address if compiled.uses_address else None
+        basis = (
+            *(facts.applications[application_id], facts.structure, facts.subject),
+            *(facts.records[application_id].version, facts.groups, facts.owns),
+        )
+        key = (facts.subject.user_id, seen)
+        known = self._cache.get(application_id, key)
+        if (
+            isinstance(known, CachedEvaluation)
+            and known.basis == basis
+            and not 0 < known.effective.valid_until <= now
+        ):
+            return known.effective
+        work = record_work(facts.records[application_id])
+        effective = await run_off_loop(
+            work, evaluate, model, facts, evaluation_input.structure, now=now, address=seen
+        )
+        made = CachedEvaluation(basis, effective)
+        if self._is_cached(model):
+            ticket = self._cache.put(application_id, key, made, facts_weight(facts))
+            grown = partial(self._cache.add_weight, ticket)
+            grown(made.effective.track_weight(grown))
+        return made.effective
+
+    async def render_list(
+        self, evaluation_input: EvaluationInput, effective: EffectivePermissions, kind: Shape, options: ShapeOptions
+    ) -> tuple[str, ...]:
+        """`shapes.render`, made once while the same is held. A list of seconds left is another one each second."""
+        make = partial(render_with_weight, effective, kind, options, self._clock.now())
+        work = render_work(effective, kind)
+        if options.with_exp and kind is not Shape.ROLES:
+            return (await run_off_loop(work, make))[0]
+        application_id = effective.application_id
+        shape = (kind, options.project_id, options.hide_project_access, options.sections, options.prefix)
+        key = (evaluation_input.facts.subject.user_id, shape)
+        known = self._cache.get(application_id, key)
+        if isinstance(known, CachedList) and known.effective is effective:
+            return known.entries
+        entries, weight = await run_off_loop(work, make)
+        if self._is_cached(evaluation_input.models[application_id]):
+            self._cache.put(application_id, key, CachedList(effective, entries), weight)
+        return entries
+
+    def _is_cached(self, model: ApplicationModel) -> bool:
+        """What is made from a model that was replaced or dropped would keep it in memory: it is not cached."""
+        known = self._cache.get(model.application.application_id, MODEL)
+        return isinstance(known, CachedModel) and known.model is model
+
+    async def _load_models_of(self, facts: Facts) -> Mapping[int, ApplicationModel] | None:
+        states = facts.applications
+        found = self._cached_models(states)
+        if len(found) < len(states):
+            async with AsyncExitStack() as stack:
+                for number in sorted(states.keys() - found.keys()):  # of many who lack a model one reads it
+                    await stack.enter_async_context(self._load_locks.setdefault(number, asyncio.Lock()))
+                found = self._cached_models(states)
+                loaded = await self._load_models([number for number in states if number not in found])
+            if any(state_of(model) != states[number] for number, model in loaded.items()):
+                return None
+            found |= loaded
+        return found
+
+    def _cached_models(self, states: Mapping[int, ApplicationState]) -> dict[int, ApplicationModel]:
+        return {number: model for number, state in states.items() if (model := self._cached_model(state)) is not None}
+
+    def _cached_model(self, state: ApplicationState) -> ApplicationModel | None:
+        known = self._cache.get(state.application_id, MODEL)
+        return known.model if isinstance(known, CachedModel) and known.state == state else None
+
+    async def _load_models(self, missing: Collection[int]) -> Mapping[int, ApplicationModel]:
+        loaded = await self._store.application_models(missing) if missing else {}
+        for number, model in loaded.items():
+            self._cache.drop_group(number)
+            self._cache.put(number, MODEL, CachedModel(state_of(model), model), model.weight)
+        return loaded
+
+    async def _load_structure_of(self, facts: Facts, also: Collection[str]) -> Structure | None:
+        known = self._cached_structure(facts.structure)
+        projects, applications = known.missing_ids({*facts.projects, *also}, facts.applications)
+        if projects or applications:
+            loaded = await self._store.structure(projects, applications)
+            if loaded.version != facts.structure:
+                return None
+            if structure_weight(loaded) > self._cache.limit // HEAVY_SHARE:
+                return known.merged_with(loaded)
+            self._cache.add_weight(known.ticket, known.add(loaded, projects))
+        return known.structure
+
+    def _cached_structure(self, version: int) -> "StructureCache":
+        """A new one when there is a newer version, or when the old one has grown to half of the cache."""
+        known = self._cache.get(STRUCTURE, STRUCTURE)
+        if isinstance(known, StructureCache) and known.version == version and known.weight <= self._cache.limit // 2:
+            return known
+        new = StructureCache(version)
+        new.ticket = self._cache.put(STRUCTURE, STRUCTURE, new, new.weight)
+        return new
+
+
+class StructureCache:
+    """The projects and connections of one version that were asked for so far."""
+
+    def __init__(self, version: int) -> None:
+        self.version = version
+        self.ticket = CacheHandle(STRUCTURE, STRUCTURE)  # in the cache that keeps it
+        self.weight = STRUCTURE_WEIGHT  # estimated bytes, with the compiled forms
+        self._projects: dict[str, ProjectModel] = {}
+        self._connecting: dict[int, tuple[str, ...]] = {}
+        self._absent: set[str] = set()
+        self.structure = Structure(version=version, projects=self._projects, connecting=self._connecting)
+
+    def missing_ids(self, projects: Collection[str], applications: Collection[int]) -> tuple[list[str], list[int]]:
+        return (
+            [one for one in projects if one not in self._projects and one not in self._absent],
+            [one for one in applications if one not in self._connecting],
+        )
+
+    def merged_with(self, loaded: Structure) -> Structure:
+        """For one request, with projects that are too heavy to be kept for all."""
+        return Structure(
+            version=self.version,
+            projects={**self._projects, **loaded.projects},
+            connecting={**self._connecting, **loaded.connecting},
+        )
+
+    def add(self, loaded: Structure, asked_for: Collection[str]) -> int:
+        """Returns by how much it grew."""
+        grown = structure_weight(loaded) + NAME_WEIGHT * len(asked_for)
+        self._projects.update(loaded.projects)
+        self._connecting.update(loaded.connecting)
+        self._absent.update(set(asked_for) - loaded.projects.keys())
+        self.structure = Structure(
+            version=self.version, projects=dict(self._projects), connecting=dict(self._connecting)
+        )
+        self.weight += grown
+        return grown
+
+
+def state_of(model: ApplicationModel) -> ApplicationState:
+    application = model.application
+    return ApplicationState(
+        application_id=application.application_id,
+        project_id=application.project_id,
+        removed=application.removed,
+        version=application.version,
+        schema_version=model.schema.version,
+    )
+
+
+def render_with_weight(
+    effective: EffectivePermissions, kind: Shape, options: ShapeOptions, now: int
+) -> tuple[tuple[str, ...], int]:
+    """The list, and its estimated bytes.
+
+    At the root the texts are those of the compiled model, in projects they are not: half of them count.
+    """
+    entries = render_shape(effective, kind, options, now)
+    return entries, sys.getsizeof(entries) + sum(map(sys.getsizeof, entries)) // 2
+
+
+def facts_weight(facts: Facts) -> int:
+    """Estimated bytes of the facts that an evaluation is kept with."""
+    who = facts.subject
+    return EVALUATION_WEIGHT + NAME_WEIGHT * (
+        len(who.tags) + len(who.purchases) + len(facts.groups) + len(facts.owns)
+    )
+
+
+def structure_weight(structure: Structure) -> int:
+    """Estimated bytes of projects and connections with their compiled forms."""
+    connections = sum(1 + len(projects) for projects in structure.connecting.values())
+    return NAME_WEIGHT * connections + sum(map(project_weight, structure.projects.values()))
+
+
+def project_weight(model: ProjectModel) -> int:
+    """Each grant has an index over the conditions of its group, and so has each list of groups."""
+    project, groups = model.project, {key: group_weight(group) for key, group in model.groups.items()}
+    grants = [grant for granted in project.settings.services.values() for grant in granted]
+    return (
+        PROJECT_WEIGHT
+        + sum(groups.values())
+        + sum(GRANT_WEIGHT + groups.get(one.group_id, 0) + NAME_WEIGHT * len(one.roles) for one in grants)
+        + sum(groups.get(group_id, 0) for group_id in (*project.allow, *project.disallow))
+        + NAME_WEIGHT * (len(model.applications) + len(model.services))
+    )
+
+
+def group_weight(group: Group) -> int:
+    conditions = sum(len(str(one.condition.document)) for one in group.conditions)
+    return GROUP_WEIGHT + len(group.description) + CONDITION_WEIGHT * conditions

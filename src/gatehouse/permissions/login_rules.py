@@ -1,0 +1,169 @@
+"""Whether applications let a user in, and what his JWT tells about one of them (R2, R5)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from gatehouse.accounts.model import User
+from gatehouse.kernel.background import run_off_loop
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import sha256
+from gatehouse.permissions.authentication.jwts import ServiceJwtVerifier
+from gatehouse.permissions.evaluation.loader import EvaluationInput, PermissionLoader
+from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, render_shape, selected_scopes
+from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
+from gatehouse.permissions.model.rules import Tree
+from gatehouse.permissions.rights.secret_data import unexpired_value
+from gatehouse.permissions.store import PermissionStore
+from gatehouse.tokens.claims import PermissionClaims
+
+PERM_SECONDS: Final = 300  # after which a reader of the JWT asks again (R2)
+
+
+class LoginRefusalReason(StrEnum):
+    """What keeps somebody out of an application; for whoever administers, never for whoever is kept out."""
+
+    ACCOUNT_BLOCKED = "account_blocked"  # by every application
+    UNKNOWN = "unknown"  # there is no such application
+    APPLICATION_REMOVED = "application_removed"
+    LOGIN_CANNOT = "login_cannot"
+    LOGIN_CAN = "login_can"
+    RESTRICTED_DOMAINS = "restricted_domains"  # of the application
+    PROJECT_REMOVED = "project_removed"
+    ALLOWED_DOMAINS = "allowed_domains"  # of its project
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoginRefusal:
+    application_id: int
+    reason: LoginRefusalReason
+
+
+class LoginRules:
+    """Fills accounts/login_result.py ApplicationRules; every way of signing in asks here."""
+
+    def __init__(
+        self,
+        *,
+        store: PermissionStore,
+        permission_loader: PermissionLoader,
+        service_jwts: ServiceJwtVerifier,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._permission_loader = permission_loader
+        self._service_jwts = service_jwts
+        self._clock = clock
+
+    async def may_log_in(self, user: User, application_ids: Sequence[int]) -> bool:
+        """Every one of them has to let him in; one that never was, or is removed, lets nobody in."""
+        if not application_ids:
+            return True
+        facts = await self._permission_loader.load_facts(user.user_id, application_ids)
+        if facts is None:
+            return False
+        case = await self._permission_loader.load_input(facts)
+        now = self._clock.now()
+        return all(
+            number in case.models and allows_login(case.models[number], case.facts, case.structure, now)
+            for number in application_ids
+        )
+
+    async def find_refusal(self, user_id: str, application_ids: Sequence[int]) -> LoginRefusal | None:
+        """The first of them that does not let him in, and what keeps him out; None when they all do."""
+        facts = await self._permission_loader.load_facts(user_id, application_ids)
+        if facts is None:
+            return None
+        case, now = await self._permission_loader.load_input(facts), self._clock.now()
+        for number in application_ids:
+            by = refusal_reason(case, number, now)
+            if by is not None:
+                return LoginRefusal(application_id=number, reason=by)
+        return None
+
+    async def service_application(self, service_jwt: str) -> int:
+        return await self._service_jwts.verify(service_jwt)
+
+    async def permissions(self, user: User, application_id: int) -> PermissionClaims | None:
+        """What he holds in the application, for `perm` of his JWT; no address is known there (R5)."""
+        facts = await self._permission_loader.load_facts(user.user_id, (application_id,))
+        if facts is None:
+            return None
+        case = await self._permission_loader.load_input(facts)
+        if application_id not in case.models:
+            return None
+        now = self._clock.now()
+        held = await self._permission_loader.evaluate(case, application_id, None)
+        ends = held.first_end(now, selected_scopes(held))
+        return PermissionClaims(
+            application_id=application_id,
+            entries=await run_off_loop(held.work, render_shape, held, Shape.LIST_SHORT, DEFAULT_OPTIONS, now),
+            ends_at=min(now + PERM_SECONDS, ends or now + PERM_SECONDS),
+        )
+
+    async def shares_email(self, application_id: int, secret: str) -> bool:
+        # Found by its digest: comparing the secret itself would tell by its time how much of a guess was right.
+        return await self._store.has_email_secret(application_id, sha256(secret))
+
+
+def refusal_reason(evaluation_input: EvaluationInput, application_id: int, now: int) -> LoginRefusalReason | None:
+    """A blocked account comes first: it signs in nowhere, whatever the application says."""
+    if evaluation_input.facts.blocked:
+        return LoginRefusalReason.ACCOUNT_BLOCKED
+    model = evaluation_input.models.get(application_id)
+    return (
+        LoginRefusalReason.UNKNOWN
+        if model is None
+        else application_refusal_reason(model, evaluation_input.facts, evaluation_input.structure, now)
+    )
+
+
+def allows_login(model: ApplicationModel, facts: Facts, structure: Structure, now: int) -> bool:
+    return application_refusal_reason(model, facts, structure, now) is None
+
+
+def application_refusal_reason(
+    model: ApplicationModel, facts: Facts, structure: Structure, now: int
+) -> LoginRefusalReason | None:
+    """The first that keeps him out. Whatever is not plainly true or false lets nobody in (S-22)."""
+    application, login = model.application, model.schema.login
+    own = facts.records[application.application_id].login
+    if application.removed:
+        return LoginRefusalReason.APPLICATION_REMOVED
+    if login_rule_value("cannot", login, own, now) is not False:
+        return LoginRefusalReason.LOGIN_CANNOT
+    if login_rule_value("can", login, own, now) is not True:
+        return LoginRefusalReason.LOGIN_CAN
+    if not is_in_domains(application.settings.get("restricted_domains"), facts):
+        return LoginRefusalReason.RESTRICTED_DOMAINS
+    return project_refusal_reason(application.project_id, facts, structure, now)
+
+
+def login_rule_value(rule: str, login: Tree, own: Tree, now: int) -> object:
+    """The user's own record over the application's schema."""
+    own_value = unexpired_value(own.get(rule), now)
+    return unexpired_value(login.get(rule), now) if own_value is None else own_value
+
+
+def is_in_domains(domains: object, facts: Facts) -> bool:
+    """An empty list restricts nobody."""
+    return not domains or (isinstance(domains, list | tuple) and facts.subject.domain in domains)
+
+
+def project_refusal_reason(
+    project_id: str | None, facts: Facts, structure: Structure, now: int
+) -> LoginRefusalReason | None:
+    """The application's own project: there, not removed, and open to the person's domain or owned by him."""
+    if project_id is None:
+        return None
+    model = structure.projects.get(project_id)
+    if model is None or model.project.removed:
+        return LoginRefusalReason.PROJECT_REMOVED
+    ownership = facts.owns.get(project_id)
+    owns = ownership is not None and not ownership.is_past(now)
+    return (
+        None
+        if owns or is_in_domains(model.project.settings.allowed_domains, facts)
+        else LoginRefusalReason.ALLOWED_DOMAINS
+    )

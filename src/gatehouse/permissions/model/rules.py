@@ -1,0 +1,176 @@
+"""Where a role or rule is held: at the root, in a project, or on a resource of a project (R5)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+from gatehouse.permissions.model.condition import Condition
+
+
+class ResourceKind(StrEnum):
+    """The word is the one of the wire: `P/applications/A/`."""
+
+    APPLICATION = "applications"
+    SERVICE = "services"
+    GROUP = "groups"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Scope:
+    """Decisions compare these, never joined strings (S-21)."""
+
+    project_id: str = ""  # "" at the root
+    kind: ResourceKind | None = None
+    resource_id: str = ""
+
+    @property
+    def is_root(self) -> bool:
+        return not self.project_id
+
+    @property
+    def project(self) -> "Scope":
+        """The project around a resource: what is held there counts on every resource of it."""
+        return Scope(self.project_id)
+
+
+ROOT: Final = Scope()
+
+
+def application_scope(project_id: str, application_id: int) -> Scope:
+    return Scope(project_id, ResourceKind.APPLICATION, str(application_id))
+
+
+def service_scope(project_id: str, application_id: int) -> Scope:
+    return Scope(project_id, ResourceKind.SERVICE, str(application_id))
+
+
+def group_scope(project_id: str, group_id: str) -> Scope:
+    return Scope(project_id, ResourceKind.GROUP, group_id)
+
+
+# A rule: one leaf of a schema, and what is said about it (interface §2.7 to §2.9).
+
+
+PROJECT_ACCESS: Final = "projectAccess"  # the part of private_data that holds what is assigned in projects
+# Never the first segment of a path: list_short and check would read it as a section (R5, checklist RO-22).
+RESERVED_SEGMENTS: Final = frozenset({PROJECT_ACCESS, "private_data", "public_data", "secret_data"})
+
+
+class RuleSection(StrEnum):
+    PRIVATE = "private_data"
+    PUBLIC = "public_data"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Rule:
+    section: RuleSection
+    path: str  # "user.kick"; segments hold no dot, so the text is unambiguous
+
+    def __str__(self) -> str:
+        return f"{self.section}.{self.path}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleDefinition:
+    """What an application's schema says of a rule."""
+
+    value: bool = False
+    protected: bool = False
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """When something ends. `ttl` wins over `expired`, which then counts for nothing (interface §2.7)."""
+
+    expired: int = 0  # Unix seconds; 0 is no end
+    ttl: int = 0  # seconds from the moment a list is made; the thing itself never ends by it
+
+    def is_past(self, now: int) -> bool:
+        return not self.ttl and 0 < self.expired <= now
+
+    def ends_at(self, now: int) -> int:
+        """The end a list made now tells of, 0 for none."""
+        return now + self.ttl if self.ttl else self.expired
+
+
+NO_END: Final = End()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleEntry:
+    """What a role, or a user's own record, says of a rule."""
+
+    value: bool
+    params: tuple[str, ...] = ()
+    end: End = NO_END
+
+
+# An application's schema of rules (interface §2.8).
+
+
+Tree: TypeAlias = Mapping[str, "Tree | object"]  # inner nodes by segment, leaves {value, protected, description}
+
+LOGIN_DEFAULT: Final[Tree] = {
+    "can": {"value": True, "protected": False, "description": ""},
+    "cannot": {"value": False, "protected": False, "description": ""},
+}
+
+APPLICATION_RULES: Final = (
+    "canCreateJwt",
+    "canModifySchema",
+    "canRead",
+    "canReadSchema",
+    "canSave",
+    "canSeeRoleList",
+)
+
+SECRET_DEFAULT: Final[Tree] = {
+    "application": {rule: {"value": False} for rule in APPLICATION_RULES},
+    "meta": {
+        "roles": {"canRead": {"value": "self"}, "canWrite": {"value": "none"}},
+        "private": {"canRead": {"value": "self"}, "canWrite": {"value": "none"}},
+        "public": {"canRead": {"value": "all"}, "canWrite": {"value": "none"}},
+        "secret": {"canRead": {"value": "none"}, "canWrite": {"value": "none"}},
+    },
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationSchema:
+    application_id: int
+    login: Tree = field(default_factory=lambda: LOGIN_DEFAULT)
+    private_data: Tree = field(default_factory=dict)
+    public_data: Tree = field(default_factory=dict)
+    secret_data: Tree = field(default_factory=lambda: SECRET_DEFAULT)
+    version: int = 1
+    updated_at: int
+
+
+# A role (interface §2.7).
+
+
+class ConditionMode(StrEnum):
+    GRANT = "grant"  # the role applies to everyone for whom the condition holds
+    REQUIRE = "require"  # the condition gates assignments
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Role:
+    application_id: int
+    name: str
+    description: str = ""
+    protected: bool = False
+    default: bool = False
+    condition: Condition | None = None
+    condition_mode: ConditionMode = ConditionMode.GRANT
+    user_limit: int = 0
+    params: str = ""
+    meta: Tree = field(default_factory=dict)
+    version: int = 1
+
+    @property
+    def key(self) -> str:
+        """Names are unique ignoring case (R5); they are ASCII, so lower() is exact."""
+        return self.name.lower()

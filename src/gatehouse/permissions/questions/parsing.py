@@ -1,0 +1,107 @@
+"""What is asked about: a rule or role, somewhere, as requests name it."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from gatehouse.permissions.documents import grammar
+from gatehouse.permissions.documents.fields import printable
+from gatehouse.permissions.documents.records import RESOURCE_IDS
+from gatehouse.permissions.documents.trees import MAX_PATH_SEGMENTS, SEGMENT
+from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.evaluation.shapes import RulePrefix
+from gatehouse.permissions.model.facts import Structure
+from gatehouse.permissions.model.rules import PROJECT_ACCESS, ROOT, ResourceKind, Rule, RuleSection, Scope
+
+MAX_RULE_LENGTH: Final = 1_024
+PREFIX: Final = re.compile(r"[A-Za-z0-9_.-]*", re.ASCII)
+
+
+class ResourceDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    kind: str
+    id: object
+
+
+@dataclass(frozen=True, slots=True)
+class RuleReference:
+    """A rule as it was named: without its section it is whichever of the two has it (R5)."""
+
+    text: str
+    rules: tuple[Rule, ...]
+
+    def resolve(self, known: Iterable[Rule]) -> Rule:
+        """The one that is meant; a path that nobody knows would be a private one."""
+        among = frozenset(known)
+        return next((rule for rule in self.rules if rule in among), self.rules[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeReference:
+    """As it was named: its project is an id or an alias."""
+
+    scope: Scope
+
+    def resolve(self, structure: Structure) -> Scope:
+        """With the project's id, when the structure knows the project."""
+        name = self.scope.project_id
+        if not name or name in structure.projects:
+            return self.scope
+        for project_id, found in structure.projects.items():
+            if name in found.project.aliases:
+                return Scope(project_id, self.scope.kind, self.scope.resource_id)
+        return self.scope
+
+
+def target_user_id(named: str | UnsetType, own: str) -> str:
+    """Without a name it is the caller himself (R6)."""
+    return own if named is UNSET else grammar.check_user_id(named, "data.user_id")
+
+
+def read_rule(text: object, place: str) -> RuleReference:
+    """`user.kick`, or with its section in front; a first segment that names a section is always that."""
+    if not isinstance(text, str) or len(text) > MAX_RULE_LENGTH:
+        raise Malformed(f"{place}: must be the name of a rule")
+    head, dot, rest = text.partition(".")
+    sections = [section for section in RuleSection if dot and section.value == head]
+    path = rest if sections else text
+    segments = path.split(".")
+    if (
+        len(segments) > MAX_PATH_SEGMENTS
+        or segments[0] == PROJECT_ACCESS
+        or not all(map(SEGMENT.fullmatch, segments))
+    ):
+        raise Malformed(f"{place}: {printable(text)} is not a valid rule name")
+    return RuleReference(text, tuple(Rule(section, path) for section in sections or RuleSection))
+
+
+def read_prefix(text: str, place: str) -> RulePrefix:
+    """`public_data`, `private_data.user.` or `user.ki`; a first segment that names a section is always that."""
+    head, _, rest = text.partition(".")
+    section = next((one for one in RuleSection if one.value == head), None)
+    path = text if section is None else rest
+    if len(text) > MAX_RULE_LENGTH or not PREFIX.fullmatch(path):
+        raise Malformed(f"{place}: {printable(text)} is not a valid rule prefix")
+    return RulePrefix(section, path)
+
+
+def searchable_project_name(text: str) -> str:
+    """As it can be looked for: what is spelled like no project is an unknown one, and never the root (R5)."""
+    return text if grammar.PROJECT_ID.fullmatch(text) else printable(text) or ascii(text)
+
+
+def read_scope(project: str | None, resource: ResourceDraft | None, place: str) -> ScopeReference:
+    if project is None:
+        if resource is not None:
+            raise Malformed(f"{place}.project_id: required for a resource")
+        return ScopeReference(scope=ROOT)
+    project_id = searchable_project_name(project)
+    if resource is None:
+        return ScopeReference(scope=Scope(project_id))
+    if resource.kind not in set(ResourceKind):
+        raise Malformed(f"{place}.resource.kind: must be one of {', '.join(ResourceKind)}")
+    kind = ResourceKind(resource.kind)
+    return ScopeReference(scope=Scope(project_id, kind, RESOURCE_IDS[kind](resource.id, f"{place}.resource.id")))

@@ -1,0 +1,219 @@
+"""Every section there is, and in which order their changes are made: what others refer to comes first."""
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import or_
+from typing import Any, Final
+
+from gatehouse.accounts.password_rules import PasswordRules
+from gatehouse.accounts.passwords import Passwords
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin, AuditRecord
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.addresses import Network
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.errors import Conflict, GatehouseError, NotFound
+from gatehouse.keys.sealing import MasterKeys
+from gatehouse.permissions.errors import ApplicationTooLarge, LastOwner, LimitReached, Malformed, RoleFull
+from gatehouse.provision.document import Document
+from gatehouse.provision.file_secrets import FileSeal
+from gatehouse.provision.model import (
+    EVERYTHING,
+    Action,
+    AddUser,
+    Change,
+    ChangeUser,
+    FollowUpProblem,
+    Plan,
+    ProvisionStore,
+    ReadScope,
+    StoredState,
+    Unfit,
+    Unsettled,
+)
+from gatehouse.provision.sections.application_users import ApplicationUsersStage
+from gatehouse.provision.sections.applications import ApplicationSection
+from gatehouse.provision.sections.clients import ClientSection
+from gatehouse.provision.sections.groups import GroupSection
+from gatehouse.provision.sections.memberships import MembershipSection
+from gatehouse.provision.sections.projects import ProjectSection, ProjectServicesStage
+from gatehouse.provision.sections.section import (
+    Context,
+    FileSection,
+    IssueToken,
+    Options,
+    PlanStage,
+    ProvisionFile,
+    SectionEntries,
+    SectionPlan,
+    issue_no_token,
+)
+from gatehouse.provision.sections.service_accounts import ServiceAccountRightsStage, ServiceAccountSection
+from gatehouse.provision.sections.users import UserSection
+from gatehouse.provision.state_after import state_after
+from gatehouse.provision.unmanaged import ReportLine, ignore_line, without_unmanaged
+
+USERS: Final = UserSection()
+CLIENTS: Final = ClientSection()
+PROJECTS: Final = ProjectSection()
+APPLICATIONS: Final = ApplicationSection()
+GROUPS: Final = GroupSection()
+MEMBERSHIPS: Final = MembershipSection()
+SERVICE_ACCOUNTS: Final = ServiceAccountSection()
+
+# As a file writes them.
+SECTIONS: Final[tuple[FileSection[Any], ...]] = (
+    USERS,
+    CLIENTS,
+    PROJECTS,
+    APPLICATIONS,
+    GROUPS,
+    MEMBERSHIPS,
+    SERVICE_ACCOUNTS,
+)
+# As they are carried out: a service names groups and roles, a right is held on whatever there is.
+STAGES: Final[tuple[PlanStage[Any], ...]] = (
+    USERS,
+    CLIENTS,
+    PROJECTS,
+    SERVICE_ACCOUNTS,
+    APPLICATIONS,
+    GROUPS,
+    ProjectServicesStage(),
+    MEMBERSHIPS,
+    ServiceAccountRightsStage(),
+    ApplicationUsersStage(),
+)
+
+
+# Plan, apply, export.
+
+
+PLAN_ATTEMPTS: Final = 5  # plans made anew because somebody changed the same records meanwhile
+INSTALLATION: Final = "installation"
+# Conflicts between the file and what is stored, which no retry settles.
+PERMANENT_CONFLICTS: Final = (RoleFull, LastOwner, LimitReached, ApplicationTooLarge)
+
+
+async def make_plan(
+    file: ProvisionFile, state: StoredState, context: Context, options: Options
+) -> tuple[Plan, StoredState]:
+    """The changes, stage by stage, and what will be stored then. Raises Unfit with all that is wrong."""
+    drafts: list[SectionPlan] = []
+    for stage in STAGES:
+        if stage.name in file.sections:
+            draft = await stage.plan(file.entries_of(stage.name), state, context, options)
+            state = state_after(state, [act for change in draft.changes for act in change.writes])
+            drafts.append(draft)
+    problems = [problem for draft in drafts for problem in draft.problems]
+    if problems:  # one mistake, one complaint, unless there are no others
+        own = [problem for problem in problems if not isinstance(problem, FollowUpProblem)]
+        raise Unfit(dict.fromkeys(own or problems))
+    return Plan(
+        changes=tuple(change for draft in drafts for change in draft.changes),
+        spared=tuple(line for draft in drafts for line in draft.spared),
+    ), state
+
+
+class Provisioning:
+    def __init__(
+        self,
+        *,
+        store: ProvisionStore,
+        masters: MasterKeys,
+        passwords: Passwords,
+        rules: PasswordRules,
+        recorder: Recorder,
+        clock: Clock,
+        reachable: Sequence[Network] = (),
+        issue_token: IssueToken = issue_no_token,
+    ) -> None:
+        self._reachable = tuple(reachable)
+        self._issue_token = issue_token
+        self._store = store
+        self._masters = masters
+        self._passwords = passwords
+        self._rules = rules
+        self._recorder = recorder
+        self._clock = clock
+
+    async def dry_run(self, sections: Sequence[SectionEntries], options: Options, origin: AuditOrigin) -> Plan:
+        """What applying would change: it is carried out and undone, so that what would be refused is refused here."""
+        return await self._write_with_retries(sections, options, origin, self._store.as_dry_run())
+
+    async def apply(self, sections: Sequence[SectionEntries], options: Options, origin: AuditOrigin) -> Plan:
+        """Make it so, all or nothing, and return what was changed; safe beside a running service."""
+        return await self._write_with_retries(sections, options, origin, self._store)
+
+    async def plan(self, sections: Sequence[SectionEntries], options: Options) -> Plan:
+        """What is to be changed. Raises Unfit with all that is wrong with the file."""
+        scopes = (one.section.read_scope(one.entries, prune=options.prune) for one in sections)
+        state = await self._store.read_state(reduce(or_, scopes, ReadScope()), self._clock.now())
+        file = ProvisionFile({one.section.name: one.entries for one in sections})
+        return (await make_plan(file, state, self._context(file), options))[0]
+
+    async def _write_with_retries(
+        self, sections: Sequence[SectionEntries], options: Options, origin: AuditOrigin, store: ProvisionStore
+    ) -> Plan:
+        for _ in range(PLAN_ATTEMPTS):
+            plan = await self.plan(sections, options)
+            try:
+                await self._write_changes(plan.changes, origin, store)
+            except (Conflict, NotFound) as conflict:  # the state the plan was made from is gone: look again
+                reason: GatehouseError = conflict
+            except Malformed as error:
+                raise Unfit([str(error)]) from error
+            else:
+                return plan
+        if isinstance(reason, PERMANENT_CONFLICTS):
+            raise Unfit([str(reason)]) from reason
+        raise Unsettled(f"{Unsettled.public} ({reason})") from reason
+
+    async def export(self, *, secrets: bool, report: ReportLine = ignore_line) -> Document:
+        """A file that apply takes; `tell` hears what had to be left out for that."""
+        state = without_unmanaged(await self._store.read_state(EVERYTHING, self._clock.now()), report)
+        tools = self._context(ProvisionFile())
+        return {section.name: section.export_documents(state, tools, secrets=secrets) for section in SECTIONS}
+
+    async def _write_changes(self, changes: Sequence[Change], origin: AuditOrigin, store: ProvisionStore) -> None:
+        if not changes:
+            return
+        makes_administrator = any(
+            isinstance(change.write, AddUser | ChangeUser) and change.write.administrator for change in changes
+        )
+        closed = self._recorder.record(AuditEvent.SETUP_CLOSED, origin, subject=INSTALLATION)
+        await store.write_changes(
+            [act for change in changes for act in change.writes],
+            self._audit_records(changes, origin),
+            setup_closed=closed if makes_administrator else None,
+            now=self._clock.now(),
+        )
+
+    def _audit_records(self, changes: Sequence[Change], origin: AuditOrigin) -> list[AuditRecord]:
+        counts = {action.value: sum(change.action is action for change in changes) for action in Action}
+        return [
+            self._recorder.record(AuditEvent.PROVISIONED, origin, subject=INSTALLATION, details=counts),
+            *(
+                self._recorder.record(
+                    note.event,
+                    origin,
+                    subject=note.subject or change.subject,
+                    details=note.details,
+                    personal=note.personal,
+                )
+                for change in changes
+                for note in change.notes
+            ),
+        ]
+
+    def _context(self, file: ProvisionFile) -> Context:
+        return Context(
+            reachable=self._reachable,
+            issue_token=self._issue_token,
+            file=file,
+            masters=self._masters,
+            seal=FileSeal(self._masters),
+            passwords=self._passwords,
+            rules=self._rules,
+            now=self._clock.now(),
+        )

@@ -1,0 +1,261 @@
+"""Keeps what people do with their own accounts (accounts/own_account/model.py)."""
+
+from collections.abc import Sequence
+from dataclasses import fields
+
+from sqlalchemy import bindparam, delete, select, update
+
+from gatehouse.accounts.errors import LinkDead, UserChanged, UserNotFound
+from gatehouse.accounts.model import EmailLink, LinkKind, SignInMethod, User
+from gatehouse.accounts.own_account.model import (
+    MAX_ACTIVITY_SHOWN,
+    AccountDetails,
+    AssignedRole,
+    ClientSignIn,
+    ConsentedClient,
+    EmailChange,
+    PersonalRecords,
+)
+from gatehouse.audit.model import AuditRecord
+from gatehouse.kernel.digests import sha256
+from gatehouse.mail.model import OutboxMail
+from gatehouse.storage import mail, single_use
+from gatehouse.storage.accounts.registration import ADDRESS, end_links, find_link_owner
+from gatehouse.storage.accounts.second_factors import factor_overview, passkeys_of
+from gatehouse.storage.accounts.sessions import raise_rev, sessions_of_user
+from gatehouse.storage.accounts.users import delete_user_data, refuse_last_administrator, update_user, user_by_login
+from gatehouse.storage.audit import add_audit_record, erase_personal
+from gatehouse.storage.permissions.structure import begin_structure_change
+from gatehouse.storage.runner import SqlStore, read, snapshot_read, write
+from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.tables.accounts import interactions, sessions, users
+from gatehouse.storage.tables.installation import audit_events, audit_refusals
+from gatehouse.storage.tables.installation import once as once_table
+from gatehouse.storage.tables.oauth import consents, grants
+from gatehouse.storage.tables.permissions import role_assignments
+
+NEW_LOGIN = "login"  # in a link's details: the new address, as its owner writes it
+REV = "rev"  # and the account's epoch when it was asked for
+
+_THIS_USER = users.c.user_id == bindparam("of")
+_SAME_REV = users.c.rev == bindparam("seen")
+_BUMP_VERSION = {"version": users.c.version + 1}
+_RECORDS_ABOUT = select(audit_events).where(audit_events.c.subject == bindparam("of"))
+_NEWEST_ABOUT = _RECORDS_ABOUT.order_by(audit_events.c.at.desc(), audit_events.c.record_id)
+
+NEWEST_ABOUT = Statement(_NEWEST_ABOUT.limit(bindparam("most")))
+ALL_ABOUT = Statement(_NEWEST_ABOUT)
+PENDING_EMAIL_CHANGE = Statement(
+    select(once_table.c.details, users.c.rev)
+    .join(users, users.c.user_id == once_table.c.subject)
+    .where(
+        once_table.c.kind == LinkKind.CHANGE.value,
+        once_table.c.subject == bindparam("of"),
+        once_table.c.taken_at == 0,
+        once_table.c.expires_at > bindparam("now"),
+    )
+)
+CONSENTS_OF_USER = Statement(
+    select(consents.c.client_id, consents.c.scopes, consents.c.given_at)
+    .where(consents.c.user_id == bindparam("of"))
+    .order_by(consents.c.client_id)
+)
+GRANTS_OF_USER = Statement(
+    select(*(grants.c[field.name] for field in fields(ClientSignIn)))
+    .where(grants.c.user_id == bindparam("of"))
+    .order_by(grants.c.created_at, grants.c.grant_id)
+)
+ROLES_OF_USER = Statement(
+    select(role_assignments)
+    .where(role_assignments.c.user_id == bindparam("of"))
+    .order_by(role_assignments.c.application_id, role_assignments.c.project_id, role_assignments.c.position)
+)
+SET_NICK = Statement(
+    update(users).where(_THIS_USER).values(nick=bindparam("to"), **_BUMP_VERSION).returning(users.c.user_id)
+)
+SET_LANG = Statement(
+    update(users).where(_THIS_USER).values(lang=bindparam("to"), **_BUMP_VERSION).returning(users.c.user_id)
+)
+# Address and epoch are compared once more by the write itself: neither changes between looking and writing.
+SET_LOGIN = Statement(
+    update(users)
+    .where(_THIS_USER, _SAME_REV, users.c.login_key == bindparam("old_key"), users.c.blocked.is_(False))
+    .values(login=bindparam("new"), login_key=bindparam("new_key"), email_verified=True, **_BUMP_VERSION)
+    .returning(users.c.user_id)
+)
+SET_PASSWORD = Statement(
+    update(users)
+    .where(_THIS_USER, _SAME_REV)
+    .values(password_hash=bindparam("hash"), **_BUMP_VERSION)
+    .returning(users.c.user_id)
+)
+RENEW_SESSION_PROOF = Statement(
+    update(sessions)
+    .where(sessions.c.digest == bindparam("old"))
+    .values(digest=bindparam("fresh"), auth=bindparam("by"), proved_at=bindparam("at"))
+    .returning(sessions.c.session_id)
+)
+DROP_ACCOUNT = Statement(delete(users).where(_THIS_USER).returning(users.c.user_id))
+DROP_TRACES = (
+    Statement(delete(once_table).where(once_table.c.subject == bindparam("of"))),
+    Statement(delete(interactions).where(interactions.c.user_id == bindparam("of"))),
+    Statement(delete(audit_refusals).where(audit_refusals.c.subject == bindparam("of"))),
+)
+
+
+def account_details(user_id: str, now: int) -> Verb[AccountDetails]:
+    rows = yield NEWEST_ABOUT(of=user_id, most=MAX_ACTIVITY_SHOWN)
+    return (yield from _account_details(user_id, [AuditRecord(**row._asdict()) for row in rows], now))
+
+
+def personal_records(user_id: str, now: int) -> Verb[PersonalRecords]:
+    rows = yield ALL_ABOUT(of=user_id)
+    held = yield from _account_details(user_id, [AuditRecord(**row._asdict()) for row in rows], now)
+    roles = yield ROLES_OF_USER(of=user_id)
+    allowed = yield CONSENTS_OF_USER(of=user_id)
+    sign_ins = yield GRANTS_OF_USER(of=user_id)
+    return PersonalRecords(
+        details=held,
+        allowed=[ConsentedClient(**row._asdict()) for row in allowed],
+        sign_ins=[ClientSignIn(**row._asdict()) for row in sign_ins],
+        roles=[
+            AssignedRole(
+                application_id=row.application_id, role=row.role_key, project_id=row.project_id, ends_at=row.expired
+            )
+            for row in roles
+        ],
+    )
+
+
+def _account_details(user_id: str, records: Sequence[AuditRecord], now: int) -> Verb[AccountDetails]:
+    pending = [
+        row.details for row in (yield PENDING_EMAIL_CHANGE(of=user_id, now=now)) if row.details[REV] == row.rev
+    ]
+    return AccountDetails(
+        overview=(yield from factor_overview(user_id)),
+        passkeys=(yield from passkeys_of(user_id)),
+        sessions=(yield from sessions_of_user(user_id, now)),
+        records=records,
+        pending_login=pending[0][NEW_LOGIN] if pending else "",
+    )
+
+
+def set_nick(user_id: str, nick: str, entry: AuditRecord) -> Verb[None]:
+    if not (yield SET_NICK(of=user_id, to=nick)):
+        raise UserNotFound
+    yield from add_audit_record(entry)
+
+
+def set_lang(user_id: str, lang: str, entry: AuditRecord) -> Verb[None]:
+    if not (yield SET_LANG(of=user_id, to=lang)):
+        raise UserNotFound
+    yield from add_audit_record(entry)
+
+
+def change_account(
+    whole: User, entries: Sequence[AuditRecord], mails: Sequence[OutboxMail], *, ends_links: bool
+) -> Verb[None]:
+    yield from update_user(whole)
+    if ends_links:
+        yield from end_links(whole.user_id)
+    yield from mail.queue_mails(mails, whole.user_id)
+    for entry in entries:
+        yield from add_audit_record(entry)
+
+
+# -- another address ----------------------------------------------------------------------------------
+
+
+def save_email_change(
+    whose: User, link: EmailLink, login: str, entry: AuditRecord, mails: Sequence[OutboxMail]
+) -> Verb[None]:
+    yield from single_use.put_single_use(
+        link.kind,
+        link.digest,
+        subject=whose.user_id,
+        details={ADDRESS: sha256(whose.login_key or "").hex(), NEW_LOGIN: login, REV: whose.rev},
+        now=link.created_at,
+        expires_at=link.expires_at,
+    )
+    yield from mail.queue_mails(mails, whose.user_id)
+    yield from add_audit_record(entry)
+
+
+def find_email_change(digest: bytes, now: int) -> Verb[EmailChange | None]:
+    entitled = yield from find_link_owner(LinkKind.CHANGE, digest, now)
+    link = yield from single_use.find_single_use(LinkKind.CHANGE, digest, now)
+    if entitled is None or link is None or link.details[REV] != entitled.rev:
+        return None
+    return EmailChange(owner=entitled, login=link.details[NEW_LOGIN])
+
+
+def apply_email_change(
+    digest: bytes, wanted: EmailChange, entry: AuditRecord, mails: Sequence[OutboxMail], now: int
+) -> Verb[None]:
+    taken = yield from single_use.take_single_use(LinkKind.CHANGE, digest, now)
+    if taken is None or (yield from user_by_login(wanted.new_key)) is not None:
+        raise LinkDead
+    whose = wanted.owner
+    if not (
+        yield SET_LOGIN(
+            of=whose.user_id, seen=whose.rev, old_key=whose.login_key, new=wanted.login, new_key=wanted.new_key
+        )
+    ):
+        raise LinkDead
+    yield from end_links(whose.user_id)
+    yield from mail.queue_mails(mails, whose.user_id)
+    yield from add_audit_record(entry)
+
+
+# -- proofs -------------------------------------------------------------------------------------------
+
+
+def set_password(
+    user: User, password_hash: str, entry: AuditRecord, mails: Sequence[OutboxMail], *, keep: bytes, now: int
+) -> Verb[None]:
+    if not (yield SET_PASSWORD(of=user.user_id, seen=user.rev, hash=password_hash)):
+        raise UserChanged
+    yield from raise_rev(user.user_id, keep=keep, now=now)
+    yield from end_links(user.user_id)
+    yield from mail.queue_mails(mails, user.user_id)
+    yield from add_audit_record(entry)
+
+
+def rotate_session_secret(
+    digest: bytes, fresh: bytes, auth: SignInMethod, entry: AuditRecord, now: int
+) -> Verb[bool]:
+    if not (yield RENEW_SESSION_PROOF(old=digest, fresh=fresh, by=auth.value, at=now)):
+        return False
+    yield from add_audit_record(entry)
+    return True
+
+
+# -- the end ------------------------------------------------------------------------------------------
+
+
+def erase_user(user_id: str, entry: AuditRecord, *, even_last_administrator: bool, now: int) -> Verb[None]:
+    yield from begin_structure_change()
+    if not even_last_administrator:
+        yield from refuse_last_administrator(user_id, now)
+    if not (yield DROP_ACCOUNT(of=user_id)):
+        raise UserNotFound
+    yield from delete_user_data(user_id, now)
+    for drop in DROP_TRACES:
+        yield drop(of=user_id)
+    yield from erase_personal(user_id, entry)
+
+
+class OwnAccountStorage(SqlStore):
+    account_details = read(account_details)
+    personal_records = snapshot_read(personal_records)
+    add_record = write(add_audit_record)
+    user_by_login = read(user_by_login)
+    set_nick = write(set_nick)
+    set_lang = write(set_lang)
+    change_account = write(change_account)
+    save_email_change = write(save_email_change)
+    find_email_change = read(find_email_change)
+    apply_email_change = write(apply_email_change)
+    set_password = write(set_password)
+    rotate_session_secret = write(rotate_session_secret)
+    erase_user = write(erase_user)

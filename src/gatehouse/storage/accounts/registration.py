@@ -1,0 +1,162 @@
+"""Keeps mailed links and what comes of them (accounts/store.py: LinkStore and those that follow it)."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import bindparam, delete, or_, update
+
+from gatehouse.accounts.errors import LinkDead
+from gatehouse.accounts.model import EmailLink, LinkKind, User
+from gatehouse.audit.model import AuditRecord
+from gatehouse.kernel.digests import sha256
+from gatehouse.mail.model import OutboxMail
+from gatehouse.storage import mail, single_use
+from gatehouse.storage.accounts.sessions import raise_rev
+from gatehouse.storage.accounts.users import USER_BY_ID, insert_user, user_by_login, user_from_row
+from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.runner import SqlStore, read, write
+from gatehouse.storage.statements import Row, Statement, Verb
+from gatehouse.storage.tables.accounts import users
+from gatehouse.storage.tables.installation import once as once_table
+
+DECOY_LINKS = 5  # in links: so many take as long to write as one record of the log (LG-05)
+ADDRESS = "address"  # in a link's details: a digest of the address it was mailed to
+
+# The address is compared once more by the write itself: nobody changes it between looking and writing.
+_MAILED_USER = (
+    users.c.user_id == bindparam("of"),
+    users.c.login_key == bindparam("mailed_to"),
+    users.c.blocked.is_(False),
+)
+_EMAIL_VERIFIED = {"email_verified": True, "version": users.c.version + 1}
+
+VERIFY_EMAIL = Statement(update(users).where(*_MAILED_USER).values(_EMAIL_VERIFIED).returning(users.c.user_id))
+SET_PASSWORD = Statement(
+    update(users)
+    .where(*_MAILED_USER)
+    .values(password_hash=bindparam("hash"), **_EMAIL_VERIFIED)
+    .returning(users.c.user_id)
+)
+SET_FIRST_PASSWORD = Statement(
+    update(users)
+    .where(*_MAILED_USER, users.c.password_hash.is_(None))
+    .values(password_hash=bindparam("hash"), nick=bindparam("chosen"), lang=bindparam("spoken"), **_EMAIL_VERIFIED)
+    .returning(users.c.user_id)
+)
+END_LINKS = Statement(
+    delete(once_table).where(
+        or_(*(once_table.c.kind == kind.value for kind in LinkKind)), once_table.c.subject == bindparam("of")
+    )
+)
+
+
+def find_link_owner(kind: LinkKind, digest: bytes, now: int) -> Verb[User | None]:
+    return (yield from _entitled_user((yield from single_use.find_single_use(kind, digest, now))))
+
+
+def send_link(owner: User, link: EmailLink, entry: AuditRecord, mails: Sequence[OutboxMail]) -> Verb[None]:
+    yield from _put_link(link, owner.user_id, owner.login_key or "")
+    yield from mail.queue_mails(mails, owner.user_id)
+    yield from add_audit_record(entry)
+
+
+def simulate_send(nobody: User, link: EmailLink, entry: AuditRecord, mails: Sequence[OutboxMail]) -> Verb[None]:
+    """As many statements as send_link has, for on PostgreSQL each is a round trip that could be heard.
+
+    On SQLite it is writing that takes time: for the record that there is not, there are links that nobody can open.
+    """
+    del entry  # nothing happened; it was made because making it takes its time
+    seen = nobody.login_key or ""
+    beside = [sha256(link.digest + bytes([number])) for number in range(DECOY_LINKS)]
+    yield from _put_link(link, f"nobody:{sha256(seen).hex()}", seen, beside)
+    yield from mail.queue_mails(mails, nobody.user_id)
+    for written in mails:  # taken back before the commit: no postman ever sees it
+        yield from mail.delete_sent(written.mail_id)
+
+
+def create_with_link(user: User, link: EmailLink, entry: AuditRecord, mails: Sequence[OutboxMail]) -> Verb[None]:
+    yield from insert_user(user)
+    yield from send_link(user, link, entry, mails)
+
+
+def record_repeated_registration(known: User, entry: AuditRecord, mails: Sequence[OutboxMail]) -> Verb[None]:
+    yield single_use.DROP_SECRETS_OF_SUBJECT(of_kind=LinkKind.VERIFY, of_subject=known.user_id)
+    yield from mail.queue_mails(mails, known.user_id)
+    yield from add_audit_record(entry)
+
+
+def verify_email(digest: bytes, entry: AuditRecord, now: int) -> Verb[None]:
+    taken = yield from _take_link(LinkKind.VERIFY, digest, now)
+    if not (yield VERIFY_EMAIL(of=taken.user_id, mailed_to=taken.login_key)):
+        raise LinkDead
+    yield from add_audit_record(entry)
+
+
+def accept_invitation(
+    digest: bytes, nick: str, password_hash: str, entry: AuditRecord, now: int, *, lang: str
+) -> Verb[None]:
+    taken = yield from _take_link(LinkKind.INVITE, digest, now)
+    set_ = yield SET_FIRST_PASSWORD(
+        of=taken.user_id, mailed_to=taken.login_key, hash=password_hash, chosen=nick, spoken=lang
+    )
+    if not set_:
+        raise LinkDead
+    yield from end_links(taken.user_id)
+    yield from add_audit_record(entry)
+
+
+def reset_password(
+    digest: bytes, password_hash: str, entry: AuditRecord, mails: Sequence[OutboxMail], now: int
+) -> Verb[None]:
+    taken = yield from _take_link(LinkKind.RESET, digest, now)
+    if not (yield SET_PASSWORD(of=taken.user_id, mailed_to=taken.login_key, hash=password_hash)):
+        raise LinkDead
+    yield from raise_rev(taken.user_id, keep=None, now=now)
+    yield from end_links(taken.user_id)
+    yield from mail.queue_mails(mails, taken.user_id)
+    yield from add_audit_record(entry)
+
+
+def end_links(user_id: str) -> Verb[None]:
+    """Part of verbs after which no link mailed before may open anything."""
+    yield END_LINKS(of=user_id)
+
+
+def _put_link(link: EmailLink, subject: str, address: str, beside: Sequence[bytes] = ()) -> Verb[None]:
+    yield from single_use.put_single_use(
+        link.kind,
+        link.digest,
+        subject=subject,
+        details={ADDRESS: sha256(address).hex()},
+        now=link.created_at,
+        expires_at=link.expires_at,
+        more_digests=beside,
+    )
+
+
+def _take_link(kind: LinkKind, digest: bytes, now: int) -> Verb[User]:
+    taken = yield from _entitled_user((yield from single_use.take_single_use(kind, digest, now)))
+    if taken is None:
+        raise LinkDead  # which also gives back a link that was taken for nothing
+    return taken
+
+
+def _entitled_user(link: Row | None) -> Verb[User | None]:
+    """The account the link is for, while it still is what it was when the link was mailed."""
+    rows = [] if link is None else (yield USER_BY_ID(user_id=link.subject))
+    if link is None or not rows:
+        return None
+    user = user_from_row(rows[0]._asdict())
+    mailed_to = sha256(user.login_key or "").hex()
+    return None if user.blocked or link.details[ADDRESS] != mailed_to else user
+
+
+class RegistrationStorage(SqlStore):
+    find_link_owner = read(find_link_owner)
+    user_by_login = read(user_by_login)
+    send_link = write(send_link)
+    simulate_send = write(simulate_send)
+    create_with_link = write(create_with_link)
+    record_repeated_registration = write(record_repeated_registration)
+    verify_email = write(verify_email)
+    accept_invitation = write(accept_invitation)
+    reset_password = write(reset_password)

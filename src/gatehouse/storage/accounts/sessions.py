@@ -1,0 +1,244 @@
+"""Keeps browser sessions (accounts/sessions.py)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from sqlalchemy import and_, bindparam, case, delete, insert, select, update
+
+from gatehouse.accounts.errors import UserNotFound
+from gatehouse.accounts.model import LoginTokenRecord, Session, SessionStrength, SignInMethod, UserSession
+from gatehouse.audit.model import AuditRecord
+from gatehouse.mail.model import OutboxMail
+from gatehouse.oauth.model import LoginToken
+from gatehouse.storage import single_use
+from gatehouse.storage.accounts.users import SELECT_USER, user_from_row
+from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.mail import queue_mails
+from gatehouse.storage.oauth.logout_calls import revoke_session_grants, revoke_user_grants
+from gatehouse.storage.rows import RowPart, column_values
+from gatehouse.storage.runner import SqlStore, inline_write, read, write
+from gatehouse.storage.statements import Row, Statement, Verb
+from gatehouse.storage.tables.accounts import login_tokens, sessions, users
+
+_UNEXPIRED = and_(sessions.c.idle_ends_at > bindparam("now"), sessions.c.ends_at > bindparam("now"))
+
+INSERT_SESSION = Statement(insert(sessions))
+DROP_SESSION_BY_DIGEST = Statement(
+    delete(sessions)
+    .where(sessions.c.digest == bindparam("of"))
+    .returning(sessions.c.session_id, sessions.c.user_id, sessions.c.rev)
+)
+FIND_SESSION = Statement(  # the session and the whole account in one round trip
+    SELECT_USER.add_columns(*(column.label(f"session_{column.name}") for column in sessions.c))
+    .join(sessions, and_(users.c.user_id == sessions.c.user_id, users.c.rev == sessions.c.rev))
+    .where(sessions.c.digest == bindparam("of"), _UNEXPIRED, users.c.blocked.is_(False))
+)
+TOUCH_SESSION = Statement(
+    update(sessions)
+    .where(sessions.c.digest == bindparam("of"), sessions.c.seen_at < bindparam("at"))
+    .values(seen_at=bindparam("at"), idle_ends_at=bindparam("idle_ends"))
+)
+DROP_SESSION = Statement(
+    delete(sessions)
+    .where(sessions.c.user_id == bindparam("of"), sessions.c.session_id == bindparam("named"))
+    .returning(sessions.c.session_id)
+)
+SESSIONS_OF_USER = Statement(
+    select(sessions)
+    .join(users, and_(users.c.user_id == sessions.c.user_id, users.c.rev == sessions.c.rev))
+    .where(sessions.c.user_id == bindparam("of"), _UNEXPIRED)
+    .order_by(sessions.c.seen_at.desc(), sessions.c.session_id)
+)
+RAISE_REV = Statement(
+    update(users)
+    .where(users.c.user_id == bindparam("of"))
+    .values(rev=case((users.c.rev >= bindparam("epoch"), users.c.rev + 1), else_=bindparam("epoch")))
+    .returning(users.c.rev)
+)
+SET_SESSION_REV = Statement(
+    update(sessions)
+    .where(sessions.c.user_id == bindparam("of"), sessions.c.digest == bindparam("keep"))
+    .values(rev=bindparam("rev"))
+)
+DROP_OLDER_SESSIONS = Statement(
+    delete(sessions).where(sessions.c.user_id == bindparam("of"), sessions.c.rev < bindparam("rev"))
+)
+DROP_LOGIN_TOKENS = Statement(delete(login_tokens).where(login_tokens.c.user_id == bindparam("of")))
+
+
+def open_session(
+    session: Session, entry: AuditRecord, *, replaces: bytes | None, mails: Sequence[OutboxMail] = ()
+) -> Verb[Session]:
+    if replaces is not None:
+        session = yield from _replace_session(replaces, session)
+    yield INSERT_SESSION(**column_values(session))
+    yield from queue_mails(mails, session.user_id)
+    yield from add_audit_record(entry)
+    return session
+
+
+def _replace_session(old: bytes, session: Session) -> Verb[Session]:
+    """Whoever signs in once more goes on under the id that clients know; if it is another person they are told."""
+    for ended in (yield DROP_SESSION_BY_DIGEST(of=old)):
+        if (ended.user_id, ended.rev) == (session.user_id, session.rev):
+            return replace(session, session_id=ended.session_id)
+        yield from revoke_session_grants(ended.user_id, ended.session_id, session.created_at)
+    return session
+
+
+def find_session(digest: bytes, now: int) -> Verb[UserSession | None]:
+    rows = yield FIND_SESSION(of=digest, now=now)
+    if not rows:
+        return None
+    return UserSession(session=SESSION_PART.read(rows[0]), user=USER_PART.read(rows[0]))
+
+
+def update_last_seen(digest: bytes, now: int, idle_ends_at: int) -> Verb[None]:
+    yield TOUCH_SESSION(of=digest, at=now, idle_ends=idle_ends_at)
+
+
+def end_session(user_id: str, session_id: str, entry: AuditRecord) -> Verb[bool]:
+    if not (yield DROP_SESSION(of=user_id, named=session_id)):
+        return False
+    yield from revoke_session_grants(user_id, session_id, entry.at)
+    yield from add_audit_record(entry)
+    return True
+
+
+def sessions_of_user(user_id: str, now: int) -> Verb[Sequence[Session]]:
+    rows = yield SESSIONS_OF_USER(of=user_id, now=now)
+    return [_session_from_fields(row._asdict()) for row in rows]
+
+
+def revoke_user(user_id: str, entry: AuditRecord, *, keep: bytes | None, now: int) -> Verb[int]:
+    rev = yield from raise_rev(user_id, keep=keep, now=now)
+    yield from add_audit_record(entry)
+    return rev
+
+
+def raise_rev(user_id: str, *, keep: bytes | None, now: int) -> Verb[int]:
+    """Part of every verb after which old sessions and tokens must be dead."""
+    raised = yield RAISE_REV(of=user_id, epoch=now * 1_000)
+    if not raised:
+        raise UserNotFound
+    rev: int = raised[0].rev
+    if keep is not None:
+        yield SET_SESSION_REV(of=user_id, keep=keep, rev=rev)
+    yield DROP_OLDER_SESSIONS(of=user_id, rev=rev)
+    yield DROP_LOGIN_TOKENS(of=user_id)
+    yield from revoke_user_grants(user_id, now)
+    return rev
+
+
+class SessionStorage(SqlStore):
+    open_session = write(open_session)
+    find_session = read(find_session)
+    update_last_seen = inline_write(update_last_seen)
+    end_session = write(end_session)
+    sessions_of_user = read(sessions_of_user)
+    revoke_user = write(revoke_user)
+
+
+def _session_from_fields(fields: dict[str, Any]) -> Session:
+    fields["auth"] = SignInMethod(fields["auth"])
+    fields["strength"] = SessionStrength(fields["strength"])
+    return Session(**fields)
+
+
+USER_PART: Final = RowPart(user_from_row, SELECT_USER.exported_columns)
+SESSION_PART: Final = RowPart(_session_from_fields, sessions.c, after=USER_PART)
+
+
+# Keeps what the login operation gives out (accounts/login_result.py, oauth/store.py).
+
+
+SHORT_TOKEN: Final = "stoken"  # noqa: S105 - a kind of single-use thing
+
+LOCK_UNREVOKED_USER = Statement(
+    select(users.c.user_id)
+    .where(users.c.user_id == bindparam("of"), users.c.rev == bindparam("rev"), users.c.blocked.is_(False))
+    .with_for_update(read=True)  # a revocation under way waits, or has won already
+)
+INSERT_LOGIN_TOKEN = Statement(insert(login_tokens))
+DROP_LOGIN_TOKEN = Statement(
+    delete(login_tokens).where(login_tokens.c.digest == bindparam("of")).returning(login_tokens.c.digest)
+)
+LIVE_LOGIN_TOKEN = Statement(
+    select(login_tokens.c.user_id, login_tokens.c.application_id, login_tokens.c.ends_at)
+    .join(users, and_(users.c.user_id == login_tokens.c.user_id, users.c.rev == login_tokens.c.rev))
+    .where(
+        login_tokens.c.digest == bindparam("of"),
+        login_tokens.c.ends_at > bindparam("now"),
+        users.c.blocked.is_(False),
+    )
+)
+
+
+def save_login(login: LoginTokenRecord, entry: AuditRecord) -> Verb[bool]:
+    if not (yield LOCK_UNREVOKED_USER(of=login.user_id, rev=login.rev)):
+        return False
+    yield from insert_login(login, entry)
+    return True
+
+
+def insert_login(login: LoginTokenRecord, entry: AuditRecord) -> Verb[None]:
+    """For whoever holds the account against a revocation."""
+    yield INSERT_LOGIN_TOKEN(**token_row(login))
+    if login.stoken is not None:
+        yield from single_use.put_single_use(
+            SHORT_TOKEN,
+            login.stoken,
+            subject=login.user_id,
+            details={"address": login.address, "rev": login.rev},
+            now=login.now,
+            expires_at=login.stoken_ends_at,
+        )
+    yield from add_audit_record(entry)
+
+
+def delete_login(login: LoginTokenRecord) -> Verb[bool]:
+    """Take back what `put_login` kept; False when it is not there."""
+    if not (yield DROP_LOGIN_TOKEN(of=login.token)):
+        return False
+    if login.stoken is not None:
+        yield single_use.DROP_SECRET(of_kind=SHORT_TOKEN, of_digest=login.stoken)
+    return True
+
+
+def token_row(login: LoginTokenRecord) -> dict[str, object]:
+    return {
+        "digest": login.token,
+        "user_id": login.user_id,
+        "rev": login.rev,
+        "application_id": login.application_id,
+        "ends_at": login.token_ends_at,
+    }
+
+
+def live_login_token(digest: bytes, now: int) -> Verb[LoginToken | None]:
+    rows = yield LIVE_LOGIN_TOKEN(of=digest, now=now)
+    return LoginToken(**rows[0]._asdict()) if rows else None
+
+
+def find_short_token_owner(digest: bytes, address: str, now: int) -> Verb[tuple[str, int] | None]:
+    return _short_token_owner((yield from single_use.find_single_use(SHORT_TOKEN, digest, now)), address)
+
+
+def take_short_token(digest: bytes, address: str, now: int) -> Verb[tuple[str, int] | None]:
+    if (yield from find_short_token_owner(digest, address, now)) is None:
+        return None
+    return _short_token_owner((yield from single_use.take_single_use(SHORT_TOKEN, digest, now)), address)
+
+
+class LoginStorage(SqlStore):
+    save_login = inline_write(save_login)
+    live_login_token = read(live_login_token)
+    find_short_token_owner = read(find_short_token_owner)
+    take_short_token = write(take_short_token)
+
+
+def _short_token_owner(row: Row | None, address: str) -> tuple[str, int] | None:
+    if row is None or row.details["address"] != address:
+        return None
+    return row.subject, row.details["rev"]

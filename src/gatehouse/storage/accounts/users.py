@@ -1,0 +1,390 @@
+"""Somebody administers, always: whoever takes an administrator away finds another one, or leaves him."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+from sqlalchemy import bindparam, case, delete, exists, func, or_, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from gatehouse.accounts.errors import (
+    LoginTaken,
+    SetupClosed,
+    SetupLinkDead,
+    UserChanged,
+    UserIdTaken,
+    UserNotFound,
+)
+from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION, AccountKind, SetupLink, User
+from gatehouse.accounts.own_account.model import LastAdministrator
+from gatehouse.audit.model import AuditRecord
+from gatehouse.storage import personal_data, single_use
+from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.installation import read_value, set_value_once
+from gatehouse.storage.oauth.logout_calls import revoke_user_grants
+from gatehouse.storage.permissions.record_checks import refuse_last_owner
+from gatehouse.storage.permissions.row_readers import ACCOUNT_NOT_ENDED, UNEXPIRED
+from gatehouse.storage.permissions.structure import begin_structure_change
+from gatehouse.storage.permissions.user_records import assign_root_role
+from gatehouse.storage.runner import SqlStore, read, snapshot_read, write
+from gatehouse.storage.statements import InStringList, JoinedLines, Statement, Verb, split_lines
+from gatehouse.storage.tables.accounts import (
+    login_tokens,
+    passkeys,
+    recovery_codes,
+    sessions,
+    totp_factors,
+    user_ids,
+    user_purchases,
+    user_tags,
+    users,
+)
+from gatehouse.storage.tables.oauth import consents, grants
+from gatehouse.storage.tables.outgoing import outbox
+from gatehouse.storage.tables.permissions import (
+    group_members,
+    role_assignments,
+    scope_records,
+    service_accounts,
+    user_records,
+)
+
+_ADMINISTRATORS = (
+    select(role_assignments.c.user_id)
+    .join(users, users.c.user_id == role_assignments.c.user_id)
+    .where(
+        role_assignments.c.application_id == CENTRAL_APPLICATION,
+        role_assignments.c.project_id == "",
+        role_assignments.c.resource_kind == "",
+        role_assignments.c.role_key == ADMINISTRATOR_ROLE,
+        UNEXPIRED,
+        ACCOUNT_NOT_ENDED,
+        users.c.blocked.is_(False),
+    )
+    .order_by(role_assignments.c.user_id)
+)
+# Locked until the commit, in one order: of the last two administrators who go at once, one finds himself alone.
+LOCK_ADMINISTRATORS = Statement(_ADMINISTRATORS.with_for_update(of=role_assignments))
+REMAINING_ADMINISTRATORS = Statement(_ADMINISTRATORS)
+
+
+def refuse_last_administrator(user_id: str, now: int) -> Verb[None]:
+    """First in every verb that blocks or ends an account. Raises LastAdministrator."""
+    held = {row.user_id for row in (yield LOCK_ADMINISTRATORS(now=now))}
+    if user_id not in held:
+        return
+    # Read again: who was blocked while we waited holds the role still.
+    if {row.user_id for row in (yield REMAINING_ADMINISTRATORS(now=now))} <= {user_id}:
+        raise LastAdministrator
+
+
+# Keeps accounts (accounts/store.py).
+
+
+SETUP_LINK: Final = "setup"  # the kind of single-use thing a set-up link is
+SETUP_CLOSED: Final = "setup_closed"
+
+FIXED_COLUMNS: Final = frozenset({"user_id", "kind", "reg_time", "rev", "version"})  # what a save never changes
+CHANGEABLE_COLUMNS: Final = tuple(column.name for column in users.c if column.name not in FIXED_COLUMNS)
+
+RESERVE_ID = Statement(insert(user_ids).on_conflict_do_nothing().returning(user_ids.c.user_id))
+INSERT_USER = Statement(insert(users).on_conflict_do_nothing().returning(users.c.user_id))
+UPDATE_USER = Statement(
+    update(users)
+    .where(users.c.user_id == bindparam("of"), users.c.version == bindparam("seen"))
+    .values({name: bindparam(name) for name in CHANGEABLE_COLUMNS} | {"version": users.c.version + 1})
+    .returning(users.c.user_id)
+)
+_TAGS = select(JoinedLines(user_tags.c.tag)).where(user_tags.c.user_id == users.c.user_id)
+_PURCHASES = select(JoinedLines(user_purchases.c.purchase)).where(user_purchases.c.user_id == users.c.user_id)
+_PASSKEYS = select(func.count()).where(passkeys.c.user_id == users.c.user_id)
+SELECT_USER = select(
+    users,
+    _PASSKEYS.scalar_subquery().label("passkeys"),
+    totp_factors.c.sealed_secret.label("sealed_totp"),
+    _TAGS.scalar_subquery().label("tags"),
+    _PURCHASES.scalar_subquery().label("purchases"),
+).outerjoin(totp_factors, totp_factors.c.user_id == users.c.user_id)
+USER_BY_ID = Statement(SELECT_USER.where(users.c.user_id == bindparam("user_id")))
+USER_BY_LOGIN = Statement(SELECT_USER.where(users.c.login_key == bindparam("login_key")))
+ALL_USERS = Statement(SELECT_USER.order_by(users.c.user_id))
+USERS_BY_ID_OR_LOGIN = Statement(
+    SELECT_USER.where(
+        or_(InStringList(users.c.user_id, "user_ids"), InStringList(users.c.login_key, "login_keys"))
+    ).order_by(users.c.user_id)
+)
+RETIRED_USER_IDS = Statement(
+    select(user_ids.c.user_id).where(
+        InStringList(user_ids.c.user_id, "user_ids"), ~exists().where(users.c.user_id == user_ids.c.user_id)
+    )
+)
+TAGS = Statement(select(user_tags.c.tag).where(user_tags.c.user_id == bindparam("user_id")))
+PURCHASES = Statement(select(user_purchases.c.purchase).where(user_purchases.c.user_id == bindparam("user_id")))
+ADD_TAG = Statement(insert(user_tags))
+ADD_PURCHASE = Statement(insert(user_purchases))
+DROP_TAGS = Statement(delete(user_tags).where(user_tags.c.user_id == bindparam("of")))
+DROP_PURCHASES = Statement(delete(user_purchases).where(user_purchases.c.user_id == bindparam("of")))
+_NEW_TOTP = insert(totp_factors)
+# The same secret stays as it is: starting its last_step anew would make used codes good again.
+PUT_TOTP = Statement(
+    _NEW_TOTP.on_conflict_do_update(
+        index_elements=["user_id"],
+        set_={name: _NEW_TOTP.excluded[name] for name in ("sealed_secret", "confirmed_at", "last_step")},
+        where=totp_factors.c.sealed_secret != _NEW_TOTP.excluded.sealed_secret,
+    )
+)
+DROP_TOTP = Statement(delete(totp_factors).where(totp_factors.c.user_id == bindparam("of")))
+# Recovery codes stand in for a lost factor: without one there is nothing to stand in for.
+DROP_UNNEEDED_RECOVERY_CODES = Statement(
+    delete(recovery_codes).where(
+        recovery_codes.c.user_id == bindparam("of"),
+        ~exists().where(totp_factors.c.user_id == bindparam("of")),
+        ~exists().where(passkeys.c.user_id == bindparam("of")),
+        ~exists().where(users.c.user_id == bindparam("of"), users.c.email_code),
+    )
+)
+DROP_USER = Statement(
+    delete(users)
+    .where(users.c.user_id == bindparam("of"), users.c.version == bindparam("seen"))
+    .returning(users.c.user_id)
+)
+DROP_USER_DATA = tuple(
+    Statement(delete(table).where(table.c.user_id == bindparam("of")))
+    for table in (
+        *(user_tags, user_purchases, user_records, scope_records, role_assignments, service_accounts),
+        group_members,
+        *(totp_factors, passkeys, recovery_codes, sessions, login_tokens, outbox),
+        *(grants, consents),
+    )
+)
+REPLACE_HASH = Statement(
+    update(users)
+    .where(users.c.user_id == bindparam("of"), users.c.password_hash == bindparam("old"))
+    .values(password_hash=bindparam("new"))
+)
+BUMP_USER_VERSION = Statement(
+    update(users)
+    .where(users.c.user_id == bindparam("of"))
+    .values(version=users.c.version + 1)
+    .returning(users.c.user_id)
+)
+SET_BLOCKED = Statement(
+    update(users)
+    .where(users.c.user_id == bindparam("of"))
+    .values(
+        blocked=bindparam("to"),
+        rev=case((users.c.rev >= bindparam("epoch"), users.c.rev + 1), else_=bindparam("epoch")),
+        version=users.c.version + 1,
+    )
+    .returning(users.c.user_id)
+)
+
+
+def create_user(user: User, entry: AuditRecord, *, administrator: bool = False) -> Verb[None]:
+    yield from insert_user(user)
+    if administrator:
+        yield from assign_root_role(CENTRAL_APPLICATION, user.user_id, ADMINISTRATOR_ROLE)
+        yield from set_value_once(SETUP_CLOSED, str(entry.at))  # a setup link is dead once there is one
+    yield from add_audit_record(entry)
+
+
+def insert_user(user: User) -> Verb[None]:
+    """Part of every verb that makes an account."""
+    if not (yield RESERVE_ID(user_id=user.user_id)):
+        raise UserIdTaken
+    fields = {**_user_columns(user), "user_id": user.user_id, "kind": user.kind, "reg_time": user.reg_time}
+    if not (yield INSERT_USER(**fields, rev=user.rev, version=user.version)):
+        raise LoginTaken
+    yield from _insert_user_sets(user)
+
+
+def update_user(user: User) -> Verb[None]:
+    """Replace the account whose version is still the one that was read. Raises UserChanged, LoginTaken."""
+    if user.login is not None:
+        owner = yield USER_BY_LOGIN(login_key=user.login_key)
+        if owner and owner[0].user_id != user.user_id:
+            raise LoginTaken
+    if not (yield UPDATE_USER(**_user_columns(user), of=user.user_id, seen=user.version)):
+        raise UserChanged
+    yield DROP_TAGS(of=user.user_id)
+    yield DROP_PURCHASES(of=user.user_id)
+    if user.sealed_totp is None:
+        yield DROP_TOTP(of=user.user_id)
+    yield from _insert_user_sets(user)
+    yield DROP_UNNEEDED_RECOVERY_CODES(of=user.user_id)
+
+
+def delete_user(user: User, now: int) -> Verb[None]:
+    """Part of verbs that remove an account; its id stays spent. Raises UserChanged, LastOwner."""
+    yield from begin_structure_change()
+    if not (yield DROP_USER(of=user.user_id, seen=user.version)):
+        raise UserChanged
+    yield from delete_user_data(user.user_id, now)
+
+
+def delete_user_data(user_id: str, now: int) -> Verb[None]:
+    """Part of every verb that ends an account; applications are told to forget the person with the same commit.
+
+    Such a verb first holds the structure and then takes the account away: in that order whoever puts him into a
+    group meanwhile waits, and is not waited for. Raises LastOwner.
+    """
+    yield from refuse_last_owner(user_id, now)
+    yield from personal_data.request_removal(user_id, now)
+    yield from revoke_user_grants(user_id, now)
+    for drop in DROP_USER_DATA:
+        yield drop(of=user_id)
+
+
+def _insert_user_sets(user: User) -> Verb[None]:
+    yield ADD_TAG.bulk([{"user_id": user.user_id, "tag": tag} for tag in sorted(user.tags)])
+    yield ADD_PURCHASE.bulk([{"user_id": user.user_id, "purchase": name} for name in sorted(user.purchases)])
+    if user.sealed_totp is not None:
+        yield PUT_TOTP(user_id=user.user_id, sealed_secret=user.sealed_totp, confirmed_at=user.reg_time, last_step=0)
+
+
+def user_by_id(user_id: str) -> Verb[User]:
+    rows = yield USER_BY_ID(user_id=user_id)
+    if not rows:
+        raise UserNotFound
+    return user_from_row(rows[0]._asdict())
+
+
+def user_by_login(login_key: str) -> Verb[User | None]:
+    rows = yield USER_BY_LOGIN(login_key=login_key)
+    return user_from_row(rows[0]._asdict()) if rows else None
+
+
+def all_users() -> Verb[Sequence[User]]:
+    rows = yield ALL_USERS()
+    return [user_from_row(row._asdict()) for row in rows]
+
+
+def users_by_id_or_login(ids: Collection[str], login_keys: Collection[str]) -> Verb[Sequence[User]]:
+    rows = yield USERS_BY_ID_OR_LOGIN(user_ids=sorted(ids), login_keys=sorted(login_keys))
+    return [user_from_row(row._asdict()) for row in rows]
+
+
+def retired_user_ids(ids: Collection[str]) -> Verb[frozenset[str]]:
+    """Which of these ids were given to accounts that are gone."""
+    rows = yield RETIRED_USER_IDS(user_ids=sorted(ids))
+    return frozenset(row.user_id for row in rows)
+
+
+def set_blocked(
+    user_id: str, entry: AuditRecord, *, blocked: bool, now: int, even_last_administrator: bool = False
+) -> Verb[User]:
+    if blocked and not even_last_administrator:
+        yield from refuse_last_administrator(user_id, now)
+    # Milliseconds, so that epochs raised within one second differ; never below what it was.
+    if not (yield SET_BLOCKED(of=user_id, to=blocked, epoch=now * 1_000)):
+        raise UserNotFound
+    yield from revoke_user_grants(user_id, now)
+    yield from add_audit_record(entry)
+    return (yield from user_by_id(user_id))
+
+
+def set_labels(
+    user_id: str, entry: AuditRecord, *, tags: frozenset[str] | None = None, purchases: frozenset[str] | None = None
+) -> Verb[User]:
+    if not (yield BUMP_USER_VERSION(of=user_id)):  # the row is ours from here on: nobody else writes beside us
+        raise UserNotFound
+    if tags is not None:
+        yield DROP_TAGS(of=user_id)
+        yield ADD_TAG.bulk([{"user_id": user_id, "tag": tag} for tag in sorted(tags)])
+    if purchases is not None:
+        yield DROP_PURCHASES(of=user_id)
+        yield ADD_PURCHASE.bulk([{"user_id": user_id, "purchase": name} for name in sorted(purchases)])
+    yield from add_audit_record(entry)
+    return (yield from user_by_id(user_id))
+
+
+def replace_password_hash(user_id: str, old: str, new: str) -> Verb[None]:
+    yield REPLACE_HASH(of=user_id, old=old, new=new)
+
+
+def put_setup_link(link: SetupLink, entry: AuditRecord) -> Verb[None]:
+    if (yield from setup_is_closed()):
+        raise SetupClosed
+    yield from single_use.put_single_use(
+        SETUP_LINK,
+        link.digest,
+        subject="",
+        details={},
+        now=link.created_at,
+        expires_at=link.expires_at,
+    )
+    yield from add_audit_record(entry)
+
+
+def setup_is_closed() -> Verb[bool]:
+    return (yield from read_value(SETUP_CLOSED)) is not None
+
+
+def setup_link_is_open(digest: bytes, now: int) -> Verb[bool]:
+    if (yield from setup_is_closed()):
+        return False
+    return (yield from single_use.single_use_is_open(SETUP_LINK, digest, now))
+
+
+def complete_setup(digest: bytes, first: User, records: Mapping[str, AuditRecord], now: int) -> Verb[None]:
+    if (yield from single_use.take_single_use(SETUP_LINK, digest, now)) is None:
+        raise SetupLinkDead
+    if not (yield from set_value_once(SETUP_CLOSED, str(now))):
+        raise SetupClosed
+    yield from create_user(first, records["created"], administrator=True)
+    yield from add_audit_record(records["closed"])
+
+
+class AccountStorage(SqlStore):
+    create_user = write(create_user)
+    user = read(user_by_id)
+    user_by_login = read(user_by_login)
+    all_users = snapshot_read(all_users)
+    replace_password_hash = write(replace_password_hash)
+    set_blocked = write(set_blocked)
+    set_labels = write(set_labels)
+    add_record = write(add_audit_record)
+    put_setup_link = write(put_setup_link)
+    setup_is_closed = read(setup_is_closed)
+    setup_link_is_open = read(setup_link_is_open)
+    complete_setup = write(complete_setup)
+
+
+def _user_columns(user: User) -> dict[str, object]:
+    return {
+        "login": user.login,
+        "login_key": user.login_key,
+        "nick": user.nick,
+        "password_hash": user.password_hash,
+        "lang": user.lang,
+        "country": user.country,
+        "level": user.level,
+        "email_verified": user.email_verified,
+        "phone_verified": user.phone_verified,
+        "email_code": user.email_code,
+        "blocked": user.blocked,
+        "meta": user.meta,
+    }
+
+
+def user_from_row(fields: dict[str, Any]) -> User:
+    """The account from the columns of WHOLE_USER."""
+    del fields["login_key"]
+    fields["kind"] = AccountKind(fields["kind"])
+    fields["tags"] = split_lines(fields["tags"])
+    fields["purchases"] = split_lines(fields["purchases"])
+    return User(**fields)
+
+
+# An administrator made by the operator.
+
+
+def create_administrator(user: User, records: Mapping[str, AuditRecord], now: int) -> Verb[bool]:
+    """Keep the account, and close setup in the same act: a setup link is dead once an administrator exists.
+
+    True when setup was still open. `records` holds the entries `created` and `closed`.
+    """
+    closed = yield from set_value_once(SETUP_CLOSED, str(now))  # first, so that of two who race one keeps the record
+    yield from create_user(user, records["created"], administrator=True)
+    if closed:
+        yield from add_audit_record(records["closed"])
+    return closed

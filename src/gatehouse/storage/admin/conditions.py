@@ -1,0 +1,131 @@
+"""Finds whom conditions hold for (admin/conditions.py): the tests of a condition as one statement.
+
+What holds is decided by permissions/evaluation/conditions.py; a test keeps the two together.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, assert_never
+
+from sqlalchemy import CTE, ColumnElement, Select, and_, false, func, literal, or_, select, true
+
+from gatehouse.admin.conditions import COUNT_MOST, FIRST_FEW, ConditionMatch, GroupMember
+from gatehouse.admin.paging import Page, PageRequest
+from gatehouse.permissions.model import condition
+from gatehouse.permissions.model.condition import (
+    AllOf,
+    ConditionTest,
+    Domain,
+    Everyone,
+    FromNetwork,
+    HasPurchase,
+    HasTag,
+    OneOfUsers,
+)
+from gatehouse.permissions.model.project import Group
+from gatehouse.storage.admin.names import person_from_row
+from gatehouse.storage.admin.paging import ESCAPE, contains_pattern
+from gatehouse.storage.permissions.facts import DomainOf
+from gatehouse.storage.runner import SqlStore, snapshot_read
+from gatehouse.storage.statements import InStringList, Row, Statement, Verb
+from gatehouse.storage.tables.accounts import passkeys, totp_factors, user_purchases, user_tags, users
+from gatehouse.storage.tables.permissions import group_members
+
+Clause = ColumnElement[bool]
+
+_HAS_TOTP: Final[Clause] = users.c.user_id.in_(select(totp_factors.c.user_id))
+_HAS_PASSKEY: Final[Clause] = users.c.user_id.in_(select(passkeys.c.user_id))
+COMPUTED_TAGS: Final[Mapping[str, Clause]] = {  # tags that are in no table (accounts/model.py)
+    "email_verified": users.c.email_verified.is_(True),
+    "phone_verified": users.c.phone_verified.is_(True),
+    "2step": or_(_HAS_TOTP, _HAS_PASSKEY, users.c.email_code.is_(True)),
+    "2step_totp": _HAS_TOTP,
+    "2step_passkey": _HAS_PASSKEY,
+    "2step_email": users.c.email_code.is_(True),
+}
+
+
+class ConditionClauses:
+    """Tests as clauses, and the lists these name as parameters."""
+
+    def __init__(self) -> None:
+        self.lists: dict[str, list[str]] = {}
+
+    def clause_for(self, test: ConditionTest) -> Clause:  # noqa: PLR0911 - one a kind
+        match test:
+            case Domain(name):
+                return and_(users.c.email_verified.is_(True), DomainOf(users.c.login_key) == name)
+            case OneOfUsers(user_ids):
+                name = f"ids_{len(self.lists)}"
+                self.lists[name] = sorted(user_ids)
+                return InStringList(users.c.user_id, name)
+            case HasTag(tag):
+                given = users.c.user_id.in_(select(user_tags.c.user_id).where(user_tags.c.tag == tag))
+                return or_(given, COMPUTED_TAGS[tag]) if tag in COMPUTED_TAGS else given
+            case HasPurchase(purchase):
+                bought = select(user_purchases.c.user_id).where(user_purchases.c.purchase == purchase)
+                return users.c.user_id.in_(bought)
+            case FromNetwork():
+                return true()
+            case Everyone(holds):
+                return true() if holds else false()
+            case AllOf(parts):
+                return and_(*map(self.clause_for, parts))
+            case condition.AnyOf(parts):
+                return or_(*map(self.clause_for, parts))
+            case _:
+                assert_never(test)
+
+
+def count_matches(test: ConditionTest) -> Verb[ConditionMatch]:
+    """One look at everybody: who is found is counted, and the first few of them are named."""
+    clauses = ConditionClauses()
+    found = select(users.c.user_id).where(clauses.clause_for(test)).limit(COUNT_MOST).cte("found")
+    first = select(found.c.user_id).order_by(found.c.user_id).limit(FIRST_FEW)
+    named = select(_total(found), users.c.user_id, users.c.nick, users.c.login).where(users.c.user_id.in_(first))
+    rows = yield Statement(named.order_by(users.c.user_id))(**clauses.lists)
+    return ConditionMatch(count=rows[0].total if rows else 0, first=[person_from_row(row) for row in rows])
+
+
+def members_of_group(group: Group, wanted: PageRequest) -> Verb[Page[GroupMember]]:
+    clauses = ConditionClauses()
+    listed = users.c.user_id.in_(select(group_members.c.user_id).where(group_members.c.group_id == group.group_id))
+    reasons = [listed, *(clauses.clause_for(one.condition.test) for one in group.conditions)]
+    belongs = and_(or_(*reasons), _matches_search(wanted.search))
+    found = select(users.c.user_id).where(belongs).limit(COUNT_MOST).cte("found")
+    rows = yield Statement(_members_with_reasons(reasons, found, wanted))(**clauses.lists)
+    return Page(
+        rows=[_member(group, row) for row in rows],
+        total=rows[0].total if rows else 0,
+        number=wanted.page,
+        size=wanted.size,
+    )
+
+
+def _total(found: CTE) -> ColumnElement[int]:
+    return select(func.count()).select_from(found).scalar_subquery().label("total")
+
+
+def _matches_search(search: str) -> Clause:
+    if not search:
+        return true()
+    pattern = literal(contains_pattern(search))
+    return or_(func.lower(users.c.nick).like(pattern, escape=ESCAPE), users.c.user_id.like(pattern, escape=ESCAPE))
+
+
+def _members_with_reasons(reasons: Sequence[Clause], found: CTE, wanted: PageRequest) -> Select[Any]:
+    """A page of those who were found; why they belong is asked about these alone."""
+    page = select(found.c.user_id).order_by(found.c.user_id).limit(wanted.size).offset(wanted.offset)
+    why = (reason.label(f"why_{index}") for index, reason in enumerate(reasons))
+    named = select(_total(found), users.c.user_id, users.c.nick, *why)
+    return named.where(users.c.user_id.in_(page)).order_by(users.c.user_id)
+
+
+def _member(group: Group, row: Row) -> GroupMember:
+    _, user_id, nick, listed, *met = row
+    titles = (one.title for one, holds in zip(group.conditions, met, strict=True) if holds)
+    return GroupMember(user_id=user_id, nick=nick, listed=bool(listed), conditions=tuple(titles))
+
+
+class ConditionMatchStorage(SqlStore):
+    count_matches = snapshot_read(count_matches)
+    members_of_group = snapshot_read(members_of_group)

@@ -1,0 +1,64 @@
+"""What the lists of the console share: a search in several columns, and a page of what it finds."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
+
+from sqlalchemy import BigInteger, ColumnElement, Select, Text, and_, bindparam, func, or_
+
+from gatehouse.admin.paging import Page, PageRequest
+from gatehouse.storage.statements import Bytewise, Row, Statement, Verb
+
+T = TypeVar("T")
+
+ESCAPE: Final = "\\"
+SEARCH: Final = bindparam("search", type_=Text())
+OFFSET: Final = bindparam("offset", type_=BigInteger())
+SIZE: Final = bindparam("size", type_=BigInteger())
+
+
+def contains_pattern(search: str) -> str:
+    """A pattern that finds the text wherever it stands; its own wildcards mean themselves."""
+    for mark in (ESCAPE, "%", "_"):
+        search = search.replace(mark, ESCAPE + mark)
+    return f"%{search.lower()}%"
+
+
+def contains_search(*columns: ColumnElement[str]) -> ColumnElement[bool]:
+    return or_(*(func.lower(column).like(SEARCH, escape=ESCAPE) for column in columns))
+
+
+LAST_CHARACTER: Final = "\U0010ffff"  # no text goes on with anything greater
+
+
+def has_prefix(column: ColumnElement[str], name: str) -> ColumnElement[bool]:
+    """A range of an index on Bytewise(column); its ends are the parameters `<name>_from` and `<name>_to`."""
+    text = Bytewise(column)
+    return and_(text >= bindparam(f"{name}_from", type_=Text()), text < bindparam(f"{name}_to", type_=Text()))
+
+
+def prefix_parameters(name: str, search: str) -> dict[str, object]:
+    return {f"{name}_from": search, f"{name}_to": f"{search}{LAST_CHARACTER}"}
+
+
+class PagedList:
+    """One list: its rows a page at a time, and how many there are in all. `searched`: its statements search."""
+
+    def __init__(self, rows: Select[Any], *, counted: Select[Any], searched: bool = True) -> None:
+        self._rows = Statement(rows.limit(SIZE).offset(OFFSET))
+        self._count = Statement(counted)
+        self._searched = searched
+
+    def read_page(
+        self,
+        wanted: PageRequest,
+        make_line: Callable[[Row], T],
+        *,
+        row_params: Mapping[str, object] = MappingProxyType({}),
+        **params: object,
+    ) -> Verb[Page[T]]:
+        """`beside`: parameters of what stands in the rows, not of which rows there are."""
+        params |= {"search": contains_pattern(wanted.search)} if self._searched else {}
+        (counted,) = yield self._count(**params)
+        rows = yield self._rows(**params, **row_params, offset=wanted.offset, size=wanted.size)
+        return Page(rows=[make_line(row) for row in rows], total=counted.total, number=wanted.page, size=wanted.size)

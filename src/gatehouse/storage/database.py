@@ -1,0 +1,152 @@
+"""Opens the database an address names."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Final
+
+from gatehouse.kernel.errors import Misconfigured
+from gatehouse.storage.accounts.own_account import OwnAccountStorage
+from gatehouse.storage.accounts.registration import RegistrationStorage
+from gatehouse.storage.accounts.second_factors import PasskeyStorage, SecondFactorStorage
+from gatehouse.storage.accounts.sessions import LoginStorage, SessionStorage
+from gatehouse.storage.accounts.users import AccountStorage
+from gatehouse.storage.audit import AuditStorage, TallyStorage
+from gatehouse.storage.dry_run import DryRunStorage
+from gatehouse.storage.gamesessions import GameSessionStorage
+from gatehouse.storage.installation import InstallationStorage
+from gatehouse.storage.keys import KeyStorage
+from gatehouse.storage.mail import OutboxStorage
+from gatehouse.storage.migrations import ensure_current
+from gatehouse.storage.oauth.clients import ClientCache, ClientStorage, ConsentStorage
+from gatehouse.storage.oauth.device_requests import DeviceStorage
+from gatehouse.storage.oauth.grants import GrantStorage
+from gatehouse.storage.oauth.logout_calls import LogoutStorage
+from gatehouse.storage.permissions.applications import ApplicationStorage
+from gatehouse.storage.permissions.facts import CandidateStorage, PermissionStorage
+from gatehouse.storage.permissions.groups import GroupStorage
+from gatehouse.storage.permissions.keys import ApplicationKeyStorage
+from gatehouse.storage.permissions.projects import ProjectStorage
+from gatehouse.storage.permissions.service_accounts import ServiceAccountStorage
+from gatehouse.storage.permissions.user_records import UserRecordStorage
+from gatehouse.storage.personal_data import PersonalDataStorage
+from gatehouse.storage.runner import PoolLimits, Runner
+from gatehouse.storage.sign_in_flow import SignInFlowStorage
+from gatehouse.storage.sqlite.runner import SQLiteRunner, sqlite_path
+from gatehouse.storage.sweep import sweep_expired
+from gatehouse.storage.throttle import AttemptStorage
+from gatehouse.storage.webhooks import WebhookStorage
+
+POSTGRES: Final = "gatehouse.storage.postgres.runner"  # loaded where it is used: asyncpg takes 3 MB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Storage:
+    """Every room's store on one database."""
+
+    runner: Runner
+    accounts: AccountStorage
+    application_keys: ApplicationKeyStorage
+    applications: ApplicationStorage
+    audit: AuditStorage
+    consents: ConsentStorage
+    candidates: CandidateStorage
+    personal_data: PersonalDataStorage
+    device_requests: DeviceStorage
+    game_sessions: GameSessionStorage
+    grants: GrantStorage
+    groups: GroupStorage
+    installation: InstallationStorage
+    sign_in_flows: SignInFlowStorage
+    keys: KeyStorage
+    logins: LoginStorage
+    logout_calls: LogoutStorage
+    mail: OutboxStorage
+    clients: ClientStorage
+    permissions: PermissionStorage
+    passkeys: PasskeyStorage
+    profile: OwnAccountStorage
+    projects: ProjectStorage
+    registration: RegistrationStorage
+    dry_runs: DryRunStorage
+    second_factors: SecondFactorStorage
+    service_accounts: ServiceAccountStorage
+    sessions: SessionStorage
+    tallies: TallyStorage
+    throttle: AttemptStorage
+    user_records: UserRecordStorage
+    webhooks: WebhookStorage
+
+    async def sweep(self, now: int) -> None:
+        await sweep_expired(self.runner, now)
+
+
+@asynccontextmanager
+async def open_storage(
+    url: str, *, migrate: bool, limits: PoolLimits | None = None, listen_url: str = ""
+) -> AsyncIterator[Storage]:
+    """Open the database with exactly the schema this code knows. Raises SchemaTooNew or SchemaBehind."""
+    async with connect_storage(url, limits=limits, listen_url=listen_url) as storage:
+        await ensure_current(storage.runner, url, migrate=migrate)
+        yield storage
+
+
+@asynccontextmanager
+async def connect_storage(
+    url: str, *, limits: PoolLimits | None = None, listen_url: str = ""
+) -> AsyncIterator[Storage]:
+    """Reach the database, whatever its schema: for whoever looks before anything is changed."""
+    runner = await open_runner(url, limits or PoolLimits(), listen_url)
+    try:
+        yield build_storage(runner)
+    finally:
+        await runner.close()
+
+
+async def open_runner(url: str, limits: PoolLimits, listen_url: str) -> Runner:
+    if url.startswith("sqlite:"):
+        return SQLiteRunner(sqlite_path(url))
+    if url.startswith(("postgresql:", "postgres:")):
+        driver = import_module(POSTGRES)
+        runner: Runner = await driver.PostgresRunner.open(url, limits, listen_url)
+        return runner
+    raise Misconfigured("database.url must start with sqlite:/// or postgresql://")
+
+
+def build_storage(runner: Runner) -> Storage:
+    known_clients = ClientCache(runner)
+    return Storage(
+        runner=runner,
+        accounts=AccountStorage(runner),
+        application_keys=ApplicationKeyStorage(runner),
+        applications=ApplicationStorage(runner),
+        audit=AuditStorage(runner),
+        consents=ConsentStorage(runner),
+        candidates=CandidateStorage(runner),
+        personal_data=PersonalDataStorage(runner),
+        device_requests=DeviceStorage(runner),
+        game_sessions=GameSessionStorage(runner),
+        grants=GrantStorage(runner, known_clients),
+        groups=GroupStorage(runner),
+        installation=InstallationStorage(runner),
+        sign_in_flows=SignInFlowStorage(runner),
+        keys=KeyStorage(runner),
+        logins=LoginStorage(runner),
+        logout_calls=LogoutStorage(runner),
+        mail=OutboxStorage(runner),
+        clients=ClientStorage(runner, known_clients),
+        permissions=PermissionStorage(runner),
+        passkeys=PasskeyStorage(runner),
+        profile=OwnAccountStorage(runner),
+        projects=ProjectStorage(runner),
+        registration=RegistrationStorage(runner),
+        dry_runs=DryRunStorage(runner),
+        second_factors=SecondFactorStorage(runner),
+        service_accounts=ServiceAccountStorage(runner),
+        sessions=SessionStorage(runner),
+        tallies=TallyStorage(runner),
+        throttle=AttemptStorage(runner),
+        user_records=UserRecordStorage(runner),
+        webhooks=WebhookStorage(runner),
+    )

@@ -1,0 +1,362 @@
+"""Keeps clients (oauth/store.py)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import and_, bindparam, delete, or_, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from gatehouse.audit.model import AuditRecord
+from gatehouse.kernel.cache import WeightedCache
+from gatehouse.oauth.errors import ClientChanged, ClientExists, ClientNotFound
+from gatehouse.oauth.model import ClaimSource, Client, ClientProfile, ClientSecret, Consent, SecretKind, TokenSettings
+from gatehouse.storage.audit import add_audit_record, has_audit_record
+from gatehouse.storage.permissions.row_readers import belongs_to_live_application
+from gatehouse.storage.runner import Runner, SqlStore, read, snapshot_read, write
+from gatehouse.storage.statements import JsonDocument, Row, Statement, Verb
+from gatehouse.storage.tables.accounts import users
+from gatehouse.storage.tables.oauth import client_secrets, clients, consents, grants
+
+LIST_COLUMNS: Final = ("redirect_hosts", "redirect_uris", "post_logout_uris", "scopes", "origins")
+CACHE_BYTES: Final = 16 * 2**20  # of clients in memory
+CACHE_GROUP: Final = "known"
+FIXED_COLUMNS: Final = frozenset({"client_id", "created_at", "version"})  # what a save never changes
+CHANGEABLE_COLUMNS: Final = tuple(column.name for column in clients.c if column.name not in FIXED_COLUMNS)
+
+INSERT_CLIENT = Statement(insert(clients).on_conflict_do_nothing().returning(clients.c.client_id))
+UPDATE_CLIENT = Statement(
+    update(clients)
+    .where(clients.c.client_id == bindparam("of"), clients.c.version == bindparam("seen"))
+    .values({name: bindparam(name) for name in CHANGEABLE_COLUMNS} | {"version": clients.c.version + 1})
+    .returning(clients.c.client_id)
+)
+NOT_REMOVED = clients.c.removed.is_(False)
+# A client of a removed application is there to be managed, and refused wherever it comes itself (R5, PR-11).
+APPLICATION_LIVE = or_(clients.c.application_id.is_(None), belongs_to_live_application(clients.c.application_id))
+_CLIENT_VERSION = select(clients.c.version).where(clients.c.client_id == bindparam("client_id"), NOT_REMOVED)
+CLIENT_VERSION = Statement(_CLIENT_VERSION)
+SERVING_CLIENT_VERSION = Statement(_CLIENT_VERSION.where(APPLICATION_LIVE))
+CLIENT_BY_ID = Statement(select(clients).where(clients.c.client_id == bindparam("client_id")))
+# Holds the row until the commit, and tells whoever read the client before that its secrets are others now.
+TOUCH_CLIENT = Statement(
+    update(clients)
+    .where(clients.c.client_id == bindparam("of"), NOT_REMOVED)
+    .values(version=clients.c.version + 1)
+    .returning(clients.c.client_id)
+)
+REMOVE_CLIENT = Statement(
+    update(clients)
+    .where(clients.c.client_id == bindparam("of"), NOT_REMOVED)
+    .values(removed=True, version=clients.c.version + 1)
+    .returning(clients.c.version)
+)
+ALL_CLIENTS = Statement(select(clients).where(NOT_REMOVED).order_by(clients.c.client_id))
+_OF_APPLICATION = (NOT_REMOVED, clients.c.application_id == bindparam("application_id"))
+CLIENTS_OF_APPLICATION = Statement(select(clients).where(*_OF_APPLICATION).order_by(clients.c.client_id))
+ORIGINS = Statement(
+    select(clients.c.origins).where(NOT_REMOVED, clients.c.origins != bindparam("none", [], type_=JsonDocument()))
+)
+REMOVED_CLIENT_IDS = Statement(select(clients.c.client_id).where(clients.c.removed.is_(True)))
+INSERT_SECRET = Statement(insert(client_secrets))
+_BY_AGE = (client_secrets.c.created_at, client_secrets.c.slot)
+SECRETS_OF_CLIENT = Statement(
+    select(client_secrets).where(client_secrets.c.client_id == bindparam("client_id")).order_by(*_BY_AGE)
+)
+ALL_SECRETS = Statement(select(client_secrets).order_by(*_BY_AGE))
+SECRETS_OF_APPLICATION = Statement(
+    select(client_secrets)
+    .join(clients, clients.c.client_id == client_secrets.c.client_id)
+    .where(*_OF_APPLICATION)
+    .order_by(*_BY_AGE)
+)
+DROP_SECRET = Statement(
+    delete(client_secrets).where(
+        client_secrets.c.client_id == bindparam("of"), client_secrets.c.slot == bindparam("of_slot")
+    )
+)
+DROP_SECRETS = Statement(delete(client_secrets).where(client_secrets.c.client_id == bindparam("of")))
+SET_SECRET_END = Statement(
+    update(client_secrets)
+    .where(client_secrets.c.client_id == bindparam("of"), client_secrets.c.slot == bindparam("of_slot"))
+    .values(expires_at=bindparam("expires_at"))
+)
+
+
+def create_client(client: Client, entry: AuditRecord) -> Verb[None]:
+    try:
+        yield from insert_client(client)
+    except ClientExists:
+        if (yield from has_audit_record(entry)):
+            return  # by an earlier run
+        raise
+    yield from add_audit_record(entry)
+
+
+def insert_client(client: Client) -> Verb[None]:
+    fields = asdict(client)
+    del fields["secrets"]
+    if not (yield INSERT_CLIENT(**fields)):
+        raise ClientExists
+    yield from _put_secrets(client)
+
+
+def update_client(client: Client, entry: AuditRecord) -> Verb[None]:
+    yield from replace_client(client)
+    yield from add_audit_record(entry)
+
+
+def replace_client(client: Client) -> Verb[None]:
+    """Replace the client, and its secrets, if its version is still the one that was read. Raises ClientChanged."""
+    fields = asdict(client)
+    if not (
+        yield UPDATE_CLIENT(
+            **{name: fields[name] for name in CHANGEABLE_COLUMNS}, of=client.client_id, seen=client.version
+        )
+    ):
+        raise ClientChanged
+    yield DROP_SECRETS(of=client.client_id)
+    yield from _put_secrets(client)
+
+
+def _put_secrets(client: Client) -> Verb[None]:
+    yield INSERT_SECRET.bulk([_secret_columns(client.client_id, secret) for secret in client.secrets])
+
+
+def client_by_id(client_id: str) -> Verb[Client]:
+    """Whole, a removed one too. Raises ClientNotFound."""
+    rows = yield CLIENT_BY_ID(client_id=client_id)
+    if not rows:
+        raise ClientNotFound
+    secrets = yield SECRETS_OF_CLIENT(client_id=client_id)
+    return client_from_fields(rows[0]._asdict(), map(_secret_from_row, secrets))
+
+
+def all_clients() -> Verb[Sequence[Client]]:
+    rows = yield ALL_CLIENTS()
+    return clients_with_secrets(rows, (yield ALL_SECRETS()))
+
+
+def clients_of_application(application_id: int) -> Verb[Sequence[Client]]:
+    rows = yield CLIENTS_OF_APPLICATION(application_id=application_id)
+    return clients_with_secrets(rows, (yield SECRETS_OF_APPLICATION(application_id=application_id)))
+
+
+def clients_with_secrets(rows: Sequence[Row], secrets: Sequence[Row]) -> Sequence[Client]:
+    held: dict[str, list[ClientSecret]] = {}
+    for row in secrets:
+        held.setdefault(row.client_id, []).append(_secret_from_row(row))
+    return [client_from_fields(row._asdict(), held.get(row.client_id, ())) for row in rows]
+
+
+def client_origins() -> Verb[frozenset[str]]:
+    rows = yield ORIGINS()
+    return frozenset(origin for row in rows for origin in row.origins)
+
+
+def removed_client_ids() -> Verb[frozenset[str]]:
+    """The ids of removed clients: spent, so that nothing issued to one ever fits another."""
+    rows = yield REMOVED_CLIENT_IDS()
+    return frozenset(row.client_id for row in rows)
+
+
+def rotate_secret(client_id: str, secret: ClientSecret, entry: AuditRecord, *, old_ends_at: int) -> Verb[None]:
+    if not (yield TOUCH_CLIENT(of=client_id)):
+        raise ClientNotFound
+    if (yield from has_audit_record(entry)):
+        return  # by an earlier run, and a second one would take the secret away that the client has
+    held = yield SECRETS_OF_CLIENT(client_id=client_id)
+    held.sort(key=lambda secret: not secret.expires_at)  # the newest has no end, also within one second
+    for old in held[:-1]:
+        yield DROP_SECRET(of=client_id, of_slot=old.slot)
+    newest = held[-1].slot if held else 0
+    yield SET_SECRET_END(of=client_id, of_slot=newest, expires_at=old_ends_at)
+    yield INSERT_SECRET(**_secret_columns(client_id, replace(secret, slot=2 if newest == 1 else 1)))
+    yield from add_audit_record(entry)
+
+
+def remove_client(client_id: str, entry: AuditRecord, *, seen: int | None = None) -> Verb[None]:
+    rows = yield REMOVE_CLIENT(of=client_id)
+    if not rows:
+        raise ClientNotFound
+    if seen is not None and rows[0].version != seen + 1:
+        raise ClientChanged
+    yield DROP_SECRETS(of=client_id)
+    yield from add_audit_record(entry)
+
+
+class ClientCache:
+    """Clients in memory under their versions: a statement that brings the version along need not bring the rest.
+
+    Every use has read the version just now, and a client is read anew when that is another; so nothing is decided
+    from memory alone. Only committed states are kept: these verbs are for reads, never for a transaction.
+    """
+
+    def __init__(self, runner: Runner) -> None:
+        self._cache: WeightedCache[Client] = WeightedCache(CACHE_BYTES)
+        # After a failover that lost a change, one version may stand for two states.
+        runner.listen("clients", lambda _: self._cache.clear())
+
+    def client(self, client_id: str, version: Statement = CLIENT_VERSION) -> Verb[Client]:
+        """Raises ClientNotFound, for removed ones too."""
+        rows = yield version(client_id=client_id)
+        if not rows:
+            raise ClientNotFound
+        return (yield from self.client_at_version(client_id, rows[0].version))
+
+    def client_at_version(self, client_id: str, version: int) -> Verb[Client]:
+        """The client, removed or not, whose version was read just now."""
+        known = self._cache.get(CACHE_GROUP, client_id)
+        if known is None or known.version != version:
+            known = yield from client_by_id(client_id)
+            self._cache.put(CACHE_GROUP, client_id, known, known.weight)
+        return known
+
+
+class ClientStorage(SqlStore):
+    def __init__(self, runner: Runner, cache: ClientCache) -> None:
+        super().__init__(runner)
+        self._cache = cache
+
+    async def client(self, client_id: str) -> Client:
+        return await self.runner.cached_read((ClientCache, client_id), lambda: self._cache.client(client_id))
+
+    async def active_client(self, client_id: str) -> Client:
+        return await self.runner.cached_read(
+            (SERVING_CLIENT_VERSION, client_id), lambda: self._cache.client(client_id, SERVING_CLIENT_VERSION)
+        )
+
+    create_client = write(create_client, repeatable=True)
+    change_client = write(update_client)
+    clients = snapshot_read(all_clients)
+    clients_of_application = snapshot_read(clients_of_application)
+    client_origins = read(client_origins)
+    rotate_secret = write(rotate_secret, repeatable=True)
+    remove_client = write(remove_client)
+
+
+def _secret_columns(client_id: str, secret: ClientSecret) -> dict[str, object]:
+    return {"client_id": client_id, **asdict(secret)}
+
+
+def client_from_fields(fields: dict[str, Any], secrets: Iterable[ClientSecret] = ()) -> Client:
+    """The client whose columns these are."""
+    read: dict[str, Any] = {name: tuple(fields[name]) for name in LIST_COLUMNS}
+    read["profile"] = ClientProfile(fields["profile"])
+    read["claims"] = msgspec.convert(fields["claims"], dict[str, ClaimSource])
+    read["token_settings"] = msgspec.convert(fields["token_settings"], TokenSettings)
+    return Client(**{**fields, **read}, secrets=tuple(secrets))
+
+
+def _secret_from_row(row: Row) -> ClientSecret:
+    fields = row._asdict()
+    del fields["client_id"]
+    fields["kind"] = SecretKind(row.kind)
+    return ClientSecret(**fields)
+
+
+# Keeps what people allowed clients (oauth/store.py).
+
+
+CONSENT_PREFIX = "consent_"
+
+_THIS_CONSENT = and_(consents.c.user_id == bindparam("of"), consents.c.client_id == bindparam("to"))
+
+FIND_CONSENT = Statement(select(consents).where(_THIS_CONSENT))
+# Holds the row until the commit: of two windows the second one adds to what the first one wrote.
+LOCK_CONSENT = Statement(select(consents).where(_THIS_CONSENT).with_for_update())
+INSERT_CONSENT = Statement(insert(consents).on_conflict_do_nothing().returning(consents.c.client_id))
+REPLACE_CONSENT = Statement(
+    update(consents).where(_THIS_CONSENT).values(scopes=bindparam("all_scopes"), given_at=bindparam("at"))
+)
+CONSENTS_OF_USER = Statement(
+    select(clients, *(column.label(f"{CONSENT_PREFIX}{column.name}") for column in consents.c))
+    .join(consents, consents.c.client_id == clients.c.client_id)
+    .where(consents.c.user_id == bindparam("of"), clients.c.removed.is_(False))
+)
+# What is there without having been asked for: a client of the house needs no consent (R3, checklist LG-28).
+GRANTS_WITHOUT_CONSENT = Statement(
+    select(
+        clients,
+        *(grants.c[name].label(f"{CONSENT_PREFIX}{name}") for name in ("user_id", "client_id", "scopes")),
+        grants.c.created_at.label(f"{CONSENT_PREFIX}given_at"),
+    )
+    .join(grants, grants.c.client_id == clients.c.client_id)
+    .join(users, and_(users.c.user_id == grants.c.user_id, users.c.rev == grants.c.rev))
+    .where(
+        grants.c.user_id == bindparam("of"),
+        grants.c.revoked_at == 0,
+        grants.c.ends_at > bindparam("now"),
+        or_(grants.c.code.is_(None), grants.c.code_taken_at > 0),
+        clients.c.removed.is_(False),
+    )
+    .order_by(grants.c.created_at)
+)
+DROP_CONSENT = Statement(delete(consents).where(_THIS_CONSENT).returning(consents.c.client_id))
+REVOKE_GRANTS = Statement(
+    update(grants)
+    .where(grants.c.user_id == bindparam("of"), grants.c.client_id == bindparam("to"), grants.c.revoked_at == 0)
+    .values(revoked_at=bindparam("now"))
+    .returning(grants.c.grant_id)
+)
+
+
+def consent_of(user_id: str, client_id: str) -> Verb[Consent | None]:
+    rows = yield FIND_CONSENT(of=user_id, to=client_id)
+    return _consent_from_fields(rows[0]._asdict()) if rows else None
+
+
+def consents_of(user_id: str, now: int) -> Verb[Sequence[tuple[Consent, Client]]]:
+    given = yield CONSENTS_OF_USER(of=user_id)
+    held = yield GRANTS_WITHOUT_CONSENT(of=user_id, now=now)
+    listed: dict[str, tuple[Consent, Client]] = {}
+    for consent, client in map(_consent_with_client, (*given, *held)):
+        first, _ = listed.get(client.client_id, (consent, client))
+        listed[client.client_id] = (replace(first, scopes=_merge_scopes(first.scopes, consent.scopes)), client)
+    return sorted(listed.values(), key=lambda one: (one[1].name, one[1].client_id))
+
+
+def add_consent(given: Consent, entry: AuditRecord) -> Verb[None]:
+    fresh = yield INSERT_CONSENT(
+        user_id=given.user_id, client_id=given.client_id, scopes=given.scopes, given_at=given.given_at
+    )
+    if not fresh:
+        rows = yield LOCK_CONSENT(of=given.user_id, to=given.client_id)
+        every = _merge_scopes(rows[0].scopes if rows else (), given.scopes)
+        yield REPLACE_CONSENT(of=given.user_id, to=given.client_id, all_scopes=every, at=given.given_at)
+    yield from add_audit_record(entry)
+
+
+def withdraw_consent(user_id: str, client_id: str, now: int, entry: AuditRecord) -> Verb[bool]:
+    forgotten = yield DROP_CONSENT(of=user_id, to=client_id)
+    revoked = yield REVOKE_GRANTS(of=user_id, to=client_id, now=now)
+    if not forgotten and not revoked:
+        return False
+    yield from add_audit_record(entry)
+    return True
+
+
+class ConsentStorage(SqlStore):
+    consent = read(consent_of)
+    consents = read(consents_of)
+    add_consent = write(add_consent)
+    withdraw_consent = write(withdraw_consent)
+
+
+def _merge_scopes(scopes: Sequence[str], more: Sequence[str]) -> tuple[str, ...]:
+    return (*scopes, *(scope for scope in more if scope not in scopes))
+
+
+def _consent_with_client(row: Row) -> tuple[Consent, Client]:
+    fields = row._asdict()
+    own = {
+        name.removeprefix(CONSENT_PREFIX): fields.pop(name)
+        for name in tuple(fields)
+        if name.startswith(CONSENT_PREFIX)
+    }
+    return _consent_from_fields(own), client_from_fields(fields, ())
+
+
+def _consent_from_fields(fields: dict[str, object]) -> Consent:
+    return Consent(**{**fields, "scopes": tuple(fields["scopes"])})  # type: ignore[arg-type]

@@ -1,0 +1,199 @@
+"""What users hold, as it is read: rows of three tables become records."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
+from operator import itemgetter
+from typing import Any, Final, TypeAlias
+
+from sqlalchemy import ColumnElement, Exists, Table, and_, bindparam, exists, or_, select
+
+from gatehouse.permissions.model.application import Application, ApplicationKey, KeySource
+from gatehouse.permissions.model.facts import Assignment, ScopeHoldings, UserRecord
+from gatehouse.permissions.model.rules import NO_END, ROOT, End, ResourceKind, Scope
+from gatehouse.storage.statements import InNumberList, Row, RowsAsJson, Statement, Verb, decode_document
+from gatehouse.storage.tables.permissions import (
+    application_keys,
+    applications,
+    projects,
+    role_assignments,
+    scope_records,
+    service_accounts,
+    user_records,
+)
+
+Cells: TypeAlias = Sequence[Any]  # one row, its documents still text
+ScopeKey: TypeAlias = tuple[int, str, str, str]  # application, project, kind and id of a resource
+
+_position: Final = itemgetter(5)
+
+# A ttl wins: what has one never ends by `expired` (interface §2.7).
+UNEXPIRED = or_(
+    role_assignments.c.ttl != 0, role_assignments.c.expired == 0, role_assignments.c.expired > bindparam("now")
+)
+_REMOVED_PROJECTS: Final = select(projects.c.project_id).where(projects.c.removed.is_(True))
+_ENDED_ACCOUNTS: Final = select(service_accounts.c.user_id).where(
+    or_(service_accounts.c.revoked.is_(True), service_accounts.c.project_id.in_(_REMOVED_PROJECTS))
+)
+ACCOUNT_NOT_ENDED = role_assignments.c.user_id.not_in(_ENDED_ACCOUNTS)
+# Seats are held in projects that are not removed, and not by service accounts that ended (R5).
+HOLDS_SEAT = and_(UNEXPIRED, ACCOUNT_NOT_ENDED, role_assignments.c.project_id.not_in(_REMOVED_PROJECTS))
+SCOPE_COLUMNS: Final = ("project_id", "resource_kind", "resource_id")
+
+
+def columns(table: Table, *names: str) -> list[ColumnElement[Any]]:
+    return [table.c[name] for name in names]
+
+
+ENTRY_COLUMNS: Final = columns(
+    scope_records, "application_id", *SCOPE_COLUMNS, "private_data", "public_data", "user_id"
+)
+_RECORD_COLUMNS: Final = ("application_id", "login", "secret_data", "private_data", "public_data", "version")
+ASSIGNMENT_COLUMNS: Final = columns(
+    role_assignments, "application_id", *SCOPE_COLUMNS, "role_key", "position", "expired", "ttl", "user_id"
+)
+
+
+def holdings_of(user_id: ColumnElement[str]) -> tuple[ColumnElement[Any], ...]:
+    """All that one user holds in some applications, in one row."""
+
+    def rows(table: Table, *cells: ColumnElement[Any]) -> ColumnElement[Any]:
+        mine = (table.c.user_id == user_id, InNumberList(table.c.application_id, "applications"))
+        return select(RowsAsJson(*cells)).where(*mine).scalar_subquery()
+
+    written = columns(user_records, *_RECORD_COLUMNS)
+    return (
+        rows(user_records, *written).label("records"),
+        rows(scope_records, *ENTRY_COLUMNS).label("entries"),
+        rows(role_assignments, *ASSIGNMENT_COLUMNS).label("assignments"),
+    )
+
+
+HOLDINGS: Final = holdings_of(bindparam("user_id"))
+READ_HOLDINGS = Statement(select(*HOLDINGS))
+
+
+def read_record(application_id: int, user_id: str) -> Verb[UserRecord]:
+    rows = yield READ_HOLDINGS(user_id=user_id, applications=[application_id])
+    return records_from_row(rows[0], user_id, [application_id])[application_id]
+
+
+def records_from_row(row: Row, user_id: str, application_ids: Collection[int]) -> dict[int, UserRecord]:
+    """One record for each application, from the columns HELD."""
+    scopes = scopes_by_application(row.entries or (), row.assignments or ())
+    written: dict[int, Cells] = {cells[0]: cells for cells in row.records or ()}
+    return {
+        application_id: _record_from_cells(
+            application_id, user_id, written.get(application_id), scopes[application_id]
+        )
+        for application_id in application_ids
+    }
+
+
+def _record_from_cells(
+    application_id: int, user_id: str, cells: Cells | None, scopes: dict[Scope, ScopeHoldings]
+) -> UserRecord:
+    if cells is None:
+        return UserRecord(application_id=application_id, user_id=user_id, scopes=scopes)
+    _, login, secret, private, public, version = cells
+    root = ScopeHoldings(
+        roles=scopes[ROOT].roles if ROOT in scopes else (),
+        private_data=decode_document(private),
+        public_data=decode_document(public),
+    )
+    if not root.is_empty:
+        scopes[ROOT] = root
+    return UserRecord(
+        application_id=application_id,
+        user_id=user_id,
+        login=decode_document(login),
+        secret_data=decode_document(secret),
+        scopes=scopes,
+        version=version,
+    )
+
+
+def scopes_by_application(
+    entries: Iterable[Cells], assignments: Iterable[Cells]
+) -> defaultdict[int, dict[Scope, ScopeHoldings]]:
+    roles = _assignments_by_scope(assignments)
+    documents = {_scope_key(cells): (decode_document(cells[4]), decode_document(cells[5])) for cells in entries}
+    scopes: defaultdict[int, dict[Scope, ScopeHoldings]] = defaultdict(dict)
+    for place in sorted(roles.keys() | documents.keys()):
+        private, public = documents.get(place, ({}, {}))
+        scopes[place[0]][_scope_from_key(place)] = ScopeHoldings(
+            roles=tuple(roles.get(place, ())), private_data=private, public_data=public
+        )
+    return scopes
+
+
+def _assignments_by_scope(assignments: Iterable[Cells]) -> Mapping[ScopeKey, list[Assignment]]:
+    found: defaultdict[ScopeKey, list[Assignment]] = defaultdict(list)
+    for cells in sorted(assignments, key=_position):
+        found[_scope_key(cells)].append(_assignment(cells[4], cells[6], cells[7]))
+    return found
+
+
+def _scope_key(cells: Cells) -> ScopeKey:
+    return cells[0], cells[1], cells[2], cells[3]
+
+
+# One object for all who hold a role without end: a user may hold hundreds, and they are read for every request.
+@lru_cache(10_000)
+def _assignment(role: str, expired: int, ttl: int) -> Assignment:
+    return Assignment(role=role, end=end_of(expired, ttl))
+
+
+def end_of(expired: int, ttl: int) -> End:
+    return End(expired=expired, ttl=ttl) if expired or ttl else NO_END
+
+
+def _scope_from_key(place: ScopeKey) -> Scope:
+    _, project_id, kind, resource_id = place
+    if not project_id:
+        return ROOT
+    return Scope(project_id, ResourceKind(kind) if kind else None, resource_id)
+
+
+# Rows of applications, each with the key its service signs with.
+
+
+KEY_COLUMNS: Final = ("kid", "application_id", "source", "pem", "created_at")
+_SERVICE_KEY = select(RowsAsJson(*(application_keys.c[name] for name in KEY_COLUMNS))).where(
+    application_keys.c.application_id == applications.c.application_id,
+    application_keys.c.source == KeySource.SERVICE_META.value,
+)
+APPLICATION_COLUMNS = (applications, _SERVICE_KEY.scalar_subquery().label("service_key"))
+
+
+def application_from_row(row: Row) -> Application:
+    fields = {column.name: getattr(row, column.name) for column in applications.c}
+    keys = [key_from_cells(cells) for cells in row.service_key or ()]
+    return Application(**fields, service_key=keys[0] if keys else None)
+
+
+def key_columns(key: ApplicationKey) -> dict[str, object]:
+    return {name: getattr(key, name) for name in KEY_COLUMNS}
+
+
+def key_from_cells(cells: Cells) -> ApplicationKey:
+    fields = dict(zip(KEY_COLUMNS, cells, strict=True))
+    return ApplicationKey(**{**fields, "source": KeySource(fields["source"])})
+
+
+# Which applications are live: those that are not removed, in a project that is not removed or in none (R5).
+
+
+APPLICATIONS_WITH_PROJECT = applications.outerjoin(projects, projects.c.project_id == applications.c.project_id)
+IS_LIVE_APPLICATION = and_(
+    applications.c.removed.is_(False), or_(projects.c.removed.is_(None), projects.c.removed.is_(False))
+)
+
+
+def belongs_to_live_application(application_id: ColumnElement[int]) -> Exists:
+    """Whether the row with this column belongs to a live one; by keys alone, so it adds no round trip and no scan."""
+    return (
+        exists()
+        .select_from(APPLICATIONS_WITH_PROJECT)
+        .where(applications.c.application_id == application_id, IS_LIVE_APPLICATION)
+    )

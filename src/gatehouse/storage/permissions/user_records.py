@@ -1,0 +1,369 @@
+"""Whether projects have what somebody is to be given something on."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+
+from sqlalchemy import ColumnElement, Table, and_, bindparam, delete, exists, func, or_, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from gatehouse.accounts.errors import UserNotFound
+from gatehouse.audit.model import AuditRecord
+from gatehouse.permissions.errors import ApplicationNotFound, Malformed
+from gatehouse.permissions.model.facts import NO_HOLDINGS, ScopeHoldings, UserRecord
+from gatehouse.permissions.model.rules import ROOT, ResourceKind, Scope
+from gatehouse.permissions.store import Change, EditResult
+from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.permissions.record_checks import (
+    LOCK_OWNER_ROLE,
+    LOCK_ROLES,
+    RecordChange,
+    lock_if_administrator_lost,
+    owned_projects,
+    owners_of,
+    refuse_full_roles,
+    refuse_no_administrator,
+    refuse_ownerless,
+    refuse_service_owner,
+    seats_taken,
+)
+from gatehouse.storage.permissions.row_readers import (
+    ASSIGNMENT_COLUMNS,
+    ENTRY_COLUMNS,
+    Cells,
+    read_record,
+    scopes_by_application,
+)
+from gatehouse.storage.permissions.structure import lock_structure_shared, projects_by_id
+from gatehouse.storage.runner import SqlStore, heavy_write, snapshot_read
+from gatehouse.storage.statements import InStringList, Row, RowsAsJson, Statement, Verb
+from gatehouse.storage.tables.accounts import users
+from gatehouse.storage.tables.permissions import application_schemas, role_assignments, scope_records, user_records
+
+
+def refuse_foreign_resources(steps: Iterable[RecordChange]) -> Verb[None]:
+    """Raise Malformed for something new on what is not the project's; what is held already is saved back (R6)."""
+    fresh = dict.fromkeys(
+        scope
+        for step in steps
+        for scope, held in step.after.scopes.items()
+        if scope.kind is not None and gains_something(step.before.scopes.get(scope, NO_HOLDINGS), held)
+    )
+    models = (yield from projects_by_id({scope.project_id for scope in fresh})) if fresh else {}
+    for scope in fresh:
+        model = models.get(scope.project_id)
+        if model is None or not model.has_scope(scope):
+            raise Malformed(f"project {scope.project_id} has no {scope.kind} with the ID {scope.resource_id}")
+
+
+def gains_something(before: ScopeHoldings, after: ScopeHoldings) -> bool:
+    """Whether it is more, or something else: what is left of something gone may be taken away piece by piece."""
+    trees = ((before.private_data, after.private_data), (before.public_data, after.public_data))
+    return bool(set(after.roles) - set(before.roles)) or any(new and new != old for old, new in trees)
+
+
+# Keeps what users have in applications (UserRecordStore).
+
+
+_THIS_RECORD = (user_records.c.application_id == bindparam("application"), user_records.c.user_id == bindparam("of"))
+
+# Kept from changing while a record of the application is written: roles neither go nor become protected.
+LOCK_SCHEMA_SHARED = Statement(
+    select(application_schemas.c.version)
+    .where(application_schemas.c.application_id == bindparam("application"))
+    .with_for_update(read=True, key_share=True)
+)
+LOCK_USER_SHARED = Statement(
+    select(users.c.user_id)
+    .where(users.c.user_id == bindparam("of"))
+    .with_for_update(read=True, key_share=True)  # he stays; what else changes about him is no matter
+)
+# Held until the commit, and its version grown: the first step of every change of what a user has.
+TOUCH_RECORD = Statement(
+    insert(user_records)
+    .values(
+        application_id=bindparam("application_id"),
+        user_id=bindparam("user_id"),
+        **{name: bindparam(name) for name in ("login", "private_data", "public_data", "secret_data")},
+        version=1,
+    )
+    .on_conflict_do_update(index_elements=["application_id", "user_id"], set_={"version": user_records.c.version + 1})
+)
+BLANK_RECORD: dict[str, object] = {"login": {}, "private_data": {}, "public_data": {}, "secret_data": {}}
+UPDATE_RECORD = Statement(
+    update(user_records).where(*_THIS_RECORD).values({name: bindparam(name) for name in BLANK_RECORD})
+)
+DROP_ASSIGNMENTS = Statement(
+    delete(role_assignments).where(
+        role_assignments.c.application_id == bindparam("application"), role_assignments.c.user_id == bindparam("of")
+    )
+)
+DROP_ENTRIES = Statement(
+    delete(scope_records).where(
+        scope_records.c.application_id == bindparam("application"), scope_records.c.user_id == bindparam("of")
+    )
+)
+DROP_HOLDINGS_ON = tuple(
+    Statement(
+        delete(table)
+        .where(
+            InStringList(table.c.project_id, "projects"),
+            table.c.resource_kind == bindparam("kind"),
+            table.c.resource_id == bindparam("resource"),
+        )
+        .returning(table.c.application_id, table.c.user_id)
+    )
+    for table in (role_assignments, scope_records)
+)
+INSERT_ASSIGNMENT = Statement(insert(role_assignments))
+INSERT_ENTRY = Statement(insert(scope_records))
+NEXT_POSITION = Statement(
+    select((func.coalesce(func.max(role_assignments.c.position), 0) + 1).label("position")).where(
+        role_assignments.c.application_id == bindparam("application"),
+        role_assignments.c.user_id == bindparam("user_id"),
+        role_assignments.c.project_id == "",
+    )
+)
+ASSIGN_ROLE = Statement(insert(role_assignments).on_conflict_do_nothing())
+
+
+def _in_project(table: Table) -> ColumnElement[bool]:
+    return and_(table.c.application_id == bindparam("application"), table.c.project_id == bindparam("project"))
+
+
+_VERSIONS = select(RowsAsJson(user_records.c.user_id, user_records.c.version)).where(
+    user_records.c.application_id == bindparam("application"),
+    or_(
+        *(
+            exists().where(table.c.user_id == user_records.c.user_id, _in_project(table))
+            for table in (role_assignments, scope_records)
+        )
+    ),
+)
+RECORDS_IN_PROJECT = Statement(  # one statement: all of one moment
+    select(
+        _VERSIONS.scalar_subquery().label("versions"),
+        select(RowsAsJson(*ENTRY_COLUMNS)).where(_in_project(scope_records)).scalar_subquery().label("entries"),
+        select(RowsAsJson(*ASSIGNMENT_COLUMNS))
+        .where(_in_project(role_assignments))
+        .scalar_subquery()
+        .label("assignments"),
+    )
+)
+
+
+def edit_record(application_id: int, user_id: str, change: Change[UserRecord], now: int) -> Verb[UserRecord]:
+    edited = yield from edit_records(application_id, {user_id: change}, now)
+    return edited[0]
+
+
+def edit_records(
+    application_id: int,
+    changes: Mapping[str, Change[UserRecord]],
+    now: int,
+    *,
+    new_roles: AbstractSet[str] = frozenset(),
+) -> Verb[Sequence[UserRecord]]:
+    """Part of every verb that changes what users have. In the order of their ids; rows are held in it too.
+
+    `founded`: keys of roles whose limit is not looked at, because they are as new as these holders of theirs.
+    """
+    yield from lock_structure_shared()
+    if not (yield LOCK_SCHEMA_SHARED(application=application_id)):
+        raise ApplicationNotFound
+    steps: list[RecordChange] = []
+    entries: list[AuditRecord] = []
+    for user_id in sorted(changes):
+        before = yield from lock_record(application_id, user_id)
+        edited = changes[user_id](before)
+        step = RecordChange(before, _versioned_record(edited.state, before))
+        yield from refuse_service_owner(step)
+        steps.append(step)
+        entries.extend(edited.records)
+    yield from refuse_foreign_resources(steps)
+    yield from _write_checked(application_id, steps, now, new_roles)
+    for entry in entries:
+        yield from add_audit_record(entry)
+    return [step.after for step in steps]
+
+
+def add_holdings(given: Iterable[UserRecord], now: int) -> Verb[None]:
+    """Add this to what the users have, each record written once: part of verbs that make something new."""
+    by_place: dict[int, dict[str, UserRecord]] = {}
+    for one in given:
+        people = by_place.setdefault(one.application_id, {})
+        people[one.user_id] = _merge_records(people[one.user_id], one) if one.user_id in people else one
+    for application_id in sorted(by_place):
+        changes = {user_id: _add_change(one) for user_id, one in by_place[application_id].items()}
+        yield from edit_records(application_id, changes, now)
+
+
+def _add_change(given: UserRecord) -> Change[UserRecord]:
+    return lambda before: EditResult(_merge_records(before, given), ())
+
+
+def _merge_records(held: UserRecord, given: UserRecord) -> UserRecord:
+    return replace(
+        held,
+        login=given.login or held.login,
+        secret_data=given.secret_data or held.secret_data,
+        scopes={**held.scopes, **given.scopes},
+    )
+
+
+def lock_record(application_id: int, user_id: str) -> Verb[UserRecord]:
+    """The record as it is; nobody else changes it before the commit, and its version has grown already."""
+    if not (yield LOCK_USER_SHARED(of=user_id)):
+        raise UserNotFound
+    yield from touch_record(application_id, user_id)
+    touched = yield from read_record(application_id, user_id)
+    return replace(touched, version=touched.version - 1)
+
+
+def touch_record(application_id: int, user_id: str) -> Verb[None]:
+    """Whoever writes an assignment or entry says so here: caches tell by the version."""
+    yield TOUCH_RECORD(application_id=application_id, user_id=user_id, **BLANK_RECORD)
+
+
+def drop_holdings_on(kind: ResourceKind, resource_id: str, projects: Collection[str]) -> Verb[None]:
+    """Part of verbs after which these projects no longer have it: nobody holds anything on it (R5)."""
+    taken: list[Row] = []
+    for drop in DROP_HOLDINGS_ON:
+        taken += yield drop(kind=kind.value, resource=resource_id, projects=sorted(projects))
+    yield from touch_records((row.application_id, row.user_id) for row in taken)
+
+
+def touch_records(written: Iterable[tuple[int, str]]) -> Verb[None]:
+    yield TOUCH_RECORD.bulk(
+        [{"application_id": number, "user_id": user_id, **BLANK_RECORD} for number, user_id in sorted(set(written))]
+    )
+
+
+def _versioned_record(state: UserRecord, before: UserRecord) -> UserRecord:
+    """What is kept of an edited state: its id and version are not the editor's to choose."""
+    return replace(
+        state,
+        application_id=before.application_id,
+        user_id=before.user_id,
+        scopes={scope: held for scope, held in state.scopes.items() if not held.is_empty},
+        version=before.version + 1,
+    )
+
+
+def _write_checked(
+    application_id: int, steps: Sequence[RecordChange], now: int, new_roles: AbstractSet[str]
+) -> Verb[None]:
+    taken = yield from seats_taken(application_id, steps, now)
+    limited = {role: seats for role, seats in taken.items() if role not in new_roles}
+    lost = {
+        project for step in steps for project, _ in owned_projects(step.before, now) - owned_projects(step.after, now)
+    }
+    if lost:
+        yield LOCK_OWNER_ROLE()
+    unseats = yield from lock_if_administrator_lost(steps, now)
+    if limited:
+        yield LOCK_ROLES(application=application_id, keys=sorted(limited))
+    owned = (yield from owners_of(lost, now)) if lost else {}
+    for step in steps:
+        yield from _write_change(step)
+    yield from refuse_full_roles(application_id, limited, now)
+    if owned:
+        yield from refuse_ownerless(owned.keys(), now)
+    if unseats:
+        yield from refuse_no_administrator()
+
+
+def _write_change(step: RecordChange) -> Verb[None]:
+    before, after = step.before, step.after
+    this = {"application": after.application_id, "of": after.user_id}
+    yield UPDATE_RECORD(
+        **this,
+        login=after.login,
+        secret_data=after.secret_data,
+        private_data=after.root.private_data,
+        public_data=after.root.public_data,
+    )
+    assignments, entries = _assignment_rows(after), _entry_rows(after)
+    if assignments != _assignment_rows(before):
+        yield DROP_ASSIGNMENTS(**this)
+        yield INSERT_ASSIGNMENT.bulk(assignments)
+    if entries != _entry_rows(before):
+        yield DROP_ENTRIES(**this)
+        yield INSERT_ENTRY.bulk(entries)
+
+
+def _assignment_rows(one: UserRecord) -> list[dict[str, object]]:
+    return [
+        {
+            **_scope_columns(one, scope),
+            "role_key": assignment.role,
+            "position": position,
+            "expired": assignment.end.expired,
+            "ttl": assignment.end.ttl,
+        }
+        for scope, held in one.scopes.items()
+        for position, assignment in enumerate(held.roles, start=1)
+    ]
+
+
+def _entry_rows(one: UserRecord) -> list[dict[str, object]]:
+    return [
+        {**_scope_columns(one, scope), "private_data": held.private_data, "public_data": held.public_data}
+        for scope, held in one.scopes.items()
+        if scope != ROOT and (held.private_data or held.public_data)
+    ]
+
+
+def _scope_columns(one: UserRecord, scope: Scope) -> dict[str, object]:
+    return {
+        "application_id": one.application_id,
+        "user_id": one.user_id,
+        "project_id": scope.project_id,
+        "resource_kind": scope.kind or "",
+        "resource_id": scope.resource_id,
+    }
+
+
+def assign_root_role(application_id: int, user_id: str, role_key: str) -> Verb[None]:
+    """Part of verbs that make an administrator."""
+    yield from touch_record(application_id, user_id)
+    rows = yield NEXT_POSITION(application=application_id, user_id=user_id)
+    yield ASSIGN_ROLE(
+        application_id=application_id,
+        user_id=user_id,
+        project_id="",
+        resource_kind="",
+        resource_id="",
+        role_key=role_key,
+        position=rows[0].position,
+        expired=0,
+        ttl=0,
+    )
+
+
+def records_in_project(application_id: int, project_id: str) -> Verb[Sequence[UserRecord]]:
+    rows = yield RECORDS_IN_PROJECT(application=application_id, project=project_id)
+    versions: dict[str, int] = dict(rows[0].versions or ())
+    entries, assignments = _by_user(rows[0].entries), _by_user(rows[0].assignments)
+    return [
+        UserRecord(
+            application_id=application_id,
+            user_id=user_id,
+            scopes=scopes_by_application(entries[user_id], assignments[user_id])[application_id],
+            version=versions.get(user_id, 0),
+        )
+        for user_id in sorted(entries.keys() | assignments.keys())
+    ]
+
+
+def _by_user(rows: Sequence[Cells] | None) -> defaultdict[str, list[Cells]]:
+    found: defaultdict[str, list[Cells]] = defaultdict(list)
+    for cells in rows or ():
+        found[cells[-1]].append(cells)
+    return found
+
+
+class UserRecordStorage(SqlStore):
+    edit_record = heavy_write(edit_record)
+    records_in_project = snapshot_read(records_in_project)

@@ -1,0 +1,339 @@
+"""The one who writes to SQLite, with group commit (docs/decisions/0004-group-commit.md).
+
+Whatever waits while a commit is being made durable goes into the next one together: each verb in a savepoint of its
+own, one fsync for all, and every answer released only after COMMIT.
+
+Statements cost microseconds and the commit waits for the disk. So brief verbs are carried out on the event loop, and
+a thread commits them: each hand-over between two Python threads costs more than a statement. A group with a verb in
+it that may take long is the thread's altogether.
+"""
+
+import asyncio
+import fcntl
+import queue
+import threading
+from collections.abc import Callable, Hashable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import apsw
+import structlog
+
+from gatehouse.kernel.cache import WeightedCache
+from gatehouse.kernel.errors import Misconfigured, Unavailable
+from gatehouse.storage.runner import Listener, Listeners, VerbFactory, drive
+from gatehouse.storage.sqlite.connection import BUSY_MILLISECONDS, as_storage_error, connect, execute
+from gatehouse.storage.statements import Notification, Row, Verb, VerbStep
+
+log = structlog.get_logger(__name__)
+
+GROUP_SIZE: Final = 256
+IDLE_CHECK_SECONDS: Final = 0.5  # how soon a write by the command line is noticed when nothing is written here
+
+
+@dataclass(slots=True)
+class QueuedWrite:
+    """One verb on its way through the writer; `answer` is filled before the commit, told after it."""
+
+    make: Callable[[], Verb[Any]]
+    future: asyncio.Future[Any]
+    inline: bool
+    answer: Any = None
+    error: BaseException | None = None
+    notifications: list[Notification] = field(default_factory=list)
+
+    def resolve(self) -> None:
+        if self.future.done():  # the caller went away; what was written stays
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(self.answer)
+
+
+class GroupCommitWriter:
+    """One transaction at a time. The connection is the loop's, and the thread's while it has a task."""
+
+    def __init__(self, path: str, loop: asyncio.AbstractEventLoop, listeners: Listeners) -> None:
+        self._connection = connect(path)
+        self._loop = loop
+        self._listeners = listeners
+        self._queue: list[QueuedWrite] = []
+        self._drained: asyncio.Future[None] | None = None  # while a group is under way: what ends with the last one
+        self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._seen_version = self._data_version()
+        self._idle_check = loop.call_later(IDLE_CHECK_SECONDS, self._check_while_idle)
+        self._thread = threading.Thread(target=self._run, name="sqlite-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, work: QueuedWrite) -> None:
+        self._queue.append(work)
+        if self._drained is None:
+            self._drained = self._loop.create_future()
+            self._loop.call_soon(self._next_group)  # not now: others may come along
+
+    async def stop(self) -> None:
+        """Finish what waits, and let the file go."""
+        if self._drained is not None:
+            await self._drained
+        self._idle_check.cancel()
+        self._tasks.put(None)
+        # Not on the loop, for the last connection that may write empties the -wal file into the database as it
+        # leaves: of a service that was stopped, the one file is the whole.
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        self._thread.join()
+        self._connection.close()
+
+    def _next_group(self) -> None:
+        group, self._queue = self._queue[:GROUP_SIZE], self._queue[GROUP_SIZE:]
+        if not all(work.inline for work in group) or not self._try_begin():
+            self._tasks.put(partial(self._write_group, group))
+        elif self._try_execute_group(group):
+            self._tasks.put(partial(self._commit_group, group))
+        else:
+            self._release_group(group)
+
+    def _run(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            task()
+
+    def _write_group(self, group: list[QueuedWrite]) -> None:
+        try:
+            self._begin(timeout=BUSY_MILLISECONDS)
+            self._execute_group(group)
+            self._connection.execute("COMMIT")
+        except Exception as error:  # noqa: BLE001 - whatever it was, nobody may be left waiting
+            self._fail_group(group, error)
+        self._loop.call_soon_threadsafe(self._release_group, group)
+
+    def _commit_group(self, group: list[QueuedWrite]) -> None:
+        try:
+            self._connection.execute("COMMIT")
+        except Exception as error:  # noqa: BLE001 - as above
+            self._fail_group(group, error)
+        self._loop.call_soon_threadsafe(self._release_group, group)
+
+    def _try_begin(self) -> bool:
+        """False when the command line is writing, which only the thread has the time to wait for."""
+        try:
+            self._begin(timeout=0)
+        except apsw.Error:  # whatever else it is, the thread will meet it too
+            return False
+        return True
+
+    def _begin(self, *, timeout: int) -> None:
+        self._connection.set_busy_timeout(timeout)
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    def _try_execute_group(self, group: list[QueuedWrite]) -> bool:
+        try:
+            self._execute_group(group)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._fail_group(group, error)
+            return False
+        return True
+
+    def _execute_group(self, group: list[QueuedWrite]) -> None:
+        """All together; when one of them raises, which is rare, all anew and each in a savepoint of its own."""
+        self._check_other_writers()
+        self._connection.execute("SAVEPOINT everyone")
+        try:
+            for work in group:
+                self._execute_verb(work)
+        except Exception as error:  # noqa: BLE001 - it will be raised again, to whom it concerns
+            self._roll_back_to("everyone", error)
+        else:
+            return
+        # Not within `except`: the next error would hold this one, and with it all that its verb had read.
+        for work in group:
+            self._execute_in_savepoint(work)
+
+    def _execute_in_savepoint(self, work: QueuedWrite) -> None:
+        self._connection.execute("SAVEPOINT verb")
+        try:
+            self._execute_verb(work)
+        except Exception as error:  # noqa: BLE001 - it is the caller's
+            self._roll_back_to("verb", error)
+            work.error = as_storage_error(error)
+            work.notifications.clear()
+        self._connection.execute("RELEASE verb")
+
+    def _roll_back_to(self, savepoint: str, error: Exception) -> None:
+        if not self._connection.in_transaction:
+            # SQLite has rolled the whole transaction back (disk full, input or output error): what came before in
+            # this group is gone too.
+            raise error
+        self._connection.execute(f"ROLLBACK TO {savepoint}")
+
+    def _execute_verb(self, work: QueuedWrite) -> None:
+        work.notifications.clear()
+        work.answer = drive(work.make(), lambda step: self._execute_step(work, step))
+
+    def _execute_step(self, work: QueuedWrite, step: VerbStep) -> list[Row]:
+        if isinstance(step, Notification):
+            work.notifications.append(step)
+            return []
+        return execute(self._connection, step)
+
+    def _fail_group(self, group: list[QueuedWrite], error: Exception) -> None:
+        log.error("storage.commit_failed", reason=str(error), count=len(group))
+        with suppress(apsw.Error):  # a disk that fails here too must not end the thread everybody waits for
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        for work in group:
+            work.error = Unavailable(f"the commit failed: {error}")
+            work.notifications.clear()
+
+    def _release_group(self, group: list[QueuedWrite]) -> None:
+        self._schedule_next_group()  # before anybody is told: a listener that raises must not stop the writer
+        for work in group:
+            work.resolve()
+            for notice in work.notifications:
+                self._listeners.notify(notice)
+
+    def _schedule_next_group(self) -> None:
+        if self._queue:
+            self._loop.call_soon(self._next_group)
+        elif self._drained is not None:
+            self._drained.set_result(None)
+            self._drained = None
+
+    def _check_while_idle(self) -> None:
+        self._idle_check = self._loop.call_later(IDLE_CHECK_SECONDS, self._check_while_idle)
+        if self._drained is None:
+            with suppress(apsw.Error):  # a disk that fails now is told to whoever writes next
+                self._check_other_writers()
+
+    def _check_other_writers(self) -> None:
+        seen = self._data_version()
+        if seen != self._seen_version:
+            self._seen_version = seen
+            self._loop.call_soon_threadsafe(self._listeners.notify_missed)
+
+    def _data_version(self) -> int:
+        return int(self._connection.execute("PRAGMA data_version").get)
+
+
+# SQLite: reads on the event loop, writes through one writer with group commit (docs/decisions/0004-group-commit.md).
+#
+# SQLite means one serving process; the command line may write beside it, and the writer notices that through
+# `PRAGMA data_version`.
+
+
+T = TypeVar("T")
+
+SNAPSHOT_THREADS: Final = 2
+READ_CACHE_BYTES: Final = 16 * 2**20  # of answers; seldom reached, for every commit clears them
+READ_CACHE_GROUP: Final = "recalled"
+
+
+class SQLiteRunner:
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._listeners = Listeners()
+        self._writer = GroupCommitWriter(path, asyncio.get_running_loop(), self._listeners)
+        self._reader = connect(path, read_only=True)
+        self._snapshot_pool = ThreadPoolExecutor(SNAPSHOT_THREADS, thread_name_prefix="sqlite-survey")
+        self._read_cache: WeightedCache[Any] = WeightedCache(READ_CACHE_BYTES)
+        self._read_cache_version = -1
+        self._closed = False
+
+    async def write(
+        self,
+        make: VerbFactory[T],
+        *,
+        inline: bool = False,
+        heavy: bool = False,  # noqa: ARG002 - whatever is not brief is the writer's thread's
+        single_statement: VerbFactory[T] | None = None,  # noqa: ARG002 - no round trips
+        repeatable: bool = False,  # noqa: ARG002 - the outcome of a commit is known
+    ) -> T:
+        if self._closed:
+            raise Unavailable("the database was closed")
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._writer.submit(QueuedWrite(make, future, inline))
+        return await future
+
+    async def read(self, make: Callable[[], Verb[T]]) -> T:
+        try:
+            return drive(make(), lambda step: execute(self._reader, step))
+        except apsw.Error as error:
+            raise as_storage_error(error) from error
+
+    async def cached_read(self, key: Hashable, make: Callable[[], Verb[T]]) -> T:
+        version = self._data_version()
+        if version != self._read_cache_version:
+            self._read_cache.clear()
+            self._read_cache_version = version
+        answer: T | None = self._read_cache.get(READ_CACHE_GROUP, key)
+        if answer is None:
+            answer = await self.read(make)
+            if answer is not None:  # what is not there may be asked for by any name, and any number of them
+                self._read_cache.put(READ_CACHE_GROUP, key, answer, getattr(answer, "weight", 0))
+        return answer
+
+    def _data_version(self) -> int:
+        """Moves with every commit of another connection, and whoever writes has another one."""
+        return int(self._reader.execute("PRAGMA data_version").get)
+
+    async def snapshot_read(self, make: Callable[[], Verb[T]]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._snapshot_pool, self._snapshot_read, make)
+
+    def _snapshot_read(self, make: Callable[[], Verb[T]]) -> T:
+        connection = connect(self._path, read_only=True)
+        try:
+            connection.execute("BEGIN")
+            return drive(make(), lambda step: execute(connection, step))
+        except apsw.Error as error:
+            raise as_storage_error(error) from error
+        finally:
+            connection.close()
+
+    def listen(self, channel: str, listener: Listener) -> Callable[[], None]:
+        return self._listeners.listen(channel, listener)
+
+    async def revision(self) -> str:
+        try:
+            return str(next(iter(self._reader.execute("SELECT version_num FROM alembic_version")))[0])
+        except (apsw.SQLError, StopIteration):
+            return ""
+
+    async def database_time(self) -> int | None:
+        return None
+
+    async def timeline(self) -> str | None:
+        return None
+
+    def on_promotion(self, known: str, handle: Callable[[str], Verb[object]]) -> None:
+        """Never: there is one history."""
+
+    async def close(self) -> None:
+        self._closed = True
+        self._snapshot_pool.shutdown()
+        self._reader.close()
+        await self._writer.stop()  # last: see there
+
+
+@contextmanager
+def serve_lock(path: str) -> Iterator[None]:
+    """Hold the right to serve this file: a second serving process would not hear the first one's notices."""
+    with Path(f"{path}.serving").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise Misconfigured(
+                f"another process is using {path}; SQLite supports one process, use PostgreSQL for more"
+            ) from error
+        yield
+
+
+def sqlite_path(url: str) -> str:
+    path = url.removeprefix("sqlite:///")
+    if path == url or not path:
+        raise Misconfigured("database.url must look like sqlite:///path/to/file.db")
+    return str(Path(path).absolute())

@@ -1,0 +1,300 @@
+"""Applications: their keys, schemas and roles."""
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from gatehouse.storage.statements import JsonDocument
+from gatehouse.storage.tables.columns import (
+    document_column,
+    flag_column,
+    metadata,
+    number_column,
+    text_column,
+    time_column,
+)
+
+application_ids = Table(  # every id ever given: never reused (R5)
+    "application_ids",
+    metadata,
+    Column("application_id", BigInteger, primary_key=True, autoincrement=False),
+)
+
+applications = Table(
+    "applications",
+    metadata,
+    Column("application_id", BigInteger, primary_key=True, autoincrement=False),
+    text_column("name"),
+    text_column("description"),
+    Column("project_id", Text),
+    flag_column("removed"),
+    document_column("settings"),
+    document_column("service_meta"),  # without private_key
+    Column("sealed_private_key", LargeBinary),  # service_meta.private_key: written, never answered
+    time_column("created_at"),
+    number_column("version"),
+    # Names are unique in a project (interface §4.6); a removed application gives its name free.
+    Index(
+        "uq_applications_name_in_project",
+        "project_id",
+        "name",
+        unique=True,
+        postgresql_where=text("NOT removed"),
+        sqlite_where=text("NOT removed"),
+    ),
+    Index(None, "project_id"),  # the one above serves those alone who ask in its very words
+)
+
+access_keys = Table(
+    "access_keys",
+    metadata,
+    text_column("key_id", primary_key=True),
+    Column("application_id", BigInteger, nullable=False),
+    number_column("slot"),  # two slots: the limit is a constraint (interface §8)
+    Column("digest", LargeBinary, nullable=False, unique=True),
+    Column("sealed", LargeBinary, nullable=False),
+    text_column("comment"),
+    time_column("created_at"),
+    time_column("modified_at"),
+    time_column("last_used"),
+    UniqueConstraint("application_id", "slot"),
+)
+
+application_keys = Table(  # public keys applications sign their own service JWTs with
+    "application_keys",
+    metadata,
+    text_column("kid", primary_key=True),
+    Column("application_id", BigInteger, nullable=False),
+    text_column("source"),  # service_meta | custom
+    text_column("pem"),
+    time_column("created_at"),
+    Index(None, "application_id"),
+)
+
+service_tokens = Table(  # static service JWTs
+    "service_tokens",
+    metadata,
+    text_column("jti", primary_key=True),
+    Column("application_id", BigInteger, nullable=False),
+    text_column("comment"),
+    time_column("created_at"),
+    time_column("ends_at"),
+    flag_column("revoked"),
+    Index(None, "application_id"),
+    Index(None, "ends_at"),
+)
+
+email_secrets = Table(  # who knows one may see login e-mails of his application's users (`with_email`, R1)
+    "email_secrets",
+    metadata,
+    Column("application_id", BigInteger, nullable=False),
+    Column("digest", LargeBinary, nullable=False),
+    time_column("created_at"),
+    PrimaryKeyConstraint("application_id", "digest"),
+)
+
+application_schemas = Table(
+    "application_schemas",
+    metadata,
+    Column("application_id", BigInteger, primary_key=True, autoincrement=False),
+    document_column("login"),
+    document_column("private_data"),
+    document_column("public_data"),
+    document_column("secret_data"),
+    number_column("version"),
+    time_column("updated_at"),
+)
+
+schema_versions = Table(  # every save of a schema and its roles, bounded by count and bytes for each application
+    "schema_versions",
+    metadata,
+    Column("application_id", BigInteger, nullable=False),
+    number_column("version"),
+    time_column("saved_at"),
+    text_column("actor"),  # as the audit log names them; "" for what was there before any save
+    document_column("changes"),  # since the version before, counted
+    Column("replaced", LargeBinary),  # what the next save replaced of it, compressed; NULL in the newest version
+    PrimaryKeyConstraint("application_id", "version"),
+)
+
+roles = Table(
+    "roles",
+    metadata,
+    Column("application_id", BigInteger, ForeignKey("applications.application_id"), nullable=False),
+    text_column("role_key"),  # lower case: names are unique ignoring case (R5)
+    text_column("name"),
+    text_column("description"),
+    flag_column("protected"),
+    flag_column("is_default"),
+    Column("condition", JsonDocument),
+    text_column("condition_mode"),
+    number_column("user_limit"),
+    text_column("params"),
+    document_column("meta"),
+    number_column("version"),
+    PrimaryKeyConstraint("application_id", "role_key"),
+)
+
+
+# Projects, their groups and service accounts.
+
+
+permission_clock = Table(  # one row: grows with every change of projects and what they have: caches tell (R5)
+    "permission_clock",
+    metadata,
+    Column("only", Integer, primary_key=True, autoincrement=False),
+    number_column("structure"),
+)
+
+projects = Table(
+    "projects",
+    metadata,
+    text_column("project_id", primary_key=True),
+    text_column("title"),
+    text_column(
+        "title_key", unique=True
+    ),  # the id its title would give: no two projects look alike (checklist PR-04)
+    text_column("description"),
+    document_column("tags"),
+    document_column("allowed_domains"),
+    document_column("allow"),
+    document_column("disallow"),
+    flag_column("removed"),
+    text_column("author"),
+    Column("application_id", BigInteger),
+    time_column("created_at"),
+    number_column("version"),
+    Index(None, "author"),
+)
+
+project_names = Table(  # ids and aliases, of removed projects too: one name, one project (R5)
+    "project_names",
+    metadata,
+    text_column("name", primary_key=True),
+    text_column("project_id"),
+    number_column("position"),  # 0 is the id itself; aliases are numbered in their order
+    Index(None, "project_id"),
+)
+
+project_services = Table(  # roles of a connected application, given to or taken from a group (R5)
+    "project_services",
+    metadata,
+    text_column("project_id"),
+    Column("application_id", BigInteger, nullable=False),
+    number_column("position"),
+    text_column("group_id"),  # "" in the one row of an application that is connected and grants nothing
+    document_column("roles"),
+    text_column("action"),
+    PrimaryKeyConstraint("project_id", "application_id", "position"),
+    Index(None, "application_id"),
+)
+
+groups = Table(
+    "groups",
+    metadata,
+    text_column("group_id", primary_key=True),
+    text_column("project_id"),
+    text_column("title"),
+    text_column("title_key"),
+    text_column("description"),
+    document_column("tags"),
+    document_column("conditions"),
+    time_column("created_at"),
+    number_column("version"),
+    UniqueConstraint("project_id", "title_key"),
+)
+
+group_members = Table(  # those listed by id; others belong by condition
+    "group_members",
+    metadata,
+    text_column("group_id"),
+    text_column("user_id"),
+    number_column("position"),
+    PrimaryKeyConstraint("group_id", "user_id"),
+    Index(None, "user_id"),
+)
+
+service_accounts = Table(
+    "service_accounts",
+    metadata,
+    text_column("user_id", primary_key=True),
+    text_column("project_id"),
+    text_column("name"),
+    text_column("comment"),
+    document_column("ip_ranges"),
+    text_column("public_key"),
+    text_column("created_by"),
+    time_column("created_at"),
+    text_column("jti"),
+    flag_column("revoked"),
+    number_column("version"),
+    UniqueConstraint("project_id", "name"),
+)
+
+
+# What is written for one user in one application.
+
+
+user_records = Table(  # what is written directly into one user's schema of one application
+    "user_records",
+    metadata,
+    Column("application_id", BigInteger, nullable=False),
+    text_column("user_id"),
+    document_column("login"),
+    document_column("private_data"),
+    document_column("public_data"),
+    document_column("secret_data"),
+    number_column("version"),
+    PrimaryKeyConstraint("application_id", "user_id"),
+    Index(None, "user_id"),
+)
+
+scope_records = Table(  # direct entries of one user in one project or on one of its resources
+    "scope_records",
+    metadata,
+    Column("application_id", BigInteger, nullable=False),
+    text_column("user_id"),
+    text_column("project_id"),
+    text_column("resource_kind"),  # "", applications, services, groups
+    text_column("resource_id"),
+    document_column("private_data"),
+    document_column("public_data"),
+    PrimaryKeyConstraint("application_id", "user_id", "project_id", "resource_kind", "resource_id"),
+    Index(None, "project_id"),
+    Index(None, "user_id"),
+)
+
+role_assignments = Table(
+    "role_assignments",
+    metadata,
+    Column("application_id", BigInteger, nullable=False),
+    text_column("user_id"),
+    text_column("project_id"),  # "" at the root
+    text_column("resource_kind"),  # "", applications, services, groups
+    text_column("resource_id"),
+    text_column("role_key"),
+    number_column("position"),  # as stored: parameters merge in this order (R5)
+    time_column("expired"),
+    number_column("ttl"),
+    PrimaryKeyConstraint("application_id", "user_id", "project_id", "resource_kind", "resource_id", "role_key"),
+    UniqueConstraint("application_id", "user_id", "project_id", "resource_kind", "resource_id", "position"),
+    Index(None, "application_id", "role_key", "user_id"),
+    Index(None, "user_id"),
+    Index(None, "project_id", "application_id"),  # What ends soon: few of many assignments ever do.
+    Index(
+        "ix_role_assignments_ending",
+        "expired",
+        postgresql_where=text("expired > 0"),
+        sqlite_where=text("expired > 0"),
+    ),
+)

@@ -1,0 +1,98 @@
+"""Claims in, compact JWS out.
+
+Over the bare primitives, about 10 µs on top of the signature. The header of a key never changes, so it is
+encoded once.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from cryptography.hazmat.primitives.hashes import SHA256
+
+from gatehouse.kernel.clock import Clock
+from gatehouse.keys.encoding import PrivateKey, encode_base64url
+from gatehouse.keys.keyring import Keyring
+from gatehouse.keys.model import Algorithm
+from gatehouse.tokens.claims import MAX_ISSUED_TOKEN, Claims, GeneratedServiceClaims, TokenTooLong
+
+P256_BYTES: Final = 32
+RS256_PADDING: Final = PKCS1v15()
+SHA_256: Final = SHA256()
+ES256_SIGNATURE: Final = ECDSA(SHA_256)
+
+encode_payload: Final = msgspec.json.Encoder().encode
+
+
+class Signer:
+    """`executor` is a small thread pool for RSA, whose signatures would hold up the loop."""
+
+    def __init__(self, *, keyring: Keyring, clock: Clock, executor: Executor) -> None:
+        self._keyring = keyring
+        self._clock = clock
+        self._executor = executor
+
+    async def sign(
+        self,
+        claims: Claims,
+        *,
+        alg: Algorithm | None = None,
+        extra_claims: Mapping[str, object] | None = None,
+        keys_version: int | None = None,
+    ) -> str:
+        """Sign with the first algorithm of the class, or with another that the class allows.
+
+        `more` are claims that the class does not know by name; they never replace one that it does.
+        `keys_version` is the version of the keys that the caller's facts brought along; without it, it is read: a
+        key that was distrusted on another node signs nothing here.
+        """
+        if isinstance(claims, GeneratedServiceClaims):
+            raise TypeError("applications sign these themselves")
+        alg = alg or claims.algs[0]
+        if alg not in claims.algs:
+            raise ValueError(f"{type(claims).__name__} is not signed with {alg}")
+        if keys_version is None:
+            await self._keyring.refresh()
+        else:
+            await self._keyring.ensure_version(keys_version)
+        key = self._keyring.signing_key(claims.purpose, alg, self._clock.now())
+        message = signing_input(claims, alg, key.record.kid, extra_claims or {})
+        signature = await self._signature(key.private, message)
+        token = message + b"." + encode_base64url(signature)
+        if len(token) > MAX_ISSUED_TOKEN:
+            raise TokenTooLong(f"{type(claims).__name__} of {len(token)} characters")
+        return token.decode("ascii")
+
+    async def _signature(self, private: PrivateKey, message: bytes) -> bytes:
+        if isinstance(private, RSAPrivateKey):
+            return await asyncio.get_running_loop().run_in_executor(
+                self._executor, private.sign, message, RS256_PADDING, SHA_256
+            )
+        return sign_inline(private, message)
+
+
+def sign_inline(private: EllipticCurvePrivateKey | Ed25519PrivateKey, message: bytes) -> bytes:
+    """On the loop: 40 µs, less than handing it to a thread costs."""
+    if isinstance(private, Ed25519PrivateKey):
+        return private.sign(message)
+    r, s = decode_dss_signature(private.sign(message, ES256_SIGNATURE))
+    return r.to_bytes(P256_BYTES) + s.to_bytes(P256_BYTES)  # JWS wants the two numbers bare (RFC 7518 §3.4)
+
+
+def signing_input(claims: Claims, alg: Algorithm, kid: str, extra_claims: Mapping[str, object]) -> bytes:
+    known = msgspec.structs.replace(claims, kid=kid)  # repeated in the payload (R2)
+    payload = encode_payload({**extra_claims, **msgspec.to_builtins(known)} if extra_claims else known)
+    return header_segment(alg, kid) + b"." + encode_base64url(payload)
+
+
+@lru_cache(maxsize=64)
+def header_segment(alg: Algorithm, kid: str) -> bytes:
+    return encode_base64url(msgspec.json.encode({"alg": alg, "kid": kid, "typ": "JWT"}))

@@ -1,0 +1,355 @@
+"""The text of a token, taken apart strictly: nothing is believed yet, and nothing sloppy gets through."""
+
+import json
+import re
+from base64 import b64decode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final, Never, Protocol, TypeVar
+
+import msgspec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import constant_time_equal
+from gatehouse.keys.encoding import MAX_KEY_CHARACTERS, PublicKey, decode_base64url, parse_rsa_public_key
+from gatehouse.keys.keyring import Keyring
+from gatehouse.keys.model import Algorithm, BadPublicKey
+from gatehouse.tokens.claims import (
+    Claims,
+    ExpiredToken,
+    GeneratedServiceClaims,
+    InvalidToken,
+    StaticServiceClaims,
+    typ_of,
+)
+from gatehouse.tokens.signer import ES256_SIGNATURE, P256_BYTES, RS256_PADDING, SHA_256
+
+MAX_ACCEPTED_TOKEN: Final = 16_384  # characters (S-05)
+# Any other asks us to do something: fetch a key, know an extension, unpack (checklist UI-20, UI-21).
+HEADER_MEMBERS: Final = frozenset({"alg", "kid", "typ"})
+HEADER_CACHE_SIZE: Final = 32  # few keys sign at a time; what strangers send soon falls out again
+KID_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedJws:
+    alg: str
+    kid: str
+    payload: dict[str, object]
+    signing_input: bytes
+    signature: bytes
+
+
+def parse_jws(token: str) -> ParsedJws:
+    """Raise InvalidToken unless this is one compact JWS in its one canonical spelling."""
+    if len(token) > MAX_ACCEPTED_TOKEN:
+        raise InvalidToken("longer than any valid token")
+    if not token.isascii() or token.count(".") != 2:  # noqa: PLR2004 - header.payload.signature
+        raise InvalidToken("not a compact JWS")
+    signing_input, _, signature = token.encode().rpartition(b".")
+    first, _, second = signing_input.partition(b".")
+    header, payload = read_header(first), decode_object(decode_segment(second))
+    return ParsedJws(
+        alg=str(header.get("alg")),
+        kid=kid_of(header, payload),
+        payload=payload,
+        signing_input=signing_input,
+        signature=decode_segment(signature),
+    )
+
+
+@lru_cache(maxsize=HEADER_CACHE_SIZE)
+def read_header(segment: bytes) -> Mapping[str, object]:
+    """Raise InvalidToken for a header that asks for more than we do."""
+    header = decode_object(decode_segment(segment))
+    if not header.keys() <= HEADER_MEMBERS:
+        raise InvalidToken("a header field that is not accepted")
+    if header.get("typ", "JWT") != "JWT":
+        raise InvalidToken("the header's typ is not JWT")
+    return header
+
+
+def kid_of(header: Mapping[str, object], payload: dict[str, object]) -> str:
+    """From the header, else from the payload (R2); when both have one they must agree."""
+    kid = header.get("kid", payload.get("kid"))
+    if not isinstance(kid, str) or KID_PATTERN.fullmatch(kid) is None:
+        raise InvalidToken("kid is missing or malformed")
+    if payload.get("kid", kid) != kid:
+        raise InvalidToken("two different kids")
+    return kid
+
+
+def decode_segment(segment: bytes) -> bytes:
+    try:
+        return decode_base64url(segment)
+    except ValueError:
+        raise InvalidToken("not canonical base64url") from None
+
+
+def decode_object(raw: bytes) -> dict[str, object]:
+    """Decode a JSON object; duplicates, fractions, NaN, NUL and lone surrogates are refused at any depth."""
+    if b"\\u0000" in raw:
+        raise InvalidToken("NUL in a string")
+    try:
+        value = json.loads(
+            raw.decode(),
+            object_pairs_hook=refuse_duplicate_members,
+            parse_float=refuse_number,
+            parse_constant=refuse_number,
+        )
+        msgspec.json.encode(value)  # the standard decoder lets lone surrogates pass; they fail here
+    except (ValueError, RecursionError):
+        raise InvalidToken("not valid JSON") from None
+    if not isinstance(value, dict):
+        raise InvalidToken("not a JSON object")
+    return value
+
+
+def refuse_duplicate_members(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("a duplicate field")
+    return members
+
+
+def refuse_number(number: str) -> Never:
+    raise ValueError(f"{number} is not an accepted number")
+
+
+# `Request-Sign`: RSA with SHA-256 over the request's body, by a registered key (interface §4.3, R1, R4).
+
+
+def is_signed_request(signature: str, body: bytes, public_key: str) -> bool:
+    """Base64 and base64url are both read."""
+    key, given = cached_rsa_key(public_key), decode_signature(signature)
+    if key is None or given is None:
+        return False
+    try:
+        key.verify(given, body, RS256_PADDING, SHA_256)
+    except InvalidSignature:
+        return False
+    return True
+
+
+def is_same_key(given: str, public_key: str) -> bool:
+    """Whether two texts are the same key; nothing of the given one, which anybody may have sent, is remembered."""
+    if len(given) > MAX_KEY_CHARACTERS:
+        return False
+    try:
+        return parse_rsa_public_key(given) == cached_rsa_key(public_key)
+    except BadPublicKey:
+        return False
+
+
+@lru_cache(maxsize=1_024)
+def cached_rsa_key(public_key: str) -> RSAPublicKey | None:
+    """Checked when it was registered; one that today's rules refuse signs nothing."""
+    try:
+        return parse_rsa_public_key(public_key)
+    except BadPublicKey:
+        return None
+
+
+def decode_signature(signature: str) -> bytes | None:
+    standard = signature.replace("-", "+").replace("_", "/").rstrip("=")
+    try:
+        return b64decode(standard + "=" * (-len(standard) % 4), validate=True)
+    except ValueError:
+        return None
+
+
+# The one place where a JWT is believed (S-05).
+#
+# Whether it was revoked since (the user's `rev`, a `jti`, a grant) is for the caller to ask: that needs the
+# store, and belongs into the round trip the request makes anyway. That round trip brings the version of the keys
+# along, and `confirm` judges by it: until then a key counts that may have been distrusted on another node.
+#
+# Signatures are checked by `cryptography` itself. joserfc, which the tests hold against this, reads the header
+# again by laxer rules, and warns at every EdDSA token (RFC 9864) though the name is the one all clients know.
+
+
+LEEWAY: Final = 60  # seconds iat and nbf may lie ahead; exp has none (checklist UI-24)
+MAX_GENERATED_LIFETIME: Final = 300  # seconds a service JWT signed by an application may live (R2)
+
+C = TypeVar("C", bound=Claims)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationPublicKey:
+    application_id: int
+    public: RSAPublicKey
+
+
+class ApplicationKeyLookup(Protocol):
+    async def find_public_key(self, kid: str) -> ApplicationPublicKey | None:
+        """Return the live key registered under that id, of an application that is not removed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrustedKey:
+    """A key that may vouch for one class of tokens, and the one issuer it may speak as."""
+
+    alg: Algorithm
+    public: PublicKey
+    issuer: str
+    private: Ed25519PrivateKey | None = field(default=None, repr=False)  # where it is ours
+
+
+class TokenVerifier:
+    def __init__(
+        self, *, issuer: str, keyring: Keyring, application_keys: ApplicationKeyLookup, clock: Clock
+    ) -> None:
+        self._issuer = issuer
+        self._keyring = keyring
+        self._application_keys = application_keys
+        self._clock = clock
+
+    async def verify(self, token: str, expected: type[C], *, expiry_grace: int = 0) -> C:
+        """Return the claims of a token of exactly that class; raise InvalidToken, or ExpiredToken.
+
+        `expired_by`: seconds for which an expired one still counts, where R6 says so. Takes one short read, for the
+        version of the keys; callers that read facts about the token next use `verify_before_facts`.
+        """
+        claims = await self.verify_with_cached_keys(token, expected, expiry_grace=expiry_grace)
+        await self.refresh_and_recheck_key(claims)
+        return claims
+
+    async def verify_with_cached_keys(self, token: str, expected: type[C], *, expiry_grace: int = 0) -> C:
+        """Verify with the keys in memory. The claims say which facts to read, and count after `confirm` with them."""
+        claims = await self._verify_claims(parse_jws(token), expected)
+        refuse_outside_lifetime(claims, self._clock.now(), expiry_grace)
+        return claims
+
+    async def verify_with_cached_keys_ignoring_time(self, token: str, expected: type[C]) -> C:
+        """The same whatever the clock says of it: only for callers that end what the token stands for."""
+        return await self._verify_claims(parse_jws(token), expected)
+
+    async def recheck_key(self, claims: Claims, *, keys_version: int) -> None:
+        """Raise InvalidToken unless the key of the claims is trusted in that version, which came with the facts."""
+        await self._keyring.ensure_version(keys_version)
+        await self._refuse_untrusted(claims)
+
+    async def refresh_and_recheck_key(self, claims: Claims) -> int:
+        """The same by the version of now, which takes one short read; returns it, for what is signed next."""
+        version = await self._keyring.refresh()
+        await self._refuse_untrusted(claims)
+        return version
+
+    async def recheck_with_cached_keys(self, claims: Claims, *, expiry_grace: int = 0) -> None:
+        """Ask what may have changed about claims that were believed before: their key, and the time.
+
+        With the keys in memory, as `verify_before_facts`.
+        """
+        await self._refuse_untrusted(claims)
+        refuse_outside_lifetime(claims, self._clock.now(), expiry_grace)
+
+    async def verify_service_jwt(self, token: str) -> GeneratedServiceClaims | StaticServiceClaims:
+        """Verify a service JWT of either kind: what it claims to be is then checked in full.
+
+        A static one is of a key of ours: it counts after `confirm`, as with `verify_before_facts`.
+        """
+        jws = parse_jws(token)
+        if jws.payload.get("iss") == self._issuer:
+            claims: StaticServiceClaims | GeneratedServiceClaims = await self._verify_claims(jws, StaticServiceClaims)
+        else:
+            claims = await self._verify_claims(jws, GeneratedServiceClaims)
+        refuse_outside_lifetime(claims, self._clock.now(), 0)
+        return claims
+
+    async def _refuse_untrusted(self, claims: Claims) -> None:
+        if isinstance(claims, GeneratedServiceClaims):
+            return  # the keys of applications are read each time
+        if await self._own_key(claims.kid, type(claims)) is None:
+            raise InvalidToken(f"key {claims.kid} is no longer trusted")
+
+    async def _verify_claims(self, jws: ParsedJws, expected: type[C]) -> C:
+        """All but its times."""
+        key = await self._trusted_key(jws.kid, expected)
+        if jws.alg != key.alg or key.alg not in expected.algs:
+            raise InvalidToken("wrong algorithm for its key and type")
+        if not is_signed_with_trusted_key(key, jws):
+            raise InvalidToken("the signature is wrong")
+        claims = claims_of(jws, expected)
+        if claims.iss != key.issuer or not claims.is_meant_for(self._issuer):
+            raise InvalidToken("wrong issuer or audience")
+        return claims
+
+    async def _trusted_key(self, kid: str, expected: type[Claims]) -> TrustedKey:
+        key = await (
+            self._application_key(kid) if expected is GeneratedServiceClaims else self._own_key(kid, expected)
+        )
+        if key is None:
+            raise InvalidToken(f"no key {kid} for {expected.__name__}")
+        return key
+
+    async def _application_key(self, kid: str) -> TrustedKey | None:
+        key = await self._application_keys.find_public_key(kid)
+        if key is None:
+            return None
+        return TrustedKey(alg=Algorithm.RS256, public=key.public, issuer=str(key.application_id))
+
+    async def _own_key(self, kid: str, expected: type[Claims]) -> TrustedKey | None:
+        key = await self._keyring.verification_key(kid, self._clock.now())
+        if key is None or key.record.purpose is not expected.purpose:
+            return None
+        private = key.private if isinstance(key.private, Ed25519PrivateKey) else None
+        return TrustedKey(alg=key.record.alg, public=key.public, issuer=self._issuer, private=private)
+
+
+def claims_of(jws: ParsedJws, expected: type[C]) -> C:
+    # Looked at apart from the conversion, which would take an absent typ for the right one.
+    if jws.payload.get("typ") != typ_of(expected):
+        raise InvalidToken("wrong token type")
+    try:
+        return msgspec.convert(jws.payload, expected)
+    except msgspec.ValidationError as error:
+        raise InvalidToken(f"claims of {expected.__name__}: {error}") from None
+
+
+def refuse_outside_lifetime(claims: Claims, now: int, expiry_grace: int) -> None:
+    if claims.iat > now + LEEWAY:
+        raise InvalidToken("issued in the future")
+    if isinstance(claims, GeneratedServiceClaims):
+        refuse_generated_lifetime(claims, now)
+    if claims.exp + expiry_grace <= now:
+        raise ExpiredToken("expired")
+
+
+def refuse_generated_lifetime(claims: GeneratedServiceClaims, now: int) -> None:
+    if claims.exp - claims.iat > MAX_GENERATED_LIFETIME:
+        raise InvalidToken("longer lifetime than allowed for a generated service JWT")
+    if claims.nbf is not None and claims.nbf > now + LEEWAY:
+        raise InvalidToken("not valid yet")
+
+
+def is_signed_with_trusted_key(key: TrustedKey, jws: ParsedJws) -> bool:
+    """Ed25519 signs the same text the same way: signing again costs a third of verifying (RFC 8032 §5.1.6)."""
+    if key.private is not None:
+        return constant_time_equal(key.private.sign(jws.signing_input), jws.signature)
+    return is_signed_by(jws, key.public)
+
+
+def is_signed_by(jws: ParsedJws, public: PublicKey) -> bool:
+    try:
+        match public:
+            case RSAPublicKey():
+                public.verify(jws.signature, jws.signing_input, RS256_PADDING, SHA_256)
+            case EllipticCurvePublicKey():
+                public.verify(der_signature(jws.signature), jws.signing_input, ES256_SIGNATURE)
+            case Ed25519PublicKey():
+                public.verify(jws.signature, jws.signing_input)
+    except InvalidSignature:
+        return False
+    return True
+
+
+def der_signature(bare: bytes) -> bytes:
+    if len(bare) != 2 * P256_BYTES:
+        raise InvalidSignature
+    return encode_dss_signature(int.from_bytes(bare[:P256_BYTES]), int.from_bytes(bare[P256_BYTES:]))

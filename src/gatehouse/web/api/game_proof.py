@@ -1,0 +1,119 @@
+"""Reads off the wire what a game proves itself with (interface §4.3, R4): headers, query and body."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, Protocol
+from urllib.parse import parse_qsl
+
+import msgspec
+from starlette.requests import HTTPConnection, Request
+
+from gatehouse.gamesessions.proof import GameClientProof, VouchedAddress
+from gatehouse.kernel.addresses import Address, parse_address, source_of
+from gatehouse.kernel.errors import BadInput
+from gatehouse.keys.encoding import parse_rsa_public_key
+from gatehouse.keys.model import BadPublicKey
+from gatehouse.web.http.client_address import CallerAddress, caller_address_of
+from gatehouse.web.http.parse import query_pairs, raw_body
+
+# `Authorization: Location <v>` and a header of that name say the same.
+AUTHORIZATION_SCHEME: Final = re.compile(r"(ip|sign|location) +(\S+)", re.ASCII | re.IGNORECASE)
+PROOF_HEADERS: Final = {
+    "location": "location",
+    "ip": "ip",
+    "sign": "signature",
+    "request-sign": "signature",
+    "public-key": "public_key",
+}
+
+
+class ProofFields(msgspec.Struct, frozen=True, kw_only=True):
+    """What the body may carry of a proof."""
+
+    public_key: str = ""
+    ip: str = ""  # this and the next: what a Signature is about (R6)
+    ts: int | str = 0
+
+
+class RequestSignatureVerifier(Protocol):
+    async def verify_signature(self, request: Request, ip: str, ts: int | str) -> VouchedAddress | None:
+        """What an application says of its client by its Signature; None without one. Raises InvalidToken."""
+
+
+async def read_proof(request: Request, keys: RequestSignatureVerifier, asked: ProofFields) -> GameClientProof:
+    """Raises InvalidToken, and BadInput for a proof that is given twice in two ways."""
+    message = await raw_body(request)
+    vouched = await keys.verify_signature(request, asked.ip, asked.ts)
+    return proof_from(request, message, public_key=asked.public_key, vouched=vouched)
+
+
+def proof_from(
+    connection: HTTPConnection, message: bytes, *, public_key: str = "", vouched: VouchedAddress | None = None
+) -> GameClientProof:
+    given = read_proof_values(connection, public_key)
+    address, proven = resolve_address(caller_address_of(connection.scope), given.get("ip"))
+    return GameClientProof(
+        address=address,
+        source=source_of(address),
+        proven=proven,
+        vouched=vouched,
+        location=given.get("location"),
+        signature=given.get("signature", ""),
+        public_key=given.get("public_key", ""),
+        message=message,
+    )
+
+
+def address_only_proof(connection: HTTPConnection) -> GameClientProof:
+    """Nothing but where it really comes from: for what is open to addresses of the operator's choice."""
+    caller = caller_address_of(connection.scope)
+    return GameClientProof(address=caller.address, source=caller.source, proven=caller.proven)
+
+
+def read_proof_values(connection: HTTPConnection, public_key: str = "") -> Mapping[str, str]:
+    """Each thing in whichever of its forms it came; in several, they have to say the same."""
+    found: dict[str, str] = {}
+    for name, value in (*iter_proof_values(connection), *((("public_key", public_key),) if public_key else ())):
+        if not is_same_value(name, found.setdefault(name, value), value):
+            raise BadInput(f"two different values of {name}")
+    return found
+
+
+def is_same_value(name: str, one: str, other: str) -> bool:
+    """A key has several spellings (R4): PEM with its line ends fits into no header."""
+    if one == other or name != "public_key":
+        return one == other
+    try:
+        return parse_rsa_public_key(one) == parse_rsa_public_key(other)
+    except BadPublicKey:
+        return False
+
+
+def iter_proof_values(connection: HTTPConnection) -> Iterator[tuple[str, str]]:
+    for value in connection.headers.getlist("authorization"):
+        if match := AUTHORIZATION_SCHEME.fullmatch(value.strip()):
+            yield from named_values(match[1].lower(), [match[2]])
+    for header in PROOF_HEADERS:
+        yield from named_values(header, connection.headers.getlist(header))
+    yield from named_values("location", [value for name, value in query_pairs(connection) if name == "location"])
+
+
+def named_values(form: str, values: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for value in values:
+        yield PROOF_HEADERS[form], location_value(value.strip()) if form == "location" else value.strip()
+
+
+def location_value(location: str) -> str:
+    """The value inside the text of the header that getGsid answered with; or it was sent alone."""
+    inside = dict(parse_qsl(location.partition("?")[2])) if "?" in location else {}
+    return inside.get("location", location)
+
+
+def resolve_address(caller: CallerAddress, claimed: str | None) -> tuple[Address, bool]:
+    """`Ip` is believed from one of our proxies that tells nothing else about its client (R4).
+
+    One that does so names him in the chain; an `Ip` that came through it is then the client's own word.
+    """
+    is_proxys_word = caller.by_proxy and not caller.proven
+    address = parse_address(claimed) if claimed and is_proxys_word else None
+    return (address, True) if address is not None else (caller.address, caller.proven)

@@ -1,0 +1,295 @@
+"""The game session endpoints: getGsid, getGsidResult, info, closeGsid (interface §4.3, R4)."""
+
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from gatehouse.gamesessions.errors import GameRefusals
+from gatehouse.gamesessions.model import CloseStatus, GameSession
+from gatehouse.gamesessions.poll import CANCELLED, ERROR, OK, RETRY, ClientGone, PollAnswer, PollService
+from gatehouse.gamesessions.proof import GameClientProof, VouchedAddress
+from gatehouse.gamesessions.registration import GameSessionRegistration, RegistrationRequest
+from gatehouse.gamesessions.session_info import GameSessionService
+from gatehouse.gamesessions.store import ClientConnection
+from gatehouse.kernel.clock import Clock
+from gatehouse.permissions.authentication.vouching import AccessKeyVerifier
+from gatehouse.tokens.claims import InvalidToken
+from gatehouse.web.api.game_proof import ProofFields, RequestSignatureVerifier, address_only_proof, read_proof
+from gatehouse.web.api.login import (
+    OFF,
+    ON,
+    LoginFields,
+    LoginMeta,
+    Switch,
+    check_public_key,
+    check_switches,
+    read_login_options,
+)
+from gatehouse.web.api.permissions.authentication import CredentialFields as SignedFields
+from gatehouse.web.api.permissions.authentication import read_credential_headers, signed_request_of
+from gatehouse.web.http.client_address import caller_address_of
+from gatehouse.web.http.context import origin_of
+from gatehouse.web.http.errors import Dialect, Failure
+from gatehouse.web.http.parse import ANY_BODY, raw_body, read_json_or_form
+from gatehouse.web.http.responses import json_response
+from gatehouse.web.http.routing import DEFAULT_BODY_LIMIT, Endpoint, RateClass
+from gatehouse.web.pages.template_filters import qr_data_uri
+from gatehouse.web.server.protocol import CONNECTION_KEY
+
+ACTOR: Final = "game"  # nobody is known yet
+RESULT_PATH: Final = "/proxy/api/gameSession/getGsidResult"
+REGISTER_BODY_LIMIT: Final = 2 * 1024 * 1024  # bytes: what is too long in it is told by name (checklist GS-29)
+
+
+class GetGsidRequest(LoginFields, frozen=True, kw_only=True):
+    public_key: str = ""
+    ip: str = ""
+    ts: int | str = 0
+    qr: Switch = OFF
+    code: Switch = OFF
+
+
+class GetGsidResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    status: str
+    gsid: str
+    ts: int
+    started: int
+    url: str
+    qr: str = ""
+    code: str = ""
+
+
+class GsidResultRequest(ProofFields, frozen=True, kw_only=True):
+    gsid: str
+    states: Switch = OFF
+
+
+class GsidResultResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """OK with the login data, RETRY, CANCELLED, or ERROR with a record ID."""
+
+    status: str
+    gsid: str = ""
+    ts: int = 0
+    started: int = 0
+    last_seen: int = 0
+    delay: int = 0
+    state: str = ""
+    error: str = ""
+    auth: str = ""
+    country: str = ""
+    lang: str = ""
+    level: str = ""
+    nick: str = ""
+    reg_time: str = ""
+    tags: str = ""
+    token: str = ""
+    token_exp: int = 0
+    user_id: str = ""
+    jwt: str = ""
+    factor: str = ""
+    login: str = ""
+    stoken: str = ""
+    meta: LoginMeta | None = None
+
+
+class GsidInfoRequest(msgspec.Struct, frozen=True, kw_only=True):
+    gsid: str
+
+
+class CloseGsidRequest(ProofFields, frozen=True, kw_only=True):
+    gsid: str
+    status: CloseStatus
+
+
+class GameSessionInfo(msgspec.Struct, frozen=True, kw_only=True):
+    distr: str
+    factor: str
+    app_id: int
+    gapp_id: int
+    ip: str
+    created: int
+    last_seen: int
+    state: str
+
+
+class GameSessionInfoResponse(msgspec.Struct, frozen=True, kw_only=True):
+    session: GameSessionInfo
+    status: str = OK
+
+
+class CloseGsidResponse(msgspec.Struct, frozen=True, kw_only=True):
+    status: str = OK
+
+
+class AccessKeySignatureVerifier:
+    """`Signature` on a game session request: an application vouches for its client's address (interface §4.8)."""
+
+    def __init__(self, keys: AccessKeyVerifier) -> None:
+        self._keys = keys
+
+    async def verify_signature(self, request: Request, ip: str, ts: int | str) -> VouchedAddress | None:
+        if "signature" not in request.headers:
+            return None
+        given = read_credential_headers(request.scope["headers"])
+        signed = signed_request_of(request, given, SignedFields(ip=ip, ts=ts), await raw_body(request))
+        by = await self._keys.verify_signature(signed, source=caller_address_of(request.scope).source)
+        await self._keys.record_use(by.key)
+        return VouchedAddress(application_id=by.key.application_id, address=by.address)
+
+
+class GameSessionEndpoints:
+    def __init__(
+        self,
+        *,
+        registration: GameSessionRegistration,
+        polls: PollService,
+        game_sessions: GameSessionService,
+        keys: RequestSignatureVerifier,
+        records: GameRefusals,
+        clock: Clock,
+        base_url: str,
+    ) -> None:
+        self._registration = registration
+        self._polls = polls
+        self._game_sessions = game_sessions
+        self._keys = keys
+        self._records = records
+        self._clock = clock
+        self._base_url = base_url
+
+    async def register(self, request: Request) -> Response:
+        ask = await read_json_or_form(request, GetGsidRequest)
+        check_switches(ask, "qr", "code")
+        by = await self._read_proof(request, ProofFields(public_key=ask.public_key, ip=ask.ip, ts=ask.ts))
+        address, proven = by.address_for((ask.app_id, ask.gapp_id))
+        wish = RegistrationRequest(
+            options=read_login_options(ask, str(address)),
+            public_key=check_public_key("public_key", by.public_key) or "",
+            distr=ask.distr,
+            wants_code=ask.code == ON,
+            address=address,
+            address_proven=proven,
+        )
+        given = await self._registration.register(wish, origin_of(request, ACTOR))
+        url = f"{self._base_url}/?gsid={given.session.gsid}"
+        answer = GetGsidResponse(
+            status=OK,
+            gsid=given.session.gsid,
+            ts=self._clock.now(),
+            started=given.session.created_at,
+            url=url,
+            qr=qr_data_uri(url) if ask.qr == ON else "",
+            code=given.session.code,
+        )
+        return json_response(answer, headers={"Location": f"{RESULT_PATH}?location={given.location}"})
+
+    async def poll(self, request: Request) -> Response:
+        ask = await read_json_or_form(request, GsidResultRequest)
+        check_switches(ask, "states")
+        presented = await self._read_proof(request, ask, ask.gsid)
+        line: ClientConnection = request.scope[CONNECTION_KEY]
+        try:
+            answer = await self._polls.poll(
+                ask.gsid, presented, line, origin_of(request, ACTOR), states=ask.states == ON
+            )
+        except ClientGone as gone:
+            raise ClientDisconnect from gone
+        return json_response(self._poll_response(answer, with_state=ask.states == ON))
+
+    def _poll_response(self, answer: PollAnswer, *, with_state: bool) -> dict[str, object]:
+        state = {"state": answer.session.stage.value} if with_state else {}
+        match answer.status:
+            case "ERROR":
+                return {"status": ERROR, "error": answer.error, **state}
+            case "RETRY":
+                return {**self._envelope(RETRY, answer.session), "delay": answer.delay, **state}
+            case "CANCELLED":
+                return self._envelope(CANCELLED, answer.session)
+        return {**answer.data, **self._envelope(OK, answer.session)}
+
+    def _envelope(self, status: str, session: GameSession) -> dict[str, object]:
+        return {
+            "status": status,
+            "gsid": session.gsid,
+            "ts": self._clock.now(),
+            "started": session.created_at,
+            "last_seen": session.last_seen,
+        }
+
+    async def info(self, request: Request) -> Response:
+        ask = await read_json_or_form(request, GsidInfoRequest)
+        found = await self._game_sessions.info(ask.gsid, address_only_proof(request), origin_of(request, ACTOR))
+        session = found.session
+        told = GameSessionInfo(
+            distr=session.distr,
+            factor=found.factor,
+            app_id=session.app_id,
+            gapp_id=session.gapp_id,
+            ip=session.address,
+            created=session.created_at,
+            last_seen=session.last_seen,
+            state=session.closed,
+        )
+        return json_response(GameSessionInfoResponse(session=told))
+
+    async def close(self, request: Request) -> Response:
+        ask = await read_json_or_form(request, CloseGsidRequest)
+        presented = await self._read_proof(request, ask, ask.gsid)
+        await self._game_sessions.close(ask.gsid, presented, ask.status, origin_of(request, ACTOR))
+        return json_response(CloseGsidResponse())
+
+    async def _read_proof(self, request: Request, ask: ProofFields, gsid: str = "") -> GameClientProof:
+        try:
+            return await read_proof(request, self._keys, ask)
+        except InvalidToken as error:
+            raise await self._records.violation(gsid, origin_of(request, ACTOR), f"Signature: {error}") from error
+
+    def endpoints(self) -> list[Endpoint]:
+        registered = Endpoint(
+            name="game.get_gsid",
+            path="/proxy/api/gameSession/getGsid",
+            methods=("POST",),
+            handler=self.register,
+            dialect=Dialect.GAME,
+            rate_class=RateClass.POLL,
+            section="interface §4.3",
+            summary="Register a game session; the person confirms it at the returned URL",
+            request=GetGsidRequest,
+            accepts=ANY_BODY,
+            answers={200: GetGsidResponse, 401: Failure, 403: Failure},
+            body_limit=REGISTER_BODY_LIMIT,
+        )
+        asked = replace(registered, body_limit=DEFAULT_BODY_LIMIT)
+        return [
+            registered,
+            replace(
+                asked,
+                name="game.get_gsid_result",
+                path=RESULT_PATH,
+                handler=self.poll,
+                summary="Wait up to 30 seconds for the sign-in; the result is returned once",
+                request=GsidResultRequest,
+                answers={200: GsidResultResponse, 403: Failure, 429: Failure},
+            ),
+            replace(
+                asked,
+                name="game.info",
+                path="/proxy/api/gameSession/info",
+                handler=self.info,
+                summary="Game session data, only from allowed networks",
+                request=GsidInfoRequest,
+                answers={200: GameSessionInfoResponse, 403: Failure},
+            ),
+            replace(
+                asked,
+                name="game.close_gsid",
+                path="/proxy/api/gameSession/closeGsid",
+                handler=self.close,
+                summary="Report the result; the browser page is updated",
+                request=CloseGsidRequest,
+                answers={200: CloseGsidResponse, 403: Failure},
+            ),
+        ]

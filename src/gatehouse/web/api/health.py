@@ -1,0 +1,189 @@
+"""Is the process alive, can it serve, and what do its figures say.
+
+Everyone is told the bare fact; why, and the metrics, only on the operations listener or to whoever has its
+token (docs/interface.md R8, checklist HT-17).
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, Literal
+
+import msgspec
+import structlog
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp
+from structlog.typing import FilteringBoundLogger
+
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.digests import constant_time_equal
+from gatehouse.web.http import metrics
+from gatehouse.web.http.client_address import ClientAddressMiddleware
+from gatehouse.web.http.context import RequestIdMiddleware, SecurityHeadersMiddleware
+from gatehouse.web.http.errors import Dialect, ErrorRenderer, plain_error_page
+from gatehouse.web.http.metrics import Metrics
+from gatehouse.web.http.responses import NO_STORE, json_response
+from gatehouse.web.http.routing import Endpoint, RateClass, RequiredAuth, build_application
+
+CHECK_TIMEOUT: Final = 2.0  # after which a check counts as failed
+REPORT_CACHE_SECONDS: Final = 1.0  # for which one report answers everyone: the path is public, the checks cost
+SERVICE_UNAVAILABLE: Final = 503
+
+log: FilteringBoundLogger = structlog.get_logger("gatehouse.web.api.health")
+
+
+class HealthStatus(msgspec.Struct, frozen=True, kw_only=True):
+    status: Literal["ok", "unavailable"]
+
+
+class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
+    ok: bool
+    detail: str = ""
+
+
+class HealthReport(msgspec.Struct, frozen=True, kw_only=True):
+    status: Literal["ok", "unavailable"]
+    checks: dict[str, CheckResult]
+
+
+HealthCheck = Callable[[], Awaitable[CheckResult]]
+DetailsAllowed = Callable[[Request], bool]
+
+
+STOPPING_REPORT: Final = HealthReport(
+    status="unavailable", checks={"leaving": CheckResult(ok=False, detail="shutting down")}
+)
+
+
+class Readiness:
+    """Runs the checks side by side, each within its time, and remembers the outcome for a moment."""
+
+    def __init__(
+        self, checks: Mapping[str, HealthCheck], *, clock: Clock, is_stopping: Callable[[], bool] = lambda: False
+    ) -> None:
+        """`leaving`: told to stop, and so ready for nothing new, from that moment on."""
+        self._checks = checks
+        self._clock = clock
+        self._is_stopping = is_stopping
+        self._lock = asyncio.Lock()
+        self._cached_report: HealthReport | None = None
+        self._cached_at = 0.0
+
+    async def report(self) -> HealthReport:
+        if self._is_stopping():
+            return STOPPING_REPORT
+        async with self._lock:
+            if self._cached_report is None or self._clock.monotonic() - self._cached_at >= REPORT_CACHE_SECONDS:
+                self._cached_report = await self._run_checks()
+                self._cached_at = self._clock.monotonic()
+            return self._cached_report
+
+    async def _run_checks(self) -> HealthReport:
+        results = await asyncio.gather(*(self._run_check(name, check) for name, check in self._checks.items()))
+        sound = all(result.ok for result in results)
+        checks = dict(zip(self._checks, results, strict=True))
+        return HealthReport(status="ok" if sound else "unavailable", checks=checks)
+
+    async def _run_check(self, name: str, check: HealthCheck) -> CheckResult:
+        work = asyncio.ensure_future(check())
+        alarm = asyncio.ensure_future(self._clock.sleep(CHECK_TIMEOUT))
+        try:
+            await asyncio.wait({work, alarm}, return_when=asyncio.FIRST_COMPLETED)
+            return work.result() if work.done() else CheckResult(ok=False, detail="timeout")
+        except Exception as error:
+            log.exception("check failed", check=name)
+            return CheckResult(ok=False, detail=type(error).__name__)
+        finally:
+            work.cancel()
+            alarm.cancel()
+
+
+def allow_everyone(_request: Request) -> bool:
+    """The gate of the operations listener, whose address is the gate."""
+    return True
+
+
+def allow_bearer(token: str) -> DetailsAllowed:
+    """The gate of the public listener; without a token it never opens."""
+
+    def opens(request: Request) -> bool:
+        given = request.headers.getlist("authorization")
+        return bool(token) and len(given) == 1 and constant_time_equal(given[0], f"Bearer {token}")
+
+    return opens
+
+
+class HealthEndpoints:
+    def __init__(self, *, readiness: Readiness, metrics: Metrics, details_allowed: DetailsAllowed) -> None:
+        self._readiness = readiness
+        self._metrics = metrics
+        self._details_allowed = details_allowed
+
+    async def alive(self, _request: Request) -> Response:
+        return json_response(HealthStatus(status="ok"))
+
+    async def ready(self, request: Request) -> Response:
+        report = await self._readiness.report()
+        told = report if self._details_allowed(request) else HealthStatus(status=report.status)
+        return json_response(told, status=200 if report.status == "ok" else SERVICE_UNAVAILABLE)
+
+    async def show_metrics(self, request: Request) -> Response:
+        if not self._details_allowed(request):
+            raise HTTPException(401)
+        return Response(self._metrics.text(), 200, NO_STORE, media_type=metrics.MEDIA_TYPE)
+
+    def endpoints(self) -> list[Endpoint]:
+        return [
+            Endpoint(
+                name="health.alive",
+                path="/healthz",
+                methods=("GET",),
+                handler=self.alive,
+                dialect=Dialect.PLAIN,
+                rate_class=RateClass.PUBLIC,
+                section="operations",
+                summary="Liveness: the process is running",
+                answers={200: HealthStatus},
+            ),
+            Endpoint(
+                name="health.ready",
+                path="/readyz",
+                methods=("GET",),
+                handler=self.ready,
+                dialect=Dialect.PLAIN,
+                rate_class=RateClass.PUBLIC,
+                section="operations",
+                summary="Readiness; with the operations token including details",
+                answers={200: HealthStatus, SERVICE_UNAVAILABLE: HealthStatus},
+            ),
+            Endpoint(
+                name="health.metrics",
+                path="/metrics",
+                methods=("GET",),
+                handler=self.show_metrics,
+                dialect=Dialect.PLAIN,
+                rate_class=RateClass.PUBLIC,
+                section="operations",
+                summary="Prometheus metrics",
+                auth=RequiredAuth.OPERATIONS,
+                hidden=True,
+            ),
+        ]
+
+
+class NoRateLimit:
+    """The operations listener serves the operator's own machines."""
+
+    def admit(self, _rate_class: RateClass, _source: str) -> int:
+        return 0
+
+
+def operations_app(*, readiness: Readiness, metrics: Metrics) -> ASGIApp:
+    """What the separate operations address serves: the same three paths, with all details."""
+    health = HealthEndpoints(readiness=readiness, metrics=metrics, details_allowed=allow_everyone)
+    errors = ErrorRenderer(render_error=plain_error_page)
+    served = build_application(health.endpoints(), limiter=NoRateLimit(), errors=errors)
+    return RequestIdMiddleware(
+        SecurityHeadersMiddleware(ClientAddressMiddleware(served, refuse=errors.refuse), https=False)
+    )

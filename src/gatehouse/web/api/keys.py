@@ -1,0 +1,93 @@
+"""The public key set, at both of its addresses (interface §4.2 and §4.4)."""
+
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.keys.jwks import JwkSet, KeySetPublisher
+from gatehouse.oauth.discovery import Metadata
+from gatehouse.web.http.errors import Dialect
+from gatehouse.web.http.responses import NOT_MODIFIED, cacheable_response
+from gatehouse.web.http.routing import Cors, Endpoint, RateClass, StaticDocument
+
+# Well under the time a key is published before it signs (S-06): whoever caches still sees it in time.
+KEYS_CACHE_CONTROL: Final = "public, max-age=300"
+
+
+class KeySetEndpoints:
+    def __init__(self, publisher: KeySetPublisher) -> None:
+        self._publisher = publisher
+
+    def confirmed_body(self) -> bytes | None:
+        return self._publisher.document().body if self._publisher.is_fresh else None
+
+    async def show(self, request: Request) -> Response:
+        await self._publisher.refresh()
+        body = self._publisher.document().body
+        return cacheable_response(request, body, media_type="application/json", cache_control=KEYS_CACHE_CONTROL)
+
+    def endpoints(self) -> list[Endpoint]:
+        oauth = Endpoint(
+            name="oauth.keys",
+            path="/proxy/oauth/keys",
+            methods=("GET",),
+            handler=self.show,
+            dialect=Dialect.OAUTH,
+            rate_class=RateClass.KEYS,
+            section="interface §4.2",
+            summary="Public signing keys (JWKS)",
+            answers={200: JwkSet, NOT_MODIFIED: None},
+            cors=Cors.ANYONE,
+            static=StaticDocument(body=self.confirmed_body, cache_control=KEYS_CACHE_CONTROL),
+        )
+        permissions = replace(
+            oauth,
+            name="permissions.keys",
+            path="/api/permissions/keys",
+            dialect=Dialect.PERMISSIONS,
+            section="interface §4.4",
+            summary="Public signing keys for user JWTs (JWKS)",
+        )
+        return [oauth, permissions]
+
+
+# The two addresses of the metadata document (interface §4.2, R3).
+
+
+METADATA_CACHE_CONTROL: Final = "public, max-age=3600"
+
+
+class DiscoveryEndpoints:
+    def __init__(self, document: Metadata) -> None:
+        self._body = msgspec.json.encode(document)
+
+    async def show(self, request: Request) -> Response:
+        return cacheable_response(
+            request, self._body, media_type="application/json", cache_control=METADATA_CACHE_CONTROL
+        )
+
+    def endpoints(self) -> list[Endpoint]:
+        openid = Endpoint(
+            name="oauth.discovery",
+            path="/.well-known/openid-configuration",
+            methods=("GET",),
+            handler=self.show,
+            dialect=Dialect.PLAIN,
+            rate_class=RateClass.KEYS,
+            section="interface §4.2",
+            summary="OpenID Connect configuration",
+            answers={200: Metadata, NOT_MODIFIED: None},
+            cors=Cors.ANYONE,
+            static=StaticDocument(body=lambda: self._body, cache_control=METADATA_CACHE_CONTROL),
+        )
+        plain = replace(
+            openid,
+            name="oauth.metadata",
+            path="/.well-known/oauth-authorization-server",
+            section="interface R3",
+            summary="Authorization server metadata (RFC 8414)",
+        )
+        return [openid, plain]

@@ -1,0 +1,227 @@
+"""The page for a request that names no client, or an address that is not the client's: nobody is sent there."""
+
+from dataclasses import replace
+from typing import Final, Literal
+from urllib.parse import urlencode
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.accounts.model import SessionStrength
+from gatehouse.kernel.errors import TooMany
+from gatehouse.oauth.authorize.purpose import KIND, encode_request
+from gatehouse.oauth.authorize.request import AuthorizationRequest, AuthorizeParameters
+from gatehouse.oauth.authorize.service import AuthorizeService, NextStep
+from gatehouse.oauth.errors import AuthorizeRefused, NotLetIn, NotRedirected
+from gatehouse.oauth.model import Client
+from gatehouse.sign_in_flow.flows import SignInFlows
+from gatehouse.sign_in_flow.model import FlowStep, proof_of_session
+from gatehouse.throttle.rate_limiter import RateLimiter
+from gatehouse.web.http import parse_form
+from gatehouse.web.http.browser import Browser, BrowserSessions, is_prefetch
+from gatehouse.web.http.client_address import caller_address_of
+from gatehouse.web.http.context import origin_of
+from gatehouse.web.http.errors import Dialect, request_id_of
+from gatehouse.web.http.parse import BodyKind, content_type, query_pairs, raw_body
+from gatehouse.web.http.responses import NO_STORE, see_other
+from gatehouse.web.http.routing import Endpoint, HtmlPage, RateClass, RequiredAuth
+from gatehouse.web.pages.access_denied import AccessDeniedPage, AdministratorLookup
+from gatehouse.web.pages.contexts import ClientErrorContext, RegisteredTarget
+from gatehouse.web.pages.paths import Path
+from gatehouse.web.pages.rendering import PageRenderer
+from gatehouse.web.pages.sign_in_flow import pack_request, step_address
+
+
+class ClientErrorPage:
+    def __init__(self, *, administrators: AdministratorLookup, pages: PageRenderer) -> None:
+        self._administrators = administrators
+        self._pages = pages
+
+    async def show(self, request: Request, browser: Browser, refused: NotRedirected) -> Response:
+        """Words for the person; what was received beside what is registered for whoever can mend it."""
+        context = ClientErrorContext(
+            request_id=request_id_of(request.scope),
+            application=refused.client.name if refused.client else "",
+        )
+        if await self._may_see_details(browser, refused):
+            context = with_details(context, refused)
+        return self._pages.render(request, context)
+
+    async def _may_see_details(self, browser: Browser, refused: NotRedirected) -> bool:
+        if refused.client is not None and refused.client.explain_errors:
+            return True
+        signed_in = browser.signed_in
+        if signed_in is None or signed_in.session.strength is not SessionStrength.FULL:
+            return False
+        return await self._administrators.is_administrator(signed_in.user)
+
+
+def with_details(context: ClientErrorContext, refused: NotRedirected) -> ClientErrorContext:
+    client = refused.client
+    registered = () if client is None else client.redirect_uris or client.redirect_hosts
+    by_host = client is not None and not client.redirect_uris
+    return ClientErrorContext(
+        request_id=context.request_id,
+        application=context.application,
+        reason=refused.detail,
+        client_id="" if client is None else client.client_id,
+        received=refused.received,
+        registered=tuple(compare_target(target, target if by_host else refused.received) for target in registered),
+        by_host=by_host,
+    )
+
+
+def compare_target(target: str, received: str) -> RegisteredTarget:
+    """What they have in common from the left, and what is other in each from there."""
+    same = 0
+    for ours, theirs in zip(target, received, strict=False):
+        if ours != theirs:
+            break
+        same += 1
+    return RegisteredTarget(same=target[:same], other=target[same:], received_other=received[same:])
+
+
+# GET and POST /proxy/oauth/authorize: back to the client at once, or on to the pages (interface §4.2, R3).
+
+
+AUTHORIZE_LIMIT_KEY: Final = "authorize"  # what is counted: sign-ins begun and kept until they end
+MAX_QUERY_LENGTH: Final = 8_000  # characters; an address must stay under what we read of one (S-19)
+URI_TOO_LONG: Final = 414
+SERVICE_UNAVAILABLE: Final = 503
+FORM_ONLY: Final = frozenset({BodyKind.FORM})
+
+
+class AuthorizeFields(msgspec.Struct, frozen=True, kw_only=True):
+    """Authorization request parameters; errors are returned to the client."""
+
+    client_id: str
+    redirect_uri: str
+    response_type: Literal["code"]
+    scope: str
+    response_mode: Literal["query"] = "query"
+    state: str = ""
+    nonce: str = ""
+    code_challenge: str = ""
+    code_challenge_method: Literal["S256", ""] = ""
+    prompt: str = ""
+    max_age: int | None = None
+    login_hint: str = ""
+    id_token_hint: str = ""
+    ui_locales: str = ""
+    claims: str = ""
+
+
+class AuthorizeEndpoint:
+    def __init__(
+        self,
+        *,
+        authorize: AuthorizeService,
+        sign_in_flows: SignInFlows,
+        browsers: BrowserSessions,
+        error_page: ClientErrorPage,
+        denied_page: AccessDeniedPage,
+        rate_limiter: RateLimiter,
+    ) -> None:
+        self._authorize = authorize
+        self._sign_in_flows = sign_in_flows
+        self._browsers = browsers
+        self._error_page = error_page
+        self._denied_page = denied_page
+        self._rate_limiter = rate_limiter
+
+    async def handle_get(self, request: Request) -> Response:
+        asked = AuthorizeParameters(query_pairs(request))
+        try:
+            client = await self._authorize.find_client(asked)
+        except NotRedirected as refused:
+            return await self._error_page.show(request, await self._browsers.read(request), refused)
+        try:
+            return await self._respond(request, asked, client)
+        except AuthorizeRefused as refused:
+            back = self._authorize.refusal_url(asked["redirect_uri"], asked.state, refused)
+            page = await self._access_denied(request, asked, client, back) if isinstance(refused, NotLetIn) else None
+            return page or see_other(back)
+
+    async def _access_denied(
+        self, request: Request, asked: AuthorizeParameters, client: Client, back: str
+    ) -> Response | None:
+        """A page for an administrator, unless the client wants no page, or nobody looks at one."""
+        if "none" in asked["prompt"].split(" ") or is_prefetch(request):
+            return None
+        browser = await self._browsers.read(request)
+        return await self._denied_page.show(request, browser.signed_in, client, back)
+
+    async def handle_head(self, request: Request) -> Response:  # noqa: ARG002 - every HEAD gets the same
+        """HEAD answers nothing, so it does nothing: no code is made for someone who does not come along (AZ-30)."""
+        return Response(None, 200, NO_STORE)
+
+    async def handle_post(self, request: Request) -> Response:
+        """The same by a form: sent on to the address with the same meaning.
+
+        The cookies of a person who is signed in do not come along with another site's POST (SameSite=Lax), but
+        they do with the GET that follows.
+        """
+        content_type(request, FORM_ONLY)
+        pairs = (*query_pairs(request), *parse_form.parse_urlencoded(await raw_body(request)))
+        query = urlencode(pairs)
+        if len(query) > MAX_QUERY_LENGTH:
+            raise HTTPException(URI_TOO_LONG)
+        return see_other(f"{Path.AUTHORIZE}?{query}")
+
+    async def _respond(self, request: Request, asked: AuthorizeParameters, client: Client) -> Response:
+        wanted = await self._authorize.read_request(asked, client)
+        browser = await self._browsers.read(request)
+        way = await self._authorize.next_step(wanted, client, browser.signed_in)
+        if is_prefetch(request):
+            return Response(None, SERVICE_UNAVAILABLE, NO_STORE)
+        if way is NextStep.RETURN_TO_CLIENT and browser.signed_in is not None:
+            session = browser.signed_in.session
+            origin = origin_of(request, session.user_id)
+            return see_other(await self._authorize.create_grant(wanted, client, proof_of_session(session), origin))
+        address = await self._begin_sign_in(request, browser, wanted, way)
+        return self._browsers.set_browser_cookie(see_other(address), browser)
+
+    async def _begin_sign_in(
+        self, request: Request, browser: Browser, wanted: AuthorizationRequest, next_step: NextStep
+    ) -> str:
+        """Begin a way through the pages; how many one source may begin is bounded (AZ-33)."""
+        wait = self._rate_limiter.admit(AUTHORIZE_LIMIT_KEY, caller_address_of(request.scope).source)
+        if wait:
+            raise TooMany(wait, "sign-ins begun from one source")
+        query = pack_request(request.scope["query_string"])
+        signed_in = browser.signed_in
+        if next_step is NextStep.CONSENT and signed_in is not None:
+            proof = proof_of_session(signed_in.session)
+            handle, interaction = await self._sign_in_flows.start_with_proof(
+                KIND, encode_request(wanted), proof, browser=browser.browser_id, request=query
+            )
+            return step_address(interaction.step, handle)
+        handle = await self._sign_in_flows.start(
+            KIND, encode_request(wanted), browser=browser.browser_id, request=query
+        )
+        if next_step is NextStep.CHOOSE_ACCOUNT:
+            return f"{Path.SIGN_IN_AS}?{urlencode({'interaction': handle})}"
+        return step_address(FlowStep.LOGIN, handle)
+
+    def endpoints(self) -> list[Endpoint]:
+        asked = Endpoint(
+            name="oauth.authorize",
+            path=Path.AUTHORIZE,
+            methods=("GET",),
+            handler=self.handle_get,
+            dialect=Dialect.PAGE,
+            rate_class=RateClass.PUBLIC,
+            section="interface §4.2",
+            summary="Sign a person in to a client; answers with a redirect",
+            auth=RequiredAuth.SESSION,
+            request=AuthorizeFields,
+            accepts=FORM_ONLY,
+            answers={200: HtmlPage, 303: None},
+        )
+        return [
+            asked,
+            replace(asked, name="oauth.authorize_look", methods=("HEAD",), handler=self.handle_head, hidden=True),
+            replace(asked, name="oauth.authorize_post", methods=("POST",), handler=self.handle_post),
+        ]

@@ -1,0 +1,108 @@
+"""Reads off the wire which client is asking, and whose access token is shown."""
+
+import re
+from base64 import b64decode
+from typing import Final
+from urllib.parse import unquote_plus
+
+import msgspec
+from starlette.requests import Request
+
+from gatehouse.oauth.client_auth import ClientCredentials
+from gatehouse.oauth.errors import InvalidClient, InvalidRequest
+from gatehouse.tokens.claims import InvalidToken
+from gatehouse.web.http.client_address import caller_address_of
+from gatehouse.web.http.context import origin_of
+from gatehouse.web.http.parse import BodyKind, content_type, query_pairs, read_body
+
+BEARER: Final = re.compile(r"bearer +([^\s,]+)", re.ASCII | re.IGNORECASE)
+BASIC: Final = re.compile(r"basic +([A-Za-z0-9+/]+={0,2})", re.ASCII | re.IGNORECASE)
+FORM_ONLY: Final = frozenset({BodyKind.FORM})
+
+
+class ClientCredentialFields(msgspec.Struct, frozen=True, kw_only=True):
+    """What every body that a client sends may carry; parameters nobody knows are ignored (RFC 6749 §3.2)."""
+
+    client_id: str = ""
+    client_secret: str = ""
+    client_assertion_type: str = ""
+    client_assertion: str = ""
+
+
+class AccessTokenForm(msgspec.Struct, frozen=True, kw_only=True):
+    access_token: str = ""
+
+
+def credentials_of(request: Request, asked: ClientCredentialFields) -> ClientCredentials:
+    """Raise InvalidClient for a header that is doubled or cannot be read (checklist TK-24)."""
+    given = request.headers.getlist("authorization")
+    if len(given) > 1:
+        raise InvalidClient("duplicate Authorization header")
+    header = given[0] if given else ""
+    bearer = BEARER.fullmatch(header)
+    basic_id, basic_secrets = ("", ()) if bearer or not header else read_basic(header)
+    return ClientCredentials(
+        proof=bearer[1] if bearer else "",
+        basic_id=basic_id,
+        basic_secrets=basic_secrets,
+        client_id=asked.client_id,
+        client_secret=asked.client_secret,
+        assertion_type=asked.client_assertion_type,
+        assertion=asked.client_assertion,
+        source=caller_address_of(request.scope).source,
+        origin=origin_of(request, "client"),
+    )
+
+
+def read_basic(header: str) -> tuple[str, tuple[str, ...]]:
+    """Id and password; not every client encodes them first, as RFC 6749 §2.3.1 wants."""
+    found = BASIC.fullmatch(header)
+    try:
+        text = b64decode(found[1], validate=True).decode() if found else ""
+    except ValueError:
+        text = ""
+    client_id, colon, secret = text.partition(":")
+    if not client_id or not colon:
+        raise InvalidClient("the Authorization header is neither Bearer nor Basic")
+    return unquote_plus(client_id), tuple(dict.fromkeys((secret, unquote_plus(secret))))
+
+
+def refuse_query(request: Request, into: type[msgspec.Struct]) -> None:
+    """What belongs into the body is not taken from the address, which ends up in logs (checklist TK-22, UI-03)."""
+    if not request.scope["query_string"]:
+        return
+    if any(name in into.__struct_encode_fields__ for name, _ in query_pairs(request)):
+        raise InvalidRequest("a parameter is in the query")
+
+
+def bearer_of(request: Request) -> str:
+    """The Bearer; empty without one. Raises InvalidToken for a header that is doubled or of another kind."""
+    given = request.headers.getlist("authorization")
+    if not given:
+        return ""
+    found = BEARER.fullmatch(given[0])
+    if found is None or len(given) > 1:
+        raise InvalidToken("the Authorization header is duplicated or not a Bearer token")
+    return found[1]
+
+
+async def access_token_of(request: Request) -> str:
+    """From the header, or by POST from a form (RFC 6750 §2); never from the query, and not from both places."""
+    refuse_query(request, AccessTokenForm)
+    in_header, in_body = bearer_of(request), await access_token_in_form(request)
+    if in_header and in_body:
+        raise InvalidRequest("the access token was sent twice")
+    if not in_header and not in_body:
+        raise InvalidToken("access token is missing")
+    return in_header or in_body
+
+
+async def access_token_in_form(request: Request) -> str:
+    if request.method != "POST" or not await request.body() or not is_form(request):
+        return ""
+    return (await read_body(request, AccessTokenForm, kinds=FORM_ONLY)).access_token
+
+
+def is_form(request: Request) -> bool:
+    given = request.headers.get("content-type", "")
+    return given.partition(";")[0].strip().lower() == BodyKind.FORM.value and bool(content_type(request, FORM_ONLY))

@@ -1,0 +1,156 @@
+"""GET and POST /proxy/oauth/logout: a client sends somebody to sign out (OpenID Connect RP-Initiated Logout, R3)."""
+
+from dataclasses import replace
+from enum import StrEnum
+from typing import Final
+from urllib.parse import urlencode
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.accounts.model import UserSession
+from gatehouse.accounts.sessions import Sessions
+from gatehouse.oauth.logout import CheckedLogout, LogoutRequest, LogoutRequests
+from gatehouse.oauth.redirects import csp_source
+from gatehouse.web.http.browser import Browser, BrowserSessions, is_prefetch
+from gatehouse.web.http.context import content_security_policy, origin_of
+from gatehouse.web.http.errors import Dialect
+from gatehouse.web.http.parse import FORMS, read_form, read_query
+from gatehouse.web.http.responses import NO_STORE, see_other
+from gatehouse.web.http.routing import Endpoint, HtmlPage, RateClass, RequiredAuth
+from gatehouse.web.pages.contexts import SignedOutContext, SignOutContext
+from gatehouse.web.pages.forms import CsrfForm, page_endpoint
+from gatehouse.web.pages.paths import Path
+from gatehouse.web.pages.rendering import PageRenderer
+
+MAX_QUERY_LENGTH: Final = 8_000  # characters; an address must stay under what we read of one (S-19)
+URI_TOO_LONG: Final = 414
+SERVICE_UNAVAILABLE: Final = 503
+
+
+class LogoutDecision(StrEnum):
+    CONFIRM = "confirm"
+    CANCEL = "cancel"
+
+
+class LogoutForm(CsrfForm, frozen=True, kw_only=True):
+    """What the client asked is checked once more: whoever sends the form may have changed it."""
+
+    decision: LogoutDecision
+    client_id: str = ""
+    post_logout_redirect_uri: str = ""
+    state: str = ""
+
+    def logout_request(self) -> LogoutRequest:
+        return LogoutRequest(
+            client_id=self.client_id, post_logout_redirect_uri=self.post_logout_redirect_uri, state=self.state
+        )
+
+
+class LogoutEndpoints:
+    def __init__(
+        self, *, logouts: LogoutRequests, sessions: Sessions, browsers: BrowserSessions, pages: PageRenderer
+    ) -> None:
+        self._logouts = logouts
+        self._sessions = sessions
+        self._browsers = browsers
+        self._pages = pages
+
+    async def handle_get(self, request: Request) -> Response:
+        if is_prefetch(request):
+            return Response(None, SERVICE_UNAVAILABLE, NO_STORE)
+        asked = read_query(request, LogoutRequest)
+        logout = await self._logouts.check(asked)
+        browser = await self._browsers.read(request)
+        if browser.signed_in is None:
+            return self._signed_out_response(request, logout, returns_to_client=logout.hint is not None)
+        if logout.matches_session(browser.signed_in):
+            await self._end_session(request, browser.signed_in)
+            return self._signed_out_response(request, logout, returns_to_client=True)
+        return self._confirmation_page(request, browser, browser.signed_in, asked, logout)
+
+    async def handle_head(self, request: Request) -> Response:  # noqa: ARG002 - every HEAD gets the same
+        """HEAD answers nothing, so it ends nothing."""
+        return Response(None, 200, NO_STORE)
+
+    async def handle_post(self, request: Request) -> Response:
+        """The same by a form: sent on to the address with the same meaning.
+
+        The session's cookie does not come along with another site's POST (SameSite=Lax), but with the GET that
+        follows.
+        """
+        asked = await read_form(request, LogoutRequest)
+        query = urlencode({name: value for name, value in msgspec.structs.asdict(asked).items() if value})
+        if len(query) > MAX_QUERY_LENGTH:
+            raise HTTPException(URI_TOO_LONG)
+        return see_other(f"{Path.LOGOUT}?{query}")
+
+    async def decide(self, request: Request) -> Response:
+        browser = await self._browsers.read(request)
+        form = await read_form(request, LogoutForm)
+        self._browsers.check_form(request, browser, form.csrf)
+        if form.decision is LogoutDecision.CANCEL:
+            return see_other(Path.HOME)
+        logout = await self._logouts.check(form.logout_request())
+        if browser.signed_in is not None:
+            await self._end_session(request, browser.signed_in)
+        return self._signed_out_response(request, logout, returns_to_client=True)
+
+    async def _end_session(self, request: Request, signed_in: UserSession) -> None:
+        origin = origin_of(request, signed_in.user.user_id)
+        await self._sessions.end(signed_in, signed_in.session.session_id, origin)
+
+    def _signed_out_response(self, request: Request, logout: CheckedLogout, *, returns_to_client: bool) -> Response:
+        """Back to the client, if somebody vouches for the address; else a page of ours, with a link to it."""
+        if logout.redirect_url and returns_to_client:
+            return self._browsers.clear_session_cookie(see_other(logout.redirect_url))
+        name = logout.client.name if logout.client else ""
+        context = SignedOutContext(application=name, return_to=logout.redirect_url)
+        return self._browsers.clear_session_cookie(self._pages.render(request, context))
+
+    def _confirmation_page(
+        self, request: Request, browser: Browser, signed_in: UserSession, asked: LogoutRequest, logout: CheckedLogout
+    ) -> Response:
+        context = SignOutContext(
+            csrf=self._browsers.csrf_token(browser),
+            nick=signed_in.user.nick,
+            login=signed_in.user.login or "",
+            application=logout.client.name if logout.client else "",
+            client_id=logout.client.client_id if logout.client else "",
+            post_logout_redirect_uri=asked.post_logout_redirect_uri if logout.redirect_url else "",
+            state=asked.state,
+        )
+        # Browsers hold the redirects that follow a form to form-action too.
+        leads_to = [csp_source(asked.post_logout_redirect_uri)] if logout.redirect_url else []
+        policy = {"Content-Security-Policy": content_security_policy(form_action=leads_to)}
+        return self._browsers.set_browser_cookie(self._pages.render(request, context, headers=policy), browser)
+
+    def endpoints(self) -> list[Endpoint]:
+        asked = Endpoint(
+            name="oauth.logout",
+            path=Path.LOGOUT,
+            methods=("GET",),
+            handler=self.handle_get,
+            dialect=Dialect.PAGE,
+            rate_class=RateClass.PUBLIC,
+            section="interface R3",
+            summary="Sign a person out (OpenID Connect RP-Initiated Logout)",
+            auth=RequiredAuth.SESSION,
+            request=LogoutRequest,
+            accepts=FORMS,
+            answers={200: HtmlPage, 303: None},
+        )
+        return [
+            asked,
+            replace(asked, name="oauth.logout_look", methods=("HEAD",), handler=self.handle_head, hidden=True),
+            replace(asked, name="oauth.logout_post", methods=("POST",), handler=self.handle_post),
+            page_endpoint(
+                "POST",
+                Path.LOGOUT_CONFIRM,
+                self.decide,
+                name="oauth.logout_confirm",
+                summary="Sign out or stay signed in",
+            ),
+        ]

@@ -1,0 +1,318 @@
+"""POST /proxy/oauth/token (interface §4.2, R3)."""
+
+from typing import Final, Literal
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.oauth.errors import InvalidRequest
+from gatehouse.oauth.exchange import IdTokenExchange, UserJwtExchange
+from gatehouse.oauth.introspection import Introspection
+from gatehouse.oauth.revocation import Revocation
+from gatehouse.oauth.token_endpoint import TokenEndpoint, TokenRequest
+from gatehouse.oauth.tokens import TokenSet
+from gatehouse.oauth.userinfo import UserInfo
+from gatehouse.oauth.vocabulary import TOKEN_PATH
+from gatehouse.tokens.claims import InvalidToken
+from gatehouse.web.api.oauth.credentials import (
+    ClientCredentialFields,
+    access_token_of,
+    bearer_of,
+    credentials_of,
+    refuse_query,
+)
+from gatehouse.web.http.client_address import caller_address_of
+from gatehouse.web.http.context import origin_of
+from gatehouse.web.http.errors import Dialect, OAuthFailure
+from gatehouse.web.http.parse import JSON_OR_FORM, read_body
+from gatehouse.web.http.responses import NO_STORE, json_response
+from gatehouse.web.http.routing import Cors, Endpoint, RateClass, RequiredAuth
+
+PRAGMA_NO_CACHE: Final = {"Pragma": "no-cache"}  # beside no-store (RFC 6749 §5.1)
+
+
+class TokenFields(ClientCredentialFields, frozen=True, kw_only=True):
+    grant_type: str = ""
+    code: str = ""
+    redirect_uri: str = ""
+    code_verifier: str = ""
+    refresh_token: str = ""
+    scope: str = ""
+    device_code: str = ""
+
+
+class TokenResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    access_token: str
+    id_token: str
+    token_type: str
+    expires_in: int
+    refresh_token: str | None = None
+    scope: str | None = None
+
+
+class TokenHttpEndpoint:
+    def __init__(self, tokens: TokenEndpoint) -> None:
+        self._tokens = tokens
+
+    async def issue_tokens(self, request: Request) -> Response:
+        refuse_query(request, TokenFields)
+        asked = await read_body(request, TokenFields, kinds=JSON_OR_FORM)
+        credentials = credentials_of(request, asked)
+        given = await self._tokens.issue_tokens(
+            TokenRequest(
+                grant_type=asked.grant_type,
+                code=asked.code,
+                redirect_uri=asked.redirect_uri,
+                code_verifier=asked.code_verifier,
+                refresh_token=asked.refresh_token,
+                scope=asked.scope,
+                device_code=asked.device_code,
+                credentials=credentials,
+                origin=credentials.origin,
+            )
+        )
+        return json_response(token_response(given), headers=PRAGMA_NO_CACHE)
+
+    def endpoint(self) -> Endpoint:
+        return Endpoint(
+            name="oauth.token",
+            path=TOKEN_PATH,
+            methods=("POST",),
+            handler=self.issue_tokens,
+            dialect=Dialect.OAUTH,
+            rate_class=RateClass.TOKEN,
+            section="interface §4.2",
+            summary="Exchange a code, refresh token or device code for tokens",
+            request=TokenFields,
+            accepts=JSON_OR_FORM,
+            answers={200: TokenResponse},
+            auth=RequiredAuth.CLIENT,
+            cors=Cors.CLIENTS,
+        )
+
+
+def token_response(given: TokenSet) -> TokenResponse:
+    return TokenResponse(
+        access_token=given.access_token,
+        id_token=given.id_token,
+        token_type="Bearer",  # noqa: S106 - always (interface §4.2)
+        expires_in=given.expires_in,
+        refresh_token=given.refresh_token,
+        scope=given.scope,
+    )
+
+
+# POST /proxy/oauth/exchange and /proxy/oauth/exchangeToken (interface §4.2, R2).
+
+
+class IdTokenResponse(msgspec.Struct, frozen=True, kw_only=True):
+    id_token: str
+    expires_in: int
+
+
+class UserJwtResponse(msgspec.Struct, frozen=True, kw_only=True):
+    token: str
+
+
+class ExchangeEndpoints:
+    def __init__(self, *, id_tokens: IdTokenExchange, user_jwts: UserJwtExchange) -> None:
+        self._id_tokens = id_tokens
+        self._user_jwts = user_jwts
+
+    async def exchange(self, request: Request) -> Response:
+        caller = caller_address_of(request.scope)
+        given = await self._id_tokens.exchange(required_bearer(request), caller.address if caller.proven else None)
+        return json_response(IdTokenResponse(id_token=given.id_token, expires_in=given.expires_in))
+
+    async def exchange_token(self, request: Request) -> Response:
+        return json_response(UserJwtResponse(token=await self._user_jwts.exchange(required_bearer(request))))
+
+    def endpoints(self) -> list[Endpoint]:
+        return [
+            Endpoint(
+                name="oauth.exchange",
+                path="/proxy/oauth/exchange",
+                methods=("POST",),
+                handler=self.exchange,
+                dialect=Dialect.OAUTH,
+                rate_class=RateClass.TOKEN,
+                section="interface §4.2",
+                summary="Exchange a user JWT for an ID token",
+                answers={200: IdTokenResponse},
+                auth=RequiredAuth.USER_JWT,
+            ),
+            Endpoint(
+                name="oauth.exchange_token",
+                path="/proxy/oauth/exchangeToken",
+                methods=("POST",),
+                handler=self.exchange_token,
+                dialect=Dialect.OAUTH,
+                rate_class=RateClass.TOKEN,
+                section="interface §4.2",
+                summary="Exchange an access token for a user JWT",
+                answers={200: UserJwtResponse},
+                auth=RequiredAuth.ACCESS_TOKEN,
+            ),
+        ]
+
+
+def required_bearer(request: Request) -> str:
+    """The Bearer and nothing else: a token in the body is not looked at (checklist UI-08)."""
+    shown = bearer_of(request)
+    if not shown:
+        raise InvalidToken("Bearer token is missing")
+    return shown
+
+
+# POST /proxy/oauth/introspect (RFC 7662, R3).
+
+
+class IntrospectionFields(ClientCredentialFields, frozen=True, kw_only=True):
+    token: str = ""
+    token_type_hint: str = ""
+
+
+class IntrospectionResponse(msgspec.Struct, frozen=True, kw_only=True):
+    active: bool
+    iss: str = ""
+    sub: str = ""
+    client_id: str = ""
+    aud: tuple[str, ...] = ()
+    scope: str = ""
+    token_type: str = ""
+    exp: int = 0
+
+
+class IntrospectionEndpoint:
+    def __init__(self, introspection: Introspection) -> None:
+        self._introspection = introspection
+
+    async def introspect(self, request: Request) -> Response:
+        refuse_query(request, IntrospectionFields)
+        asked = await read_body(request, IntrospectionFields, kinds=JSON_OR_FORM)
+        return json_response(await self._introspection.introspect(credentials_of(request, asked), asked.token))
+
+    def endpoint(self) -> Endpoint:
+        return Endpoint(
+            name="oauth.introspect",
+            path="/proxy/oauth/introspect",
+            methods=("POST",),
+            handler=self.introspect,
+            dialect=Dialect.OAUTH,
+            rate_class=RateClass.TOKEN,
+            section="interface R3",
+            summary="Check a token of the client or a login token of its application (RFC 7662)",
+            request=IntrospectionFields,
+            accepts=JSON_OR_FORM,
+            answers={200: IntrospectionResponse},
+            auth=RequiredAuth.CLIENT,
+        )
+
+
+# POST /proxy/oauth/token/revoke (interface §4.2) and /proxy/oauth/revoke (RFC 7009).
+
+
+class RefreshTokenFields(ClientCredentialFields, frozen=True, kw_only=True):
+    refresh_token: str = ""
+    token: str = ""  # the same by its name in RFC 7009 (R3)
+
+
+class RevocationFields(ClientCredentialFields, frozen=True, kw_only=True):
+    token: str = ""
+    token_type_hint: str = ""  # we need none
+
+
+class RevocationResponse(msgspec.Struct, frozen=True, kw_only=True):
+    status: Literal["ok"] = "ok"
+
+
+class RevocationEndpoints:
+    def __init__(self, revocation: Revocation) -> None:
+        self._revocation = revocation
+
+    async def revoke_refresh_token(self, request: Request) -> Response:
+        refuse_query(request, RefreshTokenFields)
+        asked = await read_body(request, RefreshTokenFields, kinds=JSON_OR_FORM)
+        if asked.refresh_token and asked.token:
+            raise InvalidRequest("two tokens in one request")
+        await self._revocation.revoke_refresh_token(
+            credentials_of(request, asked), asked.refresh_token or asked.token, origin_of(request, "client")
+        )
+        return json_response(RevocationResponse())
+
+    async def revoke(self, request: Request) -> Response:
+        refuse_query(request, RevocationFields)
+        asked = await read_body(request, RevocationFields, kinds=JSON_OR_FORM)
+        await self._revocation.revoke(credentials_of(request, asked), asked.token, origin_of(request, "client"))
+        return Response(None, 200, NO_STORE)
+
+    def endpoints(self) -> list[Endpoint]:
+        return [
+            Endpoint(
+                name="oauth.token_revoke",
+                path="/proxy/oauth/token/revoke",
+                methods=("POST",),
+                handler=self.revoke_refresh_token,
+                dialect=Dialect.OAUTH,
+                rate_class=RateClass.TOKEN,
+                section="interface §4.2",
+                summary="Revoke a sign-in by its refresh token",
+                request=RefreshTokenFields,
+                accepts=JSON_OR_FORM,
+                answers={200: RevocationResponse, 401: OAuthFailure},
+                cors=Cors.CLIENTS,
+            ),
+            Endpoint(
+                name="oauth.revoke",
+                path="/proxy/oauth/revoke",
+                methods=("POST",),
+                handler=self.revoke,
+                dialect=Dialect.OAUTH,
+                rate_class=RateClass.TOKEN,
+                section="interface R3",
+                summary="Revoke a sign-in by any of its tokens (RFC 7009)",
+                request=RevocationFields,
+                accepts=JSON_OR_FORM,
+                answers={200: None},
+                auth=RequiredAuth.CLIENT,
+                cors=Cors.CLIENTS,
+            ),
+        ]
+
+
+# GET and POST /proxy/oauth/userinfo (interface §4.2).
+
+
+class UserInfoResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """Claims by scope, plus the client's mapped claims."""
+
+    status: Literal["ok"]
+    sub: str
+    email: str = ""
+    email_verified: bool = False
+    nickname: str = ""
+    phone_verified: bool = False
+
+
+class UserInfoEndpoint:
+    def __init__(self, userinfo: UserInfo) -> None:
+        self._userinfo = userinfo
+
+    async def show(self, request: Request) -> Response:
+        return json_response(await self._userinfo.claims_for(await access_token_of(request)))
+
+    def endpoint(self) -> Endpoint:
+        return Endpoint(
+            name="oauth.userinfo",
+            path="/proxy/oauth/userinfo",
+            methods=("GET", "POST"),
+            handler=self.show,
+            dialect=Dialect.OAUTH,
+            rate_class=RateClass.TOKEN,
+            section="interface §4.2",
+            summary="Claims about the owner of the access token",
+            answers={200: UserInfoResponse},
+            auth=RequiredAuth.ACCESS_TOKEN,
+            cors=Cors.CLIENTS,
+        )

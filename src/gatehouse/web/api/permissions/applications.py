@@ -1,0 +1,272 @@
+"""POST /api/permissions/application and application/tags (interface §4.4, R6)."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+from msgspec import UNSET
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.admin.clients import ApplicationClients, ClientDraft, ClientWithSecret, DraftedClients
+from gatehouse.kernel.times import iso8601
+from gatehouse.oauth.client_document import ClaimEntry, TokenEntry, claim_entries, token_entry
+from gatehouse.oauth.model import Client, ClientProfile, ClientSecret
+from gatehouse.permissions.authentication.credentials import ABOUT_APPLICATION, DEFAULT_POLICY
+from gatehouse.permissions.commands.applications import ApplicationCommands, ApplicationDraft
+from gatehouse.permissions.commands.drafts import TagsDraft
+from gatehouse.permissions.documents import grammar
+from gatehouse.permissions.documents.grammar import ApplicationId
+from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.model.application import Application
+from gatehouse.permissions.rights.rights import Actor
+from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator, actor_of
+from gatehouse.web.api.permissions.envelope import data_response, ok_response, permission_endpoint, require_field
+from gatehouse.web.api.permissions.schemas import parse_optional_application_id
+from gatehouse.web.http.parse import read_json
+from gatehouse.web.http.responses import json_response
+from gatehouse.web.http.routing import Endpoint
+
+
+class ApplicationOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    full: bool = False  # with settings and service_meta
+
+
+class ApplicationRequest(CredentialFields, frozen=True, kw_only=True):
+    action: Literal["get", "save", "delete"]
+    data: ApplicationDraft
+    options: ApplicationOptions = ApplicationOptions()
+
+
+class ApplicationTagsRequest(CredentialFields, frozen=True, kw_only=True):
+    application_id: ApplicationId | None = None  # else the one that the service JWT is of
+    data: TagsDraft
+
+
+class ApplicationRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    application_id: int
+    name: str
+    removed: bool
+    version: int
+    description: str = ""
+    project_id: str | None = None
+    settings: object = UNSET
+    service_meta: object = UNSET
+
+
+class ApplicationResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    status: str
+    data: ApplicationRecord | None = None
+
+
+class ApplicationEndpoints:
+    def __init__(self, *, applications: ApplicationCommands, authenticator: RequestAuthenticator) -> None:
+        self._applications = applications
+        self._authenticator = authenticator
+
+    async def handle(self, request: Request) -> Response:
+        ask = await read_json(request, ApplicationRequest)
+        named = draft_application_id(ask.data)
+        if named is None and ask.action != "save":
+            raise Malformed("data.application_id: required")
+        need = ABOUT_APPLICATION if ask.action == "get" else DEFAULT_POLICY
+        actor = await self._authenticator.authenticate_actor(request, ask, need, application_id=named)
+        match ask.action:
+            case "get":
+                found = await self._applications.get(actor, named or 0)
+                return data_response(application_record(found, full=ask.options.full))
+            case "save":
+                return data_response(
+                    application_record(await self._applications.save(actor, ask.data), full=ask.options.full)
+                )
+            case "delete":
+                await self._applications.delete(actor, named or 0, ask.data.version)
+                return ok_response()
+
+    async def save_tags(self, request: Request) -> Response:
+        ask = await read_json(request, ApplicationTagsRequest)
+        named = None if ask.application_id is None else grammar.parse_application_id(ask.application_id)
+        visit = await self._authenticator.authenticate(request, ask, DEFAULT_POLICY, application_id=named)
+        application_id = require_field(visit.application_id, "application_id")
+        saved = await self._applications.save_tags(actor_of(request, visit), application_id, ask.data)
+        return data_response(
+            {"application_id": saved.application_id, "tags": saved.service_meta["tags"], "version": saved.version}
+        )
+
+    def endpoints(self) -> list[Endpoint]:
+        return [
+            permission_endpoint(
+                "application",
+                self.handle,
+                name="application",
+                request=ApplicationRequest,
+                section="interface §4.4",
+                summary="Application: get, save (create without application_id), delete",
+                answers=ApplicationResponse,
+            ),
+            permission_endpoint(
+                "application/tags",
+                self.save_tags,
+                name="application_tags",
+                request=ApplicationTagsRequest,
+                section="interface §4.4",
+                summary="Replace the tags of an application",
+            ),
+        ]
+
+
+def draft_application_id(draft: ApplicationDraft) -> int | None:
+    if draft.application_id is UNSET or draft.application_id is None:
+        return None
+    return grammar.parse_application_id(draft.application_id, "data.application_id")
+
+
+def application_record(application: Application, *, full: bool) -> ApplicationRecord:
+    """Never with private_key (R6)."""
+    return ApplicationRecord(
+        application_id=application.application_id,
+        name=application.name,
+        removed=application.removed,
+        version=application.version,
+        description=application.description,
+        project_id=application.project_id,
+        settings=application.settings if full else UNSET,
+        service_meta=application.service_meta if full else UNSET,
+    )
+
+
+# POST /api/permissions/client: OAuth clients of an application (interface §4.14, R3).
+
+
+class ClientRequest(CredentialFields, frozen=True, kw_only=True):
+    """Only `create` creates a client, with an ID chosen by the caller; save never does."""
+
+    action: Literal["get", "create", "save", "delete", "rotate", "revoke"]
+    application_id: ApplicationId | None = None  # else that of the service JWT; without any, every client
+    data: ClientDraft = ClientDraft()
+
+
+class ClientSecretEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    created: str
+    ends: str = ""  # of the one before the newest
+
+
+class ClientEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    client_id: str
+    name: str
+    profile: ClientProfile
+    application_id: int | None
+    redirect_hosts: tuple[str, ...]
+    redirect_uris: tuple[str, ...]
+    post_logout_uris: tuple[str, ...]
+    scopes: tuple[str, ...]
+    origins: tuple[str, ...]
+    backchannel_logout_uri: str
+    jwks: Mapping[str, object]
+    claims: Mapping[str, ClaimEntry]
+    token_settings: TokenEntry
+    device_grant: bool
+    explain_errors: bool
+    first_party: bool
+    may_exchange: bool
+    require_pkce: bool
+    public: bool
+    created: str
+    version: int
+    secrets: tuple[ClientSecretEntry, ...]
+    client_secret: str = ""  # in the answers to create and rotate only
+
+
+class ClientResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`data` is a list for get without client_id, otherwise the client; `revoked` counts revoked sign-ins."""
+
+    status: str
+    data: tuple[ClientEntry, ...] | ClientEntry | None = None
+    revoked: int | None = None
+
+
+class ClientEndpoint:
+    def __init__(
+        self, *, clients: ApplicationClients, drafted: DraftedClients, authenticator: RequestAuthenticator
+    ) -> None:
+        self._clients = clients
+        self._drafted = drafted
+        self._authenticator = authenticator
+
+    async def handle(self, request: Request) -> Response:
+        ask = await read_json(request, ClientRequest)
+        visit = await self._authenticator.authenticate(
+            request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
+        )
+        actor, of, draft = actor_of(request, visit), visit.application_id, ask.data
+        match ask.action:
+            case "get":
+                return data_response(await self._find_entries(actor, of, draft.client_id))
+            case "create":
+                return data_response(client_entry_with_secret(await self._drafted.create(actor, of, draft)))
+            case "save":
+                return data_response(client_entry(await self._drafted.save(actor, of, draft)))
+            case "delete":
+                await self._clients.remove(actor, of, draft.client_id, draft.version)
+                return ok_response()
+            case "rotate":
+                return data_response(client_entry_with_secret(await self._drafted.rotate(actor, of, draft.client_id)))
+            case "revoke":
+                revoked = await self._clients.revoke_tokens(actor, of, draft.client_id)
+                return json_response(ClientResponse(status="OK", revoked=revoked))
+
+    async def _find_entries(
+        self, actor: Actor, application_id: int | None, client_id: str
+    ) -> ClientEntry | tuple[ClientEntry, ...]:
+        if client_id:
+            return client_entry(await self._clients.get(actor, application_id, client_id))
+        return tuple(map(client_entry, await self._clients.list(actor, application_id)))
+
+    def endpoint(self) -> Endpoint:
+        return permission_endpoint(
+            "client",
+            self.handle,
+            name="client",
+            request=ClientRequest,
+            section="interface §4.14",
+            summary="OAuth clients of an application: get, create, save, delete, rotate, revoke",
+            answers=ClientResponse,
+        )
+
+
+def client_entry(client: Client, *, secret: str = "") -> ClientEntry:
+    return ClientEntry(
+        client_id=client.client_id,
+        name=client.name,
+        profile=client.profile,
+        application_id=client.application_id,
+        redirect_hosts=client.redirect_hosts,
+        redirect_uris=client.redirect_uris,
+        post_logout_uris=client.post_logout_uris,
+        scopes=client.scopes,
+        origins=client.origins,
+        backchannel_logout_uri=client.backchannel_logout_uri,
+        jwks=client.jwks,
+        claims=claim_entries(client),
+        token_settings=token_entry(client),
+        device_grant=client.device_grant,
+        explain_errors=client.explain_errors,
+        first_party=client.first_party,
+        may_exchange=client.may_exchange,
+        require_pkce=client.require_pkce,
+        public=client.public,
+        created=iso8601(client.created_at),
+        version=client.version,
+        secrets=tuple(
+            map(client_secret_entry, sorted(client.secrets, key=lambda one: (one.created_at, not one.expires_at)))
+        ),
+        client_secret=secret,
+    )
+
+
+def client_entry_with_secret(made: ClientWithSecret) -> ClientEntry:
+    return client_entry(made.client, secret=made.secret)
+
+
+def client_secret_entry(secret: ClientSecret) -> ClientSecretEntry:
+    return ClientSecretEntry(created=iso8601(secret.created_at), ends=iso8601(secret.expires_at))

@@ -1,0 +1,144 @@
+"""Reads who is calling off the wire: headers first, then the deprecated fields of the body (interface §4.1, R6).
+
+Never off the query or a cookie: those end up in logs and histories (checklist AK-11).
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+import msgspec
+from starlette.requests import Request
+
+from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest, Authenticator
+from gatehouse.permissions.authentication.credentials import CredentialPolicy, KeySignature, RequestCredentials
+from gatehouse.permissions.rights.rights import Actor
+from gatehouse.tokens.claims import InvalidToken
+from gatehouse.web.http.client_address import caller_address_of
+from gatehouse.web.http.context import origin_of
+from gatehouse.web.http.parse import query_pairs, raw_body
+
+BEARER: Final = re.compile(r"bearer +([^\s,]+)", re.ASCII | re.IGNORECASE)
+CREDENTIAL_HEADERS: Final = frozenset(
+    {b"authorization", b"factor", b"service-jwt", b"signature", b"application-id", b"request-sign"}
+)
+TIMESTAMP: Final = re.compile(r"[1-9][0-9]{0,14}", re.ASCII)
+
+
+class CredentialFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the body of every permission endpoint may carry beside its own fields."""
+
+    jwt: str = ""  # this and the next two are deprecated: headers are better
+    factor: str = ""
+    service_jwt: str = ""
+    ip: str = ""  # this and the next: what a Signature is about
+    ts: int | str = 0
+
+
+async def credentials_of(request: Request, asked: CredentialFields) -> RequestCredentials:
+    """Raise InvalidToken for a header that is doubled or cannot be read.
+
+    A header that is there wins, even an empty one: what is checked is never a mixture (checklist PA-03).
+    """
+    caller = caller_address_of(request.scope)
+    body = await raw_body(request)
+    given = read_credential_headers(request.scope["headers"])
+    return RequestCredentials(
+        bearer=parse_bearer(given.get(b"authorization")),
+        jwt=asked.jwt,
+        factor=given.get(b"factor", asked.factor),
+        service_jwt=given.get(b"service-jwt", asked.service_jwt),
+        signed=signed_request_of(request, given, asked, body) if b"signature" in given else None,
+        request_sign=given.get(b"request-sign", ""),
+        body=body,
+        address=caller.address if caller.proven else None,
+        source=caller.source,
+    )
+
+
+def read_credential_headers(headers: Iterable[tuple[bytes, bytes]]) -> Mapping[bytes, str]:
+    """What the request shows in its headers, in one pass over them."""
+    found: dict[bytes, str] = {}
+    for name, value in headers:
+        if name in CREDENTIAL_HEADERS:
+            if name in found:
+                raise InvalidToken(f"duplicate header {name.decode()}")
+            found[name] = decode_header(value)
+    return found
+
+
+def parse_bearer(given: str | None) -> str:
+    if given is None:
+        return ""
+    found = BEARER.fullmatch(given)
+    if found is None:
+        raise InvalidToken("the Authorization header is not a Bearer token")
+    return found[1]
+
+
+def decode_header(header: bytes) -> str:
+    """What a client wrote, as UTF-8 or as Latin-1."""
+    try:
+        return header.decode()
+    except UnicodeDecodeError:
+        return header.decode("latin-1")
+
+
+def signed_request_of(
+    request: Request, given: Mapping[bytes, str], asked: CredentialFields, body: bytes
+) -> KeySignature:
+    query = query_pairs(request)
+    return KeySignature(
+        signature=given[b"signature"],
+        application_id=given.get(b"application-id", ""),
+        method=request.method,
+        path=request.scope["raw_path"],
+        query=request.scope["query_string"],
+        body=body,
+        ip=single_value([value for name, value in query if name == "ip"] + [asked.ip] * bool(asked.ip)),
+        ts=parse_timestamp([value for name, value in query if name == "ts"] + [str(asked.ts)] * bool(asked.ts)),
+    )
+
+
+def single_value(given: list[str]) -> str:
+    """The query or the body says it, not both in two ways."""
+    if len(set(given)) != 1:
+        raise InvalidToken("a Signature needs exactly one ip and one ts")
+    return given[0]
+
+
+def parse_timestamp(given: list[str]) -> int:
+    text = single_value(given)
+    if TIMESTAMP.fullmatch(text) is None:
+        raise InvalidToken("ts must be a Unix time")
+    return int(text)
+
+
+# From a request to a caller with his rights, for every endpoint of this package.
+
+
+class RequestAuthenticator:
+    def __init__(self, authenticator: Authenticator) -> None:
+        self._authenticator = authenticator
+
+    async def authenticate(
+        self,
+        request: Request,
+        asked: CredentialFields,
+        need: CredentialPolicy,
+        *,
+        application_id: int | None = None,
+        also: Collection[int] = (),
+    ) -> AuthenticatedRequest:
+        credentials = await credentials_of(request, asked)
+        return await self._authenticator.authenticate(credentials, need, application_id=application_id, also=also)
+
+    async def authenticate_actor(
+        self, request: Request, asked: CredentialFields, need: CredentialPolicy, *, application_id: int | None = None
+    ) -> Actor:
+        visit = await self.authenticate(request, asked, need, application_id=application_id)
+        return actor_of(request, visit)
+
+
+def actor_of(request: Request, authenticated: AuthenticatedRequest) -> Actor:
+    return authenticated.actor(origin_of(request, authenticated.caller.name))

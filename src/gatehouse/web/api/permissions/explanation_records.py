@@ -1,0 +1,198 @@
+"""How explanations and members are told, in JSON and in CSV."""
+
+import csv
+import io
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from gatehouse.kernel.times import iso8601
+from gatehouse.permissions.evaluation.shapes import short_prefix
+from gatehouse.permissions.explanation.contributions import ExplainedContribution, GroupReference, Membership
+from gatehouse.permissions.explanation.reasons import Explanation, MissingRequirement
+from gatehouse.permissions.explanation.wording import explanation_sentences
+from gatehouse.permissions.model.rules import Scope
+from gatehouse.permissions.questions.members import FoundMember, GrantSource
+
+FORMULA_PREFIXES: Final = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would take for a formula
+
+
+class GroupName(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    title: str
+
+
+class FailedCondition(msgspec.Struct, frozen=True, kw_only=True):
+    """A condition that is not met, with the expected and actual value."""
+
+    member: str
+    wanted: str
+    actual: str
+
+
+class ScopeName(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Scope; empty at the root."""
+
+    project_id: str = ""
+    kind: str = ""
+    id: str = ""
+
+
+class PathStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What grants or denies the rule, its source and expiry."""
+
+    source: str
+    scope: ScopeName
+    value: bool | None = None
+    role: str = ""
+    group: GroupName | None = None
+    group_condition: str = ""  # title of the condition by which he belongs to the group
+    params: tuple[str, ...] = ()
+    expired: int = 0
+    ttl: int = 0
+
+
+class MissingFact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    kind: str
+    scope: ScopeName
+    role: str = ""
+    groups: tuple[GroupName, ...] = ()
+    since: int = 0  # when it expired
+    limit: int = 0  # how many users the role may have
+    failed: tuple[FailedCondition, ...] = ()
+
+
+class ExplanationRecord(msgspec.Struct, frozen=True, kw_only=True):
+    allowed: bool
+    rule: str
+    scope: ScopeName
+    in_schema: bool
+    left: int  # seconds until it is no longer allowed, 0 for ever
+    sentences: tuple[str, ...]
+    path: tuple[PathStep, ...]  # what decides
+    overridden: tuple[PathStep, ...]
+    missing: tuple[MissingFact, ...]  # the nearest first
+
+
+class ExplainResponse(msgspec.Struct, frozen=True, kw_only=True):
+    status: str
+    data: ExplanationRecord
+    user_id: str
+
+
+class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
+    user_id: str
+    until: int  # Unix seconds, 0 for no end
+    path: tuple[PathStep, ...]
+
+
+class MembersPage(msgspec.Struct, frozen=True, kw_only=True):
+    members: tuple[MemberRecord, ...]
+    after: str | None  # for the next page; null when there is none
+
+
+class MembersResponse(msgspec.Struct, frozen=True, kw_only=True):
+    status: str
+    data: MembersPage
+
+
+def explanation_record(one: Explanation) -> ExplanationRecord:
+    return ExplanationRecord(
+        allowed=one.allowed,
+        rule=str(one.rule),
+        scope=scope_name(one.scope),
+        in_schema=one.in_schema,
+        left=one.seconds_left,
+        sentences=tuple(explanation_sentences(one)),
+        path=tuple(contribution_step(each) for each in one.contributions if each.decides),
+        overridden=tuple(contribution_step(each) for each in one.contributions if not each.decides),
+        missing=tuple(map(missing_fact, one.missing)),
+    )
+
+
+def contribution_step(one: ExplainedContribution) -> PathStep:
+    return PathStep(
+        source=one.kind.value,
+        scope=scope_name(one.scope),
+        value=one.value,
+        role=one.role,
+        group=membership_group(one.membership),
+        group_condition=membership_condition(one.membership),
+        params=one.params,
+        expired=one.end.expired,
+        ttl=one.end.ttl,
+    )
+
+
+def missing_fact(one: MissingRequirement) -> MissingFact:
+    return MissingFact(
+        kind=one.kind.value,
+        scope=scope_name(one.scope),
+        role=one.role,
+        groups=tuple(map(group_name, one.groups)),
+        since=one.since,
+        limit=one.limit,
+        failed=tuple(
+            FailedCondition(member=test.member, wanted=test.wanted, actual=test.actual) for test in one.failed
+        ),
+    )
+
+
+def member_record(one: FoundMember) -> MemberRecord:
+    return MemberRecord(user_id=one.user_id, until=one.until, path=tuple(map(path_step, one.path)))
+
+
+def path_step(one: GrantSource) -> PathStep:
+    return PathStep(
+        source=one.kind.value,
+        scope=scope_name(one.scope),
+        role=one.role,
+        group=membership_group(one.membership),
+        group_condition=membership_condition(one.membership),
+        expired=one.end.expired,
+        ttl=one.end.ttl,
+    )
+
+
+def membership_group(membership: Membership | None) -> GroupName | None:
+    return None if membership is None else group_name(membership.group)
+
+
+def membership_condition(membership: Membership | None) -> str:
+    return "" if membership is None else membership.condition
+
+
+def group_name(group: GroupReference) -> GroupName:
+    return GroupName(id=group.group_id, title=group.title)
+
+
+def scope_name(scope: Scope) -> ScopeName:
+    return ScopeName(
+        project_id=scope.project_id, kind="" if scope.kind is None else scope.kind.value, id=scope.resource_id
+    )
+
+
+def members_csv(members: Iterable[FoundMember]) -> str:
+    """One line for each way."""
+    body = io.StringIO()
+    writer = csv.writer(body)
+    writer.writerow(("user_id", "until", "source", "scope", "role", "group_id", "group"))
+    for one in members:
+        writer.writerows(csv_rows(one))
+    return body.getvalue()
+
+
+def csv_rows(one: FoundMember) -> Iterable[tuple[str, ...]]:
+    for each in one.path:
+        group = each.membership.group if each.membership else GroupReference(group_id="")
+        cells = (
+            *(one.user_id, iso8601(one.until), each.kind.value, short_prefix(each.scope)),
+            *(each.role, group.group_id, group.title),
+        )
+        yield tuple(map(escape_formula, cells))
+
+
+def escape_formula(cell: str) -> str:
+    """Other people's words never become a formula in whoever's spreadsheet opens them."""
+    return f"'{cell}" if cell.startswith(FORMULA_PREFIXES) else cell

@@ -1,0 +1,290 @@
+"""The installation in an administrator's eyes: what it was told, how it is, what waits. Nothing is changed here.
+
+Console and API look through the same desk, so that neither shows more than the other.
+"""
+
+import platform
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gatehouse.admin.keys import KeyAdmin, KeyBar, KeyLineTimeline, KeyTimeline
+from gatehouse.admin.paging import Page, PageRequest, page_request
+from gatehouse.admin.settings import (
+    DatabaseFacts,
+    InstallationStore,
+    MailServer,
+    OutboxListItem,
+    Risk,
+    SettingGroup,
+    SettingListItem,
+)
+from gatehouse.audit.chain import HeadCodec, problems_at_end
+from gatehouse.audit.model import AuditStore, Seal
+from gatehouse.kernel.times import iso8601
+from gatehouse.keys.rotation import DAY
+from gatehouse.mail.model import OutboxStatus, OutboxStore
+from gatehouse.permissions.rights.guard import Operation, require_operation
+from gatehouse.permissions.rights.rights import Actor
+from gatehouse.web.api.health import HealthReport, Readiness
+from gatehouse.web.api.permissions.settings import (
+    AnySettingsPart,
+    BrandingPart,
+    ColorEntry,
+    ConfigurationPart,
+    EmailPart,
+    HealthPart,
+    KeyLineEntry,
+    KeysPart,
+    MailEntry,
+    MailServerEntry,
+    PoliciesPart,
+    PolicyEntry,
+    RiskEntry,
+    RisksPart,
+    SettingEntry,
+    SettingsPartData,
+    SigningKeyEntry,
+)
+from gatehouse.web.pages.branding import Swatch
+
+ACCENT_SETTING: Final = "branding.accent"
+MEBIBYTE: Final = 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """What does not change while the process runs."""
+
+    version: str
+    opened_at: int
+    on_sqlite: bool
+    schema: str
+    workers: int
+    mail: MailServer
+    lines: Sequence[SettingListItem]
+    policies: Sequence[SettingGroup]
+    risks: Sequence[Risk]
+    swatches: Sequence[Swatch]
+    branding: Sequence[SettingListItem]
+
+    def search_settings(self, search: str) -> Sequence[SettingListItem]:
+        return [line for line in self.lines if line.matches(search.strip())]
+
+    def value(self, setting: str) -> str:
+        """As it is shown; of no setting, none."""
+        return next((line.value for line in self.lines if line.name == setting), "")
+
+    @property
+    def accent(self) -> str:
+        return self.value(ACCENT_SETTING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstallationStatus:
+    """How it is just now."""
+
+    report: HealthReport
+    installation: Installation
+    database: DatabaseFacts
+    seal: Seal | None
+    unsealed_since: int  # 0: everything is sealed
+    log_problems: Sequence[str]  # what is wrong with the audit log, as far as its end shows
+    python: str
+
+    @property
+    def megabytes(self) -> int:
+        return max(1, self.database.size // MEBIBYTE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MailStatus:
+    server: MailServer
+    waiting: OutboxStatus
+    found: Page[OutboxListItem]
+
+
+class InstallationReader:
+    def __init__(
+        self,
+        *,
+        installation: Installation,
+        reads: InstallationStore,
+        outbox: OutboxStore,
+        audit: AuditStore,
+        box: HeadCodec,
+        readiness: Readiness,
+        keys: KeyAdmin,
+    ) -> None:
+        self._installation = installation
+        self._reads = reads
+        self._outbox = outbox
+        self._audit = audit
+        self._box = box
+        self._readiness = readiness
+        self.keys: Final = keys  # with a guard of its own
+
+    def installation(self, actor: Actor) -> Installation:
+        require_operation(actor.rights, Operation.ADMINISTER)
+        return self._installation
+
+    async def status(self, actor: Actor) -> InstallationStatus:
+        installation = self.installation(actor)
+        unsealed = await self._audit.unsealed_records(1)
+        end = await self._audit.chain_end()
+        return InstallationStatus(
+            report=await self._readiness.report(),
+            installation=installation,
+            database=await (self._reads.sqlite_facts() if installation.on_sqlite else self._reads.postgres_facts()),
+            seal=end.seal,
+            unsealed_since=unsealed[0].at if unsealed else 0,
+            log_problems=problems_at_end(self._box.decode(end.head), end),
+            python=platform.python_version(),
+        )
+
+    async def mail_status(self, actor: Actor, wanted: PageRequest) -> MailStatus:
+        server = self.installation(actor).mail
+        return MailStatus(
+            server=server, waiting=await self._outbox.outbox_status(), found=await self._reads.outbox(wanted)
+        )
+
+
+# The parts of `settings` as the API answers them and the console shows them; loaded with the first of both.
+
+
+class SettingParts:
+    def __init__(self, installation: InstallationReader) -> None:
+        self._installation = installation
+
+    async def part(self, actor: Actor, asked: SettingsPartData) -> AnySettingsPart:
+        match asked.part:
+            case "configuration" | "branding" | "policies" | "risks":
+                return STATIC_PARTS[asked.part](self._installation.installation(actor))
+            case "health":
+                return health_part(await self._installation.status(actor))
+            case "keys":
+                return keys_part(
+                    await self._installation.keys.timeline(actor), every=self._installation.keys.policy.interval
+                )
+            case "email":
+                return email_part(
+                    await self._installation.mail_status(actor, page_request("", asked.page, size=asked.limit))
+                )
+
+
+def configuration_part(installation: Installation) -> ConfigurationPart:
+    return ConfigurationPart(settings=setting_entries(installation.lines))
+
+
+def branding_part(installation: Installation) -> BrandingPart:
+    shown = installation.swatches if installation.accent else ()
+    return BrandingPart(settings=setting_entries(installation.branding), colours=tuple(map(color_entry, shown)))
+
+
+def policies_part(installation: Installation) -> PoliciesPart:
+    every = (PolicyEntry(name=one.name, settings=setting_entries(one.lines)) for one in installation.policies)
+    return PoliciesPart(policies=tuple(every))
+
+
+def risks_part(installation: Installation) -> RisksPart:
+    return RisksPart(
+        risks=tuple(
+            RiskEntry(name=one.name, serious=one.serious, setting=one.setting, value=installation.value(one.setting))
+            for one in installation.risks
+        )
+    )
+
+
+def health_part(found: InstallationStatus) -> HealthPart:
+    return HealthPart(
+        status=found.report.status,
+        checks=found.report.checks,
+        version=found.installation.version,
+        started=iso8601(found.installation.opened_at),
+        database="SQLite" if found.installation.on_sqlite else "PostgreSQL",
+        database_version=found.database.version,
+        megabytes=found.megabytes,
+        schema=found.installation.schema,
+        workers=found.installation.workers,
+        python=found.python,
+        sealed=found.seal.place if found.seal else 0,
+        sealed_at=iso8601(found.seal.at) if found.seal else "",
+        unsealed_since=iso8601(found.unsealed_since),
+    )
+
+
+def keys_part(picture: KeyTimeline, *, every: int) -> KeysPart:
+    return KeysPart(rotate_days=every // DAY, lines=tuple(map(key_line_entry, picture.strips)))
+
+
+def email_part(found: MailStatus) -> EmailPart:
+    return EmailPart(
+        server=mail_server_entry(found.server) if found.server.host else None,
+        waiting=found.waiting.waiting,
+        given_up=found.waiting.given_up,
+        oldest=iso8601(found.waiting.oldest_at),
+        trouble=found.waiting.trouble,
+        letters=tuple(map(mail_entry, found.found.rows)),
+        total=found.found.total,
+        page=found.found.number,
+        pages=found.found.last,
+    )
+
+
+def setting_entries(lines: Iterable[SettingListItem]) -> tuple[SettingEntry, ...]:
+    return tuple(
+        SettingEntry(name=one.name, value=one.value, unit=one.unit, meaning=one.meaning, source=one.source)
+        for one in lines
+    )
+
+
+def color_entry(swatch: Swatch) -> ColorEntry:
+    return ColorEntry(
+        theme=swatch.theme,
+        use=swatch.use,
+        colour=str(swatch.accent_shade),
+        contrast=round(swatch.contrast, 1),
+        adapted=swatch.is_adapted,
+    )
+
+
+def key_line_entry(strip: KeyLineTimeline) -> KeyLineEntry:
+    return KeyLineEntry(
+        purpose=strip.line.purpose, alg=strip.line.alg, keys=tuple(map(signing_key_entry, strip.bars))
+    )
+
+
+def signing_key_entry(bar: KeyBar) -> SigningKeyEntry:
+    return SigningKeyEntry(
+        kid=bar.kid,
+        state=bar.state,
+        published=iso8601(bar.created_at),
+        signs_from=iso8601(bar.signs_from),
+        signs_until=iso8601(bar.signs_until),
+        verifies_until=iso8601(bar.verifies_until),
+    )
+
+
+def mail_server_entry(mail: MailServer) -> MailServerEntry:
+    return MailServerEntry(
+        host=mail.host, port=mail.port, security=mail.security, username=mail.username, sender=mail.sender
+    )
+
+
+def mail_entry(line: OutboxListItem) -> MailEntry:
+    return MailEntry(
+        mail_id=line.mail_id,
+        letter=line.template,
+        written=iso8601(line.created_at),
+        tries=line.tries,
+        next_try=iso8601(line.next_try_at),
+        trouble=line.trouble,
+    )
+
+
+STATIC_PARTS: Final[Mapping[str, Callable[[Installation], AnySettingsPart]]] = {
+    "configuration": configuration_part,
+    "branding": branding_part,
+    "policies": policies_part,
+    "risks": risks_part,
+}

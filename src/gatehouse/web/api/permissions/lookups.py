@@ -1,0 +1,185 @@
+"""POST /api/permissions/activity: a record of the audit log, or of what was refused (interface §4.14)."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Literal, TypeAlias
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.admin.games import VisibleGameSessions, session_ref
+from gatehouse.audit.model import AuditRecord, Refusal
+from gatehouse.gamesessions.model import GameSession
+from gatehouse.kernel.times import iso8601
+from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
+from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
+from gatehouse.permissions.documents.grammar import ApplicationId
+from gatehouse.permissions.rights.guard import Operation, is_open
+from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator
+from gatehouse.web.api.permissions.envelope import data_response, permission_endpoint
+from gatehouse.web.api.permissions.schemas import parse_optional_application_id
+from gatehouse.web.http.parse import read_json
+from gatehouse.web.http.routing import Endpoint
+
+FindRecord: TypeAlias = Callable[[AuthenticatedRequest, str], Awaitable[AuditRecord | Refusal]]
+
+
+class ActivityData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    record_id: str
+
+
+class ActivityRequest(CredentialFields, frozen=True, kw_only=True):
+    action: Literal["get"]
+    data: ActivityData
+
+
+class ActivityEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    record_id: str
+    at: str
+    event: str
+    subject: str
+    request_id: str
+    details: Mapping[str, str | int | bool | None]
+    refused: bool
+    reason: str = ""  # of a refusal
+    actor: str = ""  # this and the next: of what happened
+    place: int | None = None  # in the chain, once it is sealed
+    address: str = ""  # to who administers, until it is erased
+
+
+class ActivityResponse(msgspec.Struct, frozen=True, kw_only=True):
+    status: str
+    data: ActivityEntry
+
+
+class ActivityEndpoint:
+    def __init__(self, *, find: FindRecord, authenticator: RequestAuthenticator) -> None:
+        """`find`: what the log has of this id for this caller, cut to what he may see (admin/activity.py)."""
+        self._find = find
+        self._authenticator = authenticator
+
+    async def handle(self, request: Request) -> Response:
+        ask = await read_json(request, ActivityRequest)
+        visit = await self._authenticator.authenticate(request, ask, DEFAULT_POLICY)
+        return data_response(activity_entry(await self._find(visit, ask.data.record_id)))
+
+    def endpoint(self) -> Endpoint:
+        return permission_endpoint(
+            "activity",
+            self.handle,
+            name="activity",
+            request=ActivityRequest,
+            section="interface §4.14",
+            summary="Audit record or refused request by ID",
+            answers=ActivityResponse,
+        )
+
+
+def activity_entry(found: AuditRecord | Refusal) -> ActivityEntry:
+    """Of what `shown` left of it."""
+    common = ActivityEntry(
+        record_id=found.record_id,
+        at=iso8601(found.at),
+        event=found.event,
+        subject=found.subject,
+        request_id=found.request_id,
+        details=found.details,
+        refused=isinstance(found, Refusal),
+        address=(found.personal or {}).get("address", ""),
+    )
+    if isinstance(found, Refusal):
+        return msgspec.structs.replace(common, reason=found.reason)
+    return msgspec.structs.replace(common, actor=found.actor, place=found.place)
+
+
+# POST /api/permissions/gameSession: a game session as the console shows it (interface §4.14).
+
+
+class GameSessionData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    ref: str  # the beginning of its gsid
+
+
+class GameSessionRequest(CredentialFields, frozen=True, kw_only=True):
+    action: Literal["get"]
+    application_id: ApplicationId | None = None
+    data: GameSessionData
+
+
+class GameSessionEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Game session; future times are omitted, user and IP address are shown to administrators only."""
+
+    ref: str
+    state: str
+    stage: str
+    proof: Literal["key", "location"]
+    code: bool
+    polls: int
+    created: str
+    ends: str
+    application_id: int = 0
+    gapp_id: int = 0
+    polled: str = ""
+    last_seen: str = ""
+    opened: str = ""
+    signing_in: str = ""
+    confirmed: str = ""
+    delivered: str = ""
+    closed: str = ""
+    closed_as: str = ""
+    user_id: str = ""
+    address: str = ""
+
+
+class GameSessionResponse(msgspec.Struct, frozen=True, kw_only=True):
+    status: str
+    data: GameSessionEntry
+
+
+class GameSessionEndpoint:
+    def __init__(self, *, games: VisibleGameSessions, authenticator: RequestAuthenticator) -> None:
+        self._games = games
+        self._authenticator = authenticator
+
+    async def handle(self, request: Request) -> Response:
+        ask = await read_json(request, GameSessionRequest)
+        visit = await self._authenticator.authenticate(
+            request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
+        )
+        session = await self._games.get(visit, ask.data.ref)
+        return data_response(game_session_entry(session, whole=is_open(visit.rights, Operation.ADMINISTER)))
+
+    def endpoint(self) -> Endpoint:
+        return permission_endpoint(
+            "gameSession",
+            self.handle,
+            name="game_session",
+            request=GameSessionRequest,
+            section="interface §4.14",
+            summary="State and times of a game session",
+            answers=GameSessionResponse,
+        )
+
+
+def game_session_entry(session: GameSession, *, whole: bool) -> GameSessionEntry:
+    return GameSessionEntry(
+        ref=session_ref(session.gsid),
+        state=session.state.value,
+        stage=session.stage.value,
+        proof="key" if session.public_key else "location",
+        code=session.code_shown,
+        polls=session.polls,
+        created=iso8601(session.created_at),
+        ends=iso8601(session.ends_at),
+        application_id=session.app_id,
+        gapp_id=session.gapp_id,
+        polled=iso8601(session.polled_at),
+        last_seen=iso8601(session.last_seen),
+        opened=iso8601(session.opened_at),
+        signing_in=iso8601(session.signing_in_at),
+        confirmed=iso8601(session.confirmed_at),
+        delivered=iso8601(session.delivered_at),
+        closed=iso8601(session.closed_at),
+        closed_as=session.closed,
+        user_id=session.user_id if whole else "",
+        address=session.address if whole else "",
+    )

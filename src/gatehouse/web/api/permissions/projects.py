@@ -1,0 +1,294 @@
+"""POST /api/permissions/publish, project, project/tags and project/membership (interface §4.6, R5, R6)."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
+from gatehouse.permissions.commands.drafts import TagsDraft
+from gatehouse.permissions.commands.groups import AccessDraft, GroupCommands, GroupDraft
+from gatehouse.permissions.commands.memberships import MembershipCommands, MembershipDraft
+from gatehouse.permissions.commands.projects import ProjectCommands, ProjectDraft, ProjectPublisher, settings_document
+from gatehouse.permissions.documents.grammar import GroupId, Title
+from gatehouse.permissions.errors import GroupNotFound, Malformed
+from gatehouse.permissions.model.project import MAX_GROUP_USERS, Group, Project
+from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator, actor_of
+from gatehouse.web.api.permissions.envelope import data_response, ok_response, permission_endpoint
+from gatehouse.web.http.parse import read_json
+from gatehouse.web.http.routing import Endpoint
+
+
+class PublishRequest(CredentialFields, frozen=True, kw_only=True):
+    project: Title
+    user: str | None = None
+
+
+class ProjectRequest(CredentialFields, frozen=True, kw_only=True):
+    action: Literal["get", "save", "delete"]
+    data: ProjectDraft
+
+
+class ProjectTagsRequest(CredentialFields, frozen=True, kw_only=True):
+    data: TagsDraft
+
+
+class MembershipRequest(CredentialFields, frozen=True, kw_only=True):
+    action: Literal["get", "save"]
+    data: MembershipDraft
+
+
+class ProjectRecord(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    title: str
+    description: str
+    aliases: tuple[str, ...]
+    tags: tuple[str, ...]
+    settings: dict[str, object]
+    removed: bool
+    author: str
+    application_id: int | None
+    version: int
+
+
+class ProjectResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    status: str
+    data: ProjectRecord | None = None
+
+
+class ProjectEndpoints:
+    def __init__(
+        self,
+        *,
+        publishing: ProjectPublisher,
+        projects: ProjectCommands,
+        memberships: MembershipCommands,
+        authenticator: RequestAuthenticator,
+    ) -> None:
+        self._publishing = publishing
+        self._projects = projects
+        self._memberships = memberships
+        self._authenticator = authenticator
+
+    async def publish(self, request: Request) -> Response:
+        ask = await read_json(request, PublishRequest)
+        visit = await self._authenticator.authenticate(request, ask, DEFAULT_POLICY)
+        project = await self._publishing.publish(
+            actor_of(request, visit), visit.evaluation_input.facts, ask.project, ask.user
+        )
+        return data_response(project_record(project))
+
+    async def handle(self, request: Request) -> Response:
+        ask = await read_json(request, ProjectRequest)
+        actor = await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
+        match ask.action:
+            case "get":
+                return data_response(project_record(await self._projects.get(actor, ask.data.id)))
+            case "save":
+                return data_response(project_record(await self._projects.save(actor, ask.data)))
+            case "delete":
+                await self._projects.delete(actor, ask.data.id, ask.data.version)
+                return ok_response()
+
+    async def save_tags(self, request: Request) -> Response:
+        ask = await read_json(request, ProjectTagsRequest)
+        actor = await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
+        saved = await self._projects.save_tags(actor, ask.data)
+        return data_response(project_record(saved))
+
+    async def membership(self, request: Request) -> Response:
+        ask = await read_json(request, MembershipRequest)
+        visit = await self._authenticator.authenticate(request, ask, DEFAULT_POLICY)
+        actor = actor_of(request, visit)
+        match ask.action:
+            case "get":
+                found = await self._memberships.get(actor, visit.central, ask.data.id, user_id=ask.data.user_id)
+                return data_response(found)
+            case "save":
+                return data_response(await self._memberships.save(actor, visit.central, ask.data))
+
+    def endpoints(self) -> list[Endpoint]:
+        return [
+            permission_endpoint(
+                "publish",
+                self.publish,
+                name="publish",
+                request=PublishRequest,
+                section="interface §4.6",
+                summary="Create a project with an application of the same name",
+                answers=ProjectResponse,
+            ),
+            permission_endpoint(
+                "project",
+                self.handle,
+                name="project",
+                request=ProjectRequest,
+                section="interface §4.6",
+                summary="Project: get, save, delete",
+                answers=ProjectResponse,
+            ),
+            permission_endpoint(
+                "project/tags",
+                self.save_tags,
+                name="project_tags",
+                request=ProjectTagsRequest,
+                section="interface §4.6",
+                summary="Replace the tags of a project",
+                answers=ProjectResponse,
+            ),
+            permission_endpoint(
+                "project/membership",
+                self.membership,
+                name="membership",
+                request=MembershipRequest,
+                section="interface §4.6",
+                summary="Members and allowed or disallowed groups of a project: get, save",
+            ),
+        ]
+
+
+def project_record(project: Project) -> ProjectRecord:
+    return ProjectRecord(
+        id=project.project_id,
+        title=project.title,
+        description=project.description,
+        aliases=project.aliases,
+        tags=project.tags,
+        settings=settings_document(project.settings),
+        removed=project.removed,
+        author=project.author,
+        application_id=project.application_id,
+        version=project.version,
+    )
+
+
+# POST /api/permissions/group, group/access and group/tags (interface §4.7, R6).
+
+
+NO_GROUP = GroupDraft()
+
+
+class GroupRequest(CredentialFields, frozen=True, kw_only=True):
+    action: Literal["get", "save", "delete"]
+    group_id: GroupId | None = None
+    data: GroupDraft = NO_GROUP
+
+
+class GroupAccessRequest(CredentialFields, frozen=True, kw_only=True):
+    group_id: GroupId
+    data: AccessDraft
+
+
+class GroupTagsRequest(CredentialFields, frozen=True, kw_only=True):
+    group_id: GroupId
+    data: TagsDraft
+
+
+class ConditionEntry(msgspec.Struct, frozen=True, kw_only=True):
+    title: str
+    condition: object
+
+
+class GroupRecord(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    project_id: str
+    title: str
+    description: str
+    tags: tuple[str, ...]
+    conditions: tuple[ConditionEntry, ...]
+    users: tuple[str, ...]
+    version: int
+
+
+class GroupEndpoints:
+    def __init__(self, *, groups: GroupCommands, authenticator: RequestAuthenticator) -> None:
+        self._groups = groups
+        self._authenticator = authenticator
+
+    async def handle(self, request: Request) -> Response:
+        ask = await read_json(request, GroupRequest)
+        actor = await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
+        match ask.action:
+            case "get":
+                if not isinstance(ask.data.project_id, str):
+                    raise Malformed("data.project_id: required")
+                groups = await self._groups.list_in_project(actor, ask.data.project_id)
+                return data_response(
+                    group_list(groups if ask.group_id is None else select_group(groups, ask.group_id))
+                )
+            case "save":
+                return data_response(group_record(await self._groups.save(actor, ask.group_id, ask.data)))
+            case "delete":
+                if ask.group_id is None:
+                    raise Malformed("group_id: required")
+                await self._groups.delete(actor, ask.group_id, ask.data.version)
+                return ok_response()
+
+    async def save_access(self, request: Request) -> Response:
+        ask = await read_json(request, GroupAccessRequest)
+        actor = await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
+        saved = await self._groups.save_access(actor, ask.group_id, ask.data)
+        return data_response(group_record(saved))
+
+    async def save_tags(self, request: Request) -> Response:
+        ask = await read_json(request, GroupTagsRequest)
+        actor = await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
+        saved = await self._groups.save_tags(actor, ask.group_id, ask.data)
+        return data_response(group_record(saved))
+
+    def endpoints(self) -> list[Endpoint]:
+        return [
+            permission_endpoint(
+                "group",
+                self.handle,
+                name="group",
+                request=GroupRequest,
+                section="interface §4.7",
+                summary="Groups of a project: get, save, delete",
+            ),
+            permission_endpoint(
+                "group/access",
+                self.save_access,
+                name="group_access",
+                request=GroupAccessRequest,
+                section="interface §4.7",
+                summary="Set the conditions and users of a group",
+            ),
+            permission_endpoint(
+                "group/tags",
+                self.save_tags,
+                name="group_tags",
+                request=GroupTagsRequest,
+                section="interface §4.7",
+                summary="Replace the tags of a group",
+            ),
+        ]
+
+
+def select_group(groups: Sequence[Group], group_id: str) -> Sequence[Group]:
+    """The one among those that the caller manages; of others he does not hear whether they exist."""
+    found = [group for group in groups if group.group_id == group_id]
+    if not found:
+        raise GroupNotFound
+    return found
+
+
+def group_list(groups: Sequence[Group]) -> dict[str, object]:
+    return {"groups": [group_record(group) for group in groups], "max_users_cnt": MAX_GROUP_USERS}
+
+
+def group_record(group: Group) -> GroupRecord:
+    return GroupRecord(
+        id=group.group_id,
+        project_id=group.project_id,
+        title=group.title,
+        description=group.description,
+        tags=group.tags,
+        conditions=tuple(
+            ConditionEntry(title=one.title, condition=one.condition.document) for one in group.conditions
+        ),
+        users=group.users,
+        version=group.version,
+    )

@@ -1,0 +1,305 @@
+"""POST /api/permissions/check, explain and members (R5, R6)."""
+
+from typing import Final, Literal
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.kernel.background import run_off_loop
+from gatehouse.permissions.authentication.authenticator import Authenticator
+from gatehouse.permissions.authentication.credentials import ABOUT_APPLICATION, ABOUT_ONE_PERSON, DEFAULT_POLICY
+from gatehouse.permissions.documents import grammar
+from gatehouse.permissions.documents.grammar import ApplicationId
+from gatehouse.permissions.errors import ApplicationNotFound, Malformed
+from gatehouse.permissions.questions.check import (
+    Checks,
+    ChecksDraft,
+    PermissionQuestion,
+    read_questions,
+    refuse_about_everyone,
+)
+from gatehouse.permissions.questions.explain import ExplainDraft, GuardedExplainer
+from gatehouse.permissions.questions.members import MemberResults, MembersDraft, MemberSearch
+from gatehouse.permissions.questions.parsing import read_prefix, read_rule, read_scope, target_user_id
+from gatehouse.permissions.questions.proposals import AnyProposal, ApplicationProposal, Proposer
+from gatehouse.permissions.questions.simulate import Effect, Forecast, Simulation
+from gatehouse.web.api.permissions.authentication import CredentialFields, actor_of, credentials_of
+from gatehouse.web.api.permissions.envelope import data_response_off_loop, etag_response, permission_endpoint
+from gatehouse.web.api.permissions.explanation_records import (
+    ExplainResponse,
+    MembersPage,
+    MembersResponse,
+    explanation_record,
+    member_record,
+    members_csv,
+)
+from gatehouse.web.api.permissions.schemas import parse_optional_application_id
+from gatehouse.web.http.parse import read_json
+from gatehouse.web.http.responses import NO_STORE
+from gatehouse.web.http.routing import SCHEMA_BODY_LIMIT, Endpoint
+
+SECTION: Final = "interface §4.14"
+CSV: Final = "text/csv"
+JSON: Final = "application/json"
+NEXT_AFTER_HEADER: Final = "Next-After"
+PATH_WEIGHT: Final = 10
+
+
+class CheckRequest(CredentialFields, frozen=True, kw_only=True):
+    application_id: ApplicationId | None = None
+    data: ChecksDraft
+
+
+class CheckResponse(msgspec.Struct, frozen=True, kw_only=True):
+    status: str
+    data: tuple[bool, ...]  # in the order of the checks
+    user_id: str
+    expired: int  # the earliest end of anything in the scopes asked about, 0 for none
+    max_age: int  # seconds it may be kept before asking again with If-None-Match
+
+
+class ExplainRequest(CredentialFields, frozen=True, kw_only=True):
+    application_id: ApplicationId | None = None
+    data: ExplainDraft
+
+
+class MembersOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    format: Literal["json", "csv"] = "json"
+
+
+class MembersRequest(CredentialFields, frozen=True, kw_only=True):
+    application_id: ApplicationId | None = None
+    data: MembersDraft
+    options: MembersOptions = MembersOptions()
+
+
+class QuestionEndpoints:
+    def __init__(
+        self,
+        *,
+        checks: Checks,
+        explanations: GuardedExplainer,
+        members: MemberSearch,
+        authenticator: Authenticator,
+        max_age: int,
+    ) -> None:
+        self._checks = checks
+        self._explanations = explanations
+        self._members = members
+        self._authenticator = authenticator
+        self._max_age = max_age
+
+    async def check(self, request: Request) -> Response:
+        ask = await read_json(request, CheckRequest)
+        caller = await self._authenticator.identify_caller(
+            await credentials_of(request, ask),
+            ABOUT_ONE_PERSON,
+            application_id=parse_optional_application_id(ask.application_id),
+        )
+        user_id = target_user_id(ask.data.user_id, caller.user_id)
+        checked = await self._checks.check(caller, user_id, read_questions(ask.data.checks))
+        return etag_response(
+            request,
+            CheckResponse(
+                status="OK",
+                data=checked.allowed,
+                user_id=checked.user_id,
+                expired=checked.expired,
+                max_age=self._max_age,
+            ),
+        )
+
+    async def explain(self, request: Request) -> Response:
+        ask = await read_json(request, ExplainRequest)
+        caller = await self._authenticator.identify_caller(
+            await credentials_of(request, ask),
+            ABOUT_ONE_PERSON,
+            application_id=parse_optional_application_id(ask.application_id),
+        )
+        user_id = target_user_id(ask.data.user_id, caller.user_id)
+        question = PermissionQuestion(
+            rule=read_rule(ask.data.rule, "data.rule"),
+            scope=read_scope(ask.data.project_id, ask.data.resource, "data"),
+        )
+        explanation = await self._explanations.explain(caller, user_id, question, ask.data.ip)
+        return etag_response(
+            request, ExplainResponse(status="OK", data=explanation_record(explanation), user_id=user_id)
+        )
+
+    async def members(self, request: Request) -> Response:
+        ask = await read_json(request, MembersRequest)
+        visit = await self._authenticator.authenticate(
+            await credentials_of(request, ask),
+            ABOUT_APPLICATION,
+            application_id=parse_optional_application_id(ask.application_id),
+        )
+        if visit.application_id is None:
+            raise Malformed("application_id: required")
+        refuse_about_everyone(visit)
+        if visit.model is None:
+            raise ApplicationNotFound
+        wanted = await self._members.read_query(ask.data, may_see_missing=visit.rights.administers)
+        found = await self._members.find_page(visit.application_id, wanted, known=visit.model)
+        if ask.options.format == "csv" or accepts_only_csv(request):
+            return await run_off_loop(members_weight(found), csv_response, found)
+        weight = members_weight(found)
+        page = await run_off_loop(weight, members_page, found)
+        return await data_response_off_loop(weight, page, narrower="ask for fewer at a time with data.limit")
+
+    def endpoints(self) -> list[Endpoint]:
+        return [
+            permission_endpoint(
+                "check",
+                self.check,
+                name="check",
+                request=CheckRequest,
+                section=SECTION,
+                summary="Check up to 100 permissions of users",
+                answers=CheckResponse,
+                has_tag=True,
+            ),
+            permission_endpoint(
+                "explain",
+                self.explain,
+                name="explain",
+                request=ExplainRequest,
+                section=SECTION,
+                summary="Explain why a user has a permission or not",
+                answers=ExplainResponse,
+                has_tag=True,
+            ),
+            permission_endpoint(
+                "members",
+                self.members,
+                name="members",
+                request=MembersRequest,
+                section=SECTION,
+                summary="List everyone with a permission or role, with source and expiry; JSON or CSV",
+                answers=MembersResponse,
+                also_as=CSV,
+            ),
+        ]
+
+
+def members_page(found: MemberResults) -> MembersPage:
+    return MembersPage(members=tuple(map(member_record, found.members)), after=found.after)
+
+
+def members_weight(found: MemberResults) -> int:
+    return PATH_WEIGHT * sum(len(one.path) for one in found.members)
+
+
+def accepts_only_csv(request: Request) -> bool:
+    """Whoever names both takes JSON, as everywhere else; how much he likes either is not weighed."""
+    accepted = request.headers.get("accept", "").lower()
+    return CSV in accepted and JSON not in accepted
+
+
+def csv_response(page: MemberResults) -> Response:
+    """Where to go on is told in a header."""
+    headers = {**NO_STORE, "Content-Disposition": 'attachment; filename="members.csv"'}
+    if page.after is not None:
+        headers[NEXT_AFTER_HEADER] = page.after
+    return Response(members_csv(page.members), 200, headers, media_type=CSV)
+
+
+# POST /api/permissions/simulate (R6).
+
+
+MAX_PEOPLE: Final = 1_000
+CHARACTERS_PER_WEIGHT: Final = 40  # of a usual rule: a unit of weight
+SIMULATE_HINT: Final = "ask for a section or some of the rules with data.prefix"
+
+
+class SimulateData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    change: AnyProposal
+    after: str = ""
+    limit: int = MAX_PEOPLE  # of people; there may be fewer, and then `after` tells where to go on
+    prefix: str | None = None  # only rules that begin so; a section alone, or in front of a path
+
+
+class SimulateRequest(CredentialFields, frozen=True, kw_only=True):
+    application_id: ApplicationId | None = None
+    data: SimulateData
+
+
+class EffectRecord(msgspec.Struct, frozen=True, kw_only=True):
+    user_id: str
+    gains: tuple[str, ...]
+    loses: tuple[str, ...]
+    gains_roles: tuple[str, ...]
+    loses_roles: tuple[str, ...]
+
+
+class ForecastRecord(msgspec.Struct, frozen=True, kw_only=True):
+    people: tuple[EffectRecord, ...]  # those for whom something changes, by user id
+    examined: int
+    truncated: bool
+    after: str | None  # to go on from, when truncated
+
+
+class SimulateResponse(msgspec.Struct, frozen=True, kw_only=True):
+    status: str
+    data: ForecastRecord
+
+
+class SimulationEndpoint:
+    def __init__(self, *, simulation: Simulation, authenticator: Authenticator) -> None:
+        self._simulation = simulation
+        self._authenticator = authenticator
+
+    async def handle(self, request: Request) -> Response:
+        ask = await read_json(request, SimulateRequest)
+        need = ABOUT_APPLICATION if isinstance(ask.data.change, ApplicationProposal) else DEFAULT_POLICY
+        visit = await self._authenticator.authenticate(
+            await credentials_of(request, ask), need, application_id=parse_optional_application_id(ask.application_id)
+        )
+        if visit.application_id is None:
+            raise Malformed("application_id: required")
+        refuse_about_everyone(visit)
+        if visit.model is None:
+            raise ApplicationNotFound
+        by = Proposer(actor=actor_of(request, visit), model=visit.model, central=visit.central)
+        after, limit = read_page(ask.data.after, ask.data.limit)
+        prefix = None if ask.data.prefix is None else read_prefix(ask.data.prefix, "data.prefix")
+        forecast = await self._simulation.run(ask.data.change, by, after=after, limit=limit, prefix=prefix)
+        weight = forecast.length // CHARACTERS_PER_WEIGHT
+        return await data_response_off_loop(weight, forecast_record(forecast), narrower=SIMULATE_HINT)
+
+    def endpoint(self) -> Endpoint:
+        return permission_endpoint(
+            "simulate",
+            self.handle,
+            name="simulate",
+            request=SimulateRequest,
+            section="interface §4.14",
+            summary="Preview who would gain or lose access by a save, without saving",
+            answers=SimulateResponse,
+            body_limit=SCHEMA_BODY_LIMIT,
+        )
+
+
+def read_page(after: str, limit: int) -> tuple[str, int]:
+    if not 1 <= limit <= MAX_PEOPLE:
+        raise Malformed(f"data.limit: must be 1 to {MAX_PEOPLE}")
+    return grammar.check_user_id(after, "data.after") if after else "", limit
+
+
+def forecast_record(forecast: Forecast) -> ForecastRecord:
+    return ForecastRecord(
+        people=tuple(map(effect_record, forecast.effects)),
+        examined=forecast.examined,
+        truncated=forecast.after is not None,
+        after=forecast.after,
+    )
+
+
+def effect_record(one: Effect) -> EffectRecord:
+    return EffectRecord(
+        user_id=one.user_id,
+        gains=one.gains,
+        loses=one.loses,
+        gains_roles=one.gains_roles,
+        loses_roles=one.loses_roles,
+    )

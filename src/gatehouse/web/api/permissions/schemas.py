@@ -1,0 +1,298 @@
+"""POST /api/permissions/meta/schema and roles (interface §4.9, §4.10, R6)."""
+
+from collections.abc import Awaitable, Callable
+from typing import Final, Literal
+
+import msgspec
+from msgspec import UNSET
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.admin.paging import Page, page_request
+from gatehouse.admin.schema_versions import SchemaVersionStore
+from gatehouse.kernel.times import iso8601
+from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
+from gatehouse.permissions.authentication.credentials import ABOUT_APPLICATION
+from gatehouse.permissions.commands.app_schemas import (
+    RoleDraft,
+    SavedSchema,
+    SchemaCommands,
+    role_document,
+    schema_document,
+)
+from gatehouse.permissions.documents import grammar
+from gatehouse.permissions.documents.grammar import ApplicationId
+from gatehouse.permissions.errors import AnswerTooLarge, Malformed
+from gatehouse.permissions.evaluation.compiled import model_work
+from gatehouse.permissions.model.facts import ApplicationModel
+from gatehouse.permissions.model.schema_version import SchemaVersion
+from gatehouse.permissions.questions.roles import RoleList, VisibleRole
+from gatehouse.permissions.rights.guard import Operation
+from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator, actor_of
+from gatehouse.web.api.permissions.envelope import (
+    DataResponse,
+    data_response,
+    data_response_off_loop,
+    etag_response_off_loop,
+    ok_response,
+    permission_endpoint,
+    require_field,
+)
+from gatehouse.web.http.parse import read_json
+from gatehouse.web.http.routing import SCHEMA_BODY_LIMIT, Endpoint
+
+NO_ROLE: Final = RoleDraft()
+ONE_ROLE_HINT: Final = "ask for one role at a time with roles, data.name"
+ONE_SECTION_HINT: Final = f"ask for one section with options.section, or {ONE_ROLE_HINT}"
+
+
+SchemaSection = Literal["login", "private_data", "public_data", "roles", "secret_data"]
+
+# What an application's schema was at a version; raises NotFound.
+LoadPastModel = Callable[[ApplicationModel, int], Awaitable[ApplicationModel]]
+
+
+class SchemaOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    version: int | None = None  # get: as it was then
+    section: SchemaSection | None = None  # get: only this one
+
+
+class SchemaRequest(CredentialFields, frozen=True, kw_only=True):
+    action: Literal["get", "save"]
+    application_id: ApplicationId | None = None
+    data: dict[str, object] | None = None
+    options: SchemaOptions = SchemaOptions()
+
+
+class RolesRequest(CredentialFields, frozen=True, kw_only=True):
+    action: Literal["get", "save", "delete"]
+    application_id: ApplicationId | None = None
+    data: RoleDraft = NO_ROLE
+
+
+class SchemaDocument(msgspec.Struct, frozen=True, kw_only=True):
+    application_id: int
+    login: object
+    private_data: object
+    public_data: object
+    roles: object
+    secret_data: object
+    version: int
+    updated_at: int
+
+
+class SchemaEndpoints:
+    def __init__(
+        self,
+        *,
+        schemas: SchemaCommands,
+        load_past_model: LoadPastModel,
+        roles: RoleList,
+        authenticator: RequestAuthenticator,
+    ) -> None:
+        self._schemas = schemas
+        self._load_past_model = load_past_model
+        self._roles = roles
+        self._authenticator = authenticator
+
+    async def schema(self, request: Request) -> Response:
+        ask = await read_json(request, SchemaRequest)
+        visit = await self._authenticator.authenticate(
+            request, ask, ABOUT_APPLICATION, application_id=parse_optional_application_id(ask.application_id)
+        )
+        match ask.action:
+            case "get":
+                model, version = visit.require_application(Operation.SCHEMA_GET), ask.options.version
+                if version is not None:
+                    model = await self._load_past_model(model, version)
+                shown = (
+                    whole_schema(model) if ask.options.section is None else schema_section(model, ask.options.section)
+                )
+                value = DataResponse(status="OK", data=shown)
+                return await etag_response_off_loop(
+                    request, await model_work(model), value, narrower=ONE_SECTION_HINT
+                )
+            case "save":
+                model = visit.require_application(Operation.SCHEMA_SAVE)
+                saved = await self._schemas.save(actor_of(request, visit), model, require_field(ask.data, "data"))
+                return await self._saved_response(saved)
+
+    async def roles(self, request: Request) -> Response:
+        ask = await read_json(request, RolesRequest)
+        visit = await self._authenticator.authenticate(
+            request, ask, ABOUT_APPLICATION, application_id=parse_optional_application_id(ask.application_id)
+        )
+        actor = actor_of(request, visit)
+        match ask.action:
+            case "get":
+                if ask.data.name is UNSET:
+                    return await self._all_roles_response(visit)
+                return data_response(role_record(await self._roles.get_role(visit, ask.data.name)))
+            case "save":
+                model = await self._schemas.save_role(
+                    actor, visit.require_application(Operation.ROLES_SAVE), ask.data
+                )
+                return data_response(role_record(await self._roles.get_saved_role(model, str(ask.data.name))))
+            case "delete":
+                if ask.data.name is UNSET:
+                    raise Malformed("data.name: required")
+                model = visit.require_application(Operation.ROLES_SAVE)
+                await self._schemas.delete_role(actor, model, ask.data.name, ask.data.version)
+                return ok_response()
+
+    async def _all_roles_response(self, authenticated: AuthenticatedRequest) -> Response:
+        seen = await self._roles.list_roles(authenticated)
+        weight = await model_work(authenticated.require_application(Operation.ROLE_NAMES))
+        return await data_response_off_loop(weight, [role_record(one) for one in seen], narrower=ONE_ROLE_HINT)
+
+    async def _saved_response(self, saved: SavedSchema) -> Response:
+        """It is saved, so it is never refused: without the roles, where they are too large, which is said."""
+        weight = await model_work(saved.model)
+        try:
+            return await data_response_off_loop(weight, whole_schema(saved.model), warnings=saved.warnings)
+        except AnswerTooLarge:
+            left = msgspec.structs.asdict(whole_schema(saved.model))
+            del left["roles"]
+            return await data_response_off_loop(
+                weight, left, warnings=(*saved.warnings, f"roles: left out, {ONE_ROLE_HINT}")
+            )
+
+    def endpoints(self) -> list[Endpoint]:
+        return [
+            permission_endpoint(
+                "roles",
+                self.roles,
+                name="roles",
+                request=RolesRequest,
+                section="interface §4.9",
+                summary="Roles of an application: get (all without name), save, delete",
+                body_limit=SCHEMA_BODY_LIMIT,
+            ),
+            permission_endpoint(
+                "meta/schema",
+                self.schema,
+                name="schema",
+                request=SchemaRequest,
+                section="interface §4.10",
+                summary="Schema of an application: get, save",
+                has_tag=True,
+                body_limit=SCHEMA_BODY_LIMIT,
+            ),
+        ]
+
+
+def parse_optional_application_id(given: int | str | None) -> int | None:
+    """None asks for the application of the service JWT (R6)."""
+    return None if given is None else grammar.parse_application_id(given)
+
+
+def whole_schema(model: ApplicationModel) -> SchemaDocument:
+    schema = model.schema
+    return SchemaDocument(
+        application_id=schema.application_id,
+        **schema_document(schema),
+        roles={role.name: role_document(role) for role in sorted(model.roles.values(), key=lambda role: role.key)},
+        version=schema.version,
+        updated_at=schema.updated_at,
+    )
+
+
+def schema_section(model: ApplicationModel, section: SchemaSection) -> dict[str, object]:
+    found = whole_schema(model)
+    names = ("application_id", section, "version", "updated_at")
+    return {name: getattr(found, name) for name in names}
+
+
+def role_record(seen: VisibleRole) -> dict[str, object]:
+    if seen.users_count is None:
+        return {"name": seen.role.name, "description": seen.role.description}
+    return {**role_document(seen.role), "users_count": seen.users_count}
+
+
+# POST /api/permissions/meta/schema/versions: what each save of a schema changed, by whom (interface §4.14).
+
+
+class SchemaVersionsData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    page: int = 1
+
+
+class SchemaVersionsRequest(CredentialFields, frozen=True, kw_only=True):
+    action: Literal["get"]
+    application_id: ApplicationId | None = None
+    data: SchemaVersionsData = SchemaVersionsData()
+
+
+class SchemaChangesEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """Changes of one kind since the previous version, with examples."""
+
+    what: str
+    how: str
+    count: int
+    names: tuple[str, ...]
+
+
+class SchemaVersionEntry(msgspec.Struct, frozen=True, kw_only=True):
+    version: int
+    saved: str
+    by: str  # as the audit log names him; empty where nobody knows any more
+    nick: str | None
+    changes: tuple[SchemaChangesEntry, ...]
+
+
+class SchemaVersionsPage(msgspec.Struct, frozen=True, kw_only=True):
+    versions: tuple[SchemaVersionEntry, ...]  # the newest first
+    page: int
+    total: int
+
+
+class SchemaVersionsResponse(msgspec.Struct, frozen=True, kw_only=True):
+    status: str
+    data: SchemaVersionsPage
+
+
+class SchemaVersionsEndpoint:
+    def __init__(self, *, versions: SchemaVersionStore, authenticator: RequestAuthenticator) -> None:
+        self._versions = versions
+        self._authenticator = authenticator
+
+    async def get(self, request: Request) -> Response:
+        ask = await read_json(request, SchemaVersionsRequest)
+        visit = await self._authenticator.authenticate(
+            request, ask, ABOUT_APPLICATION, application_id=parse_optional_application_id(ask.application_id)
+        )
+        application = visit.require_application(Operation.SCHEMA_GET).application
+        return data_response(
+            schema_versions_page(
+                await self._versions.versions(application.application_id, page_request("", ask.data.page))
+            )
+        )
+
+    def endpoint(self) -> Endpoint:
+        return permission_endpoint(
+            "meta/schema/versions",
+            self.get,
+            name="schema_versions",
+            request=SchemaVersionsRequest,
+            section="interface §4.14",
+            summary="List stored versions of an application's schema: get",
+            answers=SchemaVersionsResponse,
+        )
+
+
+def schema_versions_page(found: Page[SchemaVersion]) -> SchemaVersionsPage:
+    return SchemaVersionsPage(
+        versions=tuple(map(schema_version_entry, found.rows)), page=found.number, total=found.total
+    )
+
+
+def schema_version_entry(saved: SchemaVersion) -> SchemaVersionEntry:
+    return SchemaVersionEntry(
+        version=saved.version,
+        saved=iso8601(saved.saved_at),
+        by=saved.actor,
+        nick=saved.nick,
+        changes=tuple(
+            SchemaChangesEntry(what=one.what.value, how=one.how.value, count=one.count, names=one.names)
+            for one in saved.changes
+        ),
+    )

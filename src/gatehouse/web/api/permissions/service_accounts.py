@@ -1,0 +1,215 @@
+"""POST /api/permissions/serviceAccount (R1, R6)."""
+
+from typing import Literal
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.kernel.times import iso8601
+from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
+from gatehouse.permissions.commands.application_credentials import EmailSecretCommands, ServiceTokenCommands
+from gatehouse.permissions.commands.service_accounts import (
+    HOLDINGS_MEMBERS,
+    ListedServiceAccount,
+    ServiceAccountCommands,
+    ServiceAccountDraft,
+)
+from gatehouse.permissions.documents.grammar import ApplicationId
+from gatehouse.permissions.model.application import EmailSecret, ServiceToken
+from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator, actor_of
+from gatehouse.web.api.permissions.envelope import data_response, ok_response, permission_endpoint, require_field
+from gatehouse.web.api.permissions.schemas import parse_optional_application_id
+from gatehouse.web.http.parse import read_json
+from gatehouse.web.http.routing import Endpoint
+
+
+class ServiceAccountRequest(CredentialFields, frozen=True, kw_only=True):
+    action: Literal["get", "save", "delete"]
+    data: ServiceAccountDraft
+
+
+class ServiceAccountEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    user_id: str
+    project_id: str
+    name: str
+    comment: str
+    ip_ranges: tuple[str, ...]
+    public_key: str
+    created_by: str
+    created: str
+    revoked: bool
+    version: int
+    roles: object = ()  # this and the next three: what it holds in its project
+    applications: object = None
+    services: object = None
+    groups: object = None
+    jwt: str = ""  # this and the next in the answer to its creation only
+    jwt_expired: int = 0
+
+
+class ServiceAccountResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    status: str
+    data: tuple[ServiceAccountEntry, ...] | ServiceAccountEntry | None = None  # a list for get, the new one for save
+
+
+class ServiceAccountEndpoint:
+    def __init__(self, *, accounts: ServiceAccountCommands, authenticator: RequestAuthenticator) -> None:
+        self._accounts = accounts
+        self._authenticator = authenticator
+
+    async def handle(self, request: Request) -> Response:
+        ask = await read_json(request, ServiceAccountRequest)
+        visit = await self._authenticator.authenticate(request, ask, DEFAULT_POLICY)
+        actor = actor_of(request, visit)
+        match ask.action:
+            case "get":
+                listed = await self._accounts.list(actor, visit.central, ask.data.project_id)
+                return data_response(tuple(service_account_entry(one) for one in listed))
+            case "save":
+                made = await self._accounts.create(actor, visit.central, ask.data)
+                return data_response(service_account_entry(made.listed, jwt=made.jwt, ends_at=made.ends_at))
+            case "delete":
+                await self._accounts.revoke(actor, ask.data.user_id, ask.data.version)
+                return ok_response()
+
+    def endpoint(self) -> Endpoint:
+        return permission_endpoint(
+            "serviceAccount",
+            self.handle,
+            name="service_account",
+            request=ServiceAccountRequest,
+            section="interface §4.14",
+            summary="Service accounts of a project: get, save (creates; returns the JWT once), delete (revokes)",
+            answers=ServiceAccountResponse,
+        )
+
+
+def service_account_entry(listed: ListedServiceAccount, *, jwt: str = "", ends_at: int = 0) -> ServiceAccountEntry:
+    account = listed.account
+    return ServiceAccountEntry(
+        user_id=account.user_id,
+        project_id=account.project_id,
+        name=account.name,
+        comment=account.comment,
+        ip_ranges=account.ip_ranges,
+        public_key=account.public_key,
+        created_by=account.created_by,
+        created=iso8601(account.created_at),
+        revoked=account.revoked,
+        version=account.version,
+        **{name: listed.holds[name] for name in HOLDINGS_MEMBERS if name in listed.holds},
+        jwt=jwt,
+        jwt_expired=ends_at,
+    )
+
+
+# POST /api/permissions/serviceToken: which static service JWTs an application has (interface §4.14, R2).
+
+
+class ServiceTokenRequest(CredentialFields, frozen=True, kw_only=True):
+    action: Literal["get"]
+    application_id: ApplicationId | None = None
+
+
+class ServiceTokenEntry(msgspec.Struct, frozen=True, kw_only=True):
+    jti: str
+    application_id: int
+    comment: str
+    created: str
+    ends: str
+    revoked: bool
+
+
+class ServiceTokenResponse(msgspec.Struct, frozen=True, kw_only=True):
+    status: str
+    data: tuple[ServiceTokenEntry, ...]
+
+
+class ServiceTokenEndpoint:
+    def __init__(self, *, tokens: ServiceTokenCommands, authenticator: RequestAuthenticator) -> None:
+        self._tokens = tokens
+        self._authenticator = authenticator
+
+    async def handle(self, request: Request) -> Response:
+        ask = await read_json(request, ServiceTokenRequest)
+        visit = await self._authenticator.authenticate(
+            request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
+        )
+        listed = await self._tokens.list(
+            actor_of(request, visit), require_field(visit.application_id, "application_id")
+        )
+        return data_response(tuple(map(service_token_entry, listed)))
+
+    def endpoint(self) -> Endpoint:
+        return permission_endpoint(
+            "serviceToken",
+            self.handle,
+            name="service_token",
+            request=ServiceTokenRequest,
+            section="interface §4.14",
+            summary="List the static service JWTs of an application, without values: get",
+            answers=ServiceTokenResponse,
+        )
+
+
+def service_token_entry(token: ServiceToken) -> ServiceTokenEntry:
+    return ServiceTokenEntry(
+        jti=token.jti,
+        application_id=token.application_id,
+        comment=token.comment,
+        created=iso8601(token.created_at),
+        ends=iso8601(token.ends_at),
+        revoked=token.revoked,
+    )
+
+
+# POST /api/permissions/emailSecret: which `with_email` secrets an application has (interface §4.14, R1).
+
+
+class EmailSecretRequest(CredentialFields, frozen=True, kw_only=True):
+    action: Literal["get"]
+    application_id: ApplicationId | None = None
+
+
+class EmailSecretEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """Identifier and age of a secret, without its value."""
+
+    ref: str
+    created: str
+
+
+class EmailSecretResponse(msgspec.Struct, frozen=True, kw_only=True):
+    status: str
+    data: tuple[EmailSecretEntry, ...]
+
+
+class EmailSecretEndpoint:
+    def __init__(self, *, secrets: EmailSecretCommands, authenticator: RequestAuthenticator) -> None:
+        self._secrets = secrets
+        self._authenticator = authenticator
+
+    async def handle(self, request: Request) -> Response:
+        ask = await read_json(request, EmailSecretRequest)
+        visit = await self._authenticator.authenticate(
+            request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
+        )
+        listed = await self._secrets.list(
+            actor_of(request, visit), require_field(visit.application_id, "application_id")
+        )
+        return data_response(tuple(map(email_secret_entry, listed)))
+
+    def endpoint(self) -> Endpoint:
+        return permission_endpoint(
+            "emailSecret",
+            self.handle,
+            name="email_secret",
+            request=EmailSecretRequest,
+            section="interface §4.14",
+            summary="List the `with_email` secrets of an application, without values: get",
+            answers=EmailSecretResponse,
+        )
+
+
+def email_secret_entry(secret: EmailSecret) -> EmailSecretEntry:
+    return EmailSecretEntry(ref=secret.ref, created=iso8601(secret.created_at))

@@ -1,0 +1,180 @@
+"""POST /api/permissions/settings: what the console shows of the installation itself (interface §4.14)."""
+
+from collections.abc import Callable
+from typing import Annotated, Literal, Protocol
+
+import msgspec
+from msgspec import Meta
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
+from gatehouse.permissions.rights.rights import Actor
+from gatehouse.web.api.health import CheckResult
+from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator
+from gatehouse.web.api.permissions.envelope import data_response, permission_endpoint
+from gatehouse.web.http.parse import read_json
+from gatehouse.web.http.routing import Endpoint
+
+
+class SettingsPartData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    part: Literal["configuration", "branding", "policies", "risks", "health", "keys", "email"]
+    page: Annotated[int, Meta(ge=1, le=400_000)] = 1  # this and the next: of the letters of email
+    limit: Annotated[int, Meta(ge=1, le=1_000)] = 25
+
+
+class SettingsRequest(CredentialFields, frozen=True, kw_only=True):
+    action: Literal["get"]
+    data: SettingsPartData
+
+
+class SettingsPart(msgspec.Struct, frozen=True, kw_only=True, tag_field="part", tag=""):
+    """What every part has: its name."""
+
+
+class SettingEntry(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    value: str  # a secret's is masked
+    unit: str
+    meaning: str
+    source: str
+
+
+class ConfigurationPart(SettingsPart, frozen=True, kw_only=True, tag="configuration"):
+    settings: tuple[SettingEntry, ...]
+
+
+class ColorEntry(msgspec.Struct, frozen=True, kw_only=True):
+    theme: str  # light, dark
+    use: str  # link, button
+    colour: str
+    contrast: float  # the least of it anywhere
+    adapted: bool
+
+
+class BrandingPart(SettingsPart, frozen=True, kw_only=True, tag="branding"):
+    settings: tuple[SettingEntry, ...]
+    colours: tuple[ColorEntry, ...]  # none as long as no accent is set
+
+
+class PolicyEntry(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    settings: tuple[SettingEntry, ...]
+
+
+class PoliciesPart(SettingsPart, frozen=True, kw_only=True, tag="policies"):
+    policies: tuple[PolicyEntry, ...]
+
+
+class RiskEntry(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    serious: bool
+    setting: str  # "" for a flag of the command line
+    value: str
+
+
+class RisksPart(SettingsPart, frozen=True, kw_only=True, tag="risks"):
+    risks: tuple[RiskEntry, ...]
+
+
+class HealthPart(SettingsPart, frozen=True, kw_only=True, tag="health"):
+    status: str
+    checks: dict[str, CheckResult]
+    version: str
+    started: str
+    database: str  # SQLite, PostgreSQL
+    database_version: str
+    megabytes: int
+    schema: str
+    workers: int
+    python: str
+    sealed: int  # records of the audit log
+    sealed_at: str
+    unsealed_since: str
+
+
+class SigningKeyEntry(msgspec.Struct, frozen=True, kw_only=True):
+    kid: str
+    state: str
+    published: str
+    signs_from: str
+    signs_until: str
+    verifies_until: str
+
+
+class KeyLineEntry(msgspec.Struct, frozen=True, kw_only=True):
+    purpose: str
+    alg: str
+    keys: tuple[SigningKeyEntry, ...]  # the newest first
+
+
+class KeysPart(SettingsPart, frozen=True, kw_only=True, tag="keys"):
+    rotate_days: int
+    lines: tuple[KeyLineEntry, ...]
+
+
+class MailServerEntry(msgspec.Struct, frozen=True, kw_only=True):
+    host: str
+    port: int
+    security: str
+    username: str
+    sender: str
+
+
+class MailEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """Email in the outbox, without recipient and content, which are encrypted until sent (S-03)."""
+
+    mail_id: str
+    letter: str
+    written: str
+    tries: int
+    next_try: str  # "": given up
+    trouble: str
+
+
+class EmailPart(SettingsPart, frozen=True, kw_only=True, tag="email"):
+    server: MailServerEntry | None
+    waiting: int
+    given_up: int
+    oldest: str
+    trouble: str
+    letters: tuple[MailEntry, ...]
+    total: int
+    page: int
+    pages: int
+
+
+AnySettingsPart = ConfigurationPart | BrandingPart | PoliciesPart | RisksPart | HealthPart | KeysPart | EmailPart
+
+
+class SettingsResponse(msgspec.Struct, frozen=True, kw_only=True):
+    status: str
+    data: AnySettingsPart
+
+
+class SettingsPartReader(Protocol):
+    async def part(self, actor: Actor, asked: SettingsPartData) -> AnySettingsPart:
+        """For whoever administers; raises NoRight for anybody else."""
+
+
+class SettingsEndpoint:
+    def __init__(self, *, parts: Callable[[], SettingsPartReader], authenticator: RequestAuthenticator) -> None:
+        """`parts`: loaded when somebody asks."""
+        self._parts = parts
+        self._authenticator = authenticator
+
+    async def handle(self, request: Request) -> Response:
+        ask = await read_json(request, SettingsRequest)
+        actor = await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY)
+        return data_response(await self._parts().part(actor, ask.data))
+
+    def endpoint(self) -> Endpoint:
+        return permission_endpoint(
+            "settings",
+            self.handle,
+            name="settings",
+            request=SettingsRequest,
+            section="interface §4.14",
+            summary="Installation: configuration, branding, policies, risks, health, signing keys, email",
+            answers=SettingsResponse,
+        )

@@ -1,0 +1,261 @@
+"""POST /api/permissions/meta/data: what a user holds in an application (interface §4.5, R5, R6)."""
+
+from collections.abc import Awaitable, Callable
+from typing import Literal, TypeAlias
+
+import msgspec
+from msgspec import UNSET
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.admin.people import DirectEntries, DirectPermissions, DirectRole
+from gatehouse.kernel.clock import Clock
+from gatehouse.permissions.authentication.authenticator import Authenticator
+from gatehouse.permissions.authentication.credentials import (
+    DEFAULT_POLICY,
+    RECORD_GET,
+    RECORD_SAVE,
+    ROLES_OF_RECORD_GET,
+)
+from gatehouse.permissions.commands.user_schemas import RecordDraft, UserRecordCommands, record_user_id
+from gatehouse.permissions.commands.users import UserLabelCommands
+from gatehouse.permissions.documents.fields import parse_expired
+from gatehouse.permissions.documents.grammar import ApplicationId
+from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.questions.parsing import read_prefix, searchable_project_name
+from gatehouse.permissions.questions.user_record_views import (
+    NARROWER_QUESTION,
+    UserRecordView,
+    UserRecordViews,
+    ViewOptions,
+    ViewType,
+    saved_view,
+)
+from gatehouse.web.api.permissions.authentication import (
+    CredentialFields,
+    RequestAuthenticator,
+    actor_of,
+    credentials_of,
+)
+from gatehouse.web.api.permissions.envelope import data_response, etag_response_off_loop, permission_endpoint
+from gatehouse.web.api.permissions.explanation_records import GroupName, ScopeName
+from gatehouse.web.api.permissions.schemas import parse_optional_application_id
+from gatehouse.web.http.parse import read_json
+from gatehouse.web.http.responses import json_response
+from gatehouse.web.http.routing import SCHEMA_BODY_LIMIT, Endpoint
+
+
+class UserRecordOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    project_id: str | None = None
+    hide_project_access: bool = False
+    with_exp: bool = False
+    with_roles: bool = False
+    with_apps_data: bool = False
+    prefix: str | None = None  # lists: only rules that begin so; a section alone, or in front of a path
+
+
+class UserRecordRequest(CredentialFields, frozen=True, kw_only=True):
+    action: Literal["get", "save"]
+    application_id: ApplicationId | None = None
+    data: RecordDraft
+    options: UserRecordOptions = UserRecordOptions()
+    expired: int = 0
+
+
+class UserRecordResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """`data`: a list of strings, an object with rules, roles, projects, apps, or the tree."""
+
+    status: str
+    data: object
+    user_id: str
+    expired: int  # the earliest end of anything in it, 0 for none
+    max_age: int  # seconds it may be kept before asking again with If-None-Match
+    version: int
+
+
+class UserRecordEndpoint:
+    def __init__(
+        self,
+        *,
+        views: UserRecordViews,
+        schemas: UserRecordCommands,
+        authenticator: Authenticator,
+        clock: Clock,
+        max_age: int,
+    ) -> None:
+        self._views = views
+        self._schemas = schemas
+        self._authenticator = authenticator
+        self._clock = clock
+        self._max_age = max_age
+
+    async def handle(self, request: Request) -> Response:
+        ask = await read_json(request, UserRecordRequest)
+        return await (self._get(request, ask) if ask.action == "get" else self._save(request, ask))
+
+    async def _get(self, request: Request, ask: UserRecordRequest) -> Response:
+        kind = view_type_of(ask.data)
+        need = ROLES_OF_RECORD_GET if kind is ViewType.ROLES else RECORD_GET
+        caller = await self._authenticator.identify_caller(
+            await credentials_of(request, ask), need, application_id=parse_optional_application_id(ask.application_id)
+        )
+        user_id = record_user_id(ask.data, caller.user_id)
+        view = await self._views.view(caller, user_id, kind, view_options_of(ask.options))
+        return await etag_response_off_loop(request, view.work, self._response(view), narrower=NARROWER_QUESTION)
+
+    async def _save(self, request: Request, ask: UserRecordRequest) -> Response:
+        visit = await self._authenticator.authenticate(
+            await credentials_of(request, ask),
+            RECORD_SAVE,
+            application_id=parse_optional_application_id(ask.application_id),
+        )
+        model = visit.named_application()
+        expired = parse_expired(ask.expired, "expired")
+        user_id = record_user_id(ask.data, visit.caller.user_id)
+        saved = await self._schemas.save(actor_of(request, visit), model, user_id, ask.data, expired)
+        return json_response(self._response(saved_view(visit, saved, model, self._clock.now())))
+
+    def _response(self, view: UserRecordView) -> UserRecordResponse:
+        return UserRecordResponse(
+            status="OK",
+            data=view.data,
+            user_id=view.user_id,
+            expired=view.expired,
+            max_age=self._max_age,
+            version=view.version,
+        )
+
+    def endpoints(self) -> list[Endpoint]:
+        return [
+            permission_endpoint(
+                "meta/data",
+                self.handle,
+                name="record",
+                request=UserRecordRequest,
+                section="interface §4.5",
+                summary="Permissions of a user in an application: get (tree, list, list_short, roles), save",
+                answers=UserRecordResponse,
+                has_tag=True,
+                body_limit=SCHEMA_BODY_LIMIT,
+            )
+        ]
+
+
+def view_type_of(data: RecordDraft) -> ViewType:
+    """Absent it is `list` (R5)."""
+    if data.type is UNSET:
+        return ViewType.LIST
+    try:
+        return ViewType(data.type)
+    except ValueError:
+        raise Malformed(f"data.type: must be one of {', '.join(ViewType)}") from None
+
+
+def view_options_of(given: UserRecordOptions) -> ViewOptions:
+    return ViewOptions(
+        project=None if given.project_id is None else searchable_project_name(given.project_id),
+        hide_project_access=given.hide_project_access,
+        with_exp=given.with_exp,
+        with_roles=given.with_roles,
+        with_apps_data=given.with_apps_data,
+        prefix=None if given.prefix is None else read_prefix(given.prefix, "options.prefix"),
+    )
+
+
+# POST /api/permissions/user/roles: what is written about somebody, in every application (interface §4.14).
+
+
+FindDirectPermissions: TypeAlias = Callable[[str], Awaitable[DirectPermissions]]
+
+
+class UserRolesData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    user_id: str
+
+
+class UserRolesRequest(CredentialFields, frozen=True, kw_only=True):
+    action: Literal["get"]
+    data: UserRolesData
+
+
+class DirectRoleEntry(msgspec.Struct, frozen=True, kw_only=True):
+    application_id: int
+    role: str
+    scope: ScopeName
+    expired: int  # Unix seconds, 0 for no end
+    ttl: int  # days, 0 for none
+
+
+class DirectEntryScope(msgspec.Struct, frozen=True, kw_only=True):
+    application_id: int
+    scope: ScopeName
+
+
+class DirectGroupEntry(GroupName, frozen=True, kw_only=True):
+    project_id: str
+
+
+class UserRolesEntry(msgspec.Struct, frozen=True, kw_only=True):
+    roles: tuple[DirectRoleEntry, ...]
+    entries: tuple[DirectEntryScope, ...]  # where rules are written for him
+    groups: tuple[DirectGroupEntry, ...]  # that list him
+
+
+class UserRolesResponse(msgspec.Struct, frozen=True, kw_only=True):
+    status: str
+    data: UserRolesEntry
+
+
+class UserRolesEndpoint:
+    def __init__(
+        self,
+        *,
+        people: UserLabelCommands,
+        find_direct_permissions: FindDirectPermissions,
+        authenticator: RequestAuthenticator,
+    ) -> None:
+        self._people = people
+        self._find_direct_permissions = find_direct_permissions
+        self._authenticator = authenticator
+
+    async def get(self, request: Request) -> Response:
+        ask = await read_json(request, UserRolesRequest)
+        user = await self._people.get(
+            await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY), ask.data.user_id
+        )
+        return data_response(user_roles_entry(await self._find_direct_permissions(user.user_id)))
+
+    def endpoint(self) -> Endpoint:
+        return permission_endpoint(
+            "user/roles",
+            self.get,
+            name="user_roles",
+            request=UserRolesRequest,
+            section="interface §4.14",
+            summary="Direct roles and entries of an account in every application: get",
+            answers=UserRolesResponse,
+        )
+
+
+def user_roles_entry(written: DirectPermissions) -> UserRolesEntry:
+    return UserRolesEntry(
+        roles=tuple(
+            DirectRoleEntry(
+                application_id=one.application_id,
+                role=one.role,
+                scope=direct_scope(one),
+                expired=one.ends_at,
+                ttl=one.ttl,
+            )
+            for one in written.roles
+        ),
+        entries=tuple(
+            DirectEntryScope(application_id=one.application_id, scope=direct_scope(one)) for one in written.entries
+        ),
+        groups=tuple(
+            DirectGroupEntry(id=one.group_id, title=one.group, project_id=one.project_id) for one in written.groups
+        ),
+    )
+
+
+def direct_scope(one: DirectRole | DirectEntries) -> ScopeName:
+    return ScopeName(project_id=one.project_id, kind=one.resource_kind, id=one.resource_id)

@@ -1,0 +1,146 @@
+"""POST /api/permissions/webhook (docs/guides/webhooks.md)."""
+
+from typing import Literal
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.kernel.times import iso8601
+from gatehouse.permissions.authentication.credentials import DEFAULT_POLICY
+from gatehouse.permissions.rights.rights import Actor
+from gatehouse.web.api.permissions.authentication import CredentialFields, RequestAuthenticator
+from gatehouse.web.api.permissions.envelope import data_response, ok_response, permission_endpoint
+from gatehouse.web.http.parse import read_json
+from gatehouse.web.http.routing import Endpoint
+from gatehouse.webhooks.model import Delivery, Webhook
+from gatehouse.webhooks.service import WebhookDraft, Webhooks, WebhookWithSecret
+
+
+class WebhookRequest(CredentialFields, frozen=True, kw_only=True):
+    action: Literal["get", "save", "delete", "rotate", "deliveries", "redeliver", "test"]
+    data: WebhookDraft = WebhookDraft()
+
+
+class WebhookEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="webhook", tag_field="kind"):
+    webhook_id: str
+    url: str
+    description: str
+    events: tuple[str, ...]  # account, session, permission, audit
+    enabled: bool
+    created_by: str
+    created: str
+    version: int
+    stopped: str = ""  # when the service disabled it
+    old_secret_until: str = ""
+    secret: str = ""  # in the answer to its making only
+
+
+class DeliveryEntry(msgspec.Struct, frozen=True, kw_only=True, tag="delivery", tag_field="kind"):
+    delivery_id: str
+    event_id: str
+    event: str
+    state: str
+    tries: int
+    status: int
+    duration_ms: int
+    trouble: str
+    created: str
+    next_try: str
+    done: str
+
+
+class WebhookResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`data` is a list for get and deliveries, a webhook for save and rotate, a delivery for redeliver and test."""
+
+    status: str
+    data: tuple[WebhookEntry | DeliveryEntry, ...] | WebhookEntry | DeliveryEntry | None = None
+
+
+class WebhookEndpoint:
+    def __init__(self, *, webhooks: Webhooks, authenticator: RequestAuthenticator) -> None:
+        self._webhooks = webhooks
+        self._authenticator = authenticator
+
+    async def handle(self, request: Request) -> Response:
+        ask = await read_json(request, WebhookRequest)
+        actor, data = await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY), ask.data
+        match ask.action:
+            case "get":
+                listed = (await self._webhooks.get(actor, data.webhook_id),) if data.webhook_id else None
+                return data_response(tuple(map(webhook_entry, listed or await self._webhooks.list(actor))))
+            case "save":
+                return data_response(await self._save(actor, data))
+            case "delete":
+                await self._webhooks.remove(actor, data.webhook_id, data.version)
+                return ok_response()
+            case "rotate":
+                return data_response(
+                    webhook_entry_with_secret(await self._webhooks.rotate_secret(actor, data.webhook_id))
+                )
+            case _:
+                return data_response(await self._handle_deliveries(actor, ask.action, data))
+
+    async def _save(self, actor: Actor, draft: WebhookDraft) -> WebhookEntry:
+        if draft.webhook_id:
+            return webhook_entry(await self._webhooks.change(actor, draft))
+        return webhook_entry_with_secret(await self._webhooks.create(actor, draft))
+
+    async def _handle_deliveries(
+        self, actor: Actor, action: Literal["deliveries", "redeliver", "test"], data: WebhookDraft
+    ) -> DeliveryEntry | tuple[DeliveryEntry, ...]:
+        match action:
+            case "deliveries":
+                log = await self._webhooks.list_deliveries(actor, data.webhook_id, state=data.state, limit=data.limit)
+                return tuple(map(delivery_entry, log))
+            case "redeliver":
+                return delivery_entry(await self._webhooks.redeliver(actor, data.webhook_id, data.delivery_id))
+            case "test":
+                return delivery_entry(await self._webhooks.send_ping(actor, data.webhook_id))
+
+    def endpoint(self) -> Endpoint:
+        return permission_endpoint(
+            "webhook",
+            self.handle,
+            name="webhook",
+            request=WebhookRequest,
+            section="interface §4.14",
+            summary="Webhooks (get, save, delete, rotate) and deliveries (deliveries, redeliver, test)",
+            answers=WebhookResponse,
+        )
+
+
+def webhook_entry(webhook: Webhook, *, secret: str = "") -> WebhookEntry:
+    return WebhookEntry(
+        webhook_id=webhook.webhook_id,
+        url=webhook.url,
+        description=webhook.description,
+        events=tuple(topic.value for topic in webhook.topics),
+        enabled=webhook.enabled,
+        created_by=webhook.created_by,
+        created=iso8601(webhook.created_at),
+        version=webhook.version,
+        stopped=iso8601(webhook.stopped_at),
+        old_secret_until=iso8601(webhook.old_secret_ends_at),
+        secret=secret,
+    )
+
+
+def webhook_entry_with_secret(made: WebhookWithSecret) -> WebhookEntry:
+    return webhook_entry(made.webhook, secret=made.secret)
+
+
+def delivery_entry(delivery: Delivery) -> DeliveryEntry:
+    return DeliveryEntry(
+        delivery_id=delivery.delivery_id,
+        event_id=delivery.event_id,
+        event=delivery.event,
+        state=delivery.state.value,
+        tries=delivery.tries,
+        status=delivery.status,
+        duration_ms=delivery.duration_ms,
+        trouble=delivery.trouble,
+        created=iso8601(delivery.created_at),
+        next_try=iso8601(delivery.next_try_at) if delivery.is_waiting else "",
+        done=iso8601(delivery.done_at),
+    )

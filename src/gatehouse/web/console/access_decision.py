@@ -1,0 +1,215 @@
+"""An explanation as a tree of reasons, with the actual values: rule, place, role, how it is held, its condition.
+
+What decides stands open. It shows what the explanation tells (permissions/questions/explain.py decides what that
+is), and the conditions of roles and groups to whoever may read these anyway. Pure.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Final
+
+from gatehouse.kernel.addresses import Address
+from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
+from gatehouse.permissions.evaluation.conditions import condition_holds
+from gatehouse.permissions.evaluation.contributions import SourceKind
+from gatehouse.permissions.evaluation.loader import EvaluationInput
+from gatehouse.permissions.explanation.contributions import (
+    ExplainedContribution,
+    FailedTest,
+    GroupReference,
+    Membership,
+)
+from gatehouse.permissions.explanation.reasons import Explanation, MissingRequirement
+from gatehouse.permissions.model.condition import (
+    AllOf,
+    AnyOf,
+    Condition,
+    ConditionSubject,
+    ConditionTest,
+    Domain,
+    Everyone,
+    FromNetwork,
+    HasPurchase,
+    HasTag,
+    OneOfUsers,
+    SimpleTest,
+)
+from gatehouse.permissions.model.rules import ConditionMode, Scope
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
+
+ROLE_SOURCES: Final = frozenset({SourceKind.ASSIGNED_ROLE, SourceKind.GROUP_GRANT, SourceKind.CONDITION})
+MAX_USERS_SHOWN: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionNode:
+    """The words are `access.<key>`, filled with `values`."""
+
+    key: str
+    tone: str = "plain"  # yes, no, missing or plain
+    values: Mapping[str, object] = field(default_factory=dict)
+    decides: bool = False
+    scope: Scope | None = None
+    until: int = 0
+    ttl: int = 0
+    since: int = 0
+    parts: tuple["DecisionNode", ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionVisibility:
+    """What may be told of conditions, and of whom."""
+
+    authenticated: AuthenticatedRequest
+    evaluation_input: EvaluationInput
+    address: Address | None
+    application_id: int  # the application
+
+    @property
+    def subject(self) -> ConditionSubject:
+        return self.evaluation_input.facts.subject
+
+    def role_condition(self, name: str) -> Condition | None:
+        if not is_open(self.authenticated.rights, Operation.ROLES_GET, self.authenticated.target):
+            return None
+        role = self.evaluation_input.models[self.application_id].roles.get(name.lower())
+        return None if role is None else role.condition
+
+    def is_gated(self, name: str) -> bool:
+        role = self.evaluation_input.models[self.application_id].roles.get(name.lower())
+        return role is not None and role.condition_mode is ConditionMode.REQUIRE
+
+    def group_condition(self, scope: Scope, membership: Membership) -> Condition | None:
+        about = GuardTarget(project_id=scope.project_id, group_id=membership.group.group_id)
+        project = self.evaluation_input.structure.projects.get(scope.project_id)
+        if project is None or not is_open(self.authenticated.rights, Operation.GROUP_GET, about):
+            return None
+        group = project.groups.get(membership.group.group_id)
+        conditions = group.conditions if group else ()
+        return next((one.condition for one in conditions if one.title == membership.condition), None)
+
+
+def decision_tree(explanation: Explanation, visibility: DecisionVisibility) -> DecisionNode:
+    places = groupby(explanation.contributions, key=lambda one: one.scope)
+    return DecisionNode(
+        key="rule_allowed" if explanation.allowed else "rule_denied",
+        tone="yes" if explanation.allowed else "no",
+        values={"rule": explanation.rule.path},
+        decides=True,
+        scope=explanation.scope,
+        parts=(
+            *(scope_node(scope, tuple(voices), visibility) for scope, voices in places),
+            *missing_nodes(explanation.missing),
+        ),
+    )
+
+
+def scope_node(
+    scope: Scope, contributions: Sequence[ExplainedContribution], visibility: DecisionVisibility
+) -> DecisionNode:
+    """The strongest word first; which of several places decides is in their words."""
+    ordered = sorted(contributions, key=lambda one: (not one.decides, -one.tier))
+    return DecisionNode(
+        key="place_root" if scope.is_root else "place_project" if scope.kind is None else f"place_{scope.kind}",
+        values={"project": scope.project_id, "id": scope.resource_id},
+        tone="yes" if any(one.decides and one.value for one in contributions) else "no",
+        decides=any(one.decides for one in contributions),
+        parts=tuple(contribution_node(one, visibility) for one in ordered),
+    )
+
+
+def contribution_node(one: ExplainedContribution, visibility: DecisionVisibility) -> DecisionNode:
+    return DecisionNode(
+        key=f"says_{one.kind}_{'yes' if one.value else 'no'}",
+        tone="yes" if one.value else "no",
+        values={"role": one.role, "params": ", ".join(one.params)},
+        decides=one.decides,
+        until=0 if one.kind in ROLE_SOURCES else one.end.expired,
+        ttl=0 if one.kind in ROLE_SOURCES else one.end.ttl,
+        parts=tuple(holding_nodes(one, visibility)),
+    )
+
+
+def holding_nodes(one: ExplainedContribution, visibility: DecisionVisibility) -> Iterator[DecisionNode]:
+    """How the role is held."""
+    if one.kind is SourceKind.ASSIGNED_ROLE:
+        yield DecisionNode(
+            key="assigned", decides=one.decides, scope=one.scope, until=one.end.expired, ttl=one.end.ttl
+        )
+    if one.kind is SourceKind.GROUP_GRANT:
+        yield group_node(one, visibility)
+    if one.kind is SourceKind.CONDITION or (one.kind in ROLE_SOURCES and visibility.is_gated(one.role)):
+        condition = visibility.role_condition(one.role)
+        tests = () if condition is None else (condition_node(condition.test, visibility.subject, visibility.address),)
+        yield DecisionNode(key="condition_met", tone="yes", decides=one.decides, parts=tests)
+
+
+def group_node(one: ExplainedContribution, visibility: DecisionVisibility) -> DecisionNode:
+    membership = one.membership
+    if membership is None:
+        return DecisionNode(key="through_a_group", decides=one.decides)
+    parts: tuple[DecisionNode, ...] = (DecisionNode(key="listed", tone="yes", decides=one.decides),)
+    if membership.condition:
+        condition = visibility.group_condition(one.scope, membership)
+        tests = () if condition is None else (condition_node(condition.test, visibility.subject, None),)
+        title = {"title": membership.condition}
+        parts = (DecisionNode(key="meets", tone="yes", values=title, decides=one.decides, parts=tests),)
+    return DecisionNode(
+        key="through_group", decides=one.decides, values={"group": group_label(membership.group)}, parts=parts
+    )
+
+
+def missing_nodes(missing: Iterable[MissingRequirement]) -> Iterator[DecisionNode]:
+    """The nearest first, and marked."""
+    for place, one in enumerate(missing):
+        yield DecisionNode(
+            key=f"lack_{one.kind}",
+            tone="missing",
+            values={
+                "role": one.role,
+                "groups": ", ".join(map(group_label, one.groups)),
+                "limit": one.limit,
+                "project": one.scope.project_id,
+            },
+            decides=place == 0,
+            scope=one.scope,
+            since=one.since,
+            parts=tuple(map(failed_test_node, one.failed)),
+        )
+
+
+def failed_test_node(one: FailedTest) -> DecisionNode:
+    return DecisionNode(key=f"test_{one.member}", tone="no", values={"wanted": one.wanted, "actual": one.actual})
+
+
+def group_label(group: GroupReference) -> str:
+    return group.title or group.group_id
+
+
+def condition_node(test: ConditionTest, subject: ConditionSubject, address: Address | None) -> DecisionNode:
+    tone = "yes" if condition_holds(test, subject, address) else "no"
+    if isinstance(test, AllOf | AnyOf):
+        key = "all_of" if isinstance(test, AllOf) else "any_of"
+        parts = tuple(condition_node(part, subject, address) for part in test.parts)
+        return DecisionNode(key=key, tone=tone, decides=tone == "yes", parts=parts)
+    member, wanted, actual = compare_test(test, subject, address)
+    values = {"wanted": wanted, "actual": actual}
+    return DecisionNode(key=f"test_{member}", tone=tone, decides=tone == "yes", values=values)
+
+
+def compare_test(test: SimpleTest, subject: ConditionSubject, address: Address | None) -> tuple[str, str, str]:
+    """The member of a condition, what it asks for, and what is the case."""
+    match test:
+        case Domain(name):
+            return "domain", name, subject.domain or ""
+        case OneOfUsers(user_ids):
+            return "uid", ", ".join(sorted(user_ids)[:MAX_USERS_SHOWN]), subject.user_id
+        case HasTag(tag):
+            return "tag", tag, ", ".join(sorted(subject.tags))
+        case FromNetwork(network):
+            return "ip", str(network), "" if address is None else str(address)
+        case HasPurchase(purchase):
+            return "purchase", purchase, ", ".join(sorted(subject.purchases))
+        case Everyone():
+            return "everyone", "", subject.user_id

@@ -1,0 +1,153 @@
+"""What an audit record tells, in words: what stood there before, what stands there since, of whom and by whom.
+
+The log keeps differences as short texts of Python values (audit/recorder.py); they are read back here. What was
+too long to be kept whole is shown as it is.
+"""
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditRecord, Details
+from gatehouse.gamesessions.model import GSID_PATTERN, short_gsid
+from gatehouse.permissions.explanation.wording import time_text
+from gatehouse.permissions.model.rules import PROJECT_ACCESS, RuleSection
+
+ARROW: Final = " -> "
+NOTHING: Final = "nothing"
+YES, NO = "yes", "no"  # the words are `activity.is_<it>`
+NAME_FIELDS: Final = ("role", "title", "name", "comment", "kid", "factor")  # of details, the dearest first
+HIGH_SEVERITY_MARK: Final = "; high"  # how the log's table marks what somebody should look at
+REFERENCE_KINDS: Final = ("application", "project", "group")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetailLine:
+    """One thing that a record tells. Without `before` nothing was there to be changed: it is a plain fact."""
+
+    name: str
+    kind: str = "field"  # field, rule or roles
+    place: str = ""  # the project it is about, for what is held in one
+    before: tuple[str, ...] | None = None
+    after: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditReference:
+    """Somebody or something that a record names."""
+
+    kind: str  # person, application, project, group or text
+    id: str
+    name: str = ""
+
+
+def event_meaning(event: str) -> str:
+    """What happened, as the log's own table says it: about somebody, not to him as his account page does."""
+    known = next((one.meaning for one in AuditEvent if one == event), event)
+    return known.removesuffix(".").removesuffix(HIGH_SEVERITY_MARK)
+
+
+def changed_name(details: Details) -> str:
+    """The name of what was changed, where the subject is only what it belongs to."""
+    told = (details.get(name) for name in NAME_FIELDS)
+    return next((value for value in told if isinstance(value, str) and ARROW not in value), "")
+
+
+def detail_lines(details: Details) -> tuple[DetailLine, ...]:
+    return tuple(_detail_line(name, value) for name, value in details.items() if value is not None)
+
+
+def _detail_line(name: str, value: object) -> DetailLine:
+    kind, shown, place = _parse_name(name)
+    if not isinstance(value, str) or ARROW not in value:
+        return DetailLine(name=shown, kind=kind, place=place, after=_plain_value(name, value))
+    before, _, after = value.partition(ARROW)
+    return DetailLine(
+        name=shown, kind=kind, place=place, before=tuple(_parse_value(before)), after=tuple(_parse_value(after))
+    )
+
+
+def _plain_value(name: str, value: object) -> tuple[str, ...]:
+    if isinstance(value, bool):
+        return (YES if value else NO,)
+    text = str(value)
+    return (short_gsid(text) if name == "gsid" or GSID_PATTERN.fullmatch(text) else text,)
+
+
+def _parse_name(name: str) -> tuple[str, str, str]:
+    """`private_data.projectAccess.mind_games.private_data.user.kick.value` is the rule user.kick in mind_games."""
+    place, path = "", name.removeprefix("meta.")
+    head = f"{RuleSection.PRIVATE}.{PROJECT_ACCESS}."
+    if path.startswith(head):
+        place, _, path = path.removeprefix(head).partition(".")
+    if path in ("roles", ""):
+        return "roles", path, place
+    section, _, rule = path.partition(".")
+    if section in set(RuleSection) and rule:
+        return "rule", rule.removesuffix(".value"), place
+    return "field", path, place
+
+
+def _parse_value(text: str) -> Iterator[str]:
+    if text == NOTHING:
+        return
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        yield text
+        return
+    yield from _value_texts(value, text)
+
+
+def _value_texts(value: object, text: str) -> Iterator[str]:
+    match value:
+        case bool():
+            yield YES if value else NO
+        case list() | tuple() | set():
+            for one in value:
+                yield from _value_texts(one, str(one))
+        case {"name": str(name), **more}:
+            yield f"{name}{_until(more)}"
+        case {"value": bool(said), **more}:
+            yield YES if said else NO
+            if more.get("params"):
+                yield str(more["params"])
+            if end := _until(more):
+                yield end.strip()
+        case dict():
+            yield from (f"{name}: {', '.join(_value_texts(one, str(one)))}" for name, one in value.items())
+        case _:
+            yield text if not isinstance(value, str) else value
+
+
+def _until(more: Mapping[object, object]) -> str:
+    end = more.get("expired")
+    return f" until {time_text(end)}" if isinstance(end, int) and end else ""
+
+
+def reference_of(text: str, nicks: Mapping[str, str], applications: Mapping[int, str]) -> AuditReference:
+    kind, _, rest = text.partition(" ")
+    if kind in REFERENCE_KINDS and rest:
+        number = parse_application_subject(text)
+        return AuditReference(kind=kind, id=rest, name=applications.get(number, "") if number else "")
+    if text in nicks:
+        return AuditReference(kind="person", id=text, name=nicks[text])
+    return AuditReference(kind="text", id=short_gsid(text))
+
+
+def parse_application_subject(text: str) -> int:
+    """Of `application 50001`; 0 for anything else."""
+    kind, _, rest = text.partition(" ")
+    return int(rest) if kind == "application" and rest.isascii() and rest.isdigit() else 0
+
+
+def people_in(records: Sequence[AuditRecord]) -> set[str]:
+    return {name for one in records for name in (one.actor, one.subject) if name.isascii() and name.isdigit()}
+
+
+def applications_in(records: Sequence[AuditRecord]) -> set[int]:
+    found = {parse_application_subject(name) for one in records for name in (one.actor, one.subject)}
+    told = {value for one in records if isinstance(value := one.details.get("application_id"), int)}
+    return (found | told) - {0}

@@ -1,0 +1,259 @@
+"""Access keys of an application (interface §4.8)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.permissions.commands.application_credentials import AccessKeyCommands, CustomKeyCommands
+from gatehouse.permissions.errors import AccessKeyNotFound, KeyNotFound
+from gatehouse.permissions.model.application import MAX_ACCESS_KEYS, MAX_CUSTOM_KEYS, AccessKey, ApplicationKey
+from gatehouse.permissions.rights.guard import Operation, is_open
+from gatehouse.web.api.permissions.application_keys import PublicKeyEntry
+from gatehouse.web.api.permissions.application_keys import access_key_entry as key_entry
+from gatehouse.web.console.applications.head import (
+    ENTRY,
+    ApplicationHead,
+    CreatedSecret,
+    application_head,
+    application_path,
+    render_secret,
+)
+from gatehouse.web.console.applications.overview import normalize_newlines
+from gatehouse.web.console.forms import csv_file, read_list_query
+from gatehouse.web.console.frame import ApiCall
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.forms import CsrfForm
+
+ACCESS_KEYS_TAB: Final = "access_keys"
+ACCESS_KEY_COLUMNS: Final = {
+    "id": lambda key: key.key_id,
+    "comment": lambda key: key.comment,
+    "created": lambda key: key.created_at,
+    "last_used": lambda key: key.last_used,
+}
+
+
+class NewAccessKeyForm(CsrfForm, frozen=True, kw_only=True):
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessKeysContext(PageContext):
+    template = "console/applications/access_keys.html"
+
+    head: ApplicationHead
+    keys: Sequence[AccessKey]
+    most: int
+    comment: str
+    call: ApiCall
+    problem: FormProblem | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveAccessKeyContext(PageContext):
+    template = "console/applications/remove_key.html"
+
+    head: ApplicationHead
+    key: AccessKey
+
+
+class AccessKeyScreens:
+    def __init__(self, *, keys: AccessKeyCommands, view: ConsoleView, base_url: str) -> None:
+        self._keys = keys
+        self._view = view
+        self._base_url = base_url
+
+    async def list(self, request: Request, admin: AdminRequest) -> Response:
+        return await self._render_list(request, admin)
+
+    async def create(self, request: Request, admin: AdminRequest, form: NewAccessKeyForm) -> Response:
+        model = admin.authenticated.require_application(Operation.ACCESS_KEYS)
+        application_id = model.application.application_id
+        new = await self._keys.create(admin.actor, application_id, form.comment.strip())
+        secret = CreatedSecret(
+            name="access_key",
+            tab=ACCESS_KEYS_TAB,
+            back=application_path(application_id, ACCESS_KEYS_TAB),
+            value=new.value,
+            command=key_command(self._base_url, application_id, new.value),
+        )
+        return render_secret(self._view, request, admin, model, secret)
+
+    async def rerender_list(
+        self, request: Request, admin: AdminRequest, form: NewAccessKeyForm, problem: FormProblem
+    ) -> Response:
+        return await self._render_list(request, admin, comment=form.comment, problem=problem)
+
+    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Response:
+        model = admin.authenticated.require_application(Operation.ACCESS_KEYS)
+        context = RemoveAccessKeyContext(
+            head=application_head(admin, model, ACCESS_KEYS_TAB), key=await self._load_key(request, admin)
+        )
+        return self._view.render(request, admin, ENTRY, context)
+
+    async def remove(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        application_id = request.path_params["application_id"]
+        await self._keys.delete(admin.actor, application_id, request.path_params["key_id"])
+        return self._view.redirect_with_flash(application_path(application_id, ACCESS_KEYS_TAB), "key_removed")
+
+    async def _load_key(self, request: Request, admin: AdminRequest) -> AccessKey:
+        keys = await self._keys.list(admin.actor, request.path_params["application_id"])
+        found = next((key for key in keys if key.key_id == request.path_params["key_id"]), None)
+        if found is None:
+            raise AccessKeyNotFound
+        return found
+
+    async def _render_list(
+        self, request: Request, admin: AdminRequest, *, comment: str = "", problem: FormProblem | None = None
+    ) -> Response:
+        model = admin.authenticated.require_application(Operation.ACCESS_KEYS)
+        application_id = model.application.application_id
+        keys = () if model.application.removed else await self._keys.list(admin.actor, application_id)
+        if problem is None and read_list_query(request).is_file:
+            return csv_file(f"access-keys-{application_id}", ACCESS_KEY_COLUMNS, keys)
+        context = AccessKeysContext(
+            head=application_head(admin, model, ACCESS_KEYS_TAB),
+            keys=keys,
+            most=MAX_ACCESS_KEYS,
+            comment=comment,
+            call=ApiCall(
+                path="accessKey",
+                body={"action": "get", "application_id": application_id},
+                record=[key_entry(key) for key in keys],
+            ),
+            problem=problem,
+        )
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, path = self._view, "/applications/{application_id:int}/access_keys"
+        return [
+            desk.page(path, self.list),
+            desk.form(path, NewAccessKeyForm, self.create, rerender=self.rerender_list, fresh=True),
+            desk.page(f"{path}/{{key_id}}/remove", self.confirm_removal, fresh=True),
+            desk.form(f"{path}/{{key_id}}/remove", CsrfForm, self.remove, fresh=True),
+        ]
+
+
+def key_command(base_url: str, application_id: int, value: str) -> str:
+    """What the owner of a JWT may do, asked by the application (interface §4.8)."""
+    return (
+        f"curl -X POST '{base_url}/api/permissions/meta/data' -H 'Authorization: Bearer {value}' "
+        "-H 'Content-Type: application/json' "
+        f'-d "{{\\"action\\":\\"get\\",\\"application_id\\":{application_id},\\"jwt\\":\\"$JWT\\",'
+        '\\"data\\":{\\"type\\":\\"list_short\\"}}"'
+    )
+
+
+# Public keys an application signs its service JWTs with: its own ten, and the one of its service (R6).
+
+
+PUBLIC_KEYS_TAB: Final = "public_keys"
+PUBLIC_KEY_COLUMNS: Final = {
+    "kid": lambda key: key.kid,
+    "source": lambda key: key.source.value,
+    "created": lambda key: key.created_at,
+    "pem": lambda key: key.pem,
+}
+
+
+class NewPublicKeyForm(CsrfForm, frozen=True, kw_only=True):
+    public_key: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicKeysContext(PageContext):
+    template = "console/applications/public_keys.html"
+
+    head: ApplicationHead
+    keys: Sequence[ApplicationKey]
+    service_key: ApplicationKey | None
+    may_service: bool
+    published_at: str
+    house_keys_at: str
+    most: int
+    typed: str
+    call: ApiCall
+    problem: FormProblem | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovePublicKeyContext(PageContext):
+    template = "console/applications/remove_public_key.html"
+
+    head: ApplicationHead
+    key: ApplicationKey
+
+
+class PublicKeyScreens:
+    def __init__(self, *, keys: CustomKeyCommands, view: ConsoleView, base_url: str) -> None:
+        self._keys = keys
+        self._view = view
+        self._base_url = base_url
+
+    async def list(self, request: Request, admin: AdminRequest) -> Response:
+        return await self._render_list(request, admin)
+
+    async def add(self, request: Request, admin: AdminRequest, form: NewPublicKeyForm) -> Response:
+        application_id = request.path_params["application_id"]
+        await self._keys.add(admin.actor, application_id, normalize_newlines(form.public_key).strip())
+        return self._view.redirect_with_flash(application_path(application_id, PUBLIC_KEYS_TAB), "key_added")
+
+    async def rerender_list(
+        self, request: Request, admin: AdminRequest, form: NewPublicKeyForm, problem: FormProblem
+    ) -> Response:
+        return await self._render_list(request, admin, typed=form.public_key, problem=problem)
+
+    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Response:
+        model = admin.authenticated.require_application(Operation.APPLICATION_KEYS)
+        keys = await self._keys.list(admin.actor, model.application.application_id)
+        found = next((key for key in keys if key.kid == request.path_params["kid"]), None)
+        if found is None:
+            raise KeyNotFound
+        context = RemovePublicKeyContext(head=application_head(admin, model, PUBLIC_KEYS_TAB), key=found)
+        return self._view.render(request, admin, ENTRY, context)
+
+    async def remove(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        application_id = request.path_params["application_id"]
+        await self._keys.remove(admin.actor, application_id, request.path_params["kid"])
+        return self._view.redirect_with_flash(application_path(application_id, PUBLIC_KEYS_TAB), "key_removed")
+
+    async def _render_list(
+        self, request: Request, admin: AdminRequest, *, typed: str = "", problem: FormProblem | None = None
+    ) -> Response:
+        model = admin.authenticated.require_application(Operation.APPLICATION_KEYS)
+        application = model.application
+        keys = () if application.removed else await self._keys.list(admin.actor, application.application_id)
+        if problem is None and read_list_query(request).is_file:
+            every = [*keys, *([application.service_key] if application.service_key else [])]
+            return csv_file(f"public-keys-{application.application_id}", PUBLIC_KEY_COLUMNS, every)
+        context = PublicKeysContext(
+            head=application_head(admin, model, PUBLIC_KEYS_TAB),
+            keys=keys,
+            service_key=application.service_key,
+            may_service=is_open(admin.rights, Operation.SERVICE_META, admin.authenticated.target),
+            published_at=f"{self._base_url}/api/permissions/application/publicKeys/{application.application_id}",
+            house_keys_at=f"{self._base_url}/proxy/oauth/keys",
+            most=MAX_CUSTOM_KEYS,
+            typed=typed,
+            call=ApiCall(
+                path="application/keys",
+                body={"action": "get", "application_id": application.application_id},
+                record=[PublicKeyEntry(id=key.kid, data=key.pem) for key in keys],
+            ),
+            problem=problem,
+        )
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, path = self._view, "/applications/{application_id:int}/public_keys"
+        return [
+            desk.page(path, self.list),
+            desk.form(path, NewPublicKeyForm, self.add, rerender=self.rerender_list, fresh=True),
+            desk.page(f"{path}/{{kid}}/remove", self.confirm_removal, fresh=True),
+            desk.form(f"{path}/{{kid}}/remove", CsrfForm, self.remove, fresh=True),
+        ]

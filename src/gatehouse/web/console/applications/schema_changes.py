@@ -1,0 +1,258 @@
+"""Rules as forms write them, and as a schema has them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.admin.names import NickStore
+from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
+from gatehouse.kernel.errors import NotFound
+from gatehouse.permissions.commands.app_schemas import role_document
+from gatehouse.permissions.documents.differences import differences
+from gatehouse.permissions.documents.rules import meta_entries, schema_rules
+from gatehouse.permissions.documents.trees import without_leaf
+from gatehouse.permissions.errors import Malformed, NoRight
+from gatehouse.permissions.model.facts import ApplicationModel
+from gatehouse.permissions.model.rules import Role, Rule, RuleDefinition, RuleSection, Tree
+from gatehouse.permissions.model.schema_version import Difference
+from gatehouse.permissions.questions.check import refuse_about_everyone
+from gatehouse.permissions.questions.proposals import DryRuns, ProposalReach, Proposer, SchemaProposal
+from gatehouse.permissions.questions.simulate import Forecast, Simulation
+from gatehouse.permissions.rights.guard import Operation, is_open
+from gatehouse.web.console.applications.head import ENTRY, ApplicationHead, application_head
+from gatehouse.web.console.applications.overview import normalize_newlines
+from gatehouse.web.console.forms import FieldConflict, field_conflicts
+from gatehouse.web.console.impact import PersonEffect, person_effect
+from gatehouse.web.console.view import AdminRequest, ConsoleView
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.forms import CsrfForm
+
+RULES_TAB: Final = "rules"
+YES: Final = "yes"
+
+
+class RuleNotFound(NotFound):
+    public = "Permission not found."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleLine:
+    rule: Rule
+    leaf: RuleDefinition
+    roles: int  # that say something of it
+
+    @property
+    def name(self) -> str:
+        return str(self.rule)
+
+    @property
+    def group(self) -> str:
+        return self.rule.path.rpartition(".")[0]
+
+
+class RuleForm(CsrfForm, frozen=True, kw_only=True):
+    section: str = RuleSection.PRIVATE.value
+    path: str = ""
+    value: str = ""
+    protected: str = ""
+    description: str = ""
+    version: int = 0
+    confirmed: str = ""
+
+    @property
+    def leaf(self) -> RuleDefinition:
+        return RuleDefinition(
+            value=self.value == YES,
+            protected=self.protected == YES,
+            description=normalize_newlines(self.description).strip(),
+        )
+
+
+class ConfirmedForm(CsrfForm, frozen=True, kw_only=True):
+    version: int = 0
+    confirmed: str = ""
+
+
+def may_change_rules(admin: AdminRequest, model: ApplicationModel) -> bool:
+    """Application 1's rules are the program's own."""
+    open_to_him = is_open(admin.rights, Operation.SCHEMA_SAVE, admin.authenticated.target)
+    return open_to_him and not model.application.removed and not model.application.is_central
+
+
+def rules_of(model: ApplicationModel) -> dict[Rule, RuleDefinition]:
+    return schema_rules(model.schema.private_data, model.schema.public_data)
+
+
+def rule_lines(model: ApplicationModel) -> list[RuleLine]:
+    said: dict[Rule, int] = {}
+    for role in model.roles.values():
+        for rule in meta_entries(role.meta):
+            said[rule] = said.get(rule, 0) + 1
+    found = (RuleLine(rule=rule, leaf=leaf, roles=said.get(rule, 0)) for rule, leaf in rules_of(model).items())
+    return sorted(found, key=lambda line: (line.rule.section, line.group, line.rule.path))
+
+
+def line_matches(line: RuleLine, search: str) -> bool:
+    wanted = search.strip().lower()
+    return wanted in line.name.lower() or wanted in line.leaf.description.lower()
+
+
+def parse_rule_name(name: str) -> Rule:
+    section, _, path = name.partition(".")
+    if section not in list(RuleSection):
+        raise RuleNotFound
+    return Rule(RuleSection(section), path)
+
+
+def requested_rule(request: Request, model: ApplicationModel) -> Rule:
+    rule = parse_rule_name(request.path_params["rule"])
+    if rule not in rules_of(model):
+        raise RuleNotFound
+    return rule
+
+
+def rule_from_form(form: RuleForm) -> Rule:
+    if form.section not in list(RuleSection):
+        raise Malformed("section: choose private or public")
+    return Rule(RuleSection(form.section), form.path.strip())
+
+
+def section_of(model: ApplicationModel, section: RuleSection) -> Tree:
+    return model.schema.private_data if section is RuleSection.PRIVATE else model.schema.public_data
+
+
+def rule_removal(model: ApplicationModel, rule: Rule) -> dict[str, object]:
+    """Without the rule, and without what roles say of it: a role that still named it would go on giving it."""
+    section = rule.section.value
+    given: dict[str, object] = {
+        section: without_leaf(section_of(model, rule.section), rule.path),
+        "version": model.schema.version,
+    }
+    if any(rule in meta_entries(role.meta) for role in model.roles.values()):
+        given["roles"] = {role.name: role_without_rule(role, rule) for role in model.roles.values()}
+    return given
+
+
+def role_without_rule(role: Role, rule: Rule) -> dict[str, object]:
+    said_of_section = role.meta.get(rule.section.value, {})
+    if rule not in meta_entries(role.meta) or not isinstance(said_of_section, Mapping):
+        return role_document(role)
+    left = {**role.meta, rule.section.value: without_leaf(said_of_section, rule.path)}
+    return role_document(role) | {"meta": left}
+
+
+def leaf_document(leaf: RuleDefinition) -> dict[str, object]:
+    return {"value": leaf.value, "protected": leaf.protected, "description": leaf.description}
+
+
+def login_leaf(model: ApplicationModel, name: str) -> RuleDefinition:
+    found = model.schema.login[name]
+    read = found if isinstance(found, dict) else {}
+    return RuleDefinition(
+        value=read.get("value") is True,
+        protected=read.get("protected") is True,
+        description=str(read.get("description", "")),
+    )
+
+
+def rule_form_of(model: ApplicationModel, rule: Rule) -> RuleForm:
+    leaf = rules_of(model).get(rule, RuleDefinition())
+    return RuleForm(
+        section=rule.section.value,
+        path=rule.path,
+        value=checkbox_value(value=leaf.value),
+        protected=checkbox_value(value=leaf.protected),
+        description=leaf.description,
+        version=model.schema.version,
+    )
+
+
+def rule_conflicts(typed: RuleForm, stored: RuleForm) -> tuple[FieldConflict, ...]:
+    return tuple(
+        clash for clash in field_conflicts(typed, stored) if clash.field in {"value", "protected", "description"}
+    )
+
+
+def checkbox_value(*, value: bool) -> str:
+    return YES if value else ""
+
+
+# Before rules or roles are saved: what will be different, and who gains and who loses by it.
+
+
+MAX_PEOPLE_SHOWN: Final = 50  # people
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaImpact:
+    people: Sequence[PersonEffect]
+    examined: int
+    more: bool  # there may be others
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmationPrompt:
+    """What is asked on the page: the words are `applications.review_<name>`; `fields` go along with the yes."""
+
+    name: str
+    tab: str
+    action: str
+    back: str
+    fields: Sequence[tuple[str, str]]
+    about: str = ""  # a rule, or the number of a version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaReviewContext(PageContext):
+    template = "console/applications/review.html"
+
+    head: ApplicationHead
+    question: ConfirmationPrompt
+    changes: Sequence[Difference]
+    outlook: SchemaImpact | None  # None: he may not see what people hold
+
+
+class SchemaReview:
+    def __init__(self, *, dry_runs: DryRuns, simulation: Simulation, nicks: NickStore, view: ConsoleView) -> None:
+        self._dry_runs = dry_runs
+        self._simulation = simulation
+        self._nicks = nicks
+        self._view = view
+
+    async def render(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        model: ApplicationModel,
+        document: Mapping[str, object],
+        prompt: ConfirmationPrompt,
+    ) -> Response:
+        """Raises whatever the save would raise."""
+        proposal = SchemaProposal(data=dict(document))
+        by = Proposer(actor=admin.actor, model=model, central=admin.authenticated.central)
+        rehearsed = await self._dry_runs.run(proposal, by, ProposalReach())
+        context = SchemaReviewContext(
+            head=application_head(admin, model, prompt.tab),
+            question=prompt,
+            changes=await run_off_loop(OFF_LOOP_WEIGHT, differences, model, rehearsed.snapshot.model),
+            outlook=await self._impact(admin, proposal, by),
+        )
+        return self._view.render(request, admin, ENTRY, context)
+
+    async def _impact(self, admin: AdminRequest, proposal: SchemaProposal, by: Proposer) -> SchemaImpact | None:
+        try:
+            refuse_about_everyone(admin.authenticated)  # as at simulate (R6)
+        except NoRight:
+            return None
+        return await self._describe(await self._simulation.run(proposal, by, after="", limit=MAX_PEOPLE_SHOWN))
+
+    async def _describe(self, forecast: Forecast) -> SchemaImpact:
+        nicks = await self._nicks.nicks([one.user_id for one in forecast.effects])
+        return SchemaImpact(
+            people=[person_effect(one, nicks.get(one.user_id, "")) for one in forecast.effects],
+            examined=forecast.examined,
+            more=forecast.after is not None,
+        )

@@ -1,0 +1,296 @@
+"""All rules and roles as one JSON document: taken out, and put back after a look at what it would change."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from gatehouse.admin.paging import Page
+from gatehouse.admin.schema_versions import SchemaVersionStore, schema_at_version
+from gatehouse.kernel.background import MAX_INLINE_WEIGHT, OFF_LOOP_WEIGHT, run_off_loop
+from gatehouse.permissions.commands.app_schemas import SchemaCommands, full_schema_document
+from gatehouse.permissions.documents.differences import differences
+from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.evaluation.compiled import model_work
+from gatehouse.permissions.model.facts import ApplicationModel
+from gatehouse.permissions.model.schema_version import Difference, PastSchema, SchemaVersion
+from gatehouse.permissions.rights.guard import Operation
+from gatehouse.permissions.rights.rights import Actor
+from gatehouse.web.api.permissions.envelope import iter_json_chunks
+from gatehouse.web.api.permissions.schemas import schema_versions_page, whole_schema
+from gatehouse.web.console.applications.head import ENTRY, ApplicationHead, application_head, application_path
+from gatehouse.web.console.applications.schema_changes import (
+    ConfirmationPrompt,
+    ConfirmedForm,
+    SchemaReview,
+    may_change_rules,
+)
+from gatehouse.web.console.forms import csv_file, read_list_query
+from gatehouse.web.console.frame import ApiCall
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.http.parse import read_query
+from gatehouse.web.http.responses import NO_STORE
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.forms import CsrfForm
+
+RULES_TAB: Final = "rules"
+PIECE_LENGTH: Final = 15_000  # characters: a field holds 64 KiB, and none of them is longer than four bytes
+IGNORED_FIELDS: Final = frozenset({"application_id", "version", "updated_at"})
+
+
+class ImportSchemaForm(CsrfForm, frozen=True, kw_only=True):
+    document: tuple[str, ...] = ()  # in pieces, where it is too long for one field
+    version: int = 0
+    confirmed: str = ""
+
+    @property
+    def text(self) -> str:
+        return "".join(self.document)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportSchemaContext(PageContext):
+    template = "console/applications/import.html"
+
+    head: ApplicationHead
+    text: str
+    version: int
+    problem: FormProblem | None = None
+
+
+class SchemaFileScreens:
+    def __init__(self, *, schemas: SchemaCommands, schema_review: SchemaReview, view: ConsoleView) -> None:
+        self._schemas = schemas
+        self._schema_review = schema_review
+        self._view = view
+
+    async def export(self, request: Request, admin: AdminRequest) -> Response:  # noqa: ARG002
+        model = admin.authenticated.require_application(Operation.SCHEMA_GET)
+        name = f"schema-{model.application.application_id}-{model.schema.version}.json"
+        headers = {**NO_STORE, "Content-Disposition": f'attachment; filename="{name}"'}
+        if await model_work(model) > MAX_INLINE_WEIGHT:
+            body = iter_json_chunks(partial(full_schema_document, model))
+            return StreamingResponse(body, 200, headers, media_type="application/json")
+        return Response(format_document(full_schema_document(model)), 200, headers, media_type="application/json")
+
+    async def show_import(self, request: Request, admin: AdminRequest) -> Response:
+        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
+        return self._render_import(request, admin, model, ImportSchemaForm(version=model.schema.version))
+
+    async def import_document(self, request: Request, admin: AdminRequest, form: ImportSchemaForm) -> Response:
+        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
+        given = importable_part(await run_off_loop(OFF_LOOP_WEIGHT, parse_document, form.text), admin.actor) | {
+            "version": form.version
+        }
+        path = application_path(model.application.application_id, RULES_TAB)
+        if form.confirmed:
+            await self._schemas.save(admin.actor, model, given)
+            return self._view.redirect_with_flash(path, "imported")
+        question = ConfirmationPrompt(
+            name="import",
+            tab=RULES_TAB,
+            action=f"{path}/import",
+            back=path,
+            fields=[
+                *(("document", piece) for piece in split_text(form.text)),
+                ("version", str(form.version)),
+                ("confirmed", "yes"),
+            ],
+        )
+        return await self._schema_review.render(request, admin, model, given, question)
+
+    async def rerender_import(
+        self, request: Request, admin: AdminRequest, form: ImportSchemaForm, problem: FormProblem
+    ) -> Response:
+        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
+        return self._render_import(request, admin, model, form, problem)
+
+    def _render_import(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        model: ApplicationModel,
+        form: ImportSchemaForm,
+        problem: FormProblem | None = None,
+    ) -> Response:
+        """After a conflict the next try is about what is stored now: its differences are shown before it is saved."""
+        context = ImportSchemaContext(
+            head=application_head(admin, model, RULES_TAB),
+            text=form.text,
+            version=model.schema.version,
+            problem=problem,
+        )
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, path = self._view, "/applications/{application_id:int}/rules"
+        return [
+            desk.page(f"{path}/export", self.export),
+            desk.page(f"{path}/import", self.show_import),
+            desk.form(f"{path}/import", ImportSchemaForm, self.import_document, rerender=self.rerender_import),
+        ]
+
+
+def format_document(document: Mapping[str, object]) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+
+def parse_document(text: str) -> Mapping[str, object]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, object])
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+        raise Malformed(f"Enter a schema as JSON: {error}") from None
+
+
+def importable_part(document: Mapping[str, object], actor: Actor) -> dict[str, object]:
+    """What of a document is saved; system rules are for who administers (R6)."""
+    left = IGNORED_FIELDS if actor.rights.administers else IGNORED_FIELDS | {"secret_data"}
+    return {name: value for name, value in document.items() if name not in left}
+
+
+def split_text(text: str) -> Sequence[str]:
+    return [text[start : start + PIECE_LENGTH] for start in range(0, len(text), PIECE_LENGTH)]
+
+
+# What rules and roles were: each save, what it changed, any two side by side, and back to one of them.
+
+
+VERSIONS_TAB: Final = "versions"
+VERSION_COLUMNS: Final = {
+    "version": lambda saved: saved.version,
+    "saved_at": lambda saved: saved.saved_at,
+    "by": lambda saved: saved.actor,
+    "changes": lambda saved: [f"{one.count} {one.what} {one.how}" for one in saved.changes],
+}
+
+
+class CompareQuery(msgspec.Struct, frozen=True, kw_only=True):
+    old: int = 0
+    new: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionsContext(PageContext):
+    template = "console/applications/versions.html"
+
+    head: ApplicationHead
+    found: Page[SchemaVersion]
+    current: int
+    may_restore: bool
+    call: ApiCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareContext(PageContext):
+    template = "console/applications/compare.html"
+
+    head: ApplicationHead
+    old: SchemaVersion
+    new: SchemaVersion
+    current: int
+    changes: Sequence[Difference]
+    may_restore: bool
+    call: ApiCall  # of the newer one
+
+
+class VersionScreens:
+    def __init__(
+        self, *, schemas: SchemaCommands, versions: SchemaVersionStore, schema_review: SchemaReview, view: ConsoleView
+    ) -> None:
+        self._schemas = schemas
+        self._versions = versions
+        self._schema_review = schema_review
+        self._view = view
+
+    async def list(self, request: Request, admin: AdminRequest) -> Response:
+        model = admin.authenticated.require_application(Operation.SCHEMA_GET)
+        query = read_list_query(request)
+        found = await self._versions.versions(model.application.application_id, query.page_request)
+        if query.is_file:
+            return csv_file(f"versions-{model.application.application_id}", VERSION_COLUMNS, found.rows)
+        context = VersionsContext(
+            head=application_head(admin, model, VERSIONS_TAB),
+            found=found,
+            current=model.schema.version,
+            may_restore=may_change_rules(admin, model),
+            call=versions_call(model, found),
+        )
+        return self._view.render(request, admin, ENTRY, context)
+
+    async def compare(self, request: Request, admin: AdminRequest) -> Response:
+        """The older one first, however they were asked for."""
+        model = admin.authenticated.require_application(Operation.SCHEMA_GET)
+        query = read_query(request, CompareQuery)
+        old = await self._load_version(admin, min(query.old, query.new))
+        new = await self._load_version(admin, max(query.old, query.new))
+        context = CompareContext(
+            head=application_head(admin, model, VERSIONS_TAB),
+            old=old.saved,
+            new=new.saved,
+            current=model.schema.version,
+            changes=await run_off_loop(OFF_LOOP_WEIGHT, differences, old.model, new.model),
+            may_restore=may_change_rules(admin, model),
+            call=ApiCall(
+                path="meta/schema",
+                body={
+                    "action": "get",
+                    "application_id": model.application.application_id,
+                    "options": {"version": new.saved.version},
+                },
+                record=whole_schema(new.model),
+            ),
+        )
+        return self._view.render(request, admin, ENTRY, context)
+
+    async def confirm_restore(self, request: Request, admin: AdminRequest) -> Response:
+        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
+        past = await self._load_version(admin, request.path_params["version"])
+        path = application_path(model.application.application_id, VERSIONS_TAB)
+        question = ConfirmationPrompt(
+            name="restore",
+            tab=VERSIONS_TAB,
+            action=f"{path}/{past.saved.version}/restore",
+            back=path,
+            fields=[("version", str(model.schema.version)), ("confirmed", "yes")],
+            about=str(past.saved.version),
+        )
+        given = restored_document(past, admin.actor) | {"version": model.schema.version}
+        return await self._schema_review.render(request, admin, model, given, question)
+
+    async def restore(self, request: Request, admin: AdminRequest, form: ConfirmedForm) -> Response:
+        model = admin.authenticated.require_application(Operation.SCHEMA_SAVE)
+        past = await self._load_version(admin, request.path_params["version"])
+        await self._schemas.save(admin.actor, model, restored_document(past, admin.actor) | {"version": form.version})
+        return self._view.redirect_with_flash(
+            application_path(model.application.application_id, VERSIONS_TAB), "version_restored"
+        )
+
+    async def _load_version(self, admin: AdminRequest, version: int) -> PastSchema:
+        """For whoever may read the schema: going back to it shows what it was as well."""
+        return await schema_at_version(
+            self._versions, admin.authenticated.require_application(Operation.SCHEMA_GET), version
+        )
+
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, path = self._view, "/applications/{application_id:int}/versions"
+        return [
+            desk.page(path, self.list),
+            desk.page(f"{path}/compare", self.compare),
+            desk.page(f"{path}/{{version:int}}/restore", self.confirm_restore, fresh=True),
+            desk.form(f"{path}/{{version:int}}/restore", ConfirmedForm, self.restore, fresh=True),
+        ]
+
+
+def versions_call(model: ApplicationModel, found: Page[SchemaVersion]) -> ApiCall:
+    about = {"application_id": model.application.application_id, "data": {"page": found.number}}
+    return ApiCall(path="meta/schema/versions", body={"action": "get", **about}, record=schema_versions_page(found))
+
+
+def restored_document(past: PastSchema, actor: Actor) -> dict[str, object]:
+    """The old document, whole, as an ordinary save."""
+    roles = {key: replace(role, version=1) for key, role in past.model.roles.items()}
+    return importable_part(full_schema_document(replace(past.model, roles=roles)), actor)

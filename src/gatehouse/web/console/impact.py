@@ -1,0 +1,245 @@
+"""What a change gives people and takes from them, in words (`console/effects.html`)."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from gatehouse.admin.names import NamedPerson, NameStore
+from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
+from gatehouse.permissions.errors import NoRight
+from gatehouse.permissions.evaluation.shapes import PROJECT_ACCESS_PREFIX
+from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.model.rules import RuleSection
+from gatehouse.permissions.questions.check import refuse_about_everyone
+from gatehouse.permissions.questions.proposals import AnyProposal, MembershipProposal, Proposer
+from gatehouse.permissions.questions.simulate import Effect, Forecast, Simulation, limit_to_project
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
+from gatehouse.web.console.forms import hidden_fields
+from gatehouse.web.console.view import AdminRequest, ConsoleView
+from gatehouse.web.pages.contexts import PageContext
+
+
+@dataclass(frozen=True, slots=True, order=True, kw_only=True)
+class AccessItem:
+    """A rule or role somewhere."""
+
+    is_role: bool
+    name: str
+    where: str  # the project, and the resource in it; "" at the root
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonEffect:
+    user_id: str
+    nick: str  # "" where nobody has it any more
+    gains_roles: tuple[AccessItem, ...]
+    gains: tuple[AccessItem, ...]
+    loses_roles: tuple[AccessItem, ...]
+    loses: tuple[AccessItem, ...]
+
+    @property
+    def gained(self) -> tuple[AccessItem, ...]:
+        return self.gains_roles + self.gains
+
+    @property
+    def lost(self) -> tuple[AccessItem, ...]:
+        return self.loses_roles + self.loses
+
+
+def person_effect(effect: Effect, nick: str) -> PersonEffect:
+    return PersonEffect(
+        user_id=effect.user_id,
+        nick=nick,
+        gains_roles=tuple(map(role_item, effect.gains_roles)),
+        gains=tuple(map(rule_item, effect.gains)),
+        loses_roles=tuple(map(role_item, effect.loses_roles)),
+        loses=tuple(map(rule_item, effect.loses)),
+    )
+
+
+def role_item(text: str) -> AccessItem:
+    """`<project>.<kind>.<id>/<role>` as the shape `roles` writes it."""
+    place, _, name = text.rpartition("/")
+    return AccessItem(is_role=True, name=name, where=" / ".join(place.split(".")) if place else "")
+
+
+def rule_item(text: str) -> AccessItem:
+    """A rule as the shape `list` writes it: its section, or the place it is held in and its section."""
+    where = ""
+    if text.startswith(f"{PROJECT_ACCESS_PREFIX}."):
+        segments = text.removeprefix(f"{PROJECT_ACCESS_PREFIX}.").split(".")
+        section = next(index for index, one in enumerate(segments) if one in set(RuleSection))
+        where, text = " / ".join(segments[:section]), ".".join(segments[section:])
+    path = text.partition(".")[2]
+    return AccessItem(is_role=False, name=path.replace("|", ": "), where=where)
+
+
+# Who gains and who loses what by a change, as it is shown before the change is made.
+#
+# `console/forecast.html` shows a Foreseen: counts first, then people with what each gains and loses.
+
+
+MAX_PEOPLE: Final = 500  # shown, most of them folded
+PEOPLE_UNFOLDED: Final = 12  # shown unfolded
+MAX_APPLICATIONS: Final = 20
+MAX_COUNTS_SHOWN: Final = 12  # of counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImpactCount:
+    thing: AccessItem
+    gain: int
+    lose: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Impact:
+    """A change's effect in one application."""
+
+    application_id: int
+    application: str
+    hidden: bool = False  # whoever asks may not see what people hold there
+    people: Sequence[PersonEffect] = ()
+    counts: Sequence[ImpactCount] = ()
+    gaining: int = 0
+    losing: int = 0
+    more: bool = False  # there may be more people than were looked at
+    forecast: Forecast | None = None  # as the API tells it
+
+    @property
+    def is_nothing(self) -> bool:
+        return not (self.hidden or self.people or self.more)
+
+    @property
+    def first(self) -> Sequence[PersonEffect]:
+        return self.people[:PEOPLE_UNFOLDED]
+
+    @property
+    def others(self) -> Sequence[PersonEffect]:
+        return self.people[PEOPLE_UNFOLDED:]
+
+    @property
+    def main_counts(self) -> Sequence[ImpactCount]:
+        return self.counts[:MAX_COUNTS_SHOWN]
+
+    @property
+    def other_counts(self) -> int:
+        return len(self.counts[MAX_COUNTS_SHOWN:])
+
+
+class ImpactForecaster:
+    def __init__(self, *, simulation: Simulation, names: NameStore, view: ConsoleView) -> None:
+        self._simulation = simulation
+        self._names = names
+        self._view = view
+
+    async def impact_in(self, admin: AdminRequest, application_id: int, proposal: AnyProposal) -> Impact:
+        """The effect in an application. Raises whatever the save would raise, unless the effect is hidden."""
+        if admin.authenticated.application_id != application_id:
+            admin = await self._view.for_application(admin, application_id)
+        standing = admin.authenticated
+        model = standing.named_application()
+        if not sees_everybody(standing):
+            return Impact(application_id=application_id, application=model.application.name, hidden=True)
+        return await self._describe(await self._simulate(admin, proposal), application_id, model.application.name)
+
+    async def impact_of_membership(
+        self, admin: AdminRequest, project_id: str, proposal: MembershipProposal
+    ) -> Impact:
+        """What people gain and lose of application 1: to whoever does not see all of it, inside the project alone."""
+        admin = await self._view.for_application(admin, CENTRAL_ID)
+        if sees_everybody(admin.authenticated):
+            return await self.impact_in(admin, CENTRAL_ID, proposal)
+        name = admin.authenticated.central.application.name
+        if not is_open(admin.rights, Operation.MEMBERSHIP_GET, GuardTarget(project_id=project_id)):
+            return Impact(application_id=CENTRAL_ID, application=name, hidden=True)
+        forecast = limit_to_project(await self._simulate(admin, proposal), project_id)
+        return await self._describe(forecast, CENTRAL_ID, name)
+
+    async def impact_in_each(
+        self, admin: AdminRequest, application_ids: Iterable[int], proposal: AnyProposal
+    ) -> Sequence[Impact]:
+        """The same in several applications, of many the first ones."""
+        among = sorted(set(application_ids))[:MAX_APPLICATIONS]
+        return [await self.impact_in(admin, one, proposal) for one in among]
+
+    async def _simulate(self, admin: AdminRequest, proposal: AnyProposal) -> Forecast:
+        standing = admin.authenticated
+        by = Proposer(actor=admin.actor, model=standing.named_application(), central=standing.central)
+        return await self._simulation.run(proposal, by, after="", limit=MAX_PEOPLE)
+
+    async def _describe(self, forecast: Forecast, application_id: int, application: str) -> Impact:
+        names = await self._names.people_by_id([one.user_id for one in forecast.effects])
+        return describe_impact(forecast, names, application_id=application_id, application=application)
+
+
+def sees_everybody(authenticated: AuthenticatedRequest) -> bool:
+    """The right that `simulate` and `members` of the API ask for."""
+    try:
+        refuse_about_everyone(authenticated)
+    except NoRight:
+        return False
+    return True
+
+
+def describe_impact(
+    forecast: Forecast, names: Mapping[str, NamedPerson], *, application_id: int, application: str
+) -> Impact:
+    people = [person_effect(one, names[one.user_id].nick if one.user_id in names else "") for one in forecast.effects]
+    return Impact(
+        application_id=application_id,
+        application=application,
+        people=people,
+        counts=count_items(people),
+        gaining=sum(bool(one.gained) for one in people),
+        losing=sum(bool(one.lost) for one in people),
+        more=forecast.after is not None,
+        forecast=forecast,
+    )
+
+
+def count_items(people: Iterable[PersonEffect]) -> Sequence[ImpactCount]:
+    """What most people gain or lose comes first."""
+    gain, lose = Counter[AccessItem](), Counter[AccessItem]()
+    for one in people:
+        gain.update(one.gained)
+        lose.update(one.lost)
+    counts = [ImpactCount(thing=thing, gain=gain[thing], lose=lose[thing]) for thing in gain.keys() | lose.keys()]
+    return sorted(counts, key=lambda one: (-(one.gain + one.lose), one.thing))
+
+
+# The page between a form and its saving, for changes that concern what people hold.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImpactReviewContext(PageContext):
+    template = "console/review.html"
+
+    name: str  # of what is changed
+    back: str  # its page
+    trail: Sequence[tuple[str, str]]  # from the entry to it
+    action: str  # where the form goes
+    fields: Sequence[tuple[str, str]]
+    foreseen: Sequence[Impact]
+
+
+def review_context(
+    form: msgspec.Struct,
+    impacts: Sequence[Impact],
+    *,
+    name: str,
+    back: str,
+    action: str = "",
+    trail: Sequence[tuple[str, str]] = (),
+) -> ImpactReviewContext:
+    """The form goes to `action`, or where it came to, once more; then with `do` as `apply` or `edit`."""
+    return ImpactReviewContext(
+        name=name, back=back, trail=trail, action=action or back, fields=hidden_fields(form), foreseen=impacts
+    )
+
+
+def has_no_impact(impacts: Sequence[Impact]) -> bool:
+    return all(one.is_nothing for one in impacts)

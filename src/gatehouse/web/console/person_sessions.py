@@ -1,0 +1,296 @@
+"""One person: where he is signed in and with what, how he signs in, and what happened."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.accounts.model import Session, User
+from gatehouse.accounts.own_account.model import AccountDetails
+from gatehouse.accounts.own_account.profile import AccountProfile
+from gatehouse.accounts.second_factors.model import Factor
+from gatehouse.accounts.sessions import Sessions
+from gatehouse.admin.activity import redact_record as as_shown
+from gatehouse.admin.names import NickStore
+from gatehouse.admin.paging import Page
+from gatehouse.admin.people import ActivitySide
+from gatehouse.audit.model import AuditRecord
+from gatehouse.kernel.errors import NotFound
+from gatehouse.oauth.authorize.service import Consents
+from gatehouse.web.api.permissions.users import methods_entry, user_sessions_entry
+from gatehouse.web.console.activity import RecordView
+from gatehouse.web.console.activity_text import detail_lines, reference_of
+from gatehouse.web.console.forms import ListQuery, csv_file
+from gatehouse.web.console.frame import ApiCall
+from gatehouse.web.console.person import ENTRY, PersonHead, PersonLoader
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, FormProblem
+from gatehouse.web.http.browser import device_name
+from gatehouse.web.http.geoip import GeoIpLookup
+from gatehouse.web.http.parse import read_query
+from gatehouse.web.pages import account_contexts as shown
+from gatehouse.web.pages.account import connected_applications
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.forms import CsrfForm
+
+ALL_FACTORS: Final = "all"
+SESSION_COLUMNS: Final = {
+    "device": lambda one: one.device,
+    "place": lambda one: one.place,
+    "address": lambda one: one.address,
+    "seen": lambda one: one.seen_at,
+    "since": lambda one: one.created_at,
+}
+CONNECTED_COLUMNS: Final = {
+    "client_id": lambda one: one.client_id,
+    "name": lambda one: one.name,
+    "scopes": lambda one: one.scopes,
+    "since": lambda one: one.since,
+}
+ACTIVITY_COLUMNS: Final = {
+    "at": lambda one: one.at,
+    "event": lambda one: one.event,
+    "by": lambda one: one.actor,
+    "about": lambda one: one.subject,
+    "address": lambda one: (one.personal or {}).get("address", ""),
+    "details": lambda one: [f"{name}: {value}" for name, value in one.details.items()],
+    "id": lambda one: one.record_id,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionsContext(PageContext):
+    template = "console/people/sessions.html"
+
+    head: PersonHead
+    sessions: Sequence[shown.AccountSessionRow]
+    applications: Sequence[shown.ConnectedApplication]
+    call: ApiCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodsContext(PageContext):
+    template = "console/people/methods.html"
+
+    head: PersonHead
+    user: User
+    held: AccountDetails
+    call: ApiCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveFactorContext(PageContext):
+    template = "console/people/remove_factor.html"
+
+    head: PersonHead
+    factor: str  # or EVERY
+    passkey_id: str
+    passkey: str  # its name
+    leaves_nothing: bool  # no password, and no other passkey
+    reason: str = ""
+    problem: FormProblem | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonActivityContext(PageContext):
+    template = "console/people/activity.html"
+
+    head: PersonHead
+    found: Page[AuditRecord]
+    happenings: Sequence[RecordView]
+    side: ActivitySide
+    nicks: Mapping[str, str]  # of others, by id
+    sides: Sequence[ActivitySide] = tuple(ActivitySide)
+
+
+class EndSessionForm(CsrfForm, frozen=True, kw_only=True):
+    """One of the two: a session to end, or a client to take away what it holds."""
+
+    session_id: str = ""
+    client_id: str = ""
+
+
+class RemoveFactorQuery(msgspec.Struct, frozen=True, kw_only=True):
+    factor: str = ALL_FACTORS
+    passkey_id: str = ""
+
+
+class RemoveFactorForm(CsrfForm, frozen=True, kw_only=True):
+    factor: str = ""
+    passkey_id: str = ""
+    reason: str = ""
+
+
+class PersonActivityQuery(ListQuery, frozen=True, kw_only=True):
+    side: str = ""
+
+    @property
+    def chosen(self) -> ActivitySide:
+        return ActivitySide(self.side) if self.side in list(ActivitySide) else ActivitySide.ABOUT
+
+
+class SessionsQuery(ListQuery, frozen=True, kw_only=True):
+    list: str = ""  # which of the two
+
+
+class PersonSessionScreens:
+    def __init__(
+        self,
+        loader: PersonLoader,
+        *,
+        sessions: Sessions,
+        consents: Consents,
+        profile: AccountProfile,
+        nicks: NickStore,
+        places: GeoIpLookup,
+    ) -> None:
+        self._loader = loader
+        self._view = loader.view
+        self._sessions = sessions
+        self._consents = consents
+        self._profile = profile
+        self._nicks = nicks
+        self._places = places
+
+    async def list_sessions(self, request: Request, admin: AdminRequest) -> Response:
+        user, head = await self._loader.load(request, admin, "sessions")
+        query = read_query(request, SessionsQuery)
+        current = admin.signed_in.session.session_id
+        live = await self._sessions.of_user(user.user_id)
+        sessions = [self._session_entry(one, admin.user.lang, current) for one in live]
+        given = await self._consents.of_user(user.user_id)
+        applications = connected_applications(given)
+        if query.is_file and query.list == "applications":
+            return csv_file("connected-applications", CONNECTED_COLUMNS, applications)
+        if query.is_file:
+            return csv_file("sessions", SESSION_COLUMNS, sessions)
+        context = SessionsContext(
+            head=head,
+            sessions=sessions,
+            applications=applications,
+            call=person_call("sessions", user.user_id, user_sessions_entry(live, given, self._places)),
+        )
+        return self._view.render(request, admin, ENTRY, context)
+
+    async def end_session_or_consent(self, request: Request, admin: AdminRequest, form: EndSessionForm) -> Response:
+        user_id: str = request.path_params["user_id"]
+        if form.client_id:
+            await self._loader.people_admin.disconnect(admin.actor, user_id, form.client_id)
+        else:
+            await self._loader.people_admin.end_session(admin.actor, user_id, form.session_id)
+        note = "client_disconnected" if form.client_id else "session_ended"
+        return self._view.redirect_with_flash(f"{ENTRY.path}/{user_id}/sessions", note)
+
+    async def list_methods(self, request: Request, admin: AdminRequest) -> Response:
+        user, head = await self._loader.load(request, admin, "methods")
+        held = await self._profile.load_details(user)
+        call = person_call("methods", user.user_id, methods_entry(user, held))
+        context = MethodsContext(head=head, user=user, held=held, call=call)
+        return self._view.render(request, admin, ENTRY, context)
+
+    async def confirm_factor_removal(self, request: Request, admin: AdminRequest) -> Response:
+        query = read_query(request, RemoveFactorQuery)
+        return await self._render_factor_removal(request, admin, factor=query.factor, passkey_id=query.passkey_id)
+
+    async def rerender_factor_removal(
+        self, request: Request, admin: AdminRequest, form: RemoveFactorForm, problem: FormProblem
+    ) -> Response:
+        return await self._render_factor_removal(
+            request, admin, factor=form.factor, passkey_id=form.passkey_id, reason=form.reason, problem=problem
+        )
+
+    async def remove_factor(self, request: Request, admin: AdminRequest, form: RemoveFactorForm) -> Response:
+        user_id: str = request.path_params["user_id"]
+        office = self._loader.people_admin
+        if form.factor == ALL_FACTORS:
+            await office.remove_all_factors(admin.actor, user_id, reason=form.reason)
+        else:
+            factor = parse_factor(form.factor)
+            await office.remove_factor(admin.actor, user_id, factor, reason=form.reason, passkey_id=form.passkey_id)
+        return self._view.redirect_with_flash(f"{ENTRY.path}/{user_id}/methods", "factor_removed")
+
+    async def list_activity(self, request: Request, admin: AdminRequest) -> Response:
+        user, head = await self._loader.load(request, admin, "activity")
+        query = read_query(request, PersonActivityQuery)
+        page = await self._loader.lists.activity(user.user_id, query.chosen, query.page_request)
+        found = replace(page, rows=[as_shown(record, admin.rights) for record in page.rows])
+        if query.is_file:
+            return csv_file("activity", ACTIVITY_COLUMNS, found.rows)
+        others = {one for record in found.rows for one in (record.actor, record.subject) if one.isdecimal()}
+        nicks = await self._nicks.nicks(others)
+        happenings = [describe_record(record, nicks) for record in found.rows]
+        context = PersonActivityContext(head=head, found=found, happenings=happenings, side=query.chosen, nicks=nicks)
+        return self._view.render(request, admin, ENTRY, context)
+
+    async def _render_factor_removal(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        *,
+        factor: str,
+        passkey_id: str,
+        reason: str = "",
+        problem: FormProblem | None = None,
+    ) -> Response:
+        user, head = await self._loader.load(request, admin, "methods")
+        passkeys = (await self._profile.load_details(user)).passkeys
+        names: Mapping[str, str] = {one.passkey_id: one.name for one in passkeys}
+        if factor != ALL_FACTORS:
+            parse_factor(factor)
+        gone = len(passkeys) if factor == ALL_FACTORS else 1 if factor == Factor.PASSKEY else 0
+        context = RemoveFactorContext(
+            head=head,
+            factor=factor,
+            passkey_id=passkey_id,
+            passkey=names.get(passkey_id, ""),
+            leaves_nothing=user.password_hash is None and gone == len(passkeys) > 0,
+            reason=reason,
+            problem=problem,
+        )
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+
+    def _session_entry(self, session: Session, lang: str, current: str) -> shown.AccountSessionRow:
+        return shown.AccountSessionRow(
+            session_id=session.session_id,
+            device=device_name(session.agent),
+            place=self._places.place_name(session.address, lang),
+            address=session.address,
+            created_at=session.created_at,
+            seen_at=session.seen_at,
+            is_current=session.session_id == current,
+        )
+
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, removal = self._view, "/people/{user_id}/methods/remove"
+        return [
+            desk.page("/people/{user_id}/sessions", self.list_sessions),
+            desk.form("/people/{user_id}/sessions", EndSessionForm, self.end_session_or_consent, fresh=True),
+            desk.page("/people/{user_id}/methods", self.list_methods),
+            desk.page(removal, self.confirm_factor_removal, fresh=True),
+            desk.form(
+                removal, RemoveFactorForm, self.remove_factor, rerender=self.rerender_factor_removal, fresh=True
+            ),
+            desk.page("/people/{user_id}/activity", self.list_activity),
+        ]
+
+
+def person_call(part: str, user_id: str, record: object) -> ApiCall:
+    return ApiCall(path=f"user/{part}", body={"action": "get", "data": {"user_id": user_id}}, record=record)
+
+
+def parse_factor(text: str) -> Factor:
+    try:
+        return Factor(text)
+    except ValueError:
+        raise NotFound("no such factor") from None
+
+
+def describe_record(record: AuditRecord, nicks: Mapping[str, str]) -> RecordView:
+    return RecordView(
+        record=record,
+        actor=reference_of(record.actor, nicks, {}),
+        subject=reference_of(record.subject, nicks, {}),
+        lines=detail_lines(record.details),
+    )

@@ -1,0 +1,211 @@
+"""Who belongs to a group: people listed in it, and conditions; with who gains and who loses before it is saved."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.permissions.commands.groups import AccessDraft, GroupCommands
+from gatehouse.permissions.errors import GroupNotFound, Malformed
+from gatehouse.permissions.model.project import Group
+from gatehouse.permissions.questions.proposals import GroupAccessProposal
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
+from gatehouse.web.console.condition_builder import (
+    ConditionBuilder,
+    ConditionBuilders,
+    ConditionForm,
+    ConditionRow,
+    apply_row_action,
+    condition_from_rows,
+    is_number,
+    is_row_action,
+    rows_from_form,
+    rows_of_condition,
+)
+from gatehouse.web.console.frame import ApiCall, group_call
+from gatehouse.web.console.impact import ImpactForecaster, has_no_impact, review_context
+from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.console.projects.groups import GroupHead, GroupLoader, LoadedGroup, group_head, sees_members
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.http.responses import see_other
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.forms import CsrfForm
+
+ENTRY: Final = ConsoleEntry.PROJECTS
+NEW_CONDITION: Final = "new"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupConditionContext(PageContext):
+    template = "console/groups/condition.html"
+
+    head: GroupHead
+    path: str
+    title: str
+    is_new: bool
+    builder: ConditionBuilder
+    version: int
+    call: ApiCall
+    problem: FormProblem | None = None
+
+
+class GroupAccessForm(CsrfForm, frozen=True, kw_only=True):
+    """One change at a time: somebody comes, somebody goes, or a condition goes, by its number."""
+
+    add: str = ""
+    drop: str = ""
+    drop_condition: str = ""
+    version: int = 0
+    do: str = ""
+
+
+class GroupConditionForm(ConditionForm, frozen=True, kw_only=True):
+    title: str = ""
+    version: int = 0
+
+
+class GroupAccessScreens:
+    def __init__(
+        self,
+        *,
+        loader: GroupLoader,
+        groups: GroupCommands,
+        condition_builders: ConditionBuilders,
+        forecaster: ImpactForecaster,
+        view: ConsoleView,
+    ) -> None:
+        self._loader = loader
+        self._groups = groups
+        self._condition_builders = condition_builders
+        self._forecaster = forecaster
+        self._view = view
+
+    async def change_access(self, request: Request, admin: AdminRequest, form: GroupAccessForm) -> Response:
+        seen = await self._loader.load(request, admin)
+        if form.do == "edit":
+            return see_other(seen.path)
+        return await self._save_or_review(
+            request, admin, seen, form, access_draft(seen.group, form), f"{seen.path}/access"
+        )
+
+    async def show_condition(self, request: Request, admin: AdminRequest) -> Response:
+        seen = await self._loader.load(request, admin)
+        about = GuardTarget(project_id=seen.group.project_id, group_id=seen.group.group_id)
+        require_operation(admin.rights, Operation.GROUP_ACCESS, about)
+        at = condition_index(request, seen.group)
+        one = None if at is None else seen.group.conditions[at]
+        form = GroupConditionForm(title=one.title if one else "", version=seen.group.version)
+        return await self._render_condition(
+            request, admin, seen, form, rows_of_condition(one.condition if one else None)
+        )
+
+    async def save_condition(self, request: Request, admin: AdminRequest, form: GroupConditionForm) -> Response:
+        seen, rows = await self._loader.load(request, admin), rows_from_form(form)
+        if is_row_action(form.do) or form.do == "edit":
+            return await self._render_condition(request, admin, seen, form, apply_row_action(rows, form.do))
+        draft = with_condition(seen.group, condition_index(request, seen.group), form, rows)
+        return await self._save_or_review(request, admin, seen, form, draft, condition_path(request, seen))
+
+    async def rerender_condition(
+        self, request: Request, admin: AdminRequest, form: GroupConditionForm, problem: FormProblem
+    ) -> Response:
+        seen, rows = await self._loader.load(request, admin), rows_from_form(form)
+        return await self._render_condition(request, admin, seen, form, rows, problem)
+
+    async def _save_or_review(  # noqa: PLR0917 - a form, its change and where it came to
+        self,
+        request: Request,
+        admin: AdminRequest,
+        loaded: LoadedGroup,
+        form: GroupAccessForm | GroupConditionForm,
+        draft: AccessDraft,
+        action: str,
+    ) -> Response:
+        if form.do != "apply":
+            proposal = GroupAccessProposal(group_id=loaded.group.group_id, data=draft)
+            foreseen = await self._forecaster.impact_in_each(admin, loaded.applications, proposal)
+            if not has_no_impact(foreseen):
+                context = review_context(
+                    form, foreseen, name=loaded.group.title, back=loaded.path, action=action, trail=loaded.trail
+                )
+                return self._view.render(request, admin, ENTRY, context)
+        await self._groups.save_access(admin.actor, loaded.group.group_id, draft)
+        return self._view.redirect_with_flash(loaded.path, "saved")
+
+    async def _render_condition(  # noqa: PLR0917 - what a page is made of
+        self,
+        request: Request,
+        admin: AdminRequest,
+        loaded: LoadedGroup,
+        form: GroupConditionForm,
+        rows: Sequence[ConditionRow],
+        problem: FormProblem | None = None,
+    ) -> Response:
+        counts = sees_members(admin, loaded)
+        context = GroupConditionContext(
+            head=group_head(admin, loaded, "group"),
+            path=condition_path(request, loaded),
+            title=form.title,
+            is_new=request.path_params["number"] == NEW_CONDITION,
+            builder=await self._condition_builders.build(
+                rows, may_count=counts, with_address=False, count_later=request.method == "GET"
+            ),
+            version=loaded.group.version if problem and problem.is_conflict else form.version,
+            call=group_call(loaded.group),
+            problem=problem,
+        )
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, one = self._view, "/projects/{project_id}/groups/{group_id}"
+        condition = f"{one}/conditions/{{number}}"
+        return [
+            desk.form(f"{one}/access", GroupAccessForm, self.change_access),
+            desk.page(condition, self.show_condition),
+            desk.form(condition, GroupConditionForm, self.save_condition, rerender=self.rerender_condition),
+        ]
+
+
+def condition_path(request: Request, loaded: LoadedGroup) -> str:
+    return f"{loaded.path}/conditions/{request.path_params['number']}"
+
+
+def condition_index(request: Request, group: Group) -> int | None:
+    """Which condition it is about; None for a new one."""
+    number = request.path_params["number"]
+    if number == NEW_CONDITION:
+        return None
+    if not is_number(number) or int(number) >= len(group.conditions):
+        raise GroupNotFound(f"condition {number}")
+    return int(number)
+
+
+def condition_documents(group: Group) -> list[object]:
+    return [{"title": one.title, "condition": one.condition.document} for one in group.conditions]
+
+
+def with_condition(
+    group: Group, at: int | None, form: GroupConditionForm, rows: Sequence[ConditionRow]
+) -> AccessDraft:
+    condition = condition_from_rows(rows, with_address=False)
+    if condition is None:
+        raise Malformed("condition: add at least one row")
+    new: Mapping[str, object] = {"title": form.title.strip(), "condition": dict(condition.document)}
+    given = condition_documents(group)
+    if at is None:
+        given.append(new)
+    else:
+        given[at] = new
+    return AccessDraft(conditions=given, version=form.version)
+
+
+def access_draft(group: Group, form: GroupAccessForm) -> AccessDraft:
+    if form.drop_condition:
+        kept = [one for index, one in enumerate(condition_documents(group)) if str(index) != form.drop_condition]
+        return AccessDraft(conditions=kept, version=form.version)
+    users: list[object] = [one for one in group.users if one != form.drop]
+    if form.add:
+        users.append(form.add)
+    return AccessDraft(users=users, version=form.version)

@@ -1,0 +1,460 @@
+"""The way to one group: who manages it comes to it, whether or not he may view its project."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.admin.conditions import ConditionMatchStore, GroupMember
+from gatehouse.admin.names import NamedPerson, NameStore
+from gatehouse.admin.paging import PAGE_SIZE, Page
+from gatehouse.permissions.commands.drafts import TagsDraft
+from gatehouse.permissions.commands.groups import GroupCommands, GroupDraft
+from gatehouse.permissions.errors import GroupNotFound, NoRight
+from gatehouse.permissions.model.facts import ProjectModel
+from gatehouse.permissions.model.project import Group
+from gatehouse.permissions.questions.proposals import GroupProposal
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
+from gatehouse.permissions.store import ProjectStore
+from gatehouse.web.api.permissions.projects import group_list as groups_listed
+from gatehouse.web.console.condition_builder import ConditionBuilders
+from gatehouse.web.console.forms import (
+    FieldConflict,
+    csv_file,
+    field_conflicts,
+    join_lines,
+    read_list_query,
+    split_lines,
+)
+from gatehouse.web.console.frame import ApiCall, group_call
+from gatehouse.web.console.impact import Impact, ImpactForecaster
+from gatehouse.web.console.lookup import PersonFinder
+from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.console.projects.project import (
+    ProjectHead,
+    ProjectLoader,
+    may_in_project,
+    page_of_list,
+    project_head,
+)
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.forms import CsrfForm
+
+ENTRY: Final = ConsoleEntry.PROJECTS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedGroup:
+    group: Group
+    project: ProjectModel | None  # None: he may not view it
+    applications: frozenset[int]  # in which a change of its members may be felt, of those he may know of
+
+    @property
+    def path(self) -> str:
+        return f"{ENTRY.path}/{self.group.project_id}/groups/{self.group.group_id}"
+
+    @property
+    def trail(self) -> Sequence[tuple[str, str]]:
+        if self.project is None:
+            return ()
+        home = f"{ENTRY.path}/{self.group.project_id}"
+        return [(self.project.project.title, f"{home}/groups")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupHead:
+    """What every page of a group shows above itself."""
+
+    title: str
+    path: str
+    trail: Sequence[tuple[str, str]]
+    tab: str
+    may_save: bool
+    may_change_access: bool
+    may_remove: bool
+    sees_members: bool
+
+    @property
+    def tabs(self) -> Sequence[tuple[str, str]]:
+        shown = [("group", self.path)]
+        return [*shown, ("who", f"{self.path}/who")] if self.sees_members else shown
+
+
+class GroupLoader:
+    def __init__(self, *, groups: GroupCommands, projects: ProjectStore) -> None:
+        self._groups = groups
+        self._projects = projects
+
+    async def load(self, request: Request, admin: AdminRequest) -> LoadedGroup:
+        """Raises NoRight before GroupNotFound (R6)."""
+        listed = await self._groups.list_in_project(admin.actor, request.path_params["project_id"])
+        wanted = request.path_params["group_id"]
+        group = next((one for one in listed if one.group_id == wanted), None)
+        if group is None:
+            raise GroupNotFound
+        if not is_open(admin.rights, Operation.PROJECT_GET, GuardTarget(project_id=group.project_id)):
+            return LoadedGroup(group=group, project=None, applications=frozenset())
+        project = await self._projects.project(group.project_id)
+        return LoadedGroup(group=group, project=project, applications=affected_applications(project, group))
+
+
+def affected_applications(model: ProjectModel, group: Group) -> frozenset[int]:
+    """Services that give or take something by the group; all of them when it decides who is let in."""
+    project = model.project
+    services = project.settings.services
+    if group.group_id in (*project.allow, *project.disallow):
+        return frozenset(services)
+    return frozenset(
+        number for number, grants in services.items() if any(one.group_id == group.group_id for one in grants)
+    )
+
+
+def group_head(admin: AdminRequest, loaded: LoadedGroup, tab: str) -> GroupHead:
+    about = GuardTarget(project_id=loaded.group.project_id, group_id=loaded.group.group_id)
+    live = loaded.project is None or not loaded.project.project.removed
+    may: Mapping[Operation, bool] = {
+        operation: live and is_open(admin.rights, operation, about)
+        for operation in (Operation.GROUP_SAVE, Operation.GROUP_ACCESS, Operation.GROUP_DELETE)
+    }
+    return GroupHead(
+        title=loaded.group.title,
+        path=loaded.path,
+        trail=loaded.trail,
+        tab=tab,
+        may_save=may[Operation.GROUP_SAVE],
+        may_change_access=may[Operation.GROUP_ACCESS],
+        may_remove=may[Operation.GROUP_DELETE],
+        sees_members=sees_members(admin, loaded),
+    )
+
+
+def sees_members(admin: AdminRequest, loaded: LoadedGroup) -> bool:
+    """Whom conditions hold for is told to who manages the project's groups.
+
+    In an application of the project such a person could ask the same by a role. Who manages this group alone could
+    not: to him a count would tell the tags and purchases of people he only knows the ids of.
+    """
+    return is_open(admin.rights, Operation.GROUP_SAVE, GuardTarget(project_id=loaded.group.project_id))
+
+
+# The groups of a project that one manages, and a new one.
+
+
+GROUP_LIST_ENTRY: Final = ConsoleEntry.PROJECTS
+GROUP_COLUMNS: Final = {
+    "id": lambda group: group.group_id,
+    "title": lambda group: group.title,
+    "description": lambda group: group.description,
+    "tags": lambda group: group.tags,
+    "listed": lambda group: len(group.users),
+    "conditions": lambda group: [one.title for one in group.conditions],
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupsContext(PageContext):
+    template = "console/projects/groups.html"
+
+    head: ProjectHead
+    found: Page[Group]
+    names: Mapping[str, NamedPerson]
+    search: str
+    may_create: bool
+    call: ApiCall | None  # None: he manages none
+    title: str = ""
+    problem: FormProblem | None = None
+
+
+class NewGroupForm(CsrfForm, frozen=True, kw_only=True):
+    title: str = ""
+
+
+class GroupListScreens:
+    def __init__(
+        self,
+        *,
+        loader: ProjectLoader,
+        groups: GroupCommands,
+        condition_builders: ConditionBuilders,
+        view: ConsoleView,
+    ) -> None:
+        self._loader = loader
+        self._groups = groups
+        self._condition_builders = condition_builders
+        self._view = view
+
+    async def list(self, request: Request, admin: AdminRequest) -> Response:
+        return await self._render_list(request, admin)
+
+    async def create(self, request: Request, admin: AdminRequest, form: NewGroupForm) -> Response:
+        model = await self._loader.load(request, admin)
+        draft = GroupDraft(project_id=model.project.project_id, title=form.title.strip())
+        group = await self._groups.save(admin.actor, None, draft)
+        return self._view.redirect_with_flash(
+            f"{GROUP_LIST_ENTRY.path}/{group.project_id}/groups/{group.group_id}", "group_created"
+        )
+
+    async def rerender_list(
+        self, request: Request, admin: AdminRequest, form: NewGroupForm, problem: FormProblem
+    ) -> Response:
+        return await self._render_list(request, admin, form.title, problem)
+
+    async def _render_list(
+        self, request: Request, admin: AdminRequest, title: str = "", problem: FormProblem | None = None
+    ) -> Response:
+        model, query = await self._loader.load(request, admin), read_list_query(request)
+        text = query.page_request.search.lower()
+        managed = await self._managed_groups(admin, model.project.project_id)
+        groups = [
+            group for group in managed or () if text in f"{group.title} {group.description} {group.group_id}".lower()
+        ]
+        if query.is_file:
+            return csv_file(f"{model.project.project_id}-groups", GROUP_COLUMNS, groups)
+        found = page_of_list(groups, query.page_request)
+        tests = [one.condition.test for group in found.rows for one in group.conditions]
+        context = GroupsContext(
+            head=project_head(admin, model.project, "groups"),
+            found=found,
+            names=await self._condition_builders.load_names(*tests),
+            search=query.q,
+            may_create=may_in_project(admin, Operation.GROUP_SAVE, model),
+            call=None if managed is None else groups_call(model.project.project_id, managed),
+            title=title,
+            problem=problem,
+        )
+        return self._view.render(
+            request, admin, GROUP_LIST_ENTRY, context, status=problem.status if problem else None
+        )
+
+    async def _managed_groups(self, admin: AdminRequest, project_id: str) -> Sequence[Group] | None:
+        """Who may view a project and manages none of its groups sees that there is none for him: None."""
+        try:
+            return await self._groups.list_in_project(admin.actor, project_id)
+        except NoRight:
+            return None
+
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, path = self._view, "/projects/{project_id}/groups"
+        return [desk.page(path, self.list), desk.form(path, NewGroupForm, self.create, rerender=self.rerender_list)]
+
+
+def groups_call(project_id: str, managed: Sequence[Group]) -> ApiCall:
+    """The answer has all of them: of more than a page of this list each one shows its own."""
+    return ApiCall(
+        path="group",
+        body={"action": "get", "data": {"project_id": project_id}},
+        record=groups_listed(managed) if len(managed) <= PAGE_SIZE else None,
+    )
+
+
+# Groups of a project: the list, a new one, one group with what it says of itself, who is in it, its removal.
+
+
+GROUP_ENTRY: Final = ConsoleEntry.PROJECTS
+MEMBER_COLUMNS: Final = {
+    "user_id": lambda line: line.user_id,
+    "nick": lambda line: line.nick,
+    "listed": lambda line: line.listed,
+    "conditions": lambda line: line.conditions,
+}
+
+
+LISTED_PEOPLE_COLUMNS: Final = {"user_id": lambda one: one[0], "nick": lambda one: one[1]}
+
+
+class GroupForm(CsrfForm, frozen=True, kw_only=True):
+    title: str = ""
+    description: str = ""
+    tags: str = ""
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupContext(PageContext):
+    template = "console/groups/group.html"
+
+    head: GroupHead
+    group: Group
+    form: GroupForm
+    names: Mapping[str, NamedPerson]  # of those who are listed, and of the first whom conditions name
+    search: str
+    found: Sequence[NamedPerson]
+    call: ApiCall
+    problem: FormProblem | None = None
+    clashes: tuple[FieldConflict, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupMembersContext(PageContext):
+    template = "console/groups/who.html"
+
+    head: GroupHead
+    found: Page[GroupMember]
+    search: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveGroupContext(PageContext):
+    template = "console/groups/remove.html"
+
+    head: GroupHead
+    listed: str  # allow or disallow: then it cannot be removed
+    services: int
+    foreseen: Sequence[Impact]
+    problem: FormProblem | None = None
+
+
+class GroupScreens:
+    def __init__(
+        self,
+        *,
+        loader: GroupLoader,
+        groups: GroupCommands,
+        condition_builders: ConditionBuilders,
+        matches: ConditionMatchStore,
+        names: NameStore,
+        forecaster: ImpactForecaster,
+        view: ConsoleView,
+    ) -> None:
+        self._loader = loader
+        self._groups = groups
+        self._condition_builders = condition_builders
+        self._matches = matches
+        self._names = names
+        self._finder = PersonFinder(names)
+        self._forecaster = forecaster
+        self._view = view
+
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        seen = await self._loader.load(request, admin)
+        if read_list_query(request).is_file:
+            return await self._export_listed_people(seen.group)
+        return await self._render_group(request, admin, seen, form_of(seen.group))
+
+    async def _export_listed_people(self, group: Group) -> Response:
+        names = await self._names.people_by_id(group.users)
+        listed = [(one, names[one].nick if one in names else "") for one in group.users]
+        return csv_file(f"{group.title_key}-listed", LISTED_PEOPLE_COLUMNS, listed)
+
+    async def save(self, request: Request, admin: AdminRequest, form: GroupForm) -> Response:
+        seen = await self._loader.load(request, admin)
+        draft = GroupDraft(
+            title=form.title.strip(),
+            description=form.description.strip().replace("\r\n", "\n"),
+            version=form.version,
+        )
+        saved = await self._groups.save(admin.actor, seen.group.group_id, draft)
+        tags = split_lines(form.tags)
+        if tags != list(saved.tags):
+            await self._groups.save_tags(admin.actor, saved.group_id, TagsDraft(tags=list(tags)))
+        return self._view.redirect_with_flash(seen.path, "saved")
+
+    async def rerender_form(
+        self, request: Request, admin: AdminRequest, form: GroupForm, problem: FormProblem
+    ) -> Response:
+        seen = await self._loader.load(request, admin)
+        stored = form_of(seen.group)
+        theirs = field_conflicts(form, stored) if problem.is_conflict and form.version != stored.version else ()
+        return await self._render_group(request, admin, seen, form, problem=problem, conflicts=theirs)
+
+    async def list_members(self, request: Request, admin: AdminRequest) -> Response:
+        seen, query = await self._loader.load(request, admin), read_list_query(request)
+        if not sees_members(admin, seen):
+            raise NoRight("who meets the group's conditions")
+        found = await self._matches.members_of_group(seen.group, query.page_request)
+        if query.is_file:
+            return csv_file(f"{seen.group.title_key}-members", MEMBER_COLUMNS, found.rows)
+        context = GroupMembersContext(head=group_head(admin, seen, "who"), found=found, search=query.q)
+        return self._view.render(request, admin, GROUP_ENTRY, context)
+
+    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Response:
+        return await self._render_removal(request, admin)
+
+    async def remove(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        seen = await self._loader.load(request, admin)
+        await self._groups.delete(admin.actor, seen.group.group_id)
+        return self._view.redirect_with_flash(f"{GROUP_ENTRY.path}/{seen.group.project_id}/groups", "group_removed")
+
+    async def rerender_removal(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        form: CsrfForm,  # noqa: ARG002 - as the other screens take it
+        problem: FormProblem,
+    ) -> Response:
+        return await self._render_removal(request, admin, problem)
+
+    async def _render_removal(
+        self, request: Request, admin: AdminRequest, problem: FormProblem | None = None
+    ) -> Response:
+        seen = await self._loader.load(request, admin)
+        about = GuardTarget(project_id=seen.group.project_id, group_id=seen.group.group_id)
+        require_operation(admin.rights, Operation.GROUP_DELETE, about)
+        listed = access_list_of(seen)
+        proposal = GroupProposal(action="delete", group_id=seen.group.group_id)
+        context = RemoveGroupContext(
+            head=group_head(admin, seen, "group"),
+            listed=listed,
+            services=0 if listed else len(seen.applications),
+            foreseen=() if listed else await self._forecaster.impact_in_each(admin, seen.applications, proposal),
+            problem=problem,
+        )
+        return self._view.render(request, admin, GROUP_ENTRY, context, status=problem.status if problem else None)
+
+    async def _render_group(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        loaded: LoadedGroup,
+        form: GroupForm,
+        *,
+        problem: FormProblem | None = None,
+        conflicts: tuple[FieldConflict, ...] = (),
+    ) -> Response:
+        group, search = loaded.group, read_list_query(request).q if request.method == "GET" else ""
+        about = await self._condition_builders.load_names(*(one.condition.test for one in group.conditions))
+        context = GroupContext(
+            head=group_head(admin, loaded, "group"),
+            group=group,
+            form=form,
+            names={**about, **await self._names.people_by_id(group.users)},
+            search=search,
+            found=await self._find_people(admin, loaded, search),
+            call=group_call(group),
+            problem=problem,
+            clashes=conflicts,
+        )
+        return self._view.render(request, admin, GROUP_ENTRY, context, status=problem.status if problem else None)
+
+    async def _find_people(self, admin: AdminRequest, loaded: LoadedGroup, search: str) -> Sequence[NamedPerson]:
+        """People to add; those of the project's other groups are found by a part of their names."""
+        groups = () if loaded.project is None else loaded.project.groups.values()
+        known = {user_id for group in groups for user_id in group.users}
+        found = await self._finder.find(admin, search, known_ids=known, by_email=sees_members(admin, loaded))
+        return [one for one in found if one.user_id not in loaded.group.users]
+
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, one = self._view, "/projects/{project_id}/groups/{group_id}"
+        return [
+            desk.page(one, self.show),
+            desk.form(one, GroupForm, self.save, rerender=self.rerender_form),
+            desk.page(f"{one}/who", self.list_members),
+            desk.page(f"{one}/remove", self.confirm_removal, fresh=True),
+            desk.form(f"{one}/remove", CsrfForm, self.remove, rerender=self.rerender_removal, fresh=True),
+        ]
+
+
+def form_of(group: Group) -> GroupForm:
+    return GroupForm(
+        title=group.title, description=group.description, tags=join_lines(group.tags), version=group.version
+    )
+
+
+def access_list_of(loaded: LoadedGroup) -> str:
+    if loaded.project is None:
+        return ""
+    project, group_id = loaded.project.project, loaded.group.group_id
+    return "allow" if group_id in project.allow else "disallow" if group_id in project.disallow else ""

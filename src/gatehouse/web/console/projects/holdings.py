@@ -1,0 +1,228 @@
+"""What somebody holds in a project, as rows of a form: a place, a role, and until when.
+
+Places are the project itself, its applications, the services it connects and its groups. Entries that stand in a
+record without a role are kept as they are; they are written through the API.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from gatehouse.admin.assignments import require_after_epoch
+from gatehouse.admin.projects import ProjectListStore
+from gatehouse.permissions.documents.records import parse_project, project_access_document
+from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, Assignment, ProjectModel, ScopeHoldings
+from gatehouse.permissions.model.rules import (
+    NO_END,
+    End,
+    ResourceKind,
+    Role,
+    Scope,
+    application_scope,
+    group_scope,
+    service_scope,
+)
+from gatehouse.web.pages.forms import CsrfForm
+
+MAX_ROWS = 200
+MINUTE_TEXT_LENGTH = len("2026-11-15T16:00")
+
+
+class HoldingsForm(CsrfForm, frozen=True, kw_only=True):
+    """Three lists of the same length; `do` as in the condition builder."""
+
+    place: tuple[str, ...] = ()
+    role: tuple[str, ...] = ()
+    until: tuple[str, ...] = ()
+    do: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HoldingRow:
+    place: str
+    role: str
+    until: str = ""
+    fresh: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HoldingPlace:
+    """`kind` is `project` or a kind of resource; the words are `place.<kind>`."""
+
+    scope: Scope
+    kind: str
+    title: str
+
+    @property
+    def value(self) -> str:
+        return scope_value(self.scope)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedRole:
+    """One role at one place, as it is shown."""
+
+    place: HoldingPlace
+    role: str  # its name
+    end: End
+
+
+class ProjectPlaces:
+    """All places of a project, by scope; one that is gone is told by its id."""
+
+    def __init__(self, places: Sequence[HoldingPlace]) -> None:
+        self.all = places
+        self._by_scope = {one.scope: one for one in places}
+
+    def place_at(self, scope: Scope) -> HoldingPlace:
+        kind = "project" if scope.kind is None else scope.kind.value
+        return self._by_scope.get(scope) or HoldingPlace(
+            scope=scope, kind=kind, title=scope.resource_id or scope.project_id
+        )
+
+
+async def load_places(lists: ProjectListStore, model: ProjectModel) -> ProjectPlaces:
+    project = model.project
+    own = await lists.applications(project.project_id)
+    connected = await lists.applications_by_id(project.settings.services.keys())
+    return ProjectPlaces(
+        [
+            HoldingPlace(scope=Scope(project.project_id), kind="project", title=project.title),
+            *(
+                HoldingPlace(
+                    scope=application_scope(project.project_id, one.application_id),
+                    kind=ResourceKind.APPLICATION.value,
+                    title=one.name,
+                )
+                for one in own
+            ),
+            *(
+                HoldingPlace(
+                    scope=service_scope(project.project_id, number), kind=ResourceKind.SERVICE.value, title=one.name
+                )
+                for number, one in sorted(connected.items())
+            ),
+            *(
+                HoldingPlace(
+                    scope=group_scope(project.project_id, one.group_id),
+                    kind=ResourceKind.GROUP.value,
+                    title=one.title,
+                )
+                for one in sorted(model.groups.values(), key=lambda group: group.title_key)
+            ),
+        ]
+    )
+
+
+def assignable_roles(central: ApplicationModel) -> Sequence[Role]:
+    """Roles of application 1 that count in a project: protected ones count at the root only."""
+    return [role for _, role in sorted(central.roles.items()) if not role.protected]
+
+
+def scope_value(scope: Scope) -> str:
+    return "project" if scope.kind is None else f"{scope.kind.value}:{scope.resource_id}"
+
+
+def parse_scopes(document: object, project_id: str) -> Mapping[Scope, ScopeHoldings]:
+    """What a membership says of one person."""
+    return parse_project(document, project_id, place="member")
+
+
+def placed_roles(
+    scopes: Mapping[Scope, ScopeHoldings], places: ProjectPlaces, central: ApplicationModel
+) -> Sequence[PlacedRole]:
+    return [
+        PlacedRole(place=places.place_at(scope), role=role_name(central, one.role), end=one.end)
+        for scope, holdings in scopes.items()
+        for one in holdings.roles
+    ]
+
+
+def role_name(central: ApplicationModel, key: str) -> str:
+    return central.roles[key].name if key in central.roles else key
+
+
+def rows_of_holdings(scopes: Mapping[Scope, ScopeHoldings]) -> Sequence[HoldingRow]:
+    return [
+        HoldingRow(place=scope_value(scope), role=one.role, until=format_end_field(one.end))
+        for scope, holdings in scopes.items()
+        for one in holdings.roles
+    ]
+
+
+def rows_from_form(form: HoldingsForm) -> list[HoldingRow]:
+    if not len(form.place) == len(form.role) == len(form.until) <= MAX_ROWS:
+        raise Malformed("The form is incomplete. Reload the page and try again.")
+    return [
+        HoldingRow(place=place, role=role, until=until.strip())
+        for place, role, until in zip(form.place, form.role, form.until, strict=True)
+    ]
+
+
+def apply_row_action(rows: Sequence[HoldingRow], do: str, *, role: str) -> list[HoldingRow]:
+    """What the buttons `add` and `remove:<n>` make of the rows."""
+    act, _, number = do.partition(":")
+    if act == "add":
+        return [*rows, HoldingRow(place="project", role=role, fresh=True)]
+    at = (
+        int(number)
+        if act == "remove" and number.isascii() and number.isdecimal() and len(number) < len("1000")
+        else -1
+    )
+    return [row for index, row in enumerate(rows) if index != at]
+
+
+def is_row_action(do: str) -> bool:
+    return do.partition(":")[0] in ("add", "remove")
+
+
+def scopes_from_rows(
+    rows: Sequence[HoldingRow], stored: Mapping[Scope, ScopeHoldings], places: ProjectPlaces
+) -> Mapping[Scope, ScopeHoldings]:
+    """What the rows say, with the direct entries that are stored; raises Malformed."""
+    known = {place.value: place.scope for place in (*places.all, *map(places.place_at, stored))}
+    roles: dict[Scope, list[Assignment]] = {}
+    for row in rows:
+        scope = known.get(row.place)
+        if scope is None:
+            raise Malformed("place: choose one in this project")
+        roles.setdefault(scope, []).append(assignment_from_row(row, stored.get(scope, NO_HOLDINGS)))
+    return {
+        scope: replace(stored.get(scope, NO_HOLDINGS), roles=tuple(roles.get(scope, ())))
+        for scope in dict.fromkeys((*stored, *roles))
+    }
+
+
+def assignment_from_row(row: HoldingRow, stored: ScopeHoldings) -> Assignment:
+    """An end that the form shows as it is stays to the second, and one that only programs write as well."""
+    before = next((one for one in stored.roles if one.role == row.role), None)
+    if before is not None and format_end_field(before.end) == row.until:
+        return before
+    return Assignment(role=row.role, end=parse_end_field(row.until))
+
+
+def membership_document(
+    scopes: Mapping[Scope, ScopeHoldings], project_id: str, central: ApplicationModel
+) -> dict[str, object] | None:
+    """As a membership says it; None when nothing is held."""
+    names = {key: role.name for key, role in central.roles.items()}
+    kept = {scope: held for scope, held in scopes.items() if not held.is_empty}
+    return project_access_document(kept, names).get(project_id)
+
+
+def format_end_field(end: End) -> str:
+    """As a field for date and time has it, in UTC."""
+    if end.ttl or not end.expired:
+        return ""
+    return f"{datetime.fromtimestamp(end.expired, UTC):%Y-%m-%dT%H:%M}"
+
+
+def parse_end_field(text: str) -> End:
+    if not text:
+        return NO_END
+    try:
+        when = datetime.strptime(text[:MINUTE_TEXT_LENGTH], "%Y-%m-%dT%H:%M").replace(tzinfo=UTC)
+        return End(expired=require_after_epoch(int(when.timestamp())))
+    except ValueError:
+        raise Malformed("Until: enter a date and time such as 2027-01-31T12:00") from None

@@ -1,0 +1,400 @@
+"""Members of a project: who holds what in it, and on its applications, services and groups."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.admin.names import NamedPerson, NameStore
+from gatehouse.admin.paging import PAGE_SIZE, Page
+from gatehouse.admin.projects import ProjectListStore
+from gatehouse.permissions.commands.memberships import MembershipCommands, MembershipDraft
+from gatehouse.permissions.documents import grammar
+from gatehouse.permissions.errors import PersonNotFound
+from gatehouse.permissions.model.facts import NO_HOLDINGS, ProjectModel, ScopeHoldings
+from gatehouse.permissions.model.rules import Role, Scope
+from gatehouse.permissions.questions.proposals import MembershipProposal
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
+from gatehouse.web.console.forms import ListQuery, csv_file, read_list_query
+from gatehouse.web.console.frame import ApiCall
+from gatehouse.web.console.impact import Impact, ImpactForecaster, has_no_impact, review_context
+from gatehouse.web.console.lookup import PersonFinder
+from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.console.projects.allow_lists import ListedGroup, listed_groups
+from gatehouse.web.console.projects.holdings import (
+    HoldingPlace,
+    HoldingRow,
+    HoldingsForm,
+    PlacedRole,
+    ProjectPlaces,
+    apply_row_action,
+    assignable_roles,
+    format_end_field,
+    is_row_action,
+    load_places,
+    membership_document,
+    parse_scopes,
+    placed_roles,
+    rows_from_form,
+    rows_of_holdings,
+    scopes_from_rows,
+)
+from gatehouse.web.console.projects.project import (
+    ProjectHead,
+    ProjectLoader,
+    may_in_project,
+    page_of_list,
+    project_head,
+)
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.forms import CsrfForm
+
+ENTRY: Final = ConsoleEntry.PROJECTS
+OWNER: Final = "project_owner"
+ADMINISTRATOR: Final = "project_administrator"
+DEFAULT_ROLE: Final = ADMINISTRATOR  # what a new row starts with
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberLine:
+    user_id: str
+    nick: str
+    held: Sequence[PlacedRole]
+    entries: int  # places with entries of his own, which have no role
+    standing: str  # project_owner, project_administrator or nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectMembersContext(PageContext):
+    template = "console/projects/members.html"
+
+    head: ProjectHead
+    found: Page[MemberLine]
+    search: str
+    may_save: bool
+    groups: Sequence[ListedGroup]
+    call: ApiCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindMemberContext(PageContext):
+    template = "console/projects/find_member.html"
+
+    head: ProjectHead
+    search: str
+    found: Sequence[NamedPerson]
+    everybody: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberContext(PageContext):
+    template = "console/projects/member.html"
+
+    head: ProjectHead
+    person: NamedPerson
+    rows: Sequence[HoldingRow]
+    places: Sequence[HoldingPlace]
+    roles: Sequence[Role]
+    entries: int
+    version: int
+    is_member: bool
+    may_save: bool
+    call: ApiCall
+    problem: FormProblem | None = None
+
+    @property
+    def path(self) -> str:
+        return f"{self.head.path}/members/{self.person.user_id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveMemberContext(PageContext):
+    template = "console/projects/remove_member.html"
+
+    head: ProjectHead
+    person: NamedPerson
+    held: Sequence[PlacedRole]
+    entries: int
+    problem: FormProblem | None = None
+
+
+class MemberForm(HoldingsForm, frozen=True, kw_only=True):
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectMember:
+    person: NamedPerson
+    scopes: Mapping[Scope, ScopeHoldings]
+    places: ProjectPlaces
+    document: Mapping[str, object]  # the membership, as far as it is about him
+
+
+class MemberScreens:
+    def __init__(
+        self,
+        *,
+        loader: ProjectLoader,
+        memberships: MembershipCommands,
+        lists: ProjectListStore,
+        names: NameStore,
+        forecaster: ImpactForecaster,
+        view: ConsoleView,
+    ) -> None:
+        self._loader = loader
+        self._memberships = memberships
+        self._lists = lists
+        self._names = names
+        self._finder = PersonFinder(names)
+        self._forecaster = forecaster
+        self._view = view
+
+    async def list(self, request: Request, admin: AdminRequest) -> Response:
+        model, query = await self._loader.load(request, admin), read_list_query(request)
+        document = await self._memberships.get(admin.actor, admin.authenticated.central, model.project.project_id)
+        lines = filter_lines(await self._load_lines(admin, model, users_in(document)), query)
+        if query.is_file:
+            return csv_file(f"{model.project.project_id}-members", COLUMNS, csv_rows(lines))
+        context = ProjectMembersContext(
+            head=project_head(admin, model.project, "members"),
+            found=page_of_list(lines, query.page_request),
+            search=query.q,
+            may_save=may_in_project(admin, Operation.MEMBERSHIP_SAVE, model),
+            groups=listed_groups(model),
+            call=ApiCall(
+                path="project/membership",
+                body={"action": "get", "data": {"id": model.project.project_id}},
+                # The answer has everybody: of more than a page of this list each one shows his own.
+                record=document if len(users_in(document)) <= PAGE_SIZE else None,
+            ),
+        )
+        return self._view.render(request, admin, ENTRY, context)
+
+    async def find_person(self, request: Request, admin: AdminRequest) -> Response:
+        model, query = await self._loader.load(request, admin), read_list_query(request)
+        require_operation(admin.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=model.project.project_id))
+        known = {user_id for group in model.groups.values() for user_id in group.users}
+        known |= (await self._load_users(admin, model)).keys()
+        context = FindMemberContext(
+            head=project_head(admin, model.project, "members"),
+            search=query.q,
+            found=await self._finder.find(admin, query.q, known_ids=known, by_email=True),
+            everybody=admin.visibility.everything,
+        )
+        return self._view.render(request, admin, ENTRY, context)
+
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        model = await self._loader.load(request, admin)
+        member = await self._load_member(request, admin, model)
+        return self._render_editor(
+            request, admin, model, member, rows_of_holdings(member.scopes), version=model.project.version
+        )
+
+    async def save(self, request: Request, admin: AdminRequest, form: MemberForm) -> Response:
+        model = await self._loader.load(request, admin)
+        member, rows = await self._load_member(request, admin, model), rows_from_form(form)
+        if is_row_action(form.do) or form.do == "edit":
+            rows = apply_row_action(rows, form.do, role=DEFAULT_ROLE) if form.do != "edit" else rows
+            return self._render_editor(request, admin, model, member, rows, version=form.version)
+        project_id, central = model.project.project_id, admin.authenticated.central
+        scopes = scopes_from_rows(rows, member.scopes, member.places)
+        draft = MembershipDraft(
+            id=project_id,
+            users={member.person.user_id: membership_document(scopes, project_id, central)},
+            version=form.version,
+        )
+        home = f"{ENTRY.path}/{project_id}/members"
+        foreseen = () if form.do == "apply" else await self._impacts(admin, draft)
+        if not has_no_impact(foreseen):
+            back = f"{home}/{member.person.user_id}"
+            context = review_context(
+                form, foreseen, name=member.person.nick, back=back, trail=[(model.project.title, home)]
+            )
+            return self._view.render(request, admin, ENTRY, context)
+        await self._memberships.save(admin.actor, central, draft)
+        return self._view.redirect_with_flash(home, "saved")
+
+    async def _impacts(self, admin: AdminRequest, draft: MembershipDraft) -> Sequence[Impact]:
+        """What he gains and loses, for whoever may see it."""
+        found = await self._forecaster.impact_of_membership(admin, draft.id, MembershipProposal(data=draft))
+        return () if found.hidden else (found,)
+
+    async def rerender_form(
+        self, request: Request, admin: AdminRequest, form: MemberForm, problem: FormProblem
+    ) -> Response:
+        model = await self._loader.load(request, admin)
+        member = await self._load_member(request, admin, model)
+        version = model.project.version if problem.is_conflict else form.version
+        return self._render_editor(
+            request, admin, model, member, rows_from_form(form), version=version, problem=problem
+        )
+
+    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Response:
+        return await self._render_removal(request, admin)
+
+    async def remove(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        model = await self._loader.load(request, admin)
+        user_id = grammar.check_user_id(request.path_params["user_id"], "user_id")
+        draft = MembershipDraft(id=model.project.project_id, users={user_id: None})
+        await self._memberships.save(admin.actor, admin.authenticated.central, draft)
+        return self._view.redirect_with_flash(f"{ENTRY.path}/{model.project.project_id}/members", "member_removed")
+
+    async def rerender_removal(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        form: CsrfForm,  # noqa: ARG002 - as the other screens take it
+        problem: FormProblem,
+    ) -> Response:
+        return await self._render_removal(request, admin, problem)
+
+    async def _render_removal(
+        self, request: Request, admin: AdminRequest, problem: FormProblem | None = None
+    ) -> Response:
+        model = await self._loader.load(request, admin)
+        require_operation(admin.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=model.project.project_id))
+        member = await self._load_member(request, admin, model)
+        context = RemoveMemberContext(
+            head=project_head(admin, model.project, "members"),
+            person=member.person,
+            held=placed_roles(member.scopes, member.places, admin.authenticated.central),
+            entries=count_entries(member.scopes),
+            problem=problem,
+        )
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+
+    def _render_editor(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        model: ProjectModel,
+        member: ProjectMember,
+        rows: Sequence[HoldingRow],
+        *,
+        version: int,
+        problem: FormProblem | None = None,
+    ) -> Response:
+        context = MemberContext(
+            head=project_head(admin, model.project, "members"),
+            person=member.person,
+            rows=rows,
+            places=list(
+                {one.value: one for one in (*member.places.all, *map(member.places.place_at, member.scopes))}.values()
+            ),
+            roles=assignable_roles(admin.authenticated.central),
+            entries=count_entries(member.scopes),
+            version=version,
+            is_member=bool(member.scopes),
+            may_save=may_in_project(admin, Operation.MEMBERSHIP_SAVE, model),
+            call=ApiCall(
+                path="project/membership",
+                body={
+                    "action": "get",
+                    "data": {"id": model.project.project_id, "user_id": member.person.user_id},
+                },
+                record=member.document,
+            ),
+            problem=problem,
+        )
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+
+    async def _load_member(self, request: Request, admin: AdminRequest, model: ProjectModel) -> ProjectMember:
+        """Somebody of the project, or anybody to whom the guest may give something in it."""
+        user_id = grammar.check_user_id(request.path_params["user_id"], "user_id")
+        document = await self._memberships.get(
+            admin.actor, admin.authenticated.central, model.project.project_id, user_id=user_id
+        )
+        held = users_in(document).get(user_id)
+        if held is None:
+            require_operation(
+                admin.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=model.project.project_id)
+            )
+        person = (await self._names.people_by_id([user_id])).get(user_id)
+        if person is None:
+            raise PersonNotFound
+        scopes = {} if held is None else parse_scopes(held, model.project.project_id)
+        places = await load_places(self._lists, model)
+        return ProjectMember(person=person, scopes=scopes, places=places, document=document)
+
+    async def _load_users(self, admin: AdminRequest, model: ProjectModel) -> Mapping[str, object]:
+        return users_in(
+            await self._memberships.get(admin.actor, admin.authenticated.central, model.project.project_id)
+        )
+
+    async def _load_lines(
+        self, admin: AdminRequest, model: ProjectModel, users: Mapping[str, object]
+    ) -> Sequence[MemberLine]:
+        places = await load_places(self._lists, model)
+        names = await self._names.people_by_id(users.keys())
+        lines = []
+        for user_id, document in users.items():
+            scopes = parse_scopes(document, model.project.project_id)
+            lines.append(
+                MemberLine(
+                    user_id=user_id,
+                    nick=names[user_id].nick if user_id in names else user_id,
+                    held=placed_roles(scopes, places, admin.authenticated.central),
+                    entries=count_entries(scopes),
+                    standing=leading_role(scopes.get(Scope(model.project.project_id), NO_HOLDINGS)),
+                )
+            )
+        return sorted(lines, key=lambda line: (RANK[line.standing], line.nick.lower(), line.user_id))
+
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, path = self._view, "/projects/{project_id}/members"
+        return [
+            desk.page(path, self.list),
+            desk.page(f"{path}/new", self.find_person),
+            desk.page(f"{path}/{{user_id}}", self.show),
+            desk.form(f"{path}/{{user_id}}", MemberForm, self.save, rerender=self.rerender_form),
+            desk.page(f"{path}/{{user_id}}/remove", self.confirm_removal, fresh=True),
+            desk.form(
+                f"{path}/{{user_id}}/remove", CsrfForm, self.remove, rerender=self.rerender_removal, fresh=True
+            ),
+        ]
+
+
+def users_in(document: Mapping[str, object]) -> Mapping[str, object]:
+    users = document["users"]
+    return users if isinstance(users, dict) else {}
+
+
+RANK: Final = {OWNER: 0, ADMINISTRATOR: 1, "": 2}
+
+
+def leading_role(held: ScopeHoldings) -> str:
+    keys = {one.role for one in held.roles}
+    return next((one for one in (OWNER, ADMINISTRATOR) if one in keys), "")
+
+
+def count_entries(scopes: Mapping[Scope, ScopeHoldings]) -> int:
+    return sum(bool(held.private_data or held.public_data) for held in scopes.values())
+
+
+def filter_lines(lines: Sequence[MemberLine], query: ListQuery) -> Sequence[MemberLine]:
+    text = query.page_request.search.lower()
+    return [
+        line
+        for line in lines
+        if text in line.nick.lower()
+        or text in line.user_id
+        or any(text in held.role.lower() or text in held.place.title.lower() for held in line.held)
+    ]
+
+
+def csv_rows(lines: Sequence[MemberLine]) -> Sequence[tuple[MemberLine, PlacedRole]]:
+    """One for each role."""
+    return [(line, held) for line in lines for held in line.held]
+
+
+COLUMNS: Final[Mapping[str, Callable[[tuple[MemberLine, PlacedRole]], object]]] = {
+    "user_id": lambda row: row[0].user_id,
+    "nick": lambda row: row[0].nick,
+    "role": lambda row: row[1].role,
+    "place": lambda row: row[1].place.kind,
+    "place_id": lambda row: row[1].place.scope.resource_id or row[1].place.scope.project_id,
+    "until": lambda row: format_end_field(row[1].end),
+}

@@ -1,0 +1,377 @@
+"""The way into a project's tabs: who may not view it comes no further."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.admin.names import NameStore
+from gatehouse.admin.paging import Page, PageRequest
+from gatehouse.admin.projects import GroupListItem, ProjectListItem, ProjectListStore, ProjectRemovalImpact
+from gatehouse.kernel.clock import Clock
+from gatehouse.permissions.commands.drafts import TagsDraft
+from gatehouse.permissions.commands.full_removal import FullRemoval
+from gatehouse.permissions.commands.projects import ProjectCommands, ProjectDraft, ProjectPublisher, settings_document
+from gatehouse.permissions.model.facts import ProjectModel
+from gatehouse.permissions.model.project import ErasureCounts, Project
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
+from gatehouse.permissions.store import ProjectStore
+from gatehouse.web.console.forms import (
+    FieldConflict,
+    csv_file,
+    field_conflicts,
+    join_lines,
+    read_list_query,
+    split_lines,
+)
+from gatehouse.web.console.frame import ApiCall, project_call
+from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.forms import CsrfForm
+
+T = TypeVar("T")
+
+
+class ProjectLoader:
+    def __init__(self, *, projects: ProjectCommands, store: ProjectStore) -> None:
+        self._projects = projects
+        self._store = store
+
+    async def load(self, request: Request, admin: AdminRequest) -> ProjectModel:
+        """The project with its groups. Raises NoRight."""
+        project = await self._projects.get(admin.actor, request.path_params["project_id"])
+        return await self._store.project(project.project_id)
+
+
+def may_in_project(admin: AdminRequest, operation: Operation, model: ProjectModel) -> bool:
+    """Nothing is done in a project that is removed."""
+    about = GuardTarget(project_id=model.project.project_id)
+    return not model.project.removed and is_open(admin.rights, operation, about)
+
+
+def page_of_list(rows: Sequence[T], page_request: PageRequest) -> Page[T]:
+    """A page of a list that is read whole."""
+    return Page(
+        rows=rows[page_request.offset : page_request.offset + page_request.size],
+        total=len(rows),
+        number=page_request.page,
+        size=page_request.size,
+    )
+
+
+# Projects: the list, a new one, one project with what it says of itself, and its removal.
+
+
+ENTRY: Final = ConsoleEntry.PROJECTS
+TABS: Final = ("overview", "members", "applications", "services", "groups", "service_accounts")
+COLUMNS: Final = {
+    "id": lambda line: line.project_id,
+    "title": lambda line: line.title,
+    "description": lambda line: line.description,
+    "applications": lambda line: line.applications,
+    "groups": lambda line: line.groups,
+    "removed": lambda line: line.removed,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectsContext(PageContext):
+    template = "console/projects/list.html"
+
+    found: Page[ProjectListItem]
+    search: str
+    may_publish: bool
+    groups: Sequence[GroupListItem]  # he manages them, and may not view their projects
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewProjectContext(PageContext):
+    template = "console/projects/new.html"
+
+    lacks_factor: bool  # so that he cannot administer it himself
+    title: str = ""
+    user_id: str = ""
+    problem: FormProblem | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectHead:
+    """What every tab of a project shows above itself."""
+
+    project_id: str
+    title: str
+    removed: bool
+    tab: str
+    may_save: bool
+    may_remove: bool
+    may_erase: bool
+
+    @property
+    def path(self) -> str:
+        return f"{ENTRY.path}/{self.project_id}"
+
+    @property
+    def tabs(self) -> Sequence[tuple[str, str]]:
+        return [(tab, self.path if tab == "overview" else f"{self.path}/{tab}") for tab in TABS]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectContext(PageContext):
+    template = "console/projects/overview.html"
+
+    head: ProjectHead
+    project: Project
+    author: str  # his nick, or his id when he is gone
+    form: "ProjectForm"
+    call: ApiCall
+    problem: FormProblem | None = None
+    clashes: tuple[FieldConflict, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveProjectContext(PageContext):
+    template = "console/projects/remove.html"
+
+    head: ProjectHead
+    breaks: ProjectRemovalImpact
+    problem: FormProblem | None = None
+
+
+class NewProjectForm(CsrfForm, frozen=True, kw_only=True):
+    title: str = ""
+    user_id: str = ""
+
+
+class ProjectForm(CsrfForm, frozen=True, kw_only=True):
+    """Lists are a line each."""
+
+    title: str = ""
+    description: str = ""
+    aliases: str = ""
+    allowed_domains: str = ""
+    tags: str = ""
+    version: int = 0
+
+
+class RemoveProjectForm(CsrfForm, frozen=True, kw_only=True):
+    title: str = ""  # typed once more
+
+
+class ProjectScreens:
+    def __init__(
+        self,
+        *,
+        projects: ProjectCommands,
+        publishing: ProjectPublisher,
+        lists: ProjectListStore,
+        names: NameStore,
+        view: ConsoleView,
+        clock: Clock,
+    ) -> None:
+        self._projects = projects
+        self._publishing = publishing
+        self._lists = lists
+        self._names = names
+        self._view = view
+        self._clock = clock
+
+    async def list(self, request: Request, admin: AdminRequest) -> Response:
+        query = read_list_query(request)
+        found = await self._lists.projects(admin.visibility, query.page_request)
+        if query.is_file:
+            return csv_file("projects", COLUMNS, found.rows)
+        groups = await self._lists.groups(admin.visibility.groups)
+        context = ProjectsContext(
+            found=found,
+            search=query.q,
+            may_publish=admin.visibility.may_publish,
+            groups=[group for group in groups if group.project_id not in admin.visibility.projects],
+        )
+        return self._view.render(request, admin, ENTRY, context)
+
+    async def new(self, request: Request, admin: AdminRequest) -> Response:
+        require_operation(admin.rights, Operation.PUBLISH)
+        return self._view.render(request, admin, ENTRY, NewProjectContext(lacks_factor=lacks_factor(admin)))
+
+    async def publish(self, request: Request, admin: AdminRequest, form: NewProjectForm) -> Response:  # noqa: ARG002
+        project = await self._publishing.publish(
+            admin.actor, admin.authenticated.evaluation_input.facts, form.title.strip(), form.user_id.strip() or None
+        )
+        return self._view.redirect_with_flash(f"{ENTRY.path}/{project.project_id}", "project_published")
+
+    async def rerender_new(
+        self, request: Request, admin: AdminRequest, form: NewProjectForm, problem: FormProblem
+    ) -> Response:
+        context = NewProjectContext(
+            lacks_factor=lacks_factor(admin), title=form.title, user_id=form.user_id, problem=problem
+        )
+        return self._view.render(request, admin, ENTRY, context, status=problem.status)
+
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        project = await self._load_project(request, admin)
+        return await self._render_overview(request, admin, project, form_of(project))
+
+    async def save(self, request: Request, admin: AdminRequest, form: ProjectForm) -> Response:
+        project = await self._load_project(request, admin)
+        aliases, tags = split_lines(form.aliases), split_lines(form.tags)
+        settings = settings_document(project.settings) | {"allowed_domains": split_lines(form.allowed_domains)}
+        draft = ProjectDraft(
+            id=project.project_id,
+            title=form.title.strip(),
+            description=form.description.strip(),
+            aliases=list(aliases),
+            settings=settings,
+            version=form.version,
+        )
+        saved = await self._projects.save(admin.actor, draft)
+        if tags != list(saved.tags):
+            await self._projects.save_tags(admin.actor, TagsDraft(id=saved.project_id, tags=list(tags)))
+        return self._view.redirect_with_flash(f"{ENTRY.path}/{project.project_id}", "saved")
+
+    async def rerender_form(
+        self, request: Request, admin: AdminRequest, form: ProjectForm, problem: FormProblem
+    ) -> Response:
+        """What was typed stays; where somebody else saved meanwhile, his words stand beside it."""
+        project = await self._load_project(request, admin)
+        stored = form_of(project)
+        theirs = field_conflicts(form, stored) if problem.is_conflict and form.version != stored.version else ()
+        return await self._render_overview(request, admin, project, form, problem=problem, conflicts=theirs)
+
+    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Response:
+        return await self._render_removal(request, admin)
+
+    async def remove(self, request: Request, admin: AdminRequest, form: RemoveProjectForm) -> Response:
+        project = await self._load_project(request, admin)
+        if form.title.strip() != project.title:
+            return await self._render_removal(request, admin, FormProblem(text="", status=400))
+        await self._projects.delete(admin.actor, project.project_id)
+        return self._view.redirect_with_flash(ENTRY.path, "project_removed")
+
+    async def _render_removal(
+        self, request: Request, admin: AdminRequest, problem: FormProblem | None = None
+    ) -> Response:
+        project = await self._load_project(request, admin)
+        require_operation(admin.rights, Operation.PROJECT_DELETE, GuardTarget(project_id=project.project_id))
+        context = RemoveProjectContext(
+            head=project_head(admin, project, "overview"),
+            breaks=await self._lists.removal_impact(project.project_id, self._clock.now()),
+            problem=problem,
+        )
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+
+    async def _load_project(self, request: Request, admin: AdminRequest) -> Project:
+        return await self._projects.get(admin.actor, request.path_params["project_id"])
+
+    async def _render_overview(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        project: Project,
+        form: ProjectForm,
+        *,
+        problem: FormProblem | None = None,
+        conflicts: tuple[FieldConflict, ...] = (),
+    ) -> Response:
+        named = await self._names.people_by_id([project.author])
+        context = ProjectContext(
+            head=project_head(admin, project, "overview"),
+            project=project,
+            author=named[project.author].nick if project.author in named else project.author,
+            form=form,
+            call=project_call(project),
+            problem=problem,
+            clashes=conflicts,
+        )
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk = self._view
+        return [
+            desk.page("/projects", self.list),
+            desk.page("/projects/new", self.new),
+            desk.form("/projects/new", NewProjectForm, self.publish, rerender=self.rerender_new),
+            desk.page("/projects/{project_id}", self.show),
+            desk.form("/projects/{project_id}", ProjectForm, self.save, rerender=self.rerender_form),
+            desk.page("/projects/{project_id}/remove", self.confirm_removal, fresh=True),
+            desk.form("/projects/{project_id}/remove", RemoveProjectForm, self.remove, fresh=True),
+        ]
+
+
+def project_head(admin: AdminRequest, project: Project, tab: str) -> ProjectHead:
+    about = GuardTarget(project_id=project.project_id)
+    return ProjectHead(
+        project_id=project.project_id,
+        title=project.title,
+        removed=project.removed,
+        tab=tab,
+        may_save=is_open(admin.rights, Operation.PROJECT_SAVE, about) and not project.removed,
+        may_remove=is_open(admin.rights, Operation.PROJECT_DELETE, about) and not project.removed,
+        may_erase=is_open(admin.rights, Operation.ADMINISTER) and project.removed,
+    )
+
+
+def lacks_factor(admin: AdminRequest) -> bool:
+    return not admin.authenticated.evaluation_input.facts.has_strong_factor
+
+
+def form_of(project: Project) -> ProjectForm:
+    return ProjectForm(
+        title=project.title,
+        description=project.description,
+        aliases=join_lines(project.aliases),
+        allowed_domains=join_lines(project.settings.allowed_domains),
+        tags=join_lines(project.tags),
+        version=project.version,
+    )
+
+
+# The page on which a removed project goes for good (R5).
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EraseProjectContext(PageContext):
+    template = "console/projects/erase.html"
+
+    goes: ErasureCounts
+    path: str
+    problem: FormProblem | None = None
+
+
+class EraseProjectForm(CsrfForm, frozen=True, kw_only=True):
+    project_id: str = ""  # typed once more
+
+
+class ProjectErasureScreens:
+    def __init__(self, *, removal: FullRemoval, view: ConsoleView) -> None:
+        self._removal = removal
+        self._view = view
+
+    async def confirm_erasure(self, request: Request, admin: AdminRequest) -> Response:
+        return await self._render_confirmation(request, admin)
+
+    async def erase(self, request: Request, admin: AdminRequest, form: EraseProjectForm) -> Response:
+        goes = await self._load_belongings(request, admin)
+        if form.project_id.strip() != goes.project_id:
+            return await self._render_confirmation(request, admin, FormProblem(text="", status=400))
+        await self._removal.remove(admin.actor, goes.project_id)
+        return self._view.redirect_with_flash(ENTRY.path, "project_erased")
+
+    async def _render_confirmation(
+        self, request: Request, admin: AdminRequest, problem: FormProblem | None = None
+    ) -> Response:
+        goes = await self._load_belongings(request, admin)
+        context = EraseProjectContext(goes=goes, path=f"{ENTRY.path}/{goes.project_id}", problem=problem)
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+
+    async def _load_belongings(self, request: Request, admin: AdminRequest) -> ErasureCounts:
+        return await self._removal.preview(admin.actor, request.path_params["project_id"])
+
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk = self._view
+        return [
+            desk.page("/projects/{project_id}/erase", self.confirm_erasure, fresh=True),
+            desk.form("/projects/{project_id}/erase", EraseProjectForm, self.erase, fresh=True),
+        ]

@@ -1,0 +1,272 @@
+"""Service accounts of a project: programs that hold roles in it. The token of a new one is shown once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.admin.projects import ProjectListStore
+from gatehouse.permissions.commands.service_accounts import (
+    ListedServiceAccount,
+    ServiceAccountCommands,
+    ServiceAccountDraft,
+)
+from gatehouse.permissions.errors import Malformed, PersonNotFound
+from gatehouse.permissions.model.facts import ProjectModel
+from gatehouse.permissions.model.project import ServiceAccount
+from gatehouse.permissions.model.rules import Role
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
+from gatehouse.web.api.permissions.service_accounts import service_account_entry as account_entry
+from gatehouse.web.console.forms import csv_file, read_list_query, split_lines
+from gatehouse.web.console.frame import ApiCall
+from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.console.projects.holdings import (
+    HoldingPlace,
+    HoldingRow,
+    HoldingsForm,
+    PlacedRole,
+    apply_row_action,
+    assignable_roles,
+    is_row_action,
+    load_places,
+    membership_document,
+    parse_scopes,
+    placed_roles,
+    rows_from_form,
+    scopes_from_rows,
+)
+from gatehouse.web.console.projects.project import ProjectHead, ProjectLoader, may_in_project, project_head
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.forms import CsrfForm
+
+ENTRY: Final = ConsoleEntry.PROJECTS
+OWNER: Final = "project_owner"  # never of a service account
+DEFAULT_ROLE: Final = "app_developer"  # what a new row starts with
+MAX_DAYS_DIGITS: Final = 5  # digits
+COLUMNS: Final = {
+    "user_id": lambda line: line.account.user_id,
+    "name": lambda line: line.account.name,
+    "comment": lambda line: line.account.comment,
+    "ip_ranges": lambda line: line.account.ip_ranges,
+    "revoked": lambda line: line.account.revoked,
+    "roles": lambda line: [f"{held.role} ({held.place.title})" for held in line.held],
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceAccountLine:
+    listed: ListedServiceAccount
+    held: Sequence[PlacedRole]
+
+    @property
+    def account(self) -> ServiceAccount:
+        return self.listed.account
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceAccountsContext(PageContext):
+    template = "console/projects/accounts.html"
+
+    head: ProjectHead
+    lines: Sequence[ServiceAccountLine]
+    search: str
+    may_save: bool
+    call: ApiCall
+
+
+class ServiceAccountForm(HoldingsForm, frozen=True, kw_only=True):
+    name: str = ""
+    comment: str = ""
+    ip_ranges: str = ""
+    public_key: str = ""
+    days: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewServiceAccountContext(PageContext):
+    template = "console/projects/new_account.html"
+
+    head: ProjectHead
+    form: ServiceAccountForm
+    rows: Sequence[HoldingRow]
+    places: Sequence[HoldingPlace]
+    roles: Sequence[Role]
+    problem: FormProblem | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatedServiceAccountContext(PageContext):
+    template = "console/projects/made_account.html"
+
+    head: ProjectHead
+    name: str
+    user_id: str
+    jwt: str = field(repr=False)
+    ends_at: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevokeServiceAccountContext(PageContext):
+    template = "console/projects/revoke_account.html"
+
+    head: ProjectHead
+    line: ServiceAccountLine
+    problem: FormProblem | None = None
+
+
+class ServiceAccountScreens:
+    def __init__(
+        self, *, loader: ProjectLoader, accounts: ServiceAccountCommands, lists: ProjectListStore, view: ConsoleView
+    ) -> None:
+        self._loader = loader
+        self._accounts = accounts
+        self._lists = lists
+        self._view = view
+
+    async def list(self, request: Request, admin: AdminRequest) -> Response:
+        model, query = await self._loader.load(request, admin), read_list_query(request)
+        text = query.page_request.search.lower()
+        every = await self._load_lines(admin, model)
+        lines = [
+            line
+            for line in every
+            if text in f"{line.account.name} {line.account.comment} {line.account.user_id}".lower()
+        ]
+        if query.is_file:
+            return csv_file(f"{model.project.project_id}-service-accounts", COLUMNS, lines)
+        project_id = model.project.project_id
+        context = ServiceAccountsContext(
+            head=project_head(admin, model.project, "service_accounts"),
+            lines=lines,
+            search=query.q,
+            may_save=may_in_project(admin, Operation.SERVICE_ACCOUNTS, model),
+            call=ApiCall(
+                path="serviceAccount",
+                body={"action": "get", "data": {"project_id": project_id}},
+                record=[account_entry(line.listed) for line in every],
+            ),
+        )
+        return self._view.render(request, admin, ENTRY, context)
+
+    async def new(self, request: Request, admin: AdminRequest) -> Response:
+        model = await self._loader.load(request, admin)
+        require_operation(admin.rights, Operation.SERVICE_ACCOUNTS, GuardTarget(project_id=model.project.project_id))
+        return await self._render_form(request, admin, model, ServiceAccountForm(), [])
+
+    async def create(self, request: Request, admin: AdminRequest, form: ServiceAccountForm) -> Response:
+        model, rows = await self._loader.load(request, admin), rows_from_form(form)
+        require_operation(admin.rights, Operation.SERVICE_ACCOUNTS, GuardTarget(project_id=model.project.project_id))
+        if is_row_action(form.do):
+            return await self._render_form(
+                request, admin, model, form, apply_row_action(rows, form.do, role=DEFAULT_ROLE)
+            )
+        places, central = await load_places(self._lists, model), admin.authenticated.central
+        holds = membership_document(scopes_from_rows(rows, {}, places), model.project.project_id, central) or {}
+        draft = ServiceAccountDraft(
+            project_id=model.project.project_id,
+            name=form.name.strip(),
+            comment=form.comment.strip(),
+            ip_ranges=list(split_lines(form.ip_ranges)),
+            public_key=form.public_key.replace("\r\n", "\n").strip(),
+            days=parse_days(form.days.strip()),
+            roles=holds.get("roles"),
+            applications=holds.get("applications"),
+            services=holds.get("services"),
+            groups=holds.get("groups"),
+        )
+        made = await self._accounts.create(admin.actor, central, draft)
+        context = CreatedServiceAccountContext(
+            head=project_head(admin, model.project, "service_accounts"),
+            name=made.listed.account.name,
+            user_id=made.listed.account.user_id,
+            jwt=made.jwt,
+            ends_at=made.ends_at,
+        )
+        return self._view.render(request, admin, ENTRY, context)
+
+    async def rerender_new(
+        self, request: Request, admin: AdminRequest, form: ServiceAccountForm, problem: FormProblem
+    ) -> Response:
+        model = await self._loader.load(request, admin)
+        return await self._render_form(request, admin, model, form, rows_from_form(form), problem=problem)
+
+    async def confirm_revocation(self, request: Request, admin: AdminRequest) -> Response:
+        return await self._render_revocation(request, admin)
+
+    async def revoke(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        await self._accounts.revoke(admin.actor, request.path_params["user_id"])
+        return self._view.redirect_with_flash(
+            f"{ENTRY.path}/{request.path_params['project_id']}/service_accounts", "account_revoked"
+        )
+
+    async def rerender_revocation(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        form: CsrfForm,  # noqa: ARG002 - as the other screens take it
+        problem: FormProblem,
+    ) -> Response:
+        return await self._render_revocation(request, admin, problem)
+
+    async def _render_revocation(
+        self, request: Request, admin: AdminRequest, problem: FormProblem | None = None
+    ) -> Response:
+        model = await self._loader.load(request, admin)
+        user_id = request.path_params["user_id"]
+        line = next((one for one in await self._load_lines(admin, model) if one.account.user_id == user_id), None)
+        if line is None:
+            raise PersonNotFound
+        context = RevokeServiceAccountContext(
+            head=project_head(admin, model.project, "service_accounts"), line=line, problem=problem
+        )
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+
+    async def _render_form(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        model: ProjectModel,
+        form: ServiceAccountForm,
+        rows: Sequence[HoldingRow],
+        *,
+        problem: FormProblem | None = None,
+    ) -> Response:
+        context = NewServiceAccountContext(
+            head=project_head(admin, model.project, "service_accounts"),
+            form=form,
+            rows=rows,
+            places=(await load_places(self._lists, model)).all,
+            roles=[role for role in assignable_roles(admin.authenticated.central) if role.key != OWNER],
+            problem=problem,
+        )
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+
+    async def _load_lines(self, admin: AdminRequest, model: ProjectModel) -> Sequence[ServiceAccountLine]:
+        central, places = admin.authenticated.central, await load_places(self._lists, model)
+
+        def line(listed: ListedServiceAccount) -> ServiceAccountLine:
+            scopes = parse_scopes(listed.holds, model.project.project_id)
+            return ServiceAccountLine(listed=listed, held=placed_roles(scopes, places, central))
+
+        return [line(one) for one in await self._accounts.list(admin.actor, central, model.project.project_id)]
+
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, path = self._view, "/projects/{project_id}/service_accounts"
+        return [
+            desk.page(path, self.list),
+            desk.page(f"{path}/new", self.new, fresh=True),
+            desk.form(f"{path}/new", ServiceAccountForm, self.create, rerender=self.rerender_new, fresh=True),
+            desk.page(f"{path}/{{user_id}}/revoke", self.confirm_revocation, fresh=True),
+            desk.form(
+                f"{path}/{{user_id}}/revoke", CsrfForm, self.revoke, rerender=self.rerender_revocation, fresh=True
+            ),
+        ]
+
+
+def parse_days(text: str) -> int | None:
+    if text and not (text.isascii() and text.isdecimal() and len(text) <= MAX_DAYS_DIGITS):
+        raise Malformed("days: enter a number, or leave empty for the default")
+    return int(text) if text else None

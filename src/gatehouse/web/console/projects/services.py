@@ -1,0 +1,369 @@
+"""Services of a project: applications it connects, and which of its groups gets or loses which role of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.admin.projects import ApplicationSummary, ProjectListStore
+from gatehouse.permissions.commands.projects import ProjectCommands, ProjectDraft, settings_document
+from gatehouse.permissions.errors import Malformed, NoRight
+from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
+from gatehouse.permissions.model.project import GrantAction, Group, GroupGrant
+from gatehouse.permissions.model.rules import Role
+from gatehouse.permissions.questions.proposals import ProjectProposal
+from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
+from gatehouse.web.console.forms import csv_file
+from gatehouse.web.console.frame import ApiCall, project_call
+from gatehouse.web.console.impact import Impact, ImpactForecaster, has_no_impact, review_context
+from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.console.projects.project import ProjectHead, ProjectLoader, may_in_project, project_head
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.http.parse import read_query
+from gatehouse.web.http.responses import see_other
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.forms import CsrfForm
+
+ENTRY: Final = ConsoleEntry.PROJECTS
+MAX_ROWS: Final = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantRow:
+    group: str
+    action: str = GrantAction.GRANT.value
+    role: str = ""
+    fresh: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantLine:
+    """A grant as it is told: `Testers get moderator`."""
+
+    group: str
+    action: str
+    roles: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceLine:
+    application: ApplicationSummary
+    is_own: bool
+    grants: Sequence[GrantLine]
+
+
+class ServiceQuery(msgspec.Struct, frozen=True, kw_only=True):
+    application: int = 0
+    format: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServicesContext(PageContext):
+    template = "console/projects/services.html"
+
+    head: ProjectHead
+    lines: Sequence[ServiceLine]
+    connectable: Sequence[ApplicationSummary]
+    may_save: bool
+    call: ApiCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceContext(PageContext):
+    template = "console/projects/service.html"
+
+    head: ProjectHead
+    service: ApplicationSummary
+    is_connected: bool
+    may_save: bool
+    rows: Sequence[GrantRow]
+    groups: Sequence[Group]
+    roles: Sequence[Role] | None  # None: he may not see them, and types their names
+    version: int
+    call: ApiCall
+    problem: FormProblem | None = None
+
+    @property
+    def path(self) -> str:
+        return f"{self.head.path}/services/{self.service.application_id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisconnectContext(PageContext):
+    template = "console/projects/disconnect.html"
+
+    head: ProjectHead
+    service: ApplicationSummary
+    foreseen: Impact
+    problem: FormProblem | None = None
+
+
+class ServiceGrantsForm(CsrfForm, frozen=True, kw_only=True):
+    """Three lists of the same length."""
+
+    group: tuple[str, ...] = ()
+    action: tuple[str, ...] = ()
+    role: tuple[str, ...] = ()
+    version: int = 0
+    do: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedService:
+    model: ProjectModel
+    service: ApplicationSummary
+
+    @property
+    def application_id(self) -> int:
+        return self.service.application_id
+
+    @property
+    def stored_grants(self) -> Sequence[GroupGrant] | None:
+        return self.model.project.settings.services.get(self.application_id)
+
+    @property
+    def services_path(self) -> str:
+        return f"{ENTRY.path}/{self.model.project.project_id}/services"
+
+
+class ProjectServiceScreens:
+    def __init__(
+        self,
+        *,
+        loader: ProjectLoader,
+        projects: ProjectCommands,
+        lists: ProjectListStore,
+        forecaster: ImpactForecaster,
+        view: ConsoleView,
+    ) -> None:
+        self._loader = loader
+        self._projects = projects
+        self._lists = lists
+        self._forecaster = forecaster
+        self._view = view
+
+    async def list(self, request: Request, admin: AdminRequest) -> Response:
+        model, query = await self._loader.load(request, admin), read_query(request, ServiceQuery)
+        if query.application:
+            return see_other(f"{ENTRY.path}/{model.project.project_id}/services/{query.application}")
+        lines = await self._load_lines(model)
+        if query.format == "csv":
+            return csv_file(f"{model.project.project_id}-services", COLUMNS, csv_rows(lines))
+        may_save = may_in_project(admin, Operation.PROJECT_SAVE, model)
+        context = ServicesContext(
+            head=project_head(admin, model.project, "services"),
+            lines=lines,
+            connectable=await self._connectable_applications(model) if may_save else (),
+            may_save=may_save,
+            call=project_call(model.project),
+        )
+        return self._view.render(request, admin, ENTRY, context)
+
+    async def show(self, request: Request, admin: AdminRequest) -> Response:
+        seen = await self._load_service(request, admin)
+        require_operation(admin.rights, Operation.PROJECT_SAVE, GuardTarget(project_id=seen.model.project.project_id))
+        rows = grant_rows(seen.stored_grants or ())
+        return self._render_editor(request, admin, seen, rows, version=seen.model.project.version)
+
+    async def save(self, request: Request, admin: AdminRequest, form: ServiceGrantsForm) -> Response:
+        seen, rows = await self._load_service(request, admin), rows_from_form(form)
+        require_operation(admin.rights, Operation.PROJECT_SAVE, GuardTarget(project_id=seen.model.project.project_id))
+        if form.do.partition(":")[0] in ("add", "remove", "edit"):
+            changed = apply_row_action(seen, rows, form.do)
+            return self._render_editor(request, admin, seen, changed, version=form.version)
+        draft = draft_of(seen, {"groups": grants_of(rows)}, form.version)
+        if form.do != "apply":
+            foreseen = [await self._forecaster.impact_in(admin, seen.application_id, ProjectProposal(data=draft))]
+            if not has_no_impact(foreseen):
+                back = f"{seen.services_path}/{seen.application_id}"
+                context = review_context(form, foreseen, name=seen.service.name, back=back, trail=self._trail(seen))
+                return self._view.render(request, admin, ENTRY, context)
+        await self._projects.save(admin.actor, draft)
+        return self._view.redirect_with_flash(seen.services_path, "saved")
+
+    async def rerender_form(
+        self, request: Request, admin: AdminRequest, form: ServiceGrantsForm, problem: FormProblem
+    ) -> Response:
+        seen = await self._load_service(request, admin)
+        version = seen.model.project.version
+        return self._render_editor(request, admin, seen, rows_from_form(form), version=version, problem=problem)
+
+    async def confirm_disconnect(self, request: Request, admin: AdminRequest) -> Response:
+        return await self._render_disconnect(request, admin)
+
+    async def disconnect(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        seen = await self._load_service(request, admin)
+        await self._projects.save(admin.actor, draft_of(seen, None, seen.model.project.version))
+        return self._view.redirect_with_flash(seen.services_path, "service_disconnected")
+
+    async def rerender_disconnect(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        form: CsrfForm,  # noqa: ARG002
+        problem: FormProblem,
+    ) -> Response:
+        return await self._render_disconnect(request, admin, problem)
+
+    async def _render_disconnect(
+        self, request: Request, admin: AdminRequest, problem: FormProblem | None = None
+    ) -> Response:
+        seen = await self._load_service(request, admin)
+        require_operation(admin.rights, Operation.PROJECT_SAVE, GuardTarget(project_id=seen.model.project.project_id))
+        proposal = ProjectProposal(data=draft_of(seen, None, seen.model.project.version))
+        context = DisconnectContext(
+            head=project_head(admin, seen.model.project, "services"),
+            service=seen.service,
+            foreseen=await self._forecaster.impact_in(admin, seen.application_id, proposal),
+            problem=problem,
+        )
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+
+    def _render_editor(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        loaded: LoadedService,
+        rows: Sequence[GrantRow],
+        *,
+        version: int,
+        problem: FormProblem | None = None,
+    ) -> Response:
+        context = ServiceContext(
+            head=project_head(admin, loaded.model.project, "services"),
+            service=loaded.service,
+            is_connected=loaded.stored_grants is not None,
+            may_save=may_in_project(admin, Operation.PROJECT_SAVE, loaded.model),
+            rows=rows,
+            groups=sorted(loaded.model.groups.values(), key=lambda group: group.title_key),
+            roles=grantable_roles(admin),
+            version=version,
+            call=project_call(loaded.model.project),
+            problem=problem,
+        )
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+
+    def _trail(self, loaded: LoadedService) -> Sequence[tuple[str, str]]:
+        return [(loaded.model.project.title, loaded.services_path)]
+
+    async def _load_service(self, request: Request, admin: AdminRequest) -> LoadedService:
+        """A service that is connected or can be; of other applications nothing is told."""
+        model = await self._loader.load(request, admin)
+        number = request.path_params["application_id"]
+        service = (await self._lists.applications_by_id([number])).get(number)
+        known = service is not None and (
+            number in model.project.settings.services
+            or service.is_published
+            or service.project_id == model.project.project_id
+        )
+        if service is None or not known:
+            raise NoRight(f"application {number} is neither connected nor published")
+        return LoadedService(model=model, service=service)
+
+    async def _load_lines(self, model: ProjectModel) -> Sequence[ServiceLine]:
+        services = model.project.settings.services
+        names = await self._lists.applications_by_id(services.keys())
+        return [
+            ServiceLine(
+                application=names[number],
+                is_own=names[number].project_id == model.project.project_id,
+                grants=[grant_line(model, one) for one in grants],
+            )
+            for number, grants in sorted(services.items(), key=lambda item: item[0])
+            if number in names
+        ]
+
+    async def _connectable_applications(self, model: ProjectModel) -> Sequence[ApplicationSummary]:
+        own = await self._lists.applications(model.project.project_id)
+        found = {one.application_id: one for one in (*own, *await self._lists.published_applications())}
+        connected = model.project.settings.services.keys()
+        return [one for number, one in found.items() if number not in connected]
+
+    def routes(self) -> Sequence[ConsoleRoute]:
+        desk, path = self._view, "/projects/{project_id}/services"
+        one = f"{path}/{{application_id:int}}"
+        return [
+            desk.page(path, self.list),
+            desk.page(one, self.show),
+            desk.form(one, ServiceGrantsForm, self.save, rerender=self.rerender_form),
+            desk.page(f"{one}/disconnect", self.confirm_disconnect, fresh=True),
+            desk.form(f"{one}/disconnect", CsrfForm, self.disconnect, rerender=self.rerender_disconnect, fresh=True),
+        ]
+
+
+def grantable_roles(admin: AdminRequest) -> Sequence[Role] | None:
+    standing = admin.authenticated
+    model: ApplicationModel | None = standing.model
+    if model is None or not is_open(standing.rights, Operation.ROLE_NAMES, standing.target):
+        return None
+    return [role for _, role in sorted(model.roles.items()) if not role.protected]
+
+
+def grant_line(model: ProjectModel, grant: GroupGrant) -> GrantLine:
+    group = model.groups.get(grant.group_id)
+    return GrantLine(
+        group=grant.group_id if group is None else group.title, action=grant.action.value, roles=grant.roles
+    )
+
+
+def grant_rows(grants: Sequence[GroupGrant]) -> Sequence[GrantRow]:
+    return [
+        GrantRow(group=grant.group_id, action=grant.action.value, role=role)
+        for grant in grants
+        for role in grant.roles
+    ]
+
+
+def rows_from_form(form: ServiceGrantsForm) -> list[GrantRow]:
+    if not len(form.group) == len(form.action) == len(form.role) <= MAX_ROWS:
+        raise Malformed("The form is incomplete. Reload the page and try again.")
+    return [
+        GrantRow(group=group, action=action, role=role.strip())
+        for group, action, role in zip(form.group, form.action, form.role, strict=True)
+    ]
+
+
+def apply_row_action(loaded: LoadedService, rows: Sequence[GrantRow], do: str) -> list[GrantRow]:
+    act, _, number = do.partition(":")
+    if act == "add":
+        first = next(iter(sorted(loaded.model.groups.values(), key=lambda group: group.title_key)), None)
+        return [*rows, GrantRow(group="" if first is None else first.group_id, fresh=True)]
+    at = int(number) if number.isascii() and number.isdecimal() and len(number) < len("1000") else -1
+    return [row for index, row in enumerate(rows) if act != "remove" or index != at]
+
+
+def grants_of(rows: Sequence[GrantRow]) -> Sequence[Mapping[str, object]]:
+    """Rows about the same group and action are one grant."""
+    roles: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        roles.setdefault((row.group, row.action), []).append(row.role)
+    return [{"group_id": group, "action": action, "roles": names} for (group, action), names in roles.items()]
+
+
+def draft_of(loaded: LoadedService, service: Mapping[str, object] | None, version: int) -> ProjectDraft:
+    """The project with this service as it is to be; None disconnects it."""
+    project = loaded.model.project
+    settings = settings_document(project.settings)
+    services = settings["services"]
+    kept = dict(services) if isinstance(services, dict) else {}
+    kept.pop(str(loaded.application_id), None)
+    changed = {} if service is None else {str(loaded.application_id): service}
+    return ProjectDraft(
+        id=project.project_id, settings={**settings, "services": {**kept, **changed}}, version=version
+    )
+
+
+def csv_rows(lines: Sequence[ServiceLine]) -> Sequence[tuple[ServiceLine, GrantLine]]:
+    return [(line, grant) for line in lines for grant in line.grants]
+
+
+COLUMNS: Final = {
+    "application_id": lambda row: row[0].application.application_id,
+    "application": lambda row: row[0].application.name,
+    "group": lambda row: row[1].group,
+    "action": lambda row: row[1].action,
+    "roles": lambda row: row[1].roles,
+}

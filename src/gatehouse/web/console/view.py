@@ -1,0 +1,364 @@
+"""What a screen of the console is, and how a table of them answers."""
+
+import re
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeVar
+from urllib.parse import urlencode
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import compile_path
+
+from gatehouse.accounts.errors import UserNotFound
+from gatehouse.accounts.model import User, UserSession
+from gatehouse.accounts.sessions import Sessions
+from gatehouse.admin.visibility import Visibility, VisibilityLoader
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.errors import BadInput, Conflict, GatehouseError, NotFound, Refused, TooMany
+from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest as Standing
+from gatehouse.permissions.authentication.authenticator import Authenticator
+from gatehouse.permissions.authentication.callers import Caller
+from gatehouse.permissions.authentication.vouching import CallerKind
+from gatehouse.permissions.errors import NoRight, PersonNotFound
+from gatehouse.permissions.evaluation.loader import PermissionLoader
+from gatehouse.permissions.model.application import CENTRAL_ID
+from gatehouse.permissions.model.facts import Facts
+from gatehouse.permissions.rights.rights import Actor, Rights
+from gatehouse.web.console.frame import NOT_SAVED_MESSAGE, FlashMessages, Frame, entries_for
+from gatehouse.web.console.lazy_console import SignInGate, page_address
+from gatehouse.web.console.paths import CONSOLE, ConsoleEntry
+from gatehouse.web.http.browser import Browser, is_full_session
+from gatehouse.web.http.client_address import caller_address_of
+from gatehouse.web.http.context import origin_of
+from gatehouse.web.http.errors import STATUS_MESSAGES, problem_of
+from gatehouse.web.http.parse import read_form
+from gatehouse.web.http.responses import see_other
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.forms import CsrfForm
+from gatehouse.web.pages.paths import Path
+from gatehouse.web.pages.rendering import PageRenderer
+from gatehouse.web.pages.translations import Translator
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsoleRoute:
+    """`path` is below /console; what it has in braces is in the request's path_params."""
+
+    method: str
+    path: str
+    handler: Handler
+
+
+class ConsoleRouter:
+    def __init__(self, routes: Iterable[ConsoleRoute], sign_in_gate: SignInGate, not_found: Handler) -> None:
+        """`nowhere` answers whoever asks for a page that there is not."""
+        self._sign_in_gate = sign_in_gate
+        self._not_found = not_found
+        self._routes = []
+        for screen in routes:
+            pattern, _, convertors = compile_path(f"{CONSOLE}{screen.path}")
+            self._routes.append((pattern, convertors, screen))
+
+    async def dispatch(self, request: Request) -> Response:
+        """The first screen of that method whose path fits; words stand in the table before what they could be."""
+        path, allowed = request.scope["path"], set()
+        method = "GET" if request.method == "HEAD" else request.method
+        for pattern, convertors, screen in self._routes:
+            found = pattern.match(path)
+            if found is None:
+                continue
+            if screen.method == method:
+                parts = {name: convertors[name].convert(value) for name, value in found.groupdict().items()}
+                request.scope["path_params"] = parts
+                return await screen.handler(request)
+            allowed.add(screen.method)
+        elsewhere = await self._sign_in_gate.redirect_unless_signed_in(request)
+        if elsewhere is not None:
+            return elsewhere
+        if method == "GET":
+            return see_other(self._page_above(path)) if allowed else await self._not_found(request)
+        raise HTTPException(405 if allowed else 404, headers={"Allow": "GET"} if allowed else None)
+
+    def _page_above(self, path: str) -> str:
+        """Where a form is that was sent to this address, which a browser keeps and asks for again (no dead ends)."""
+        above = path.rpartition("/")[0]
+        shown = (pattern for pattern, _, screen in self._routes if screen.method == "GET")
+        return above if any(pattern.match(above) for pattern in shown) else self._page_above(above)
+
+
+# Where people come who administer something: what every screen of the console shares, so that none can forget it.
+#
+# A session takes the place of JWT and factor, and from there on it is the same caller with the same rights as at the
+# API. A form must be this browser's own; an act that breaks something needs a fresh proof; what the command refuses
+# comes back to the form that asked for it, and after a proof the page says that its form was not sent, and has what was
+# typed in it again (static/console-typed.js).
+
+
+Form = TypeVar("Form", bound=CsrfForm)
+APPLICATION_PARAM: Final = "application_id"  # the part of a path that says which application a screen is about
+FIELD_MESSAGE: Final = re.compile(
+    r"(?:data|(?:data\.)?(?P<field>[a-z_]+)): (?P<said>.+)", re.DOTALL
+)  # about one member, or all
+NO_SUCH_PERSON: Final = "No person has this ID."  # the API's words are fixed (interface §7)
+REAUTHENTICATION_SECONDS: Final = 10 * 60  # seconds in which somebody has found his password or second factor
+EXPECTED_ERRORS: Final = (BadInput, Conflict, NotFound, Refused, TooMany)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminRequest:
+    """One request of somebody who is signed in, with what he may do."""
+
+    browser: Browser
+    signed_in: UserSession
+    authenticated: Standing
+    visibility: Visibility
+    origin: AuditOrigin
+
+    @property
+    def user(self) -> User:
+        return self.signed_in.user
+
+    @property
+    def rights(self) -> Rights:
+        return self.authenticated.rights
+
+    @property
+    def actor(self) -> Actor:
+        return self.authenticated.actor(self.origin)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormProblem:
+    """Why a form comes back, in words."""
+
+    text: str
+    status: int
+    field: str = ""  # the member of the request that `text` is about; its label is `field.<field>`
+
+    @property
+    def is_conflict(self) -> bool:
+        return self.status == 409  # noqa: PLR2004 - HTTP
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusalContext(PageContext):
+    template = "console/refused.html"
+
+    problem: FormProblem
+    reference: str
+
+
+PageHandler = Callable[[Request, AdminRequest], Awaitable[Response]]
+FormHandler = Callable[[Request, AdminRequest, Form], Awaitable[Response]]
+FormRerender = Callable[[Request, AdminRequest, Form, FormProblem], Awaitable[Response]]
+
+
+class ConsoleView:
+    def __init__(
+        self,
+        *,
+        sign_in_gate: SignInGate,
+        sessions: Sessions,
+        authenticator: Authenticator,
+        permission_loader: PermissionLoader,
+        visibility: VisibilityLoader,
+        pages: PageRenderer,
+        flash: FlashMessages,
+        clock: Clock,
+    ) -> None:
+        self._sign_in_gate = sign_in_gate
+        self._browsers = sign_in_gate.browsers
+        self._sessions = sessions
+        self._authenticator = authenticator
+        self._permission_loader = permission_loader
+        self._visibility = visibility
+        self._pages = pages
+        self._flash = flash
+        self._clock = clock
+
+    def page(self, path: str, page_handler: PageHandler, *, fresh: bool = False) -> ConsoleRoute:
+        """A screen. `fresh`: it is about something that breaks, so whoever sees it has just proved who he is."""
+
+        async def handler(request: Request) -> Response:
+            guest = await self._admin_request(request)
+            if not isinstance(guest, AdminRequest):
+                return guest
+            if fresh and not self._sessions.is_fresh(guest.signed_in.session):
+                return self.redirect_to_reauthentication(page_address(request))
+            return await self._render_refusal_on_error(request, guest, page_handler(request, guest))
+
+        return ConsoleRoute(method="GET", path=path, handler=handler)
+
+    def form(
+        self,
+        path: str,
+        form_type: type[Form],
+        form_handler: FormHandler[Form],
+        *,
+        rerender: FormRerender[Form] | None = None,
+        fresh: bool = False,
+        form_suffix: str = "",
+    ) -> ConsoleRoute:
+        """A form. What the command refuses is shown by `again`, with what was typed; who has no right sees no form.
+
+        `below`: what its address has more than that of the page it is on, which a fresh proof leads back to.
+        """
+
+        async def handler(request: Request) -> Response:
+            guest = await self._admin_request(request)
+            if not isinstance(guest, AdminRequest):
+                return guest
+            form = await read_form(request, form_type)
+            self._browsers.check_form(request, guest.browser, form.csrf)
+            if fresh and not self._sessions.is_fresh(guest.signed_in.session):
+                back = self.redirect_to_reauthentication(page_address(request).removesuffix(form_suffix))
+                return self._flash.set(
+                    back, NOT_SAVED_MESSAGE, lifetime=REAUTHENTICATION_SECONDS
+                )  # nor is it sent by itself
+            if rerender is None:
+                return await self._render_refusal_on_error(request, guest, form_handler(request, guest, form))
+            try:
+                return await form_handler(request, guest, form)
+            except NoRight as error:
+                return self._render_refusal(request, guest, problem_from(error))
+            except EXPECTED_ERRORS as error:
+                shown = rerender(request, guest, form, problem_from(error))
+                return await self._render_refusal_on_error(request, guest, shown)
+
+        return ConsoleRoute(method="POST", path=path, handler=handler)
+
+    async def not_found(self, request: Request) -> Response:
+        """An address that leads nowhere, inside the console: its entries are the way on."""
+        guest = await self._admin_request(request)
+        if not isinstance(guest, AdminRequest):
+            return guest
+        return self._render_refusal(request, guest, FormProblem(text=STATUS_MESSAGES[404], status=404))
+
+    def render(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        entry: ConsoleEntry,
+        context: PageContext,
+        *,
+        status: int | None = None,
+    ) -> Response:
+        return self.render_off_loop(request, admin, entry, lambda: context, status=status or context.status)
+
+    def render_off_loop(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        entry: ConsoleEntry,
+        make: Callable[[], PageContext],
+        *,
+        status: int | None = None,
+    ) -> Response:
+        """The page in its frame: where one is, where one may go, and what was just done.
+
+        `make`: called off the event loop, for a context that takes long to make and is never refused.
+        """
+        frame = Frame(
+            here=entry,
+            entries=entries_for(admin.visibility),
+            nick=admin.user.nick,
+            user_id=admin.user.user_id,
+            csrf=self._browsers.csrf_token(admin.browser),
+            note=self._flash.read(request),
+            now=self._clock.now(),
+            address=page_address(request),
+        )
+        page = self._pages.render_off_loop(request, make, status=status or 200, frame={"frame": frame})
+        return self._flash.clear(page) if frame.note else page
+
+    def words(self, request: Request) -> Translator:
+        """The reader's language, for words that no template says."""
+        return self._pages.translator_for(request)
+
+    def redirect_with_flash(self, address: str, message: str) -> Response:
+        """On to another page of the console, which says once what was done; the words are `note.<note>`."""
+        return self._flash.set(see_other(address), message)
+
+    def redirect_to_reauthentication(self, address: str) -> Response:
+        """To the page that asks for a fresh proof, and back to this one."""
+        return see_other(f"{Path.CONFIRM}?{urlencode({'next': address})}")
+
+    async def for_application(self, admin: AdminRequest, application_id: int) -> AdminRequest:
+        """The same guest, with his rights on an application that no part of the path names."""
+        standing = await self._authenticate(admin.user.user_id, admin.authenticated.caller, application_id)
+        return AdminRequest(
+            browser=admin.browser,
+            signed_in=admin.signed_in,
+            authenticated=standing,
+            visibility=admin.visibility,
+            origin=admin.origin,
+        )
+
+    async def authenticate_for_each(
+        self, admin: AdminRequest, application_ids: Collection[int]
+    ) -> Mapping[int, Standing]:
+        """His rights on many applications, of one moment."""
+        return await self._authenticator.attach_rights_in_each(admin.authenticated.caller, application_ids)
+
+    async def _admin_request(self, request: Request) -> AdminRequest | Response:
+        browser = await self._browsers.read(request)
+        signed_in = browser.signed_in
+        if not is_full_session(signed_in):
+            return await self._sign_in_gate.redirect_to_sign_in(request, browser)
+        address = caller_address_of(request.scope)
+        caller = Caller(by=CallerKind.FACTOR, address=address.address if address.proven else None)
+        application_id = request.path_params.get(APPLICATION_PARAM)
+        standing = await self._authenticate(signed_in.user.user_id, caller, application_id)
+        return AdminRequest(
+            browser=browser,
+            signed_in=signed_in,
+            authenticated=standing,
+            visibility=await self._visibility.load(standing.rights),
+            origin=origin_of(request, signed_in.user.user_id),
+        )
+
+    async def _authenticate(self, user_id: str, caller: Caller, application_id: int | None) -> Standing:
+        facts = await self._load_facts(user_id, {CENTRAL_ID, application_id or CENTRAL_ID})
+        return await self._authenticator.attach_rights(
+            Caller(by=caller.by, facts=facts, application_id=application_id, address=caller.address)
+        )
+
+    async def _load_facts(self, user_id: str, application_ids: Collection[int]) -> Facts:
+        facts = await self._permission_loader.load_facts(user_id, application_ids)
+        if facts is None:
+            raise NoRight("the account is gone")
+        return facts
+
+    async def _render_refusal_on_error(
+        self, request: Request, admin: AdminRequest, response: Awaitable[Response]
+    ) -> Response:
+        try:
+            return await response
+        except EXPECTED_ERRORS as error:
+            return self._render_refusal(request, admin, problem_from(error))
+
+    def _render_refusal(self, request: Request, admin: AdminRequest, problem: FormProblem) -> Response:
+        """A refusal stays inside the console: who asks has to know whom to ask, and finds the way back."""
+        context = RefusalContext(problem=problem, reference=admin.origin.request_id)
+        return self.render(request, admin, current_entry(request), context, status=problem.status)
+
+
+def problem_from(error: GatehouseError) -> FormProblem:
+    """What an API says to a program, as a form says it to a person: of a field, not of a member's path."""
+    problem = problem_of(error)
+    if isinstance(error, PersonNotFound | UserNotFound):
+        return FormProblem(text=NO_SUCH_PERSON, status=problem.status)
+    place = FIELD_MESSAGE.fullmatch(problem.message)
+    if place is None:
+        return FormProblem(text=problem.message.removeprefix("data."), status=problem.status)
+    return FormProblem(text=place["said"], status=problem.status, field=place["field"] or "")
+
+
+def current_entry(request: Request) -> ConsoleEntry:
+    parts: list[str] = request.scope["path"].split("/")
+    return next((entry for entry in ConsoleEntry if entry.value in parts[2:3]), ConsoleEntry.HOME)

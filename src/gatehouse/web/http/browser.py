@@ -1,0 +1,184 @@
+"""A browser's own words, as a person would say them: "Firefox on Linux"."""
+
+from dataclasses import dataclass
+from typing import Final, TypeGuard
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Scope
+
+from gatehouse.accounts.model import SessionStrength, UserSession
+from gatehouse.accounts.sessions import Sessions
+from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
+from gatehouse.kernel.errors import Refused
+from gatehouse.kernel.ids import new_secret
+
+# The first that is found counts: Edge and Opera call themselves Chrome, and Chrome calls itself Safari.
+BROWSER_NAMES: Final = (
+    ("Edg", "Edge"),
+    ("OPR/", "Opera"),
+    ("SamsungBrowser/", "Samsung Internet"),
+    ("Firefox/", "Firefox"),
+    ("FxiOS/", "Firefox"),
+    ("CriOS/", "Chrome"),
+    ("Chrome/", "Chrome"),
+    ("Safari/", "Safari"),
+    ("curl/", "curl"),
+)
+SYSTEM_NAMES: Final = (
+    ("Android", "Android"),
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Windows", "Windows"),
+    ("Mac OS X", "macOS"),
+    ("CrOS", "ChromeOS"),
+    ("Linux", "Linux"),
+)
+
+
+def device_name(agent: str) -> str:
+    """Empty when nothing is known about it."""
+    browser = next((name for mark, name in BROWSER_NAMES if mark in agent), "")
+    system = next((name for mark, name in SYSTEM_NAMES if mark in agent), "")
+    return " on ".join(part for part in (browser, system) if part)
+
+
+# A state-changing request from a browser must come from one of our own pages (S-10).
+
+
+OWN_SITE_VALUES: Final = frozenset({"same-origin", "none"})  # none: typed or bookmarked by the person himself
+
+
+class ForeignPage(Refused):
+    public = "This form was sent from another site."
+
+
+def refuse_foreign_page(request: Request, base_url: str) -> None:
+    """Raise ForeignPage when the browser says, by Sec-Fetch-Site or Origin, that another page sent this.
+
+    Our pages forbid the referrer, and then browsers send `Origin: null` with their own forms too: null counts
+    as ours only beside a Sec-Fetch-Site that says so. A caller who sends neither header is no browser, and
+    has no session that a foreign page could ride on.
+    """
+    origin = request.headers.get("origin")
+    site = request.headers.get("sec-fetch-site")
+    if site is not None and site not in OWN_SITE_VALUES:
+        raise ForeignPage(f"Sec-Fetch-Site {site!r}")
+    if origin is None or origin == base_url or (origin == "null" and site is not None):
+        return
+    raise ForeignPage(f"Origin {origin!r}")
+
+
+# The browser at the other end: its cookies, who is signed in with it, and that its forms are its own.
+#
+# Three cookies: `gh_browser` names the browser and is worth nothing by itself; `gh_session` is the
+# session; `gh_device` says which login was used here before. Over https all carry `__Host-` and
+# Secure (R8).
+
+
+BROWSER_COOKIE: Final = "gh_browser"
+SESSION_COOKIE: Final = "gh_session"
+DEVICE_COOKIE: Final = "gh_device"
+YEAR_SECONDS: Final = 365 * 86_400
+MAX_COOKIE_LENGTH: Final = 256
+SIGNED_IN_LANG_KEY: Final = "reader_lang"  # in the state of a request
+PREFETCH_HEADERS: Final = (b"sec-purpose", b"purpose", b"x-moz")
+
+
+class FormExpired(Refused):
+    public = "This form does not belong to this browser session. Reload the page."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Browser:
+    browser_id: str  # the secret of gh_browser
+    is_new: bool
+    session: str | None  # the secret of gh_session, live or not
+    device: str
+    signed_in: UserSession | None
+    agent: str
+
+
+class BrowserSessions:
+    def __init__(self, *, sessions: Sessions, csrf_key: bytes, base_url: str) -> None:
+        self._sessions = sessions
+        self._csrf_key = csrf_key
+        self._base_url = base_url
+        self._https = base_url.startswith("https:")
+        self._prefix = "__Host-" if self._https else ""
+
+    async def read(self, request: Request) -> Browser:
+        cookies = self._own_cookies(request)
+        session = cookies.get(SESSION_COOKIE)
+        signed_in = None if session is None else await self._sessions.find(session)
+        if signed_in is not None:
+            request.scope.setdefault("state", {})[SIGNED_IN_LANG_KEY] = signed_in.user.lang
+        return Browser(
+            browser_id=cookies.get(BROWSER_COOKIE) or new_secret(),
+            is_new=BROWSER_COOKIE not in cookies,
+            session=session,
+            device=cookies.get(DEVICE_COOKIE, ""),
+            signed_in=signed_in,
+            agent=request.headers.get("user-agent", ""),
+        )
+
+    def csrf_token(self, browser: Browser) -> str:
+        """Bound to browser and session: it changes when someone signs in or out."""
+        signed_in = browser.signed_in
+        session = signed_in.session.digest if signed_in else b""
+        return hmac_sha256(self._csrf_key, browser.browser_id.encode() + b"\0" + session).hex()
+
+    def check_form(self, request: Request, browser: Browser, csrf: str) -> None:
+        """Refuse a form that another site, or another session, made this browser send (S-10, LG-03)."""
+        refuse_foreign_page(request, self._base_url)
+        if browser.is_new or not constant_time_equal(csrf, self.csrf_token(browser)):
+            raise FormExpired
+
+    def set_browser_cookie(self, response: Response, browser: Browser) -> Response:
+        """Name a browser that came without a name."""
+        if browser.is_new:
+            self._set_cookie(response, BROWSER_COOKIE, browser.browser_id, max_age=YEAR_SECONDS)
+        return response
+
+    def set_session_cookie(self, response: Response, session: str, device: str = "") -> Response:
+        self._set_cookie(response, SESSION_COOKIE, session, max_age=None)
+        if device:
+            self._set_cookie(response, DEVICE_COOKIE, device, max_age=YEAR_SECONDS)
+        return response
+
+    def clear_session_cookie(self, response: Response) -> Response:
+        self._set_cookie(response, SESSION_COOKIE, "", max_age=0)
+        response.headers["Clear-Site-Data"] = '"cache"'
+        return response
+
+    def _set_cookie(self, response: Response, name: str, value: str, *, max_age: int | None) -> None:
+        response.set_cookie(
+            self._prefix + name, value, max_age=max_age, path="/", secure=self._https, httponly=True, samesite="lax"
+        )
+
+    def _own_cookies(self, request: Request) -> dict[str, str]:
+        """Ours by their bare names; one that is empty, too long or sent twice is none."""
+        ours: dict[str, str] = {}
+        for pair in "; ".join(request.headers.getlist("cookie")).split("; "):
+            name, _, value = pair.partition("=")
+            bare = name.removeprefix(self._prefix)
+            if name != self._prefix + bare or bare not in (BROWSER_COOKIE, SESSION_COOKIE, DEVICE_COOKIE):
+                continue
+            ours[bare] = "" if bare in ours or len(value) > MAX_COOKIE_LENGTH else value
+        return {name: value for name, value in ours.items() if value}
+
+
+def is_full_session(signed_in: UserSession | None) -> TypeGuard[UserSession]:
+    """Whether somebody is, and not by a short-lived token (R1)."""
+    return signed_in is not None and signed_in.session.strength is SessionStrength.FULL
+
+
+def signed_in_lang(scope: Scope) -> str:
+    """The language of the account that is signed in, as far as this request's browser was read."""
+    return str(scope.get("state", {}).get(SIGNED_IN_LANG_KEY, ""))
+
+
+def is_prefetch(request: Request) -> bool:
+    """A browser that reads ahead is not a person who goes there (AZ-30)."""
+    headers: list[tuple[bytes, bytes]] = request.scope["headers"]
+    return any(name in PREFETCH_HEADERS and b"prefetch" in purpose.lower() for name, purpose in headers)

@@ -1,0 +1,32 @@
+"""Where in the world a network address is, by a GeoIP file the operator may have; nobody else is asked."""
+
+from importlib import import_module
+from pathlib import Path
+from typing import Final, Protocol
+
+GEOIP_MODULE: Final = "gatehouse.web.http.geoip_file"  # loaded where there is a file: its library takes 2 MB
+
+
+class GeoIpLookup(Protocol):
+    def country(self, address: str) -> str:
+        """The ISO 3166 code of the country; empty when it is not known."""
+
+    def place_name(self, address: str, lang: str) -> str:
+        """City and country in that language, as far as they are known: "Stockholm, Sweden"."""
+
+
+class NoGeoIp:
+    """Without a file nothing is known of any place."""
+
+    def country(self, address: str) -> str:  # noqa: ARG002 - the protocol's signature
+        return ""
+
+    def place_name(self, address: str, lang: str) -> str:  # noqa: ARG002
+        return ""
+
+
+def open_geoip(file: str) -> GeoIpLookup:
+    if not file:
+        return NoGeoIp()
+    known: GeoIpLookup = import_module(GEOIP_MODULE).GeoIpFile(Path(file))
+    return known

@@ -1,0 +1,212 @@
+"""The OpenAPI 3.1 document, made from the same table that routes the requests."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.web.http.errors import Dialect, Failure, OAuthFailure, PlainFailure
+from gatehouse.web.http.parse import ANY_BODY
+from gatehouse.web.http.responses import cacheable_response
+from gatehouse.web.http.routing import Endpoint, HtmlPage, RateClass, RequiredAuth
+
+OPENAPI_VERSION: Final = "3.1.0"
+OPENAPI_PATH: Final = "/openapi.json"
+JSON: Final = "application/json"
+HTML: Final = "text/html"
+COMPONENT_REFERENCE: Final = "#/components/schemas/{name}"
+PATH_PARAMETER: Final = re.compile(r"\{([a-zA-Z_]+)(:[a-z]+)?\}")
+NO_BODY: Final = frozenset({"GET", "HEAD"})
+
+# How a request may fail: anywhere, by what it must show, and by what it is about. A 500 is nowhere: it is a bug.
+COMMON_FAILURES: Final = (400, 413, 414, 429, 431, 503)
+AUTH_FAILURES: Final = (401, 403)
+RECORD_FAILURES: Final = (404, 409)
+
+Json = dict[str, Any]
+
+FAILURE_TYPES: Final[Mapping[Dialect, type]] = {
+    Dialect.PAGE: HtmlPage,
+    Dialect.OAUTH: OAuthFailure,
+    Dialect.PERMISSIONS: Failure,
+    Dialect.GAME: Failure,
+    Dialect.PLAIN: PlainFailure,
+}
+
+BEARER_SCHEMES: Final[Mapping[str, str]] = {
+    "clientProof": "Hex SHA-1 of redirect_uri + client_secret, or the client's own method (interface §5.1, R3)",
+    "accessToken": "Access token from the token endpoint",
+    "userJwt": "User JWT",
+    "accessKey": "Access key of the application (interface §4.8)",
+    "operationsToken": "Operations token",
+}
+HEADER_SCHEMES: Final[Mapping[str, tuple[str, str]]] = {
+    "factor": ("Factor", "Device factor the user JWT was issued for"),
+    "serviceJwt": ("Service-Jwt", "Service JWT, instead of the factor"),
+}
+# The members of one entry are needed together; the entries are alternatives.
+AUTH_SCHEMES: Final[Mapping[RequiredAuth, tuple[tuple[str, ...], ...]]] = {
+    RequiredAuth.NONE: (),
+    RequiredAuth.SESSION: (),
+    RequiredAuth.CLIENT: (("clientProof",),),
+    RequiredAuth.ACCESS_TOKEN: (("accessToken",),),
+    RequiredAuth.USER_JWT: (("userJwt",),),
+    RequiredAuth.USER_JWT_AND_FACTOR: (("userJwt", "factor"), ("userJwt", "serviceJwt")),
+    RequiredAuth.ACCESS_KEY: (("accessKey",),),
+    RequiredAuth.OPERATIONS: (("operationsToken",),),
+}
+
+
+def openapi_document(endpoints: Sequence[Endpoint], *, base_url: str, version: str) -> bytes:
+    """The same table gives the same bytes."""
+    told = [endpoint for endpoint in endpoints if not endpoint.hidden]
+    schemas = Schemas(told)
+    paths: dict[str, Json] = {}
+    for endpoint in told:
+        item = paths.setdefault(PATH_PARAMETER.sub(r"{\1}", endpoint.path), {})
+        item.update({method.lower(): _operation(endpoint, method, schemas) for method in endpoint.methods})
+    whole = {
+        "openapi": OPENAPI_VERSION,
+        "info": {"title": "Gatehouse", "version": version},
+        "servers": [{"url": base_url}],
+        "tags": [{"name": section} for section in dict.fromkeys(endpoint.section for endpoint in told)],
+        "paths": paths,
+        "components": {"schemas": schemas.components, "securitySchemes": _security_schemes()},
+    }
+    return msgspec.json.encode(whole)
+
+
+def document_endpoint(make: Callable[[], bytes]) -> Endpoint:
+    """The endpoint that hands the document out: made for the first who asks, and kept for the others."""
+    made = cache(make)
+
+    async def serve(request: Request) -> Response:
+        return cacheable_response(request, made(), media_type=JSON, cache_control="no-cache")
+
+    return Endpoint(
+        name="openapi",
+        path=OPENAPI_PATH,
+        methods=("GET",),
+        handler=serve,
+        dialect=Dialect.PLAIN,
+        rate_class=RateClass.PUBLIC,
+        section="operations",
+        summary="OpenAPI document",
+        hidden=True,
+    )
+
+
+def _any_json_schema(kind: type) -> Json:
+    """A field that is read member by member, with errors that name the place, may hold whatever JSON holds."""
+    if kind is object:
+        return {"description": "any JSON value"}
+    raise TypeError(f"{kind} has no JSON schema")
+
+
+class Schemas:
+    """The JSON schemas of every type the table names."""
+
+    def __init__(self, endpoints: Sequence[Endpoint]) -> None:
+        types = list(dict.fromkeys(kind for endpoint in endpoints for kind in _types_of(endpoint)))
+        references, self.components = msgspec.json.schema_components(
+            types, schema_hook=_any_json_schema, ref_template=COMPONENT_REFERENCE
+        )
+        self._references = dict(zip(types, references, strict=True))
+
+    def reference(self, kind: type) -> Json:
+        return self._references[kind]
+
+    def has_required_fields(self, kind: type) -> bool:
+        return bool(self._component(kind).get("required"))
+
+    def fields(self, kind: type) -> Iterator[tuple[str, bool, object]]:
+        """Name, whether it is required, and schema of each field of a type that is read from a query."""
+        schema = self._component(kind)
+        for name, member in schema["properties"].items():
+            yield name, name in schema.get("required", ()), member
+
+    def _component(self, kind: type) -> Json:
+        """Types of one name in several modules are told apart by longer names."""
+        found: Json = self.components[self._references[kind]["$ref"].rpartition("/")[2]]
+        return found
+
+
+def _types_of(endpoint: Endpoint) -> Iterator[type]:
+    for kind in (endpoint.request, *endpoint.answers.values(), FAILURE_TYPES[endpoint.dialect]):
+        if kind not in (None, HtmlPage):
+            yield kind
+
+
+def _operation(endpoint: Endpoint, method: str, schemas: Schemas) -> Json:
+    name = endpoint.name if len(endpoint.methods) == 1 else f"{endpoint.name}.{method.lower()}"
+    operation: Json = {"operationId": name, "summary": endpoint.summary, "tags": [endpoint.section]}
+    parameters = [*_path_parameters(endpoint), *_query_parameters(endpoint, method, schemas)]
+    if parameters:
+        operation["parameters"] = parameters
+    if endpoint.request is not None and method not in NO_BODY:
+        kinds = sorted(kind.value for kind in endpoint.accepts)
+        schema = schemas.reference(endpoint.request)
+        operation["requestBody"] = {
+            "content": {kind: {"schema": schema} for kind in kinds},
+            "required": endpoint.accepts != ANY_BODY or schemas.has_required_fields(endpoint.request),
+        }
+    operation["responses"] = _responses(endpoint, schemas)
+    operation["security"] = [{name: [] for name in together} for together in AUTH_SCHEMES[endpoint.auth]]
+    return operation
+
+
+def _path_parameters(endpoint: Endpoint) -> Iterator[Json]:
+    for found in PATH_PARAMETER.finditer(endpoint.path):
+        yield {"name": found[1], "in": "path", "required": True, "schema": {"type": "string"}}
+
+
+def _query_parameters(endpoint: Endpoint, method: str, schemas: Schemas) -> Iterator[Json]:
+    if endpoint.request is None or method not in NO_BODY:
+        return
+    for name, required, schema in schemas.fields(endpoint.request):
+        yield {"name": name, "in": "query", "required": required, "schema": schema}
+
+
+def _responses(endpoint: Endpoint, schemas: Schemas) -> Json:
+    failed = dict.fromkeys(_failures(endpoint), FAILURE_TYPES[endpoint.dialect])
+    answers: Mapping[int, type | None] = {**failed, **endpoint.answers}
+    told = {status: _response(HTTPStatus(status).phrase, kind, schemas) for status, kind in sorted(answers.items())}
+    if endpoint.also_as:
+        told[HTTPStatus.OK]["content"][endpoint.also_as] = {"schema": {"type": "string"}}
+    return {str(status): response for status, response in told.items()}
+
+
+def _failures(endpoint: Endpoint) -> Iterator[int]:
+    yield from COMMON_FAILURES
+    if endpoint.request is not None and endpoint.dialect is not Dialect.OAUTH:  # there it is a 400 (R3)
+        yield HTTPStatus.UNSUPPORTED_MEDIA_TYPE
+    if AUTH_SCHEMES[endpoint.auth]:
+        yield from AUTH_FAILURES
+    if endpoint.dialect is Dialect.PERMISSIONS and endpoint.request is not None:
+        yield from RECORD_FAILURES
+    if PATH_PARAMETER.search(endpoint.path):
+        yield HTTPStatus.NOT_FOUND
+
+
+def _response(description: str, kind: type | None, schemas: Schemas) -> Json:
+    if kind is None:
+        return {"description": description}
+    if kind is HtmlPage:
+        return {"description": description, "content": {HTML: {"schema": {"type": "string"}}}}
+    return {"description": description, "content": {JSON: {"schema": schemas.reference(kind)}}}
+
+
+def _security_schemes() -> Json:
+    bearers: Json = {
+        name: {"type": "http", "scheme": "bearer", "description": text} for name, text in BEARER_SCHEMES.items()
+    }
+    headers: Json = {
+        name: {"type": "apiKey", "in": "header", "name": header, "description": text}
+        for name, (header, text) in HEADER_SCHEMES.items()
+    }
+    return {**bearers, **headers}

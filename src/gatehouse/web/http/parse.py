@@ -1,0 +1,140 @@
+"""From bytes to a frozen typed request, once, at the edge: no room ever sees a dict from the wire.
+
+Request types forbid unknown fields where the interface wants that (docs/interface.md R6); what a type does
+not allow is answered by name. The bytes stay readable through `raw_body`, for signatures over them.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from typing import Final, TypeVar
+
+import msgspec
+from starlette.requests import HTTPConnection, Request
+
+from gatehouse.kernel.background import run_off_loop
+from gatehouse.kernel.errors import BadInput
+from gatehouse.web.http import parse_form, parse_json
+from gatehouse.web.http.errors import UnsupportedMediaType
+
+MAX_CONTENT_TYPE_LENGTH: Final = 256  # characters; the parsers of the libraries are never shown a longer one
+CONTENT_TYPE_CACHE_SIZE: Final = 64  # clients send one of a few over and over
+BYTES_PER_WEIGHT: Final = 10  # that are parsed for a unit of weight
+MAX_MESSAGE_LENGTH: Final = 256  # characters of an answer that may name what the caller sent
+
+HTTP_TOKEN: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"  # noqa: S105 - RFC 9110's word for a name
+# A parameter may be empty: `application/json;` (RFC 9110 §5.6.6).
+MEDIA_TYPE: Final = re.compile(
+    rf"({HTTP_TOKEN}/{HTTP_TOKEN})((?:[ \t]*;[ \t]*(?:{HTTP_TOKEN}=(?:{HTTP_TOKEN}|\"[^\"\\]*\"))?)*+)[ \t]*"
+)
+PARAMETER: Final = re.compile(rf"({HTTP_TOKEN})=(?:({HTTP_TOKEN})|\"([^\"\\]*)\")")
+
+StructT = TypeVar("StructT", bound=msgspec.Struct)
+
+
+class BodyKind(Enum):
+    """What a request body may be; the values are the media types."""
+
+    JSON = "application/json"
+    FORM = "application/x-www-form-urlencoded"
+    MULTIPART = "multipart/form-data"
+
+
+KINDS_BY_MEDIA_TYPE: Final = {kind.value: kind for kind in BodyKind}
+JSON_ONLY: Final = frozenset({BodyKind.JSON})
+FORMS: Final = frozenset({BodyKind.FORM, BodyKind.MULTIPART})
+JSON_OR_FORM: Final = frozenset({BodyKind.JSON, BodyKind.FORM})  # interface §4.2, token and revoke
+ANY_BODY: Final = frozenset(BodyKind)
+
+
+@dataclass(frozen=True, slots=True)
+class ContentType:
+    kind: BodyKind
+    boundary: str = ""
+
+
+async def raw_body(request: Request) -> bytes:
+    """The body as it came, readable before and after it was parsed: Request-Sign and Signature are over it."""
+    return await request.body()
+
+
+async def read_json(request: Request, into: type[StructT], *, may_be_empty: bool = False) -> StructT:
+    return await read_body(request, into, kinds=JSON_ONLY, may_be_empty=may_be_empty)
+
+
+async def read_form(request: Request, into: type[StructT]) -> StructT:
+    return await read_body(request, into, kinds=FORMS)
+
+
+async def read_json_or_form(request: Request, into: type[StructT]) -> StructT:
+    """Whatever a game client sends: JSON, either kind of form, or no body at all (R4)."""
+    return await read_body(request, into, kinds=ANY_BODY, may_be_empty=True)
+
+
+async def read_body(
+    request: Request, into: type[StructT], *, kinds: frozenset[BodyKind], may_be_empty: bool = False
+) -> StructT:
+    body = await raw_body(request)
+    if may_be_empty and not body:
+        return convert({}, into)
+    content = content_type(request, kinds)
+    return await run_off_loop(len(body) // BYTES_PER_WEIGHT, parse_body, body, content, into)
+
+
+def parse_body(body: bytes, content: ContentType, into: type[StructT]) -> StructT:
+    if content.kind is BodyKind.JSON:
+        return convert(parse_json.decode_json(body), into)
+    if content.kind is BodyKind.FORM:
+        return convert(parse_form.collect_fields(parse_form.parse_urlencoded(body), into), into)
+    return convert(parse_form.collect_fields(parse_form.parse_multipart(body, content.boundary), into), into)
+
+
+def read_query(request: Request, into: type[StructT]) -> StructT:
+    return convert(parse_form.collect_fields(query_pairs(request), into), into)
+
+
+def query_pairs(request: HTTPConnection) -> parse_form.Pairs:
+    """The query with its repetitions, for authorize, which answers each of them differently (AZ-10)."""
+    query: bytes = request.scope["query_string"]
+    return parse_form.parse_urlencoded(query)
+
+
+def content_type(request: Request, kinds: frozenset[BodyKind]) -> ContentType:
+    """Read the one Content-Type strictly; anything but the kinds asked for is UnsupportedMediaType."""
+    given = request.headers.getlist("content-type")
+    parsed = _parse_content_type(given[0]) if len(given) == 1 and len(given[0]) <= MAX_CONTENT_TYPE_LENGTH else None
+    if parsed is None or parsed.kind not in kinds:
+        wanted = " or ".join(sorted(kind.value for kind in kinds))
+        raise UnsupportedMediaType(f"the Content-Type must be {wanted}")
+    return parsed
+
+
+@lru_cache(maxsize=CONTENT_TYPE_CACHE_SIZE)
+def _parse_content_type(text: str) -> ContentType | None:
+    match = MEDIA_TYPE.fullmatch(text)
+    kind = KINDS_BY_MEDIA_TYPE.get(match[1].lower()) if match else None
+    if match is None or kind is None:
+        return None
+    found = [(name.lower(), plain or quoted) for name, plain, quoted in PARAMETER.findall(match[2])]
+    parameters = dict(found)
+    boundary = parameters.get("boundary", "")
+    sound = len(found) == len(parameters) and parameters.get("charset", "utf-8").lower() == "utf-8"
+    if not sound or (kind is BodyKind.MULTIPART and not boundary):
+        return None
+    return ContentType(kind, boundary)
+
+
+def convert(value: object, into: type[StructT]) -> StructT:
+    try:
+        return msgspec.convert(value, into, strict=True)
+    except msgspec.ValidationError as error:
+        raise BadInput(validation_message(str(error))) from error
+
+
+def validation_message(text: str) -> str:
+    """Say in our words what the converter found: `data.roles[2]: expected str, got int`."""
+    what, _, where = text.partition(" - at `$")
+    said = what[:1].lower() + what[1:]
+    path = where.removesuffix("`").removeprefix(".")
+    return (f"{path}: {said}" if path else said).replace("`", "")[:MAX_MESSAGE_LENGTH]

@@ -1,0 +1,105 @@
+"""Why an application does not let somebody in, for whoever can mend it; others hear whom to ask."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final, Protocol
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.accounts.model import User, UserSession
+from gatehouse.oauth.model import Client
+from gatehouse.permissions.login_rules import LoginRefusal, LoginRefusalReason
+from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.http.browser import is_full_session
+from gatehouse.web.pages.consent import ApplicationOwnerLookup
+from gatehouse.web.pages.contexts import AccessDeniedContext, DenialReason
+from gatehouse.web.pages.rendering import PageRenderer
+
+MISSING_RIGHTS: Final[Mapping[LoginRefusalReason, str]] = {
+    LoginRefusalReason.LOGIN_CAN: "login.can"
+}  # the others are not for want of a right
+
+
+class AdministratorLookup(Protocol):
+    """The permission room's word about who runs the service."""
+
+    async def is_administrator(self, user: User) -> bool:
+        """Whether he holds can_administer."""
+
+
+class LoginRefusals(Protocol):
+    async def find_refusal(self, user_id: str, application_ids: Sequence[int]) -> LoginRefusal | None:
+        """What keeps him out of the first of them that does."""
+
+
+class DenialReasons:
+    def __init__(self, *, administrators: AdministratorLookup, refusals: LoginRefusals) -> None:
+        self._administrators = administrators
+        self._refusals = refusals
+
+    async def is_refused(self, user: User, application_id: int) -> bool:
+        return await self.find_refusing_application(user, (application_id,)) is not None
+
+    async def find_refusing_application(self, user: User, application_ids: Sequence[int]) -> int | None:
+        """The first of them that does not let him in; None when they all do by now."""
+        refused = await self._refusals.find_refusal(user.user_id, application_ids)
+        return None if refused is None else refused.application_id
+
+    async def explain(self, signed_in: UserSession | None, application_ids: Sequence[int]) -> DenialReason | None:
+        """None for everybody who does not administer, and when nothing keeps him out any more."""
+        if not is_full_session(signed_in) or not await self._administrators.is_administrator(signed_in.user):
+            return None
+        user_id = signed_in.user.user_id
+        refused = await self._refusals.find_refusal(user_id, application_ids)
+        if refused is None:
+            return None
+        asked = urlencode({"user_id": user_id, "application_id": refused.application_id})
+        return DenialReason(
+            by=refused.reason.value,
+            missing=MISSING_RIGHTS.get(refused.reason, ""),
+            check=f"{ConsoleEntry.ACCESS.path}/check?{asked}",
+        )
+
+
+# An application does not let an administrator in: he is told which rule it is, before the client hears of it.
+#
+# Everybody else goes back to the client at once (RFC 6749 §4.1.2.1, checklist AZ-31).
+
+
+class AccessDeniedPage:
+    def __init__(self, *, reasons: DenialReasons, owners: ApplicationOwnerLookup, pages: PageRenderer) -> None:
+        self._reasons = reasons
+        self._owners = owners
+        self._pages = pages
+
+    async def show(
+        self, request: Request, signed_in: UserSession | None, client: Client, return_to: str
+    ) -> Response | None:
+        """None for whoever is not to see it. `return_to`: the address that tells the client no."""
+        if signed_in is None or client.application_id is None:
+            return None
+        why = await self._reasons.explain(signed_in, (client.application_id,))
+        if why is None:
+            return None
+        context = await self._context(signed_in.user, client, client.application_id)
+        shown = replace(context, return_to=return_to, why=why)
+        return self._pages.render(request, shown)
+
+    async def show_on_device(
+        self, request: Request, signed_in: UserSession | None, client: Client
+    ) -> Response | None:
+        """For everybody, since a device has no page of its own; None when nothing refuses him."""
+        if not is_full_session(signed_in) or client.application_id is None:
+            return None
+        user, application_id = signed_in.user, client.application_id
+        if not await self._reasons.is_refused(user, application_id):
+            return None
+        why = await self._reasons.explain(signed_in, (application_id,))
+        shown = replace(await self._context(user, client, application_id), on_device=True, why=why)
+        return self._pages.render(request, shown)
+
+    async def _context(self, user: User, client: Client, application_id: int) -> AccessDeniedContext:
+        owner = await self._owners.owner(application_id)
+        return AccessDeniedContext(application=client.name, login=user.login or "", ask=(owner,) if owner else ())

@@ -1,0 +1,216 @@
+"""What has just been done, carried to the page that comes next and shown there once.
+
+In a cookie, not in the address: then nobody can send a person a link to a page that claims something.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeVar
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.accounts.model import Session, SessionStrength, User, UserSession
+from gatehouse.accounts.sessions import Sessions
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.kernel.digests import sha256
+from gatehouse.web.http.browser import Browser, BrowserSessions, device_name
+from gatehouse.web.http.client_address import caller_address_of
+from gatehouse.web.http.context import origin_of
+from gatehouse.web.http.errors import Dialect
+from gatehouse.web.http.parse import read_form
+from gatehouse.web.http.responses import see_other
+from gatehouse.web.http.routing import Endpoint, Handler, RateClass, RequiredAuth
+from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.forms import CsrfForm
+from gatehouse.web.pages.paths import Path
+from gatehouse.web.pages.rendering import PageRenderer
+from gatehouse.web.pages.vocabulary import NOTICE_SECTIONS, AccountSection, Notice
+
+NOTICE_COOKIE: Final = "gh_notice"
+NOTICE_SECONDS: Final = 60  # seconds; it is read by the very next request
+NOTICES_BY_VALUE: Final = {notice.value: notice for notice in Notice}
+
+
+class NoticeCookie:
+    def __init__(self, *, https: bool) -> None:
+        self._https = https
+        self._name = f"__Host-{NOTICE_COOKIE}" if https else NOTICE_COOKIE  # R8: plain names on loopback
+
+    def set(self, response: Response, notice: Notice) -> Response:
+        self._set_cookie(response, notice.value, NOTICE_SECONDS)
+        return response
+
+    def read(self, request: Request) -> Notice | None:
+        return NOTICES_BY_VALUE.get(request.cookies.get(self._name, ""))
+
+    def clear(self, response: Response) -> Response:
+        self._set_cookie(response, "", 0)
+        return response
+
+    def _set_cookie(self, response: Response, value: str, max_age: int) -> None:
+        response.set_cookie(
+            self._name, value, max_age=max_age, path="/", secure=self._https, httponly=True, samesite="lax"
+        )
+
+
+# Where people deal with their own accounts: what every act there shares, so that none can forget it.
+#
+# Whoever is not signed in is sent to the sign-in; a form must be this browser's own (LG-03); and an act that
+# changes how one signs in needs a fresh proof, or it leads to the page that asks for one.
+
+
+Form = TypeVar("Form", bound=CsrfForm)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountRequest:
+    """One request of somebody who is signed in."""
+
+    browser: Browser
+    signed_in: UserSession
+    origin: AuditOrigin
+    source: str  # as throttles count it
+
+    @property
+    def user(self) -> User:
+        return self.signed_in.user
+
+    @property
+    def session(self) -> Session:
+        return self.signed_in.session
+
+    @property
+    def device(self) -> str:
+        return device_name(self.browser.agent)
+
+    @property
+    def browser_digest(self) -> bytes:
+        return sha256(self.browser.browser_id)
+
+
+PageHandler = Callable[[Request, AccountRequest], Awaitable[Response]]
+FormHandler = Callable[[Request, AccountRequest, Form], Awaitable[Response]]
+
+
+def section_address(section: AccountSection) -> str:
+    return f"{Path.ACCOUNT}#{section}"
+
+
+# Where a fresh proof leads back to: a page of its own, or the part of the account page that has the button.
+# Closed, so that no request can name another address (LG-04).
+RETURN_ADDRESSES: Final[Mapping[str, str]] = {
+    Path.TOTP: Path.TOTP,
+    Path.PASSKEY: Path.PASSKEY,
+    Path.DELETE: Path.DELETE,
+    Path.EMAIL: section_address(AccountSection.EMAIL),
+    Path.PASSWORD: section_address(AccountSection.PASSWORD),
+    Path.TOTP_REMOVE: section_address(AccountSection.FACTORS),
+    Path.PASSKEY_REMOVE: section_address(AccountSection.FACTORS),
+    Path.EMAIL_CODE: section_address(AccountSection.FACTORS),
+    Path.RECOVERY_CODES: section_address(AccountSection.FACTORS),
+    Path.SESSION_END: section_address(AccountSection.SESSIONS),
+    Path.SESSIONS_END_OTHERS: section_address(AccountSection.SESSIONS),
+    Path.APPLICATION_REVOKE: section_address(AccountSection.APPLICATIONS),
+}
+
+
+class AccountView:
+    def __init__(
+        self, *, browsers: BrowserSessions, sessions: Sessions, pages: PageRenderer, notices: NoticeCookie
+    ) -> None:
+        self._browsers = browsers
+        self._sessions = sessions
+        self._pages = pages
+        self._notices = notices
+
+    def page(self, path: Path, show: PageHandler, *, name: str, summary: str, fresh: bool = False) -> Endpoint:
+        """An endpoint that shows its owner something."""
+
+        async def handler(request: Request) -> Response:
+            visit = await self._account_request(request)
+            if visit is None:
+                return see_other(Path.SIGN_IN)
+            if fresh and not self.is_fresh(visit):
+                return self.reauthenticate(path)
+            return await show(request, visit)
+
+        return account_endpoint("GET", path, handler, name=name, summary=summary)
+
+    def form(
+        self,
+        path: Path,
+        into: type[Form],
+        act: FormHandler[Form],
+        *,
+        name: str,
+        summary: str,
+        fresh: bool = False,
+        rate_class: RateClass = RateClass.PUBLIC,
+    ) -> Endpoint:
+        """An endpoint that does something for its owner."""
+
+        async def handler(request: Request) -> Response:
+            visit = await self._account_request(request)
+            if visit is None:
+                return see_other(Path.SIGN_IN)
+            form = await read_form(request, into)
+            self._browsers.check_form(request, visit.browser, form.csrf)
+            if fresh and not self.is_fresh(visit):
+                return self.reauthenticate(path)
+            return await act(request, visit, form)
+
+        return account_endpoint("POST", path, handler, name=name, summary=summary, rate_class=rate_class)
+
+    def is_fresh(self, account: AccountRequest) -> bool:
+        return self._sessions.is_fresh(account.session)
+
+    def reauthenticate(self, path: str) -> Response:
+        return see_other(f"{Path.CONFIRM}?{urlencode({'next': path})}")
+
+    def csrf_token(self, account: AccountRequest) -> str:
+        return self._browsers.csrf_token(account.browser)
+
+    def show(self, request: Request, context: PageContext, *, status: int | None = None) -> Response:
+        return self._pages.render_off_loop(request, lambda: context, status=status or context.status)
+
+    def redirect_with_notice(self, notice: Notice) -> Response:
+        """Back to the part of the account page that says once what was done."""
+        return self._notices.set(see_other(section_address(NOTICE_SECTIONS[notice])), notice)
+
+    async def _account_request(self, request: Request) -> AccountRequest | None:
+        """None for a stranger, and for a session that signs in to applications only (R1)."""
+        browser = await self._browsers.read(request)
+        signed_in = browser.signed_in
+        if signed_in is None or signed_in.session.strength is not SessionStrength.FULL:
+            return None
+        return AccountRequest(
+            browser=browser,
+            signed_in=signed_in,
+            origin=origin_of(request, signed_in.user.user_id),
+            source=caller_address_of(request.scope).source,
+        )
+
+
+def account_endpoint(
+    method: str,
+    path: Path,
+    handler: Handler,
+    *,
+    name: str,
+    summary: str,
+    rate_class: RateClass = RateClass.PUBLIC,
+) -> Endpoint:
+    return Endpoint(
+        name=name,
+        path=path,
+        methods=(method,),
+        handler=handler,
+        dialect=Dialect.PAGE,
+        rate_class=rate_class,
+        section="pages",
+        summary=summary,
+        auth=RequiredAuth.SESSION,
+        hidden=True,
+    )

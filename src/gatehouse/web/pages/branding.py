@@ -1,0 +1,218 @@
+"""How an installation looks: its name, its logo, and a colour that stays readable in light and dark.
+
+Style and pictures are files of this service, so that the policy of its pages needs no exception for them.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from string import Template
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.kernel.errors import NotFound
+from gatehouse.kernel.graphics import (
+    BLACK,
+    SHAPE_CONTRAST,
+    TEXT_CONTRAST,
+    WHITE,
+    Color,
+    adjust_for_contrast,
+    min_contrast,
+)
+from gatehouse.web.http.errors import Dialect
+from gatehouse.web.http.responses import cacheable_response
+from gatehouse.web.http.routing import Endpoint, RateClass
+from gatehouse.web.pages.assets import CACHE_FOREVER, CACHE_REVALIDATE, DIGEST_DIGITS
+
+DEFAULT_ACCENT: Final = "#1d5f8a"  # the colour of gatehouse.css
+STYLE_FILE: Final = "accent.css"
+LOGO_FILE: Final = "logo"
+DARK_LOGO_FILE: Final = "logo-dark"
+
+# What links stand on (static/gatehouse.css): the page, a card, and the grounds of boxes and notices.
+LIGHT_BACKGROUNDS: Final = tuple(map(Color.parse, ("#ffffff", "#f3f5f8", "#eef1f5", "#eaf6f0", "#fdf0ef")))
+DARK_BACKGROUNDS: Final = tuple(map(Color.parse, ("#181e28", "#10141b", "#232b38", "#14301f", "#33191a")))
+HOVER_SHARE: Final = 0.2  # the share of black or white under the pointer
+
+CSS_RULES: Final = Template("""\
+  --pico-primary: $link;
+  --pico-primary-background: $button;
+  --pico-primary-border: $button;
+  --pico-primary-underline: $link;
+  --pico-primary-hover: $link_hover;
+  --pico-primary-hover-background: $button_hover;
+  --pico-primary-hover-border: $button_hover;
+  --pico-primary-hover-underline: $link_hover;
+  --pico-primary-focus: $link;
+  --pico-primary-inverse: #fff;
+  --gate-focus: $link;
+""")
+# The selectors of gatehouse.css, which this follows: the later of two equals wins.
+CSS_SHEET: Final = Template("""\
+:root:not([data-theme="dark"]),
+[data-theme="light"] {
+$light}
+
+@media (prefers-color-scheme: dark) {
+:root:not([data-theme]) {
+$dark}
+}
+
+[data-theme="dark"] {
+$dark}
+""")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shades:
+    """One colour as one theme can use it: as text on its grounds, and as a ground for white text."""
+
+    link: Color
+    link_hover: Color
+    button: Color
+    button_hover: Color
+
+    @property
+    def css_rules(self) -> str:
+        return CSS_RULES.substitute(
+            link=self.link, link_hover=self.link_hover, button=self.button, button_hover=self.button_hover
+        )
+
+
+def light_shades(accent: Color) -> Shades:
+    link = adjust_for_contrast(accent, LIGHT_BACKGROUNDS, min_ratio=TEXT_CONTRAST, towards=BLACK)
+    return make_shades(
+        link, adjust_for_contrast(accent, (WHITE,), min_ratio=TEXT_CONTRAST, towards=BLACK), hover=BLACK
+    )
+
+
+def dark_shades(accent: Color) -> Shades:
+    """A button there is dark enough for white words and light enough to be seen."""
+    dark = adjust_for_contrast(accent, (WHITE,), min_ratio=TEXT_CONTRAST, towards=BLACK)
+    button = adjust_for_contrast(dark, DARK_BACKGROUNDS[:2], min_ratio=SHAPE_CONTRAST, towards=WHITE)
+    return make_shades(
+        adjust_for_contrast(accent, DARK_BACKGROUNDS, min_ratio=TEXT_CONTRAST, towards=WHITE), button, hover=WHITE
+    )
+
+
+def make_shades(link: Color, button: Color, *, hover: Color) -> Shades:
+    """`pointed`: what a link comes nearer to under the pointer; a button is darker there in any case."""
+    return Shades(
+        link=link,
+        link_hover=link.mix(hover, HOVER_SHARE),
+        button=button,
+        button_hover=button.mix(BLACK, HOVER_SHARE),
+    )
+
+
+def style_sheet(accent: Color) -> bytes:
+    return CSS_SHEET.substitute(light=light_shades(accent).css_rules, dark=dark_shades(accent).css_rules).encode()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swatch:
+    """A shade in use, for the console."""
+
+    theme: str  # light, dark
+    use: str  # link, button
+    colour: Color
+    ground: Color
+    contrast: float  # the least of it anywhere
+    is_adapted: bool
+
+    @property
+    def accent_shade(self) -> Color:
+        """The one of both that comes of the accent."""
+        return self.colour if self.use == "link" else self.ground
+
+
+def swatches(accent: Color) -> Sequence[Swatch]:
+    light, dark = light_shades(accent), dark_shades(accent)
+    uses = (
+        ("light", "link", light.link, LIGHT_BACKGROUNDS),
+        ("light", "button", WHITE, (light.button,)),
+        ("dark", "link", dark.link, DARK_BACKGROUNDS),
+        ("dark", "button", WHITE, (dark.button,)),
+    )
+    return [
+        Swatch(
+            theme=theme,
+            use=use,
+            colour=colour,
+            ground=grounds[0],
+            contrast=min_contrast(colour, grounds),
+            is_adapted=accent not in (colour, grounds[0]),
+        )
+        for theme, use, colour, grounds in uses
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brand:
+    """What templates are told; an empty address means that there is none."""
+
+    name: str = "Gatehouse"
+    wordmark: bool = False
+    style: str = ""
+    logo: str = ""
+    logo_dark: str = ""
+
+
+DEFAULT_BRAND: Final = Brand()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrandFile:
+    media_type: str
+    content: bytes
+
+    def address(self, name: str) -> str:
+        return f"/branding/{self.digest}/{name}"
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.content).hexdigest()[:DIGEST_DIGITS]
+
+
+class BrandAssets:
+    def __init__(self, *, name: str, wordmark: bool, accent: Color | None, logos: Mapping[str, BrandFile]) -> None:
+        """`logos`: under LOGO and LOGO_DARK, as far as there are any."""
+        self.accent: Final = accent
+        self._files = dict(logos)
+        if accent is not None:
+            self._files[STYLE_FILE] = BrandFile(media_type="text/css; charset=utf-8", content=style_sheet(accent))
+        logo = self._address(LOGO_FILE)
+        self.brand: Final = Brand(
+            name=name,
+            wordmark=wordmark,
+            style=self._address(STYLE_FILE),
+            logo=logo,
+            logo_dark=self._address(DARK_LOGO_FILE) or logo,
+        )
+
+    def _address(self, name: str) -> str:
+        file = self._files.get(name)
+        return "" if file is None else file.address(name)
+
+    async def serve(self, request: Request) -> Response:
+        file = self._files.get(request.path_params["name"])
+        if file is None:
+            raise NotFound
+        kept = CACHE_FOREVER if request.path_params["digest"] == file.digest else CACHE_REVALIDATE
+        return cacheable_response(request, file.content, media_type=file.media_type, cache_control=kept)
+
+    def endpoint(self) -> Endpoint:
+        return Endpoint(
+            name="branding",
+            path="/branding/{digest}/{name}",
+            methods=("GET",),
+            handler=self.serve,
+            dialect=Dialect.PLAIN,
+            rate_class=RateClass.PUBLIC,
+            section="pages",
+            summary="Logo and color of this installation",
+            hidden=True,
+        )

@@ -1,0 +1,117 @@
+"""Where forms are handed out to browsers and taken back: what the pages before a sign-in share."""
+
+from typing import Final, TypeVar
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.accounts.email_links import LinkRequester
+from gatehouse.accounts.errors import BadAccount, DomainRefused, LinkDead, PasswordBreached, PasswordWeak
+from gatehouse.accounts.own_account.model import SameAddress
+from gatehouse.web.http.browser import Browser, BrowserSessions
+from gatehouse.web.http.client_address import caller_address_of
+from gatehouse.web.http.context import origin_of
+from gatehouse.web.http.errors import Dialect
+from gatehouse.web.http.parse import read_form
+from gatehouse.web.http.routing import Endpoint, Handler, RateClass
+from gatehouse.web.pages.contexts import DeadLinkContext, PageContext
+from gatehouse.web.pages.paths import Path
+from gatehouse.web.pages.rendering import PageRenderer
+from gatehouse.web.pages.vocabulary import PageProblem, ProblemKind
+
+BAD_REQUEST: Final = 400  # the form comes back with what is wrong
+ANONYMOUS_ACTOR: Final = "visitor"  # who acts while nobody has proved who he is
+
+
+class CsrfForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A form of ours: it has the fields it has, and `email_verified` is none of them (LG-19)."""
+
+    csrf: str = ""
+
+
+class MailedLinkQuery(msgspec.Struct, frozen=True, kw_only=True):
+    token: str
+
+
+class PasswordsDiffer(BadAccount):
+    """The password was not typed the same way twice."""
+
+
+Form = TypeVar("Form", bound=CsrfForm)
+
+INPUT_PROBLEMS: Final = {
+    PasswordsDiffer: ProblemKind.PASSWORDS_DIFFER,
+    PasswordWeak: ProblemKind.PASSWORD_WEAK,
+    PasswordBreached: ProblemKind.PASSWORD_BREACHED,
+    DomainRefused: ProblemKind.DOMAIN_REFUSED,
+    SameAddress: ProblemKind.SAME_ADDRESS,
+}
+
+
+class PublicForms:
+    def __init__(self, *, browsers: BrowserSessions, pages: PageRenderer) -> None:
+        self._browsers = browsers
+        self._pages = pages
+
+    async def read_browser(self, request: Request) -> Browser:
+        return await self._browsers.read(request)
+
+    def csrf_token(self, browser: Browser) -> str:
+        return self._browsers.csrf_token(browser)
+
+    def show(
+        self, request: Request, browser: Browser, context: PageContext, *, status: int | None = None
+    ) -> Response:
+        """The page, and a name for a browser that came without one: its form is worth nothing elsewhere."""
+        return self._browsers.set_browser_cookie(self._pages.render(request, context, status=status), browser)
+
+    async def read(self, request: Request, into: type[Form]) -> tuple[Browser, Form]:
+        """The form, once it is known to come from our own page in this browser (LG-03)."""
+        browser = await self._browsers.read(request)
+        form = await read_form(request, into)
+        self._browsers.check_form(request, browser, form.csrf)
+        return browser, form
+
+    def with_dead_link_page(self, handler: Handler, *, start_again: str = "") -> Handler:
+        """The handler of a mailed link's page, where a dead link is no dead end."""
+
+        async def answer(request: Request) -> Response:
+            try:
+                return await handler(request)
+            except LinkDead:
+                await self._browsers.read(request)  # who is signed in reads this page too in his language
+                return self._pages.render(request, DeadLinkContext(start_again=start_again))
+
+        return answer
+
+    def link_requester(self, request: Request) -> LinkRequester:
+        return LinkRequester(
+            source=caller_address_of(request.scope).source,
+            lang=self._pages.language_of(request),
+            origin=origin_of(request, ANONYMOUS_ACTOR),
+        )
+
+
+def refuse_different_passwords(password: str, repeated: str) -> None:
+    if password != repeated:
+        raise PasswordsDiffer
+
+
+def problem_with(error: BadAccount) -> PageProblem:
+    what = INPUT_PROBLEMS.get(type(error), ProblemKind.INPUT)
+    return PageProblem(what=what, text=error.detail)
+
+
+def page_endpoint(method: str, path: Path, handler: Handler, *, name: str, summary: str) -> Endpoint:
+    return Endpoint(
+        name=name,
+        path=path,
+        methods=(method,),
+        handler=handler,
+        dialect=Dialect.PAGE,
+        rate_class=RateClass.LOGIN,
+        section="pages",
+        summary=summary,
+        hidden=True,
+    )

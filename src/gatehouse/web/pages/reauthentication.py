@@ -1,0 +1,165 @@
+"""Asks a person who is signed in to prove again that it is he, and leads back to what he was about to do."""
+
+from typing import Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.accounts.errors import SignInRefused
+from gatehouse.accounts.own_account.model import ReauthenticationClient, ReauthenticationInput, SessionEnded
+from gatehouse.accounts.own_account.reauthentication import Reauthentication
+from gatehouse.accounts.second_factors.codes import EmailCodes
+from gatehouse.accounts.second_factors.model import Factor, PasskeyRefused, SecondFactorWrong
+from gatehouse.accounts.second_factors.passkeys import Passkeys
+from gatehouse.accounts.sign_in import DeviceCookies
+from gatehouse.kernel.errors import TooMany
+from gatehouse.web.console.paths import is_console_page
+from gatehouse.web.http.browser import BrowserSessions
+from gatehouse.web.http.parse import read_query
+from gatehouse.web.http.responses import see_other
+from gatehouse.web.http.routing import Endpoint, RateClass
+from gatehouse.web.pages.account_request import RETURN_ADDRESSES, AccountRequest, AccountView, NoticeCookie
+from gatehouse.web.pages.contexts import ReauthenticationContext
+from gatehouse.web.pages.forms import CsrfForm
+from gatehouse.web.pages.paths import Path
+from gatehouse.web.pages.vocabulary import FactorMethod, Notice, PageProblem, ProblemKind
+
+FORBIDDEN: Final = 403
+TOO_MANY_REQUESTS: Final = 429
+
+PROOF_PROBLEMS: Final = {
+    SignInRefused: ProblemKind.WRONG_PASSWORD,
+    SecondFactorWrong: ProblemKind.WRONG_CODE,
+    PasskeyRefused: ProblemKind.PASSKEY_FAILED,
+}
+
+
+class ReauthenticationQuery(msgspec.Struct, frozen=True, kw_only=True):
+    next: str = ""
+
+
+class ReauthenticationForm(CsrfForm, frozen=True, kw_only=True):
+    interaction: str = ""  # the address the act was at: what this page is on the way to
+    password: str = ""
+    otp: str = ""
+    credential: str = ""
+    method: FactorMethod | None = None  # `email`: send a code
+
+
+class ReauthenticationPage:
+    def __init__(
+        self,
+        *,
+        confirmation: Reauthentication,
+        email_codes: EmailCodes,
+        passkeys: Passkeys,
+        devices: DeviceCookies,
+        browsers: BrowserSessions,
+        view: AccountView,
+        notices: NoticeCookie,
+    ) -> None:
+        self._confirmation = confirmation
+        self._email_codes = email_codes
+        self._passkeys = passkeys
+        self._devices = devices
+        self._browsers = browsers
+        self._view = view
+        self._notices = notices
+
+    async def show(self, request: Request, account: AccountRequest) -> Response:
+        goal = read_query(request, ReauthenticationQuery).next
+        if self._view.is_fresh(account):
+            return see_other(return_address(goal))
+        return await self._form_page(request, account, goal)
+
+    async def submit(self, request: Request, account: AccountRequest, form: ReauthenticationForm) -> Response:
+        try:
+            if form.method is FactorMethod.EMAIL:
+                return await self._send_code(account, form.interaction)
+            return await self._prove(account, form)
+        except (SignInRefused, SecondFactorWrong, PasskeyRefused) as error:
+            problem = PageProblem(what=PROOF_PROBLEMS[type(error)])
+            return await self._form_page(request, account, form.interaction, problem, status=FORBIDDEN)
+        except TooMany as closed:
+            problem = PageProblem(what=ProblemKind.THROTTLED, seconds=closed.retry_after)
+            answer = await self._form_page(request, account, form.interaction, problem, status=TOO_MANY_REQUESTS)
+            answer.headers["Retry-After"] = str(closed.retry_after)
+            return answer
+        except SessionEnded:
+            return see_other(Path.SIGN_IN)
+
+    async def _prove(self, account: AccountRequest, form: ReauthenticationForm) -> Response:
+        secret = await self._confirmation.reauthenticate(
+            account.signed_in,
+            ReauthenticationInput(password=form.password, otp=form.otp, credential=form.credential),
+            reauthentication_client(account),
+        )
+        device = self._devices.issue(account.user.login_key or "")
+        return self._browsers.set_session_cookie(see_other(return_address(form.interaction)), secret, device)
+
+    async def _send_code(self, account: AccountRequest, goal: str) -> Response:
+        await self._email_codes.send(account.user, origin=account.origin, device=account.device)
+        again = self._view.reauthenticate(goal if is_return_target(goal) else Path.ACCOUNT)
+        return self._notices.set(again, Notice.CODE_SENT)
+
+    async def _form_page(
+        self,
+        request: Request,
+        account: AccountRequest,
+        goal: str,
+        problem: PageProblem | None = None,
+        *,
+        status: int = 200,
+    ) -> Response:
+        user, notice = account.user, self._notices.read(request)
+        ways = await self._confirmation.methods_for(user)
+        if ways.is_empty:
+            return see_other(Path.FORGOT)  # a link by mail is the one proof that is left
+        by_passkey = Factor.PASSKEY in ways.factors
+        context = ReauthenticationContext(
+            csrf=self._view.csrf_token(account),
+            interaction=goal if is_return_target(goal) else "",
+            login=user.login or "",
+            has_password=ways.password and ways.can_be_typed,
+            methods=tuple(FactorMethod(factor) for factor in ways.factors),
+            passkey_options=await self._passkey_options(account) if by_passkey else "",
+            problem=problem,
+            notice=notice,
+        )
+        page = self._view.show(request, context, status=status)
+        return page if notice is None else self._notices.clear(page)
+
+    async def _passkey_options(self, account: AccountRequest) -> str:
+        return await self._passkeys.sign_in_options(browser=account.browser_digest, user=account.user)
+
+    def endpoints(self) -> list[Endpoint]:
+        return [
+            self._view.page(Path.CONFIRM, self.show, name="confirm.show", summary="Show the re-authentication page"),
+            self._view.form(
+                Path.CONFIRM,
+                ReauthenticationForm,
+                self.submit,
+                name="confirm.submit",
+                summary="Re-authenticate",
+                rate_class=RateClass.LOGIN,
+            ),
+        ]
+
+
+def is_return_target(goal: str) -> bool:
+    return goal in RETURN_ADDRESSES or is_console_page(goal)
+
+
+def return_address(goal: str) -> str:
+    return goal if is_console_page(goal) else RETURN_ADDRESSES.get(goal, Path.ACCOUNT)
+
+
+def reauthentication_client(account: AccountRequest) -> ReauthenticationClient:
+    return ReauthenticationClient(
+        source=account.source,
+        device_cookie=account.browser.device,
+        browser=account.browser_digest,
+        device=account.device,
+        origin=account.origin,
+    )

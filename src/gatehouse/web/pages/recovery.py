@@ -1,0 +1,122 @@
+"""A person has forgotten his password."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.accounts.errors import BadAccount
+from gatehouse.accounts.recovery import PasswordRecovery
+from gatehouse.web.http.browser import Browser, device_name
+from gatehouse.web.http.client_address import caller_address_of
+from gatehouse.web.http.context import origin_of
+from gatehouse.web.http.parse import read_query
+from gatehouse.web.http.responses import see_other
+from gatehouse.web.http.routing import Endpoint
+from gatehouse.web.pages.contexts import CheckMailContext, ForgotContext, ResetContext
+from gatehouse.web.pages.forms import (
+    ANONYMOUS_ACTOR,
+    BAD_REQUEST,
+    CsrfForm,
+    MailedLinkQuery,
+    PublicForms,
+    page_endpoint,
+    problem_with,
+    refuse_different_passwords,
+)
+from gatehouse.web.pages.paths import Path
+from gatehouse.web.pages.vocabulary import MailPurpose, Notice
+
+
+class ForgotForm(CsrfForm, frozen=True, kw_only=True):
+    login: str
+
+
+class ForgotPage:
+    def __init__(self, *, recovery: PasswordRecovery, forms: PublicForms, mail_is_logged: bool) -> None:
+        self._recovery = recovery
+        self._forms = forms
+        self._mail_is_logged = mail_is_logged
+
+    async def show(self, request: Request) -> Response:
+        browser = await self._forms.read_browser(request)
+        return self._forms.show(request, browser, ForgotContext(csrf=self._forms.csrf_token(browser)))
+
+    async def submit(self, request: Request) -> Response:
+        """One answer for every address, also when no more letters are sent to it (LG-05, LG-16)."""
+        browser, form = await self._forms.read(request, ForgotForm)
+        csrf = self._forms.csrf_token(browser)
+        try:
+            await self._recovery.request_link(form.login, self._forms.link_requester(request))
+        except BadAccount as error:
+            context = ForgotContext(csrf=csrf, login=form.login, problem=problem_with(error))
+            return self._forms.show(request, browser, context, status=BAD_REQUEST)
+        promised = CheckMailContext(
+            csrf=csrf, purpose=MailPurpose.RESET, login=form.login, mail_is_logged=self._mail_is_logged
+        )
+        return self._forms.show(request, browser, promised)
+
+    def endpoints(self) -> list[Endpoint]:
+        return [
+            page_endpoint(
+                "GET", Path.FORGOT, self.show, name="forgot.show", summary="Show the password reset request page"
+            ),
+            page_endpoint(
+                "POST", Path.FORGOT, self.submit, name="forgot.submit", summary="Send a password reset link"
+            ),
+        ]
+
+
+# The page behind a reset link: a new password.
+
+
+class ResetForm(CsrfForm, frozen=True, kw_only=True):
+    token: str
+    password: str
+    repeated: str
+
+
+class ResetPage:
+    def __init__(self, *, recovery: PasswordRecovery, forms: PublicForms) -> None:
+        self._recovery = recovery
+        self._forms = forms
+
+    async def show(self, request: Request) -> Response:
+        token = read_query(request, MailedLinkQuery).token
+        owner = await self._recovery.find_owner(token)
+        browser = await self._forms.read_browser(request)
+        context = ResetContext(csrf=self._forms.csrf_token(browser), token=token, login=owner.login or "")
+        return self._forms.show(request, browser, context)
+
+    async def submit(self, request: Request) -> Response:
+        """Signs nobody in: whoever reads the mail may still lack the second factor (LG-15)."""
+        browser, form = await self._forms.read(request, ResetForm)
+        owner = await self._recovery.find_owner(form.token)
+        try:
+            await self._reset(request, browser, form)
+        except BadAccount as error:
+            context = ResetContext(
+                csrf=self._forms.csrf_token(browser),
+                token=form.token,
+                login=owner.login or "",
+                problem=problem_with(error),
+            )
+            return self._forms.show(request, browser, context, status=BAD_REQUEST)
+        return see_other(f"{Path.SIGN_IN}?notice={Notice.PASSWORD_RESET}")
+
+    async def _reset(self, request: Request, browser: Browser, form: ResetForm) -> None:
+        refuse_different_passwords(form.password, form.repeated)
+        await self._recovery.reset_password(
+            form.token,
+            form.password,
+            origin=origin_of(request, ANONYMOUS_ACTOR),
+            device=device_name(browser.agent),
+            source=caller_address_of(request.scope).source,
+            device_cookie=browser.device,
+        )
+
+    def endpoints(self) -> list[Endpoint]:
+        show = self._forms.with_dead_link_page(self.show, start_again=Path.FORGOT)
+        submit = self._forms.with_dead_link_page(self.submit, start_again=Path.FORGOT)
+        return [
+            page_endpoint("GET", Path.RESET, show, name="reset.show", summary="Show the password reset page"),
+            page_endpoint("POST", Path.RESET, submit, name="reset.submit", summary="Reset a password"),
+        ]

@@ -1,0 +1,213 @@
+"""A person makes an account for himself."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.accounts.errors import BadAccount
+from gatehouse.accounts.own_account.email_change import EmailVerification
+from gatehouse.accounts.registration import Invitations, NewAccount, SelfRegistration
+from gatehouse.web.http.browser import Browser
+from gatehouse.web.http.context import origin_of
+from gatehouse.web.http.parse import read_query
+from gatehouse.web.http.responses import see_other
+from gatehouse.web.http.routing import Endpoint
+from gatehouse.web.pages.contexts import (
+    CheckMailContext,
+    EmailVerifiedContext,
+    InviteContext,
+    RegisterContext,
+    VerifyEmailContext,
+)
+from gatehouse.web.pages.forms import (
+    ANONYMOUS_ACTOR,
+    BAD_REQUEST,
+    CsrfForm,
+    MailedLinkQuery,
+    PublicForms,
+    page_endpoint,
+    problem_with,
+    refuse_different_passwords,
+)
+from gatehouse.web.pages.paths import Path
+from gatehouse.web.pages.vocabulary import MailPurpose, Notice
+
+
+class RegisterForm(CsrfForm, frozen=True, kw_only=True):
+    interaction: str = ""
+    login: str
+    nick: str
+    password: str
+    repeated: str
+
+
+class RegisterPage:
+    def __init__(self, *, registration: SelfRegistration, forms: PublicForms, mail_is_logged: bool) -> None:
+        self._registration = registration
+        self._forms = forms
+        self._mail_is_logged = mail_is_logged
+
+    async def show(self, request: Request) -> Response:
+        self._registration.refuse_when_closed()
+        browser = await self._forms.read_browser(request)
+        context = RegisterContext(csrf=self._forms.csrf_token(browser), domains=self._registration.domains)
+        return self._forms.show(request, browser, context)
+
+    async def submit(self, request: Request) -> Response:
+        """One answer for new and known addresses (LG-05); only what is wrong with the form itself is told."""
+        browser, form = await self._forms.read(request, RegisterForm)
+        try:
+            await self._register(request, form)
+        except BadAccount as error:
+            return self._show_again(request, browser, form, error)
+        context = CheckMailContext(
+            csrf=self._forms.csrf_token(browser),
+            purpose=MailPurpose.VERIFY,
+            login=form.login,
+            mail_is_logged=self._mail_is_logged,
+        )
+        return self._forms.show(request, browser, context)
+
+    async def _register(self, request: Request, form: RegisterForm) -> None:
+        refuse_different_passwords(form.password, form.repeated)
+        newcomer = NewAccount(login=form.login, nick=form.nick, password=form.password)
+        await self._registration.register(newcomer, self._forms.link_requester(request))
+
+    def _show_again(self, request: Request, browser: Browser, form: RegisterForm, error: BadAccount) -> Response:
+        context = RegisterContext(
+            csrf=self._forms.csrf_token(browser),
+            interaction=form.interaction,
+            login=form.login,
+            nick=form.nick,
+            domains=self._registration.domains,
+            problem=problem_with(error),
+        )
+        return self._forms.show(request, browser, context, status=BAD_REQUEST)
+
+    def endpoints(self) -> list[Endpoint]:
+        return [
+            page_endpoint(
+                "GET", Path.REGISTER, self.show, name="register.show", summary="Show the registration page"
+            ),
+            page_endpoint("POST", Path.REGISTER, self.submit, name="register.submit", summary="Create an account"),
+        ]
+
+
+# The page behind an invitation: the invited person chooses a name and a password.
+
+
+class InviteForm(CsrfForm, frozen=True, kw_only=True):
+    token: str
+    nick: str
+    password: str
+    repeated: str
+
+
+class InvitePage:
+    def __init__(self, *, invitations: Invitations, forms: PublicForms) -> None:
+        self._invitations = invitations
+        self._forms = forms
+
+    async def show(self, request: Request) -> Response:
+        token = read_query(request, MailedLinkQuery).token
+        owner = await self._invitations.find_invited(token)
+        browser = await self._forms.read_browser(request)
+        context = InviteContext(
+            csrf=self._forms.csrf_token(browser), token=token, login=owner.login or "", nick=owner.nick
+        )
+        return self._forms.show(request, browser, context)
+
+    async def submit(self, request: Request) -> Response:
+        """Whoever accepted signs in next, like everyone."""
+        browser, form = await self._forms.read(request, InviteForm)
+        owner = await self._invitations.find_invited(form.token)
+        try:
+            await self._accept(request, form)
+        except BadAccount as error:
+            context = InviteContext(
+                csrf=self._forms.csrf_token(browser),
+                token=form.token,
+                login=owner.login or "",
+                nick=form.nick,
+                problem=problem_with(error),
+            )
+            return self._forms.show(request, browser, context, status=BAD_REQUEST)
+        return see_other(f"{Path.SIGN_IN}?notice={Notice.WELCOME}")
+
+    async def _accept(self, request: Request, form: InviteForm) -> None:
+        refuse_different_passwords(form.password, form.repeated)
+        asker = self._forms.link_requester(request)
+        await self._invitations.accept(
+            form.token, nick=form.nick, password=form.password, lang=asker.lang, origin=asker.origin
+        )
+
+    def endpoints(self) -> list[Endpoint]:
+        show, submit = self._forms.with_dead_link_page(self.show), self._forms.with_dead_link_page(self.submit)
+        return [
+            page_endpoint("GET", Path.INVITE, show, name="invite.show", summary="Show the invitation page"),
+            page_endpoint("POST", Path.INVITE, submit, name="invite.submit", summary="Accept an invitation"),
+        ]
+
+
+# The page behind the link that confirms an address, and the button that has it sent again.
+
+
+class VerifyEmailForm(CsrfForm, frozen=True, kw_only=True):
+    token: str
+
+
+class ResendForm(CsrfForm, frozen=True, kw_only=True):
+    login: str
+
+
+class VerifyEmailPage:
+    def __init__(
+        self, *, registration: SelfRegistration, proofs: EmailVerification, forms: PublicForms, mail_is_logged: bool
+    ) -> None:
+        self._registration = registration
+        self._proofs = proofs
+        self._forms = forms
+        self._mail_is_logged = mail_is_logged
+
+    async def show(self, request: Request) -> Response:
+        """Spends nothing: programs that look through mail open every link in it."""
+        token = read_query(request, MailedLinkQuery).token
+        owner = await self._proofs.find_unverified(token)
+        browser = await self._forms.read_browser(request)
+        context = VerifyEmailContext(csrf=self._forms.csrf_token(browser), token=token, login=owner.login or "")
+        return self._forms.show(request, browser, context)
+
+    async def submit(self, request: Request) -> Response:
+        browser, form = await self._forms.read(request, VerifyEmailForm)
+        owner = await self._proofs.verify_email(form.token, origin_of(request, ANONYMOUS_ACTOR))
+        return self._forms.show(request, browser, EmailVerifiedContext(login=owner.login or ""))
+
+    async def send_again(self, request: Request) -> Response:
+        """One answer for every address (LG-05)."""
+        browser, form = await self._forms.read(request, ResendForm)
+        await self._registration.resend_verification(form.login, self._forms.link_requester(request))
+        context = CheckMailContext(
+            csrf=self._forms.csrf_token(browser),
+            purpose=MailPurpose.VERIFY,
+            login=form.login,
+            mail_is_logged=self._mail_is_logged,
+        )
+        return self._forms.show(request, browser, context)
+
+    def endpoints(self) -> list[Endpoint]:
+        show = self._forms.with_dead_link_page(self.show, start_again=Path.SIGN_IN)
+        submit = self._forms.with_dead_link_page(self.submit, start_again=Path.SIGN_IN)
+        return [
+            page_endpoint(
+                "GET", Path.VERIFY_EMAIL, show, name="verify_email.show", summary="Show the email confirmation page"
+            ),
+            page_endpoint(
+                "POST", Path.VERIFY_EMAIL, submit, name="verify_email.submit", summary="Confirm an email address"
+            ),
+            page_endpoint(
+                "POST",
+                Path.RESEND,
+                self.send_again,
+                name="verify_email.again",
+                summary="Resend the confirmation link",
+            ),
+        ]

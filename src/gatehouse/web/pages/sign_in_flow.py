@@ -1,0 +1,207 @@
+"""What the pages of one sign-in share: they tell where it leads, let its last form lead there, and start anew."""
+
+import base64
+import binascii
+import zlib
+from collections.abc import Sequence
+from typing import Final
+from urllib.parse import parse_qs, urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gatehouse.accounts.model import SignInMethod, User
+from gatehouse.accounts.second_factors.model import enabled_factors
+from gatehouse.accounts.sessions import Sessions
+from gatehouse.accounts.sign_in import DeviceCookies
+from gatehouse.kernel.clock import Clock
+from gatehouse.mail.composer import Composer
+from gatehouse.mail.model import MailTemplate, OutboxMail
+from gatehouse.sign_in_flow.flows import ACCOUNT_KIND as ACCOUNT
+from gatehouse.sign_in_flow.flows import SignInFlows, request_of_handle
+from gatehouse.sign_in_flow.model import Destination, FlowStep, SignInProof, proof_of_session
+from gatehouse.web.console.paths import is_console_page
+from gatehouse.web.http.browser import Browser, BrowserSessions, device_name
+from gatehouse.web.http.context import content_security_policy, origin_of
+from gatehouse.web.http.responses import see_other
+from gatehouse.web.pages.contexts import ExpiredContext, PageContext
+from gatehouse.web.pages.paths import Path
+from gatehouse.web.pages.rendering import UI_LOCALES, PageRenderer
+
+MAX_PACKED_LENGTH: Final = 6_000  # characters; with the rest of the address it stays under what we read of one (S-19)
+MAX_QUERY_LENGTH: Final = 8_192
+STALE_FORM_STATUS: Final = 403  # what every other form is refused with that is not this session's
+NO_DESTINATION: Final = Destination()
+
+
+class SignInFlowPages:
+    def __init__(self, *, sign_in_flows: SignInFlows, browsers: BrowserSessions, pages: PageRenderer) -> None:
+        self._sign_in_flows = sign_in_flows
+        self._browsers = browsers
+        self._pages = pages
+
+    async def destination(self, browser: Browser, handle: str) -> Destination:
+        """Where the way leads that this browser is on; nowhere without one. Raises InteractionGone."""
+        if not handle:
+            return NO_DESTINATION
+        interaction = await self._sign_in_flows.find(handle, browser=browser.browser_id)
+        return await self._sign_in_flows.destination(interaction)
+
+    def show(
+        self,
+        request: Request,
+        browser: Browser,
+        destination: Destination,
+        context: PageContext,
+        *,
+        status: int | None = None,
+        account_lang: str = "",
+    ) -> Response:
+        """The page, whose form may lead to the application in the end: browsers hold redirects to form-action too."""
+        leads_to = destination.form_action
+        policy = {"Content-Security-Policy": content_security_policy(form_action=[leads_to])} if leads_to else {}
+        page = self._pages.render(
+            request,
+            context,
+            status=status,
+            account_lang=account_lang,
+            ui_locales=destination.ui_locales,
+            headers=policy,
+        )
+        return self._browsers.set_browser_cookie(page, browser)
+
+    def show_expired(self, request: Request, handle: str) -> Response:
+        """No dead end: the link begins the same request anew."""
+        again = restart_address(handle)
+        return self._pages.render(request, ExpiredContext(start_again=again), ui_locales=ui_locales_in(again))
+
+    def show_stale(self, request: Request, handle: str) -> Response:
+        return stale_form_page(self._pages, request, handle)
+
+
+def stale_form_page(pages: PageRenderer, request: Request, handle: str, *, fallback: str = Path.SIGN_IN) -> Response:
+    """The form is from before a sign-in or sign-out, and does nothing; its request begins anew by the link."""
+    again = restart_address(handle, fallback=fallback)
+    context = ExpiredContext(start_again=again, is_stale=True)
+    return pages.render(request, context, status=STALE_FORM_STATUS, ui_locales=ui_locales_in(again))
+
+
+def pack_request(query: bytes) -> str:
+    """The query of an authorization request, `/?…` of a game's link or a page of the console, as a handle carries it.
+
+    Nothing when it is too long for that.
+    """
+    packed = base64.urlsafe_b64encode(zlib.compress(query, 9)).decode().rstrip("=")
+    return packed if len(packed) <= MAX_PACKED_LENGTH else ""
+
+
+def restart_address(handle: str, *, fallback: str = Path.SIGN_IN) -> str:
+    """An address of ours, whatever the handle holds: anybody may have written it."""
+    query = _unpack_request(request_of_handle(handle))
+    if query.startswith(f"{Path.HOME}?") or is_console_page(query):
+        return query
+    return f"{Path.AUTHORIZE}?{query}" if query else fallback
+
+
+def ui_locales_in(address: str) -> str:
+    """The languages a client wished for in the request that begins again there."""
+    return parse_qs(address.partition("?")[2]).get(UI_LOCALES, [""])[0]
+
+
+def _unpack_request(packed: str) -> str:
+    try:
+        squeezed = base64.b64decode(packed + "=" * (-len(packed) % 4), altchars=b"-_", validate=True)
+        query = zlib.decompressobj().decompress(squeezed, MAX_QUERY_LENGTH).decode("ascii")
+    except (binascii.Error, zlib.error, ValueError):
+        return ""
+    return query if query.isprintable() else ""
+
+
+# From a proof to a session: what every way in shares.
+
+
+NEW_ACCOUNT_SECONDS: Final = 600  # seconds after registration in which a new device is no news
+STEP_PATHS: Final = {
+    FlowStep.LOGIN: Path.SIGN_IN,
+    FlowStep.FACTOR: Path.SECOND_FACTOR,
+    FlowStep.CONSENT: Path.CONSENT,
+    FlowStep.CONFIRM: Path.CONFIRM_SIGN_IN,
+}
+
+
+class SignInCompletion:
+    def __init__(
+        self,
+        *,
+        sessions: Sessions,
+        devices: DeviceCookies,
+        sign_in_flows: SignInFlows,
+        browsers: BrowserSessions,
+        composer: Composer,
+        clock: Clock,
+    ) -> None:
+        self._sessions = sessions
+        self._devices = devices
+        self._sign_in_flows = sign_in_flows
+        self._browsers = browsers
+        self._composer = composer
+        self._clock = clock
+
+    async def accept_password(self, request: Request, browser: Browser, user: User, handle: str) -> Response:
+        """The password was right: on to the second factor if the account has one, else in."""
+        if not enabled_factors(user):
+            return await self.open_session(request, browser, user, SignInMethod.LOGIN, handle)
+        if handle:
+            await self._sign_in_flows.accept_first_factor(
+                await self._sign_in_flows.find(handle, browser=browser.browser_id), user
+            )
+        else:
+            handle = await self._sign_in_flows.start(ACCOUNT, {}, browser=browser.browser_id, user=user)
+        return see_other(step_address(FlowStep.FACTOR, handle))
+
+    async def open_session(
+        self, request: Request, browser: Browser, user: User, auth: SignInMethod, handle: str
+    ) -> Response:
+        """Everything was proved: a new session, never one the browser brought along (LG-01), and onward."""
+        opened = await self._sessions.open(
+            user,
+            auth,
+            origin=origin_of(request, user.user_id),
+            agent=browser.agent,
+            replaces=browser.session,
+            mails=self._new_device_mails(request, browser, user),
+        )
+        proof = proof_of_session(opened.session, is_new=True)
+        response = see_other(await self.next_address(request, browser, proof, handle))
+        return self._browsers.set_session_cookie(response, opened.secret, self._devices.issue(user.login_key or ""))
+
+    async def next_address(self, request: Request, browser: Browser, proof: SignInProof, handle: str) -> str:
+        """Where somebody goes who has proved that: on along his way, or to his account."""
+        if not handle:
+            return Path.ACCOUNT
+        interaction = await self._sign_in_flows.find(handle, browser=browser.browser_id)
+        moved = await self._sign_in_flows.accept_proof(interaction, proof)
+        if moved.step is FlowStep.DONE:
+            return await self._sign_in_flows.finish(moved, origin_of(request, proof.user_id))
+        return step_address(moved.step, handle)
+
+    def _new_device_mails(self, request: Request, browser: Browser, user: User) -> Sequence[OutboxMail]:
+        """Tell the owner when his account was entered from a browser never seen there before (S-16)."""
+        if user.login is None or self._clock.now() < user.reg_time + NEW_ACCOUNT_SECONDS:
+            return ()
+        if self._devices.recognize(browser.device, user.login_key or ""):
+            return ()
+        address = origin_of(request, user.user_id).address
+        return [
+            self._composer.compose(
+                MailTemplate.NEW_DEVICE,
+                to=user.login,
+                lang=user.lang,
+                address=address,
+                device=device_name(browser.agent),
+            )
+        ]
+
+
+def step_address(step: FlowStep, handle: str) -> str:
+    return f"{STEP_PATHS[step]}?{urlencode({'interaction': handle})}"

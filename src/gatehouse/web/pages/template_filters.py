@@ -1,0 +1,122 @@
+"""Times, spans, addresses, secrets and QR codes as a person reads them."""
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import partial
+from importlib import import_module
+from typing import Any, Final
+
+from markupsafe import Markup, escape
+
+from gatehouse.web.pages.translations import Translator
+
+MINUTE: Final = 60
+HOUR: Final = 60 * MINUTE
+DAY: Final = 24 * HOUR
+DATE_AFTER_SECONDS: Final = 30 * DAY  # seconds after which a date says more than a number of days
+GROUP_SIZE: Final = 4  # letters of a secret read at one glance
+QUIET_ZONE: Final = 4  # modules; ISO/IEC 18004 §5.3.8
+QR_LIBRARY: Final = "segno"  # loaded with the first code: it takes 3 MB
+
+
+def exact_time(t: Translator, at: int) -> Markup:
+    """A point in time, in UTC: a page without script cannot know the reader's zone."""
+    when = datetime.fromtimestamp(at, UTC)
+    shown = t("time.moment", day=when.day, month=t(f"time.month_{when.month}"), year=when.year, clock=f"{when:%H:%M}")
+    return Markup('<time datetime="{}" data-exact>{}</time>').format(_utc_stamp(when), shown)
+
+
+def relative_time(t: Translator, at: int, now: int, *, to_the_second: bool = False) -> Markup:
+    """How long before now; long ago as a date, and a moment ago in seconds where they matter."""
+    past = max(0, now - at)
+    if past >= DATE_AFTER_SECONDS:
+        return exact_time(t, at)
+    when = datetime.fromtimestamp(at, UTC)
+    return Markup('<time datetime="{}">{}</time>').format(
+        _utc_stamp(when), _elapsed(t, past, to_the_second=to_the_second)
+    )
+
+
+def _utc_stamp(when: datetime) -> str:
+    return f"{when:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _elapsed(t: Translator, past: int, *, to_the_second: bool) -> Markup:
+    for unit, name in ((DAY, "time.days_ago"), (HOUR, "time.hours_ago"), (MINUTE, "time.minutes_ago")):
+        if past >= unit:
+            return t(name, count=past // unit)
+    return t("time.seconds_ago", count=past) if past and to_the_second else t("time.just_now")
+
+
+def duration(t: Translator, seconds: int) -> Markup:
+    """How long to wait, never less than it is."""
+    for unit, name in ((HOUR, "time.hours"), (MINUTE, "time.minutes")):
+        if seconds >= unit:
+            return t(name, count=-(-seconds // unit))
+    return t("time.seconds", count=max(1, seconds))
+
+
+def group_characters(secret: str) -> str:
+    return " ".join(secret[start : start + GROUP_SIZE] for start in range(0, len(secret), GROUP_SIZE))
+
+
+def breakable_email(address: str) -> Markup:
+    """An e-mail address that breaks after its @ first, where it has no room."""
+    return Markup("@<wbr>").join(address.split("@"))
+
+
+def qr_code(text: str) -> Markup:
+    """The text as an inline picture: always dark on light, or scanners fail in the dark theme."""
+    drawn: str = make_qr(text).svg_inline(
+        border=QUIET_ZONE, dark="#000", light="#fff", omitsize=True, lineclass=None, svgclass="qr"
+    )
+    return Markup(drawn)  # noqa: S704 - made of our own paths, the text is in their geometry
+
+
+def qr_data_uri(text: str) -> str:
+    """The same as an address that a picture can have, for whoever shows it outside of our pages."""
+    uri: str = make_qr(text).svg_data_uri(border=QUIET_ZONE, dark="#000", light="#fff")
+    return uri
+
+
+def make_qr(text: str) -> Any:  # noqa: ANN401 - it has no types
+    return import_module(QR_LIBRARY).make_qr(text, error="m")
+
+
+# Tables that stand in narrow places, where a stylesheet shows every row as a block of its own.
+#
+# A browser then forgets what a row and a cell are, and the heads are out of sight: so every element is told its role
+# in words, and every cell its column.
+
+
+# What Jinja has escaped holds no ">" inside of a tag, and none of our tables stands in another.
+HEAD_PATTERN: Final = re.compile(r"<th\b[^>]*>(.*?)</th>", re.DOTALL)
+ROW_PATTERN: Final = re.compile(r"<tr\b.*?</tr>", re.DOTALL)
+CELL_PATTERN: Final = re.compile(r"<(th|td)\b([^>]*)>")
+PART_PATTERN: Final = re.compile(r"<(thead|tbody|tr)\b")
+ARIA_ROLES: Final = {"thead": "rowgroup", "tbody": "rowgroup", "tr": "row"}
+
+
+def stackable(table: Markup) -> Markup:
+    """The same heads and rows, each with its role, and each cell with the name of its column."""
+    heads, end, bodies = str(table).partition("</thead>")
+    columns = [Markup(words).striptags() for words in HEAD_PATTERN.findall(heads)]  # noqa: S704 - escaped by the template
+    named = heads.replace("<th ", '<th role="columnheader" ') + end + ROW_PATTERN.sub(partial(_row, columns), bodies)
+    return Markup(PART_PATTERN.sub(_part, named))  # noqa: S704 - what was escaped, and two more attributes
+
+
+def _row(columns: Sequence[str], row: re.Match[str]) -> str:
+    """A row that has fewer cells than there are columns stands beside one that reaches down to it from above."""
+    names = iter(columns[-len(CELL_PATTERN.findall(row[0])) :])
+    return CELL_PATTERN.sub(lambda cell: _cell(cell, next(names)), row[0])
+
+
+def _cell(cell: re.Match[str], column: str) -> str:
+    tag, attributes = cell.groups()
+    told = 'role="rowheader"' if tag == "th" else f'role="cell" data-column="{escape(column)}"'
+    return f"<{tag} {told}{attributes}>"
+
+
+def _part(part: re.Match[str]) -> str:
+    return f'{part[0]} role="{ARIA_ROLES[part[1]]}"'

@@ -1,0 +1,264 @@
+"""The process's HTTP server: uvicorn with our protocol, and an ending in the right order.
+
+uvicorn runs the application's shutdown only after all connections have drained, and a held poll would
+keep its connection from draining. So the held requests hear of the end first (checklist OP-07).
+"""
+
+import asyncio
+import errno
+import logging
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from functools import partial
+from typing import Any, Final, cast
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.server import HANDLED_SIGNALS
+
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.errors import Misconfigured
+from gatehouse.web.server.limits import ProtocolLimits
+from gatehouse.web.server.protocol import HardenedHttpProtocol
+from gatehouse.web.server.sockets import LazyWebSocketProtocol
+from gatehouse.web.server.static_documents import StaticDocuments
+
+DRAIN_SECONDS: Final = 30  # seconds that requests in flight may take to finish after a signal
+CLOSE_SECONDS: Final = 4  # seconds more for the application to close what it holds open: 35 in all (OP-07)
+POLL_SECONDS: Final = 0.005  # seconds between two looks whether the last answer has gone out
+DEFAULT_LIMITS: Final = ProtocolLimits()
+# Half a minute of silence, then two questions; and what we said is to be acknowledged within half a minute.
+TCP_KEEPALIVE_OPTIONS: Final = {
+    "TCP_KEEPIDLE": 30,  # seconds
+    "TCP_KEEPINTVL": 10,
+    "TCP_KEEPCNT": 2,
+    "TCP_USER_TIMEOUT": 30_000,  # milliseconds
+}
+
+log = logging.getLogger("gatehouse.web.server.server")
+
+
+class ShutdownSignal:
+    """Known to every request that waits: once it has begun, answer now what can be answered."""
+
+    def __init__(self) -> None:
+        self.announced = False  # told to stop: /readyz says no, and everything else is served as ever
+        self._begun = asyncio.Event()
+        self._callbacks: list[Callable[[], object]] = []
+
+    def begin(self) -> None:
+        self.announced = True
+        self._begun.set()
+        for tell in self._callbacks:
+            tell()
+
+    def when_begun(self, callback: Callable[[], object]) -> None:
+        self._callbacks.append(callback)
+
+    def is_set(self) -> bool:
+        return self._begun.is_set()
+
+    async def wait(self) -> None:
+        await self._begun.wait()
+
+
+class HttpServer(uvicorn.Server):
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        *,
+        stopping: ShutdownSignal,
+        when_ready: Callable[[], object] | None,
+        leave_seconds: float,
+    ) -> None:
+        super().__init__(config)
+        self._stopping = stopping
+        self._leave_seconds = leave_seconds
+        self._when_ready = when_ready
+
+    @property
+    def port(self) -> int:
+        """The port really bound, also when 0 was asked for."""
+        port: int = self.servers[0].sockets[0].getsockname()[1]
+        return port
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listener in (one for server in self.servers for one in server.sockets):
+            enable_tcp_keepalive(listener.fileno())
+        if self._when_ready is not None:
+            self._when_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """In uvicorn's order, but over as soon as everybody is answered: it pauses, and looks ten times a second."""
+        log.info("Shutting down")
+        await self._announce_shutdown()
+        self._stopping.begin()
+        self._close_listeners(sockets or [])
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        try:
+            async with asyncio.timeout(DRAIN_SECONDS + CLOSE_SECONDS):
+                await self._drain()
+                if not self.force_exit:
+                    await self.lifespan.shutdown()
+        except TimeoutError:
+            log.error("shutdown did not complete within %d seconds", DRAIN_SECONDS + CLOSE_SECONDS)  # noqa: TRY400
+
+    async def _announce_shutdown(self) -> None:
+        """Whoever asks /readyz sends requests elsewhere before a connection could be cut under one (faults R-26)."""
+        self._stopping.announced = True
+        ends = asyncio.get_running_loop().time() + self._leave_seconds
+        while not self.force_exit and asyncio.get_running_loop().time() < ends:  # noqa: ASYNC110 - as in _drain
+            await asyncio.sleep(POLL_SECONDS)
+
+    def _close_listeners(self, sockets: list[socket.socket]) -> None:
+        for server in self.servers:
+            server.close()
+        for listener in sockets:
+            listener.close()
+
+    async def _drain(self) -> None:
+        """Until every request is answered and its connection closed; what takes longer is cut off."""
+        try:
+            async with asyncio.timeout(DRAIN_SECONDS):
+                while self._is_busy() and not self.force_exit:  # noqa: ASYNC110 - uvicorn's sets tell nobody
+                    await asyncio.sleep(POLL_SECONDS)
+                for server in self.servers:
+                    await server.wait_closed()
+        except TimeoutError:
+            unanswered = list(self.server_state.tasks)
+            log.error("%d requests were aborted after %d seconds", len(unanswered), DRAIN_SECONDS)  # noqa: TRY400
+            for task in unanswered:
+                task.cancel()
+
+    def _is_busy(self) -> bool:
+        return bool(self.server_state.connections or self.server_state.tasks)
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """As uvicorn does, without raising the signal again at the end: a finished drain is exit code 0."""
+        before = {number: signal.signal(number, self.handle_exit) for number in HANDLED_SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def enable_tcp_keepalive(listener: int) -> None:
+    """Connections it accepts inherit this: a peer that is gone without a word is noticed within a minute (R-18)."""
+    with socket.socket(fileno=os.dup(listener)) as door:
+        if door.family not in (socket.AF_INET, socket.AF_INET6):
+            return
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in TCP_KEEPALIVE_OPTIONS.items():
+            if hasattr(socket, name):  # not all of them everywhere
+                door.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+@contextmanager
+def bind_sockets(host: str, port: int, *, shared: bool = False) -> Generator[list[socket.socket], None, None]:
+    """Sockets on every address of the host, which do not listen yet: who comes is refused until we are ready.
+
+    Held before anything is told, so that nobody is sent to another program's port, with a setup link least of all.
+    `shared` leaves room for other workers on the same port. Raises Misconfigured.
+    """
+    with ExitStack() as stack:
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+            sockets = [
+                stack.enter_context(bind_socket(family, address, shared=shared)) for family, *_, address in found
+            ]
+        except OSError as error:
+            place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            hint = "; use --port to choose another" if error.errno == errno.EADDRINUSE else ""
+            raise Misconfigured(f"cannot listen on {place}: {error.strerror}{hint}") from error
+        yield sockets
+
+
+@contextmanager
+def bind_socket(family: int, address: Any, *, shared: bool) -> Generator[socket.socket, None, None]:  # noqa: ANN401 - a family's own
+    with socket.socket(family) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)  # each family has its own socket
+        listener.bind(address)
+        yield listener
+
+
+def make_server(
+    app: ASGIApp,
+    *,
+    host: str,
+    port: int,
+    limits: ProtocolLimits = DEFAULT_LIMITS,
+    clock: Clock,
+    stopping: ShutdownSignal,
+    ws: str | None = None,
+    static_documents: StaticDocuments | None = None,
+    when_ready: Callable[[], object] | None = None,
+    leave_seconds: float = 0,
+) -> HttpServer:
+    """A server for `run()`, which installs signal handlers and uses uvloop where there is one."""
+    config = uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        interface="asgi3",
+        lifespan="on",  # "auto" would serve on after a start-up that failed
+        http=cast(
+            "type[asyncio.Protocol]",
+            partial(HardenedHttpProtocol, limits=limits, clock=clock, static_documents=static_documents),
+        ),
+        ws=ws or cast("type[asyncio.Protocol]", LazyWebSocketProtocol(clock)),
+        ws_per_message_deflate=False,
+        ws_ping_interval=None,  # web/server/websocket.py has its own
+        proxy_headers=False,  # decided in middleware/client_address.py
+        server_header=False,
+        access_log=False,
+        log_config=None,
+        timeout_graceful_shutdown=DRAIN_SECONDS,
+    )
+    return HttpServer(config, stopping=stopping, when_ready=when_ready, leave_seconds=leave_seconds)
+
+
+@asynccontextmanager
+async def serve_in_loop(
+    app: ASGIApp,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    limits: ProtocolLimits = DEFAULT_LIMITS,
+    clock: Clock,
+    stopping: ShutdownSignal | None = None,
+    ws: str | None = None,
+    static_documents: StaticDocuments | None = None,
+) -> AsyncIterator[HttpServer]:
+    """Serve inside the running event loop, without touching signals; leaving drains as a signal would."""
+    server = make_server(
+        app,
+        host=host,
+        port=port,
+        limits=limits,
+        clock=clock,
+        stopping=stopping or ShutdownSignal(),
+        ws=ws,
+        static_documents=static_documents,
+    )
+    server.config.load()
+    server.lifespan = server.config.lifespan_class(server.config)
+    await server.startup()
+    ticking = asyncio.create_task(server.main_loop())
+    try:
+        yield server
+    finally:
+        ticking.cancel()
+        with suppress(asyncio.CancelledError):
+            await ticking
+        await server.shutdown()

@@ -1,0 +1,71 @@
+"""What an endpoint knows of a WebSocket: nothing here is about frames (web/server/websocket.py)."""
+
+import asyncio
+from importlib import import_module
+from operator import methodcaller
+from typing import Any, Final, Protocol
+
+from uvicorn.config import Config
+from uvicorn.server import ServerState
+
+from gatehouse.kernel.clock import Clock, TimerWheel
+
+HANDSHAKE_KEY: Final = "gatehouse.socket"  # where an endpoint finds its Handover in the scope
+
+ROUND_SECONDS: Final = 2.5  # seconds between two turns of a socket
+ROUND_STEPS: Final = 10  # of a round, so that not all of them are pinged at once
+
+
+class TakesTurns(Protocol):
+    def take_turn(self) -> None:
+        """Called once a round."""
+
+
+class WebSocketListener(Protocol):
+    """Whoever a socket belongs to."""
+
+    def on_closed(self, *, by_client: bool) -> None:
+        """It is not open any more, told once; `by_client`: it closed the socket or is lost, we did not end it."""
+
+    def on_released(self) -> None:
+        """The connection itself is gone, told once and last."""
+
+
+class OpenWebSocket(Protocol):
+    """One that is open."""
+
+    def send_text(self, text: bytes) -> None:
+        """Send a text frame; nothing when it is not open any more."""
+
+    def close(self, code: int, reason: str, final_text: bytes = b"") -> None:
+        """Close it with this code, after this text frame if there is one."""
+
+
+class AcceptedHandshake(Protocol):
+    """A handshake that the application has accepted: from now on no task runs for the socket."""
+
+    def hand_over(self, listener: WebSocketListener) -> OpenWebSocket:
+        """Open the socket; what becomes of it is told to the listener."""
+
+
+# Where a connection goes that asks to become a WebSocket; what is needed for it is loaded with the first one.
+
+
+WEBSOCKET_MODULE: Final = (
+    "gatehouse.web.server.websocket"  # its library takes 4 MB, and most installations have no games
+)
+
+
+class LazyWebSocketProtocol:
+    """Stands where uvicorn expects a class of protocols."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._rounds: TimerWheel[TakesTurns] = TimerWheel(
+            methodcaller("take_turn"), clock=clock, period=ROUND_SECONDS, slots=ROUND_STEPS
+        )
+
+    def __call__(self, config: Config, server_state: ServerState, app_state: dict[str, Any]) -> asyncio.Protocol:
+        made: asyncio.Protocol = import_module(WEBSOCKET_MODULE).WebSocketHandshake(
+            config, server_state, app_state, rounds=self._rounds
+        )
+        return made

@@ -1,0 +1,316 @@
+"""Turns what was sealed into deliveries: in the order of the audit log, each event once for each webhook.
+
+How far a webhook has read is kept with its deliveries in one commit. So nothing that was committed is lost, however
+often a node dies, and of two nodes that read the same records one writes.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Final, Protocol
+
+import msgspec
+import structlog
+
+from gatehouse.audit.chain import ChainHead, HeadCodec, HeadExporter
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditOrigin, AuditRecord, AuditStore, HeadSwap, SealedMeanwhile
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.ids import new_record_id
+from gatehouse.outbound.model import CallFailed, CallLimits, OutboundRequest
+from gatehouse.outbound.worker import Backoff, CallWorker, Poster
+from gatehouse.webhooks.messages import TOPIC_BY_EVENT, event_body, signed_headers
+from gatehouse.webhooks.messages import head_body as head_message
+from gatehouse.webhooks.model import (
+    HEAD_EVENT,
+    MAX_WEBHOOKS,
+    RETRY_PERIOD,
+    Delivery,
+    DeliveryAttempt,
+    LeasedDelivery,
+    NoSecret,
+    Topic,
+    Webhook,
+    WebhookStore,
+    webhook_secret_purpose,
+)
+
+RECORD_BATCH: Final = 200  # records read at once
+
+
+class SealedLog(Protocol):
+    """The audit log, as far as it is sealed."""
+
+    async def records_from(self, place: int, limit: int) -> Sequence[AuditRecord]:
+        """Sealed records in chain order, from that place on."""
+
+
+class AuditLogConsumer:
+    def __init__(self, *, store: WebhookStore, log: SealedLog, clock: Clock) -> None:
+        self._store = store
+        self._log = log
+        self._clock = clock
+
+    async def catch_up(self) -> None:
+        """Read until every webhook has read all that is sealed, or has as much waiting as it may."""
+        while await self._step():
+            pass
+
+    async def _step(self) -> bool:
+        newest, behind = await self._store.webhooks_behind()
+        read: dict[int, Sequence[AuditRecord]] = {}  # most have read equally far
+        for webhook in behind:
+            if webhook.place not in read:
+                read[webhook.place] = await self._log.records_from(webhook.place + 1, RECORD_BATCH)
+            records = read[webhook.place]
+            # None at all: what it had not read yet, retention has taken.
+            place = (records[-1].place or newest) if records else newest
+            await self._store.enqueue_and_advance(webhook, place, list(self._deliveries(webhook, records)))
+        return bool(behind)
+
+    def _deliveries(self, webhook: Webhook, records: Sequence[AuditRecord]) -> Iterator[Delivery]:
+        now = self._clock.now()
+        for record in records:
+            if TOPIC_BY_EVENT.get(record.event) in webhook.topics:
+                yield Delivery(
+                    delivery_id=new_record_id(now),
+                    webhook_id=webhook.webhook_id,
+                    event_id=record.record_id,
+                    event=record.event,
+                    place=record.place or 0,
+                    body=event_body(record),
+                    next_try_at=now,
+                    ends_at=now + RETRY_PERIOD,
+                    created_at=now,
+                )
+
+
+# Makes the deliveries: each webhook in a lane of its own, so that one that does not answer holds up no other.
+
+
+log = structlog.get_logger(__name__)
+
+MAX_CONCURRENT_PER_WEBHOOK: Final = 4  # deliveries to one webhook at once
+# A place for every lane there can be: whoever is slow uses up none but his own.
+DELIVERY_LIMITS: Final = CallLimits(max_concurrent=MAX_CONCURRENT_PER_WEBHOOK * MAX_WEBHOOKS, body_bytes=65_536)
+BACKOFF: Final = Backoff(initial=15, maximum=4 * 3_600)
+MAX_CONSECUTIVE_FAILURES: Final = 10  # in a row, then the webhook is disabled
+HTTP_GONE: Final = 410  # the receiver wants no more of them (Standard Webhooks, "Delivery success and failure")
+SERVICE_ORIGIN: Final = AuditOrigin(actor="service")
+
+
+class SecretOpener(Protocol):
+    """What opens secrets: the master keys."""
+
+    def try_open(self, sealed: bytes, *, purpose: str) -> bytes | None:
+        """Return what was sealed for that purpose; None, with an alarm, for anything else."""
+
+
+class DeliveryWorker:
+    def __init__(
+        self,
+        *,
+        store: WebhookStore,
+        consumer: AuditLogConsumer,
+        poster: Poster,
+        secret_opener: SecretOpener,
+        recorder: Recorder,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._consumer = consumer
+        self._poster = poster
+        self._secret_opener = secret_opener
+        self._recorder = recorder
+        self._clock = clock
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._due_again: set[str] = set()  # who got something due while his lane was walked
+
+    async def start_due(self) -> None:
+        """Read on, and set out with whatever is due; nobody waits here for a receiver."""
+        await self._consumer.catch_up()
+        for webhook_id in await self._store.due_webhooks(self._clock.now()):
+            self._due_again.add(webhook_id)
+            if webhook_id not in self._tasks:
+                self._tasks[webhook_id] = asyncio.create_task(
+                    self._run_webhook(webhook_id), name=f"webhook-{webhook_id}"
+                )
+
+    async def run_once(self) -> None:
+        """The same, and wait for every lane."""
+        await self.start_due()
+        await asyncio.gather(*self._tasks.values())
+
+    async def stop(self) -> None:
+        """What is under way is made again by whoever comes next, once its lease has ended."""
+        lanes = tuple(self._tasks.values())
+        for lane in lanes:
+            lane.cancel()
+        await asyncio.gather(*lanes, return_exceptions=True)
+
+    async def deliver_now(self, webhook_id: str, delivery_id: str) -> None:
+        """Make this one delivery now, unless somebody else is at it."""
+        await self._call_worker(webhook_id, only=delivery_id).run_once()
+
+    async def _run_webhook(self, webhook_id: str) -> None:
+        try:
+            while webhook_id in self._due_again:
+                self._due_again.discard(webhook_id)
+                await self._call_worker(webhook_id).run_once()
+                await self._check_due_again(webhook_id)
+        except Exception:
+            log.exception("webhook: worker failed", webhook_id=webhook_id)  # tried again with the next round
+        finally:
+            del self._tasks[webhook_id]
+
+    async def _check_due_again(self, webhook_id: str) -> None:
+        """There may be room again for what it could not read before."""
+        await self._consumer.catch_up()
+        if webhook_id in await self._store.due_webhooks(self._clock.now()):
+            self._due_again.add(webhook_id)
+
+    def _call_worker(self, webhook_id: str, *, only: str = "") -> CallWorker[LeasedDelivery]:
+        return CallWorker(claim=partial(self._claim, webhook_id, only), run=self._deliver, poster=self._poster)
+
+    async def _claim(self, webhook_id: str, only: str, lease: int) -> Sequence[LeasedDelivery]:
+        return await self._store.claim_deliveries(
+            webhook_id, self._clock.now(), lease=lease, most=MAX_CONCURRENT_PER_WEBHOOK, only=only
+        )
+
+    async def _deliver(self, held: LeasedDelivery) -> None:
+        attempt = await self._attempt(held)
+        if not attempt.trouble:
+            await self._store.mark_delivered(held, attempt, self._clock.now())
+            return
+        next_try_at = self._clock.now() + BACKOFF.delay_after(held.delivery.tries)
+        if attempt.status == HTTP_GONE:
+            await self._give_up(held, attempt, most=1)
+        elif next_try_at > held.delivery.ends_at:
+            await self._give_up(held, attempt, most=MAX_CONSECUTIVE_FAILURES)
+        else:
+            await self._store.schedule_retry(held, attempt, next_try_at)
+
+    async def _attempt(self, held: LeasedDelivery) -> DeliveryAttempt:
+        began = self._clock.monotonic()
+        status, trouble = 0, ""
+        try:
+            answer = await self._poster.post(self._build_request(held))
+        except CallFailed as failed:
+            # Only the public half is kept: whoever reads the log need not learn where names lead inside.
+            log.info("webhook: delivery attempt failed", webhook_id=held.webhook.webhook_id, reason=failed.detail)
+            trouble = failed.public
+        except NoSecret as error:
+            trouble = error.public
+        else:
+            status = answer.status
+            trouble = "" if answer.is_success else f"answered {answer.status}"
+        return DeliveryAttempt(
+            status=status, duration_ms=round((self._clock.monotonic() - began) * 1_000), trouble=trouble
+        )
+
+    def _build_request(self, held: LeasedDelivery) -> OutboundRequest:
+        delivery, now = held.delivery, self._clock.now()
+        body = delivery.body.encode()
+        headers = signed_headers(delivery.event_id, body, self._signing_keys(held.webhook, now), now)
+        return OutboundRequest(url=held.webhook.url, body=body, headers=headers)
+
+    def _signing_keys(self, webhook: Webhook, now: int) -> Sequence[bytes]:
+        """One for each live secret that is sound: the receiver knows both. Raises NoSecret."""
+        live = [webhook.sealed_secret]
+        if webhook.sealed_old_secret is not None and webhook.old_secret_ends_at > now:
+            live.append(webhook.sealed_old_secret)
+        opened = [
+            self._secret_opener.try_open(sealed, purpose=webhook_secret_purpose(webhook.webhook_id))
+            for sealed in live
+        ]
+        sound = [secret for secret in opened if secret is not None]
+        if not sound:
+            raise NoSecret
+        return sound
+
+    async def _give_up(self, held: LeasedDelivery, attempt: DeliveryAttempt, *, most: int) -> None:
+        webhook_id = held.webhook.webhook_id
+        log.warning("webhook: delivery failed", webhook_id=webhook_id, event_id=held.delivery.event_id)
+        entry = self._recorder.record(
+            AuditEvent.WEBHOOK_STOPPED,
+            SERVICE_ORIGIN,
+            subject=f"webhook {webhook_id}",
+            details={"status": attempt.status},
+        )
+        if await self._store.give_up_delivery(held, attempt, self._clock.now(), most=most, entry=entry):
+            log.warning("webhook: disabled", webhook_id=webhook_id)
+
+
+# Writes the head of the audit log to the service's own log and sends it to webhooks, now and then.
+#
+# Kept there it shows what the database cannot show about itself: that the whole of it was replaced by an older one.
+
+
+MAX_TRIES: Final = 5  # sealers move the head too
+
+
+class HeadPublisher:
+    def __init__(
+        self,
+        *,
+        store: WebhookStore,
+        audit: AuditStore,
+        head_codec: HeadCodec,
+        head_exporter: HeadExporter,
+        clock: Clock,
+        interval: int,
+    ) -> None:
+        """`every`: seconds, 0 for never."""
+        self._store = store
+        self._audit = audit
+        self._head_codec = head_codec
+        self._head_exporter = head_exporter
+        self._clock = clock
+        self._interval = interval
+
+    async def run_once(self) -> None:
+        """Offer the head if it has moved and it is time; of several nodes one does."""
+        for _ in range(MAX_TRIES):
+            kept = (await self._audit.chain_end()).head
+            head = self._head_codec.decode(kept)
+            if head is None or not self._is_due(head):
+                return
+            try:
+                await self._publish(kept, head)
+            except SealedMeanwhile:
+                continue
+            return
+
+    def _is_due(self, head: ChainHead) -> bool:
+        return (
+            bool(self._interval)
+            and head.place > head.offered
+            and self._clock.now() >= head.offered_at + self._interval
+        )
+
+    async def _publish(self, kept: str | None, head: ChainHead) -> None:
+        value, now = self._head_exporter.export(head), self._clock.now()
+        moved = self._head_codec.encode(msgspec.structs.replace(head, offered=head.place, offered_at=now))
+        deliveries = [
+            head_delivery(webhook, value, now)
+            for webhook in await self._store.webhooks()
+            if webhook.enabled and Topic.AUDIT in webhook.topics
+        ]
+        await self._store.publish_head(HeadSwap(before=kept, after=moved), deliveries)
+        log.info("audit.head", head=value)
+
+
+def head_delivery(webhook: Webhook, value: str, now: int) -> Delivery:
+    event_id = new_record_id(now)
+    return Delivery(
+        delivery_id=new_record_id(now),
+        webhook_id=webhook.webhook_id,
+        event_id=event_id,
+        event=HEAD_EVENT,
+        place=0,
+        body=head_message(event_id, value, now),
+        next_try_at=now,
+        ends_at=now + RETRY_PERIOD,
+        created_at=now,
+    )

@@ -1,0 +1,218 @@
+"""Webhooks for whoever administers the installation: made, changed, removed, tried, and looked after."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from gatehouse.audit.events import AuditEvent
+from gatehouse.audit.model import AuditRecord, Details
+from gatehouse.audit.recorder import Recorder
+from gatehouse.kernel.addresses import Network
+from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.ids import new_record_id
+from gatehouse.permissions.commands.drafts import expected_version, refuse_old_version
+from gatehouse.permissions.documents.fields import printable, read_line, read_list
+from gatehouse.permissions.documents.grammar import check_outbound_url
+from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.rights.guard import Operation, require_operation
+from gatehouse.permissions.rights.rights import Actor
+from gatehouse.webhooks.messages import new_webhook_key, ping_body, secret_text
+from gatehouse.webhooks.model import (
+    MAX_LOGGED_DELIVERIES,
+    OLD_SECRET_LIFETIME,
+    PING_EVENT,
+    RETRY_PERIOD,
+    Delivery,
+    DeliveryState,
+    Topic,
+    Webhook,
+    WebhookStore,
+    webhook_secret_purpose,
+)
+
+MAX_DESCRIPTION: Final = 200
+CHANGEABLE_FIELDS: Final = ("url", "description", "topics", "enabled")
+
+
+class WebhookDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`data`: save uses the first six fields and creates without an ID; other fields are ignored (R6)."""
+
+    webhook_id: str = ""
+    url: object = UNSET
+    description: object = UNSET
+    events: object = UNSET  # topics
+    enabled: bool | UnsetType = UNSET
+    version: int | UnsetType = UNSET
+    from_now: bool = False  # leave out what happened while it was disabled
+    delivery_id: str = ""  # redeliver
+    state: str = ""  # this and the next: deliveries
+    limit: int = 100
+    kind: object = None
+    stopped: object = None
+    created: object = None
+    created_by: object = None
+    old_secret_until: object = None
+
+
+class SecretSealer(Protocol):
+    """What closes secrets: the master keys."""
+
+    def seal(self, plain: bytes, *, purpose: str) -> bytes:
+        """Return the secret so that only a holder of the master key can read it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookWithSecret:
+    """A webhook with a new secret, which is shown here and nowhere else."""
+
+    webhook: Webhook
+    secret: str = field(repr=False)
+
+
+class Webhooks:
+    def __init__(
+        self,
+        *,
+        store: WebhookStore,
+        secret_sealer: SecretSealer,
+        recorder: Recorder,
+        clock: Clock,
+        allowed_networks: Sequence[Network],
+    ) -> None:
+        """`reachable`: networks the operator lets us call though they are not public (outbound.allow)."""
+        self._store = store
+        self._secret_sealer = secret_sealer
+        self._recorder = recorder
+        self._clock = clock
+        self._allowed_networks = tuple(allowed_networks)
+
+    async def list(self, actor: Actor) -> Sequence[Webhook]:
+        require_operation(actor.rights, Operation.ADMINISTER)
+        return await self._store.webhooks()
+
+    async def get(self, actor: Actor, webhook_id: str) -> Webhook:
+        require_operation(actor.rights, Operation.ADMINISTER)
+        return await self._store.webhook(webhook_id)
+
+    async def create(self, actor: Actor, draft: WebhookDraft) -> WebhookWithSecret:
+        """It is told of what happens from now on. Raises WebhooksFull."""
+        require_operation(actor.rights, Operation.ADMINISTER)
+        webhook_id, key = new_record_id(self._clock.now()), new_webhook_key()
+        blank = Webhook(
+            webhook_id=webhook_id,
+            url="",
+            topics=(),
+            sealed_secret=self._secret_sealer.seal(key, purpose=webhook_secret_purpose(webhook_id)),
+            created_by=actor.origin.actor,
+            created_at=self._clock.now(),
+        )
+        webhook = self._apply_draft(blank, draft)
+        if not webhook.url or not webhook.topics:
+            raise Malformed("data: url and events are required for a new webhook")
+        made = await self._store.create_webhook(webhook, self._entry(AuditEvent.WEBHOOK_CREATED, actor, webhook_id))
+        return WebhookWithSecret(webhook=made, secret=secret_text(key))
+
+    async def change(self, actor: Actor, draft: WebhookDraft) -> Webhook:
+        """Disabled it pauses: what happens meanwhile comes when it is enabled again, unless `from_now`."""
+        require_operation(actor.rights, Operation.ADMINISTER)
+        before = await self._store.webhook(draft.webhook_id)
+        refuse_old_version(draft.version, before.version)
+        after = self._apply_draft(before, draft)
+        names = [name for name in CHANGEABLE_FIELDS if getattr(before, name) != getattr(after, name)]
+        entry = self._entry(AuditEvent.WEBHOOK_CHANGED, actor, before.webhook_id, {"fields": ", ".join(names)})
+        return await self._store.change_webhook(before, after, entry, from_now=draft.from_now)
+
+    async def remove(self, actor: Actor, webhook_id: str, version: int | UnsetType = UNSET) -> None:
+        require_operation(actor.rights, Operation.ADMINISTER)
+        entry = self._entry(AuditEvent.WEBHOOK_REMOVED, actor, webhook_id)
+        await self._store.remove_webhook(webhook_id, entry, seen=expected_version(version))
+
+    async def rotate_secret(self, actor: Actor, webhook_id: str) -> WebhookWithSecret:
+        """A new secret; the one before signs beside it for a week, and one before that no more."""
+        require_operation(actor.rights, Operation.ADMINISTER)
+        key = new_webhook_key()
+        webhook = await self._store.rotate_secret(
+            webhook_id,
+            self._secret_sealer.seal(key, purpose=webhook_secret_purpose(webhook_id)),
+            self._clock.now() + OLD_SECRET_LIFETIME,
+            self._entry(AuditEvent.WEBHOOK_SECRET_ROTATED, actor, webhook_id),
+        )
+        return WebhookWithSecret(webhook=webhook, secret=secret_text(key))
+
+    async def list_deliveries(
+        self, actor: Actor, webhook_id: str, *, state: str = "", limit: int = 100
+    ) -> Sequence[Delivery]:
+        """The newest first, of one state or of all."""
+        require_operation(actor.rights, Operation.ADMINISTER)
+        if state and state not in list(DeliveryState):
+            raise Malformed(f"data.state: must be one of {', '.join(DeliveryState)}")
+        if not 1 <= limit <= MAX_LOGGED_DELIVERIES:
+            raise Malformed(f"data.limit: must be an integer from 1 to {MAX_LOGGED_DELIVERIES}")
+        await self._store.webhook(webhook_id)
+        return await self._store.deliveries(webhook_id, DeliveryState(state) if state else None, limit)
+
+    async def redeliver(self, actor: Actor, webhook_id: str, delivery_id: str) -> Delivery:
+        """Send an event once more, with the id it had; one that still waits is due at once."""
+        require_operation(actor.rights, Operation.ADMINISTER)
+        was, now = await self._store.delivery(webhook_id, delivery_id), self._clock.now()
+        entry = self._entry(AuditEvent.WEBHOOK_REDELIVERED, actor, webhook_id, {"event_id": was.event_id})
+        if was.is_waiting and await self._store.make_due_now(delivery_id, now, entry):
+            return await self._store.delivery(webhook_id, delivery_id)
+        again = Delivery(
+            delivery_id=new_record_id(now),
+            webhook_id=webhook_id,
+            event_id=was.event_id,
+            event=was.event,
+            place=was.place,
+            body=was.body,
+            next_try_at=now,
+            ends_at=now if was.event == PING_EVENT else now + RETRY_PERIOD,
+            created_at=now,
+        )
+        await self._store.enqueue_delivery(again, entry)
+        return again
+
+    async def send_ping(self, actor: Actor, webhook_id: str) -> Delivery:
+        """Send a ping, once, to a disabled one too."""
+        require_operation(actor.rights, Operation.ADMINISTER)
+        now = self._clock.now()
+        event_id = new_record_id(now)
+        trial = Delivery(
+            delivery_id=new_record_id(now),
+            webhook_id=webhook_id,
+            event_id=event_id,
+            event=PING_EVENT,
+            place=0,
+            body=ping_body(event_id, webhook_id, actor.origin.actor, now),
+            next_try_at=now,
+            ends_at=now,
+            created_at=now,
+        )
+        await self._store.enqueue_delivery(trial, self._entry(AuditEvent.WEBHOOK_TESTED, actor, webhook_id))
+        return trial
+
+    def _apply_draft(self, webhook: Webhook, draft: WebhookDraft) -> Webhook:
+        """The webhook with everything the draft gives."""
+        if draft.url is not UNSET:
+            webhook = replace(webhook, url=check_outbound_url(draft.url, "data.url", self._allowed_networks))
+        if draft.description is not UNSET:
+            text = read_line(draft.description, "data.description", MAX_DESCRIPTION)
+            webhook = replace(webhook, description=text)
+        if draft.events is not UNSET:
+            webhook = replace(webhook, topics=parse_topics(draft.events, "data.events"))
+        return webhook if draft.enabled is UNSET else replace(webhook, enabled=draft.enabled)
+
+    def _entry(self, event: AuditEvent, actor: Actor, webhook_id: str, details: Details | None = None) -> AuditRecord:
+        return self._recorder.record(event, actor.origin, subject=f"webhook {webhook_id}", details=details)
+
+
+def parse_topics(given: object, place: str) -> tuple[Topic, ...]:
+    wanted = read_list(given, place, len(Topic))
+    if wrong := [one for one in wanted if one not in list(Topic)]:
+        raise Malformed(f"{place}: {printable(wrong[0])} is not one of {', '.join(Topic)}")
+    if not wanted or len(set(wanted)) != len(wanted):
+        raise Malformed(f"{place}: must list at least one of {', '.join(Topic)}, each once")
+    return tuple(topic for topic in Topic if topic in wanted)

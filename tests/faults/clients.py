@@ -1,0 +1,217 @@
+"""Clients that ask real nodes over HTTP, one after the other, and write down what came of it."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random  # noqa: TID251 - a run is repeated by its seed, and nothing here is a secret
+from typing import Any, Final
+
+import httpx2
+
+from tests.faults.history import Act, Operation, Recorder, Result
+from tests.support.processes import Node
+from tests.support.tls import NO_TRUST_STORE
+
+CLIENT_TIMEOUT: Final = 20.0  # seconds for an answer; whoever waits longer knows nothing
+NODE_GONE: Final = 0.05  # seconds until the next node is asked, where nobody listened
+STORM_SECONDS: Final = 0.2  # between a request and the same once more (faults R-29)
+PROXY_ERRORS: Final = 500
+WRITES: Final = frozenset(
+    {Act.REDEEM, Act.REFRESH, Act.APPROVE, Act.SPEND, Act.BEGIN, Act.END, Act.ADD, Act.REMOVE, Act.WRITE}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedAnswer:
+    """What an answer says, to a checker."""
+
+    result: Result
+    value: str | None = None  # another one than was asked with
+    version: int = 0
+    note: str = ""
+
+
+Judge = Callable[[httpx2.Response], JudgedAnswer]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedRequest:
+    """One request and what it means."""
+
+    op: Act
+    key: str
+    path: str
+    value: str = ""
+    method: str = "POST"
+    event: str = ""
+    judge: Judge | None = None
+    request: Mapping[str, Any]  # body and headers, as the HTTP client takes them
+    repeatable: bool = True  # asking once more is what a client does whose answer was lost
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedReply:
+    operation: Operation
+    answer: httpx2.Response | None  # None: none came
+
+    @property
+    def ok(self) -> bool:
+        return self.operation.ok
+
+    @property
+    def json(self) -> Any:
+        assert self.answer is not None
+        return self.answer.json()
+
+
+class ClientPool:
+    """What the clients of one run share: nodes, history, chance, and what they have to ask once more."""
+
+    def __init__(
+        self,
+        nodes: Sequence[str],
+        recorder: Recorder,
+        seed: int,
+        *,
+        storm: bool = False,
+        patience: float = CLIENT_TIMEOUT,
+    ) -> None:
+        self.nodes = nodes  # addresses
+        self.recorder = recorder
+        self.seed = seed
+        self.storm = storm
+        self.patience = patience
+        self.unreached = 0  # requests that reached nobody, and so are no operations
+        self.over = asyncio.Event()
+        self.lost: list[tuple[FaultClient, CheckedRequest, Operation]] = []
+        self._clients: list[FaultClient] = []
+
+    def client(self, name: str) -> "FaultClient":
+        made = FaultClient(self, name)
+        self._clients.append(made)
+        return made
+
+    async def ask_again(self) -> None:
+        """Every request whose answer was lost, now that all is well (I14)."""
+        lost, self.lost = self.lost, []
+        for client, ask, first in lost:
+            await client.ask(ask, repeats=first.number)
+
+    async def close(self) -> None:
+        for client in self._clients:
+            await client.http.aclose()
+
+
+class FaultClient:
+    """Asks the nodes in turn; its chance is its own, so that a seed gives each client the same course."""
+
+    def __init__(self, crew: ClientPool, name: str) -> None:
+        self.crew = crew
+        self.name = name
+        self.login = ""  # of the person whose browser it is
+        self.chance = Random(f"{crew.seed} {name}")  # noqa: S311 - no secret
+        self._turn = self.chance.randrange(len(crew.nodes))
+        self.http = httpx2.AsyncClient(timeout=crew.patience, verify=NO_TRUST_STORE, trust_env=False)
+
+    def is_over(self) -> bool:
+        return self.crew.over.is_set()
+
+    async def ask(self, ask: CheckedRequest, *, node: int | None = None, repeats: int = 0) -> CheckedReply:
+        reply = await self._ask_once(ask, node, repeats)
+        if self.crew.storm and ask.op in WRITES and ask.repeatable and not repeats:
+            for _ in range(2):
+                await asyncio.sleep(STORM_SECONDS)
+                await self._ask_once(ask, None, reply.operation.number)
+        return reply
+
+    async def _ask_once(self, ask: CheckedRequest, node: int | None, repeats: int) -> CheckedReply:
+        """At a node that listens: whoever reached nobody has asked nothing."""
+        while True:
+            place = self._next_node() if node is None else node
+            try:
+                return await self._ask_node(place, ask, repeats)
+            except httpx2.ConnectError:
+                self.crew.unreached += 1
+                await asyncio.sleep(NODE_GONE)
+
+    def _next_node(self) -> int:
+        self._turn = (self._turn + 1) % len(self.crew.nodes)
+        return self._turn
+
+    async def _ask_node(self, place: int, ask: CheckedRequest, repeats: int) -> CheckedReply:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        answer, note = None, ""
+        try:
+            url = self.crew.nodes[place] + ask.path
+            answer = await self.http.request(ask.method, url, **ask.request)
+        except httpx2.ConnectError:
+            raise
+        except httpx2.TransportError as error:
+            note = type(error).__name__
+        heard = JudgedAnswer(result=Result.INFO, note=note) if answer is None else judge_answer(ask, answer)
+        one = Operation(
+            t0=began,
+            t1=loop.time(),
+            node=place,
+            client=self.name,
+            op=ask.op,
+            key=ask.key,
+            value=ask.value if heard.value is None else heard.value,
+            result=heard.result,
+            status=0 if answer is None else answer.status_code,
+            note=heard.note,
+            patient=answer is not None and "retry-after" in answer.headers,
+            version=heard.version,
+            request_id="" if answer is None else answer.headers.get("x-request-id", ""),
+            event=ask.event,
+            repeats=repeats,
+        )
+        written = self.crew.recorder.write(one)
+        if written.result is Result.INFO and ask.op in WRITES and ask.repeatable and not repeats:
+            self.crew.lost.append((self, ask, written))
+        return CheckedReply(operation=written, answer=answer)
+
+    async def pause(self, seconds: float = 0.03) -> None:
+        """A client's own pace: the machine has other work."""
+        await asyncio.sleep(seconds * self.chance.uniform(0.5, 1.5))
+
+
+def judge_answer(ask: CheckedRequest, answer: httpx2.Response) -> JudgedAnswer:
+    if answer.status_code >= PROXY_ERRORS:
+        return JudgedAnswer(result=Result.INFO, note=error_of(answer))
+    if ask.judge is not None:
+        return ask.judge(answer)
+    good = answer.is_success or answer.is_redirect
+    return JudgedAnswer(result=Result.OK) if good else JudgedAnswer(result=Result.FAIL, note=error_of(answer))
+
+
+def error_of(answer: httpx2.Response) -> str:
+    """The name an error has in its dialect, or its first words."""
+    try:
+        said = answer.json()
+    except json.JSONDecodeError:
+        return answer.text[:80]
+    return str(said.get("error", said))[:80] if isinstance(said, dict) else str(said)[:80]
+
+
+async def ask_nodes_in_turn(client: FaultClient, ask: CheckedRequest) -> list[CheckedReply]:
+    """The same of every node, one after the other."""
+    return [await client.ask(ask, node=place) for place in range(len(client.crew.nodes))]
+
+
+async def ask_nodes_together(client: FaultClient, ask: CheckedRequest) -> list[CheckedReply]:
+    """The same of every node at once."""
+    return list(await asyncio.gather(*(client.ask(ask, node=place) for place in range(len(client.crew.nodes)))))
+
+
+def addresses(nodes: Sequence[Node]) -> list[str]:
+    return [node.address for node in nodes]
+
+
+async def repeat_until_over(client: FaultClient, *turns: Callable[[FaultClient], Awaitable[object]]) -> None:
+    """One turn after the other, which one being a matter of chance, until the run is over."""
+    while not client.is_over():
+        await client.chance.choice(turns)(client)
+        await client.pause()

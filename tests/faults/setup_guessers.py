@@ -1,0 +1,80 @@
+"""People who guess at the setup link over HTTP.
+
+A guess that was answered has been counted, in the database, exactly (S-15): the write that any visitor
+can cause.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import count
+from typing import Final
+
+import pytest
+
+from gatehouse.app.services.core import Services
+from gatehouse.kernel.errors import TooMany
+from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter
+from tests.support.processes import LOOPBACK
+from tests.support.raw_http import RawConnection, RawResponse
+
+PATIENCE: Final = 30.0  # seconds
+GUESSES: Final = 9  # by each address: the tenth would close the door to it
+
+
+def get_request(target: str) -> bytes:
+    return f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+
+
+class Guessers:
+    """They come one after the other, each from an address of his own, until the door is gone."""
+
+    def __init__(self) -> None:
+        self.counted: Counter[str] = Counter()  # guesses that were answered, by address
+        self.answers: list[RawResponse] = []
+        self._answered = asyncio.Condition()
+        self._addresses = loopback_addresses()
+
+    async def guess(self, port: int) -> None:
+        """Ends when the server is gone."""
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            for address in self._addresses:
+                await self._guess_from(port, address)
+
+    async def wait_for_answers(self, status: int, *, more: int) -> None:
+        """Wait until that many more were answered so."""
+        wanted = self._count_status(status) + more
+        async with asyncio.timeout(PATIENCE), self._answered:
+            await self._answered.wait_for(lambda: self._count_status(status) >= wanted)
+
+    async def _guess_from(self, port: int, address: str) -> None:
+        connection = RawConnection(*await asyncio.open_connection(LOOPBACK, port, local_addr=(address, 0)))
+        try:
+            for _ in range(GUESSES):
+                connection.send(get_request("/setup?token=guess"))
+                await self._record_answer(address, await connection.read_response())
+        finally:
+            await connection.close()
+
+    async def _record_answer(self, address: str, answer: RawResponse) -> None:
+        self.counted[address] += answer.status == 403
+        async with self._answered:
+            self.answers.append(answer)
+            self._answered.notify_all()
+
+    def _count_status(self, status: int) -> int:
+        return sum(answer.status == status for answer in self.answers)
+
+
+def loopback_addresses() -> Iterator[str]:
+    return (f"127.{1 + number // 62_500}.{number // 250 % 250}.{1 + number % 250}" for number in count())
+
+
+async def every_guess_was_counted(services: Services, guessers: Guessers) -> None:
+    for address, counted in guessers.counted.items():
+        limit = AttemptLimit(free_attempts=counted + 1)  # so that one more closes the door, if all of them are there
+        guesses = AttemptLimiter(store=services.storage.throttle, limit=limit, clock=services.clock)
+        await guesses.record_failure("setup", address)
+        with pytest.raises(TooMany):
+            await guesses.refuse_blocked("setup", address)

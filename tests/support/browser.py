@@ -1,0 +1,141 @@
+"""A person with a browser that keeps cookies and fills in forms, without JavaScript."""
+
+import re
+from collections.abc import Mapping
+from html import unescape
+from typing import Final
+
+import httpx2
+import pyotp
+
+from tests.support.second_factors import code_at
+from tests.support.service import RunningService
+from tests.support.tls import NO_TRUST_STORE
+
+PASSWORD: Final = "correct horse battery staple"
+FIELD: Final = re.compile(r'<input[^>]*type="hidden"[^>]*>')
+FORM: Final = re.compile(r"<form.*?</form>", re.DOTALL)
+ATTRIBUTE: Final = re.compile(r'(name|value)="([^"]*)"')
+
+
+class HttpBrowser:
+    def __init__(self, service: RunningService, *, agent: str = "Mozilla/5.0 (X11; Linux) Firefox/140.0") -> None:
+        self._service = service
+        self.client = httpx2.AsyncClient(
+            base_url=service.client.base_url, headers={"User-Agent": agent}, timeout=10, verify=NO_TRUST_STORE
+        )
+        self.page: httpx2.Response | None = None
+
+    async def get(self, path: str) -> httpx2.Response:
+        self.page = await self.client.get(path)
+        return self.page
+
+    async def post(self, path: str, /, **fields: str | list[str]) -> httpx2.Response:
+        """Send the form of the page last seen that goes there: its hidden fields and these."""
+        hidden = {} if self.page is None else hidden_fields(form_to(path, self.page.text))
+        self.page = await self.client.post(path, data={**hidden, **fields})
+        return self.page
+
+    async def follow(self) -> httpx2.Response:
+        assert self.page is not None
+        assert self.page.status_code == 303, self.page.text
+        return await self.get(self.page.headers["location"])
+
+    async def sign_in(self, login: str, password: str = PASSWORD) -> httpx2.Response:
+        await self.get("/sign-in")
+        return await self.post("/sign-in", login=login, password=password)
+
+    @property
+    def cookies(self) -> Mapping[str, str]:
+        return dict(self.client.cookies)
+
+
+def form_to(path: str, page: str) -> str:
+    """The form that is sent to the path, or the whole page where none says so."""
+    forms = [form for form in FORM.findall(page) if f'action="{path}"' in form.partition(">")[0]]
+    return forms[0] if forms else page
+
+
+def hidden_fields(page: str) -> dict[str, str]:
+    fields: dict[str, str] = {}
+    for tag in FIELD.findall(page):
+        attributes = dict(ATTRIBUTE.findall(tag))
+        fields.setdefault(unescape(attributes["name"]), unescape(attributes.get("value", "")))
+    return fields
+
+
+# A person at home in his account: sends the very forms that the page in front of him holds.
+
+
+LOGIN: Final = "anna@studio.example"
+SECRET: Final = re.compile(r'id="secret"[^>]*>([A-Z2-7 ]+)<')
+RECOVERY_CODE: Final = re.compile(r"<li><code>([0-9a-z]{5}-[0-9a-z]{5})</code></li>")
+NOTICE: Final = re.compile(r'role="status" class="notice">([^<]+)<')
+PROBLEM: Final = re.compile(r'role="alert" class="problem">([^<]+)<')
+
+
+class AccountBrowser(HttpBrowser):
+    async def sign_in_and_open_account(self, login: str = LOGIN, password: str = PASSWORD) -> httpx2.Response:
+        """Sign in, and look at the account page."""
+        await self.sign_in(login, password)
+        return await self.follow()
+
+    async def submit(self, path: str, holding: str = "", **fields: str) -> httpx2.Response:
+        """Send the form of the present page that goes there, and holds that text if there are several."""
+        assert self.page is not None
+        forms = re.findall(rf'<form method="post" action="{re.escape(path)}".*?</form>', self.page.text, re.DOTALL)
+        found = [form for form in forms if holding in form]
+        assert found, f"no form for {path} on {self.page.url}"
+        self.page = await self.client.post(path, data={**hidden_fields(found[0]), **fields})
+        return self.page
+
+    async def post_with_csrf(self, path: str, **fields: str) -> httpx2.Response:
+        """Send fields that no form of ours holds, with the right csrf value."""
+        await self.get("/account")
+        assert self.page is not None
+        csrf = hidden_fields(self.page.text)["csrf"]
+        self.page = await self.client.post(path, data={"csrf": csrf, **fields})
+        return self.page
+
+    async def submit_and_read_notice(self, path: str, holding: str = "", **fields: str) -> str:
+        """Send a form of the account page and return what is said to have been done."""
+        await self.get("/account")
+        answer = await self.submit(path, holding, **fields)
+        assert answer.status_code == 303, answer.text
+        assert answer.headers["location"].startswith("/account"), answer.headers["location"]
+        return self.notice_in(await self.follow())
+
+    async def confirm(self, **proof: str) -> httpx2.Response:
+        """Answer the page that asks for a fresh proof, to which the last answer has sent us."""
+        page = await self.follow()
+        assert page.url.path == "/confirm"
+        return await self.submit("/confirm", **proof)
+
+    async def set_up_totp(self, service: RunningService) -> tuple[str, list[str]]:
+        """Read the secret, type its first code; returns the secret and the recovery codes shown."""
+        page = await self.get("/account/totp")
+        secret = self.secret_in(page)
+        shown = await self.submit("/account/totp", otp=totp_code(secret, service))
+        return secret, RECOVERY_CODE.findall(shown.text)
+
+    def secret_in(self, page: httpx2.Response) -> str:
+        found = SECRET.search(page.text)
+        assert found is not None, page.text
+        return found.group(1).replace(" ", "")
+
+    def notice_in(self, page: httpx2.Response) -> str:
+        found = NOTICE.search(page.text)
+        assert found is not None, page.text
+        return found.group(1)
+
+    def problem_in(self, page: httpx2.Response) -> str:
+        found = PROBLEM.search(page.text)
+        assert found is not None, page.text
+        return found.group(1)
+
+    async def is_signed_in(self) -> bool:
+        return (await self.client.get("/account")).status_code == 200
+
+
+def totp_code(secret: str, service: RunningService, *, steps: int = 0) -> str:
+    return code_at(pyotp.TOTP(secret), service.clock, steps=steps)

@@ -1,0 +1,106 @@
+"""Every row of every table, as it lies there: what is nowhere in it is kept nowhere."""
+
+import subprocess
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+from sqlalchemy import select
+
+from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION
+from gatehouse.app.services.core import Services, open_services
+from gatehouse.audit.model import AuditRecord
+from gatehouse.kernel.clock import SystemClock
+from gatehouse.storage.database import Storage
+from gatehouse.storage.sqlite.runner import sqlite_path
+from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.tables import metadata
+from tests.support.capabilities import POSTGRES, require_program
+from tests.support.command_line import execute_on_postgres
+from tests.support.service import load_test_settings
+
+Rows = dict[str, Sequence[Any]]
+
+
+async def read_all_tables(storage: Storage) -> Rows:
+    return await storage.runner.snapshot_read(select_all_rows)
+
+
+def select_all_rows() -> Verb[Rows]:
+    found: Rows = {}
+    for table in metadata.sorted_tables:
+        found[table.name] = yield Statement(select(table))()
+    return found
+
+
+def tables_that_mention(rows: Rows, *texts: str) -> set[str]:
+    return {name for name, kept in rows.items() if any(text in repr(kept) for text in texts)}
+
+
+# Bits that flip where things are kept, under a service or while nothing runs.
+
+
+async def flip_bit(url: str, table: str, column: str, where: str, *, at: int) -> None:
+    """Change the byte at that place of a binary column, whatever it was."""
+    if url.startswith("sqlite:"):
+        with apsw.Connection(sqlite_path(url)) as connection:
+            [(held,)] = connection.execute(f"SELECT {column} FROM {table} WHERE {where}")  # noqa: S608
+            broken = held[:at] + bytes([held[at] ^ 1]) + held[at + 1 :]
+            connection.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", (broken,))  # noqa: S608
+    else:
+        shown = f"set_byte({column}, {at}, get_byte({column}, {at}) # 1)"
+        await execute_on_postgres(url, [f"UPDATE {table} SET {column} = {shown} WHERE {where}"])  # noqa: S608
+
+
+async def execute_statement(url: str, statement: str) -> None:
+    if url.startswith("sqlite:"):
+        with apsw.Connection(sqlite_path(url)) as connection:
+            connection.execute(statement)
+    else:
+        await execute_on_postgres(url, [statement])
+
+
+# What a test finds in a database once the processes that wrote to it are gone.
+
+
+ANY_PORT: Final = 8080
+MAX_RECORDS: Final = 1_000_000
+
+
+def dump_database(url: str) -> list[bytes]:
+    """All a database that nobody serves holds, schema and rows, to be compared with what it held before."""
+    if url.startswith("sqlite:"):
+        path = Path(url.removeprefix("sqlite:///"))
+        return [file.read_bytes() for file in (path, *sorted(path.parent.glob(f"{path.name}-*")))]
+    dump = subprocess.run([require_program(POSTGRES) / "pg_dump", url], check=True, capture_output=True)
+    # Newer programs wrap what they print in a password of their own.
+    return [line for line in dump.stdout.splitlines() if not line.startswith((b"\\restrict", b"\\unrestrict"))]
+
+
+@asynccontextmanager
+async def open_services_on(url: str, data: Path) -> AsyncIterator[Services]:
+    """The rooms over this database, as a command opens them."""
+    async with open_services(
+        load_test_settings(url, data, port=ANY_PORT), clock=SystemClock(), serving=False, initialize=True
+    ) as house:
+        yield house
+
+
+async def administrator_logins(services: Services) -> list[str]:
+    """The logins of all who hold that role."""
+    now = services.clock.now()
+    return [
+        user.login or ""
+        for user in await services.storage.accounts.all_users()
+        if ADMINISTRATOR_ROLE in await services.storage.permissions.root_roles(CENTRAL_APPLICATION, user.user_id, now)
+    ]
+
+
+async def verified_audit_log(services: Services) -> list[AuditRecord]:
+    """Every record, in order; the chain was verified and holds them all."""
+    await services.audit_sealer.seal_all()
+    verdict = await services.audit_verification().verify()
+    assert (verdict.problems, verdict.unsealed) == ((), 0)
+    return list(await services.storage.audit.records_from(1, MAX_RECORDS))

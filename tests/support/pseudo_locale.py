@@ -1,0 +1,28 @@
+"""A language nobody speaks: English, accented, bracketed and a third longer.
+
+What stays plain on a page was not translated; what breaks the layout would break it in a longer language too.
+"""
+
+import re
+from typing import Final
+
+from gatehouse.web.pages.translations import FALLBACK_LANG, Languages, Translator, load_languages
+
+LANG: Final = "en-XA"
+LONGER: Final = 0.3
+ACCENTED: Final = str.maketrans("ACDEGILNORSTUYZacdegilnorstuyz", "ÅÇÐÉĞÎĹÑÖŔŠŢÛÝŽåçðéğîĺñöŕšţûýž")
+PLACEHOLDERS: Final = re.compile(r"(\{[^}]*\}|<[^>]*>)")  # placeholders and tags
+
+
+def pseudo_text(text: str) -> str:
+    parts = PLACEHOLDERS.split(text)
+    accented = "".join(part if PLACEHOLDERS.fullmatch(part) else part.translate(ACCENTED) for part in parts)
+    letters = sum(len(part) for part in parts if not PLACEHOLDERS.fullmatch(part))
+    return f"[!! {accented}{' ~' * round(letters * LONGER / 2)} !!]"
+
+
+def languages_with_pseudo() -> Languages:
+    """Every real language, and that one."""
+    known = load_languages()
+    made = Translator(LANG, {key: pseudo_text(text) for key, text in known[FALLBACK_LANG].texts.items()})
+    return Languages({**{lang: known[lang] for lang in known}, LANG: made})

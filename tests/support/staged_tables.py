@@ -1,0 +1,70 @@
+"""Reads what pages of staged tables say, and what people really hold."""
+
+import re
+from html import unescape
+from typing import Any, Final
+
+import msgspec
+
+from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, render_shape
+from gatehouse.permissions.model.facts import ApplicationModel, UserRecord
+from tests.support.service import RunningService
+
+ROW: Final = re.compile(r"<tr[^>]*>\s*<th[^>]*>[^<]*<small>(\d+)</small></th>(.*?)</tr>", re.DOTALL)
+CHANGE_LINE: Final = re.compile(r'<li class="(plus|minus)"><span[^>]*>[^<]*</span><code>([^<]*)</code>')
+FIELD: Final = re.compile(r'<input type="hidden" name="(edits|version|csrf)" value="([^"]*)">')
+STAGED_EDITS: Final = re.compile(r'data-edits="([^"]*)"')
+SIGNS: Final = {"plus": "+", "minus": "-"}
+
+Changed = dict[str, set[str]]  # by user id: "+user.kick", "-moderator"
+
+
+def predicted_changes(page: str) -> Changed:
+    """Who gains and loses what, as a review says it; rules and roles by name."""
+    return {
+        user_id: {SIGNS[sign] + name for sign, name in CHANGE_LINE.findall(row)} for user_id, row in ROW.findall(page)
+    }
+
+
+def form_of(page: str) -> dict[str, str]:
+    """The fields of the last form that has edits: that of a review, or Undo."""
+    return {name: unescape(value) for name, value in FIELD.findall(page)}
+
+
+def staged_edits(page: str) -> list[list[Any]]:
+    """What the browser is told to keep."""
+    found = STAGED_EDITS.search(page)
+    assert found is not None
+    return msgspec.json.decode(unescape(found[1]), type=list[list[Any]])
+
+
+async def held_names(service: RunningService, application_id: int, *user_ids: str) -> Changed:
+    """The names of all rules and roles that these people hold, decided as for a request."""
+    reading, now = service.services.permission_loader, service.services.clock.now()
+    found = {}
+    for user_id in user_ids:
+        facts = await reading.load_facts(user_id, (application_id,))
+        assert facts is not None
+        held = await reading.evaluate(await reading.load_input(facts), application_id, None)
+        rules = render_shape(held, Shape.LIST, DEFAULT_OPTIONS, now)
+        roles = render_shape(held, Shape.ROLES, DEFAULT_OPTIONS, now)
+        found[user_id] = {rule.partition(".")[2] for rule in rules} | set(roles)
+    return found
+
+
+def changes_between(before: Changed, after: Changed) -> Changed:
+    signed = {
+        user_id: {f"+{one}" for one in after[user_id] - held} | {f"-{one}" for one in held - after[user_id]}
+        for user_id, held in before.items()
+    }
+    return {user_id: changes for user_id, changes in signed.items() if changes}
+
+
+async def model_of(service: RunningService, application_id: int) -> ApplicationModel:
+    return (await service.services.storage.permissions.application_models([application_id]))[application_id]
+
+
+async def record_of(service: RunningService, application_id: int, user_id: str) -> UserRecord:
+    facts = await service.services.storage.permissions.facts(user_id, (application_id,))
+    assert facts is not None
+    return facts.records[application_id]

@@ -1,0 +1,106 @@
+"""What authorize may answer, as tests read it."""
+
+import re
+from typing import Final
+
+import httpx2
+from sqlalchemy import Table, func, select
+
+from gatehouse.accounts.model import SessionStrength, SignInMethod, User
+from gatehouse.app.services.accounts import account_services
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.kernel.digests import sha256
+from gatehouse.oauth.model import Grant
+from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.tables.accounts import interactions
+from gatehouse.storage.tables.oauth import grants
+from gatehouse.tokens.claims import IdClaims
+from tests.support.browser import HttpBrowser
+from tests.support.oauth import REDIRECT, query_of
+from tests.support.service import RunningService
+
+LOGIN: Final = "anna@studio.example"
+CODE: Final = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)  # 256 bit
+
+
+def is_error_page(answer: httpx2.Response) -> bool:
+    """An error page: nobody is sent anywhere."""
+    return (
+        answer.status_code == 400
+        and "location" not in answer.headers
+        and answer.headers["content-type"].startswith("text/html")
+        and "Something's wrong with this sign-in link" in answer.text
+    )
+
+
+def redirect_parameters(answer: httpx2.Response, redirect_uri: str = REDIRECT) -> dict[str, str]:
+    """What an answer tells the client at its redirect URI."""
+    assert answer.status_code == 303, (answer.status_code, answer.text)
+    location = answer.headers["location"]
+    assert location.startswith(redirect_uri), location
+    assert "#" not in location
+    return query_of(location)
+
+
+def redirect_error(answer: httpx2.Response, redirect_uri: str = REDIRECT) -> str:
+    """The error an answer tells the client; it carries no code."""
+    told = redirect_parameters(answer, redirect_uri)
+    assert "code" not in told
+    assert told["error_description"]
+    return told["error"]
+
+
+def wants_sign_in(answer: httpx2.Response) -> bool:
+    return answer.status_code == 303 and answer.headers["location"].startswith("/sign-in?interaction=")
+
+
+def flow_handle(answer: httpx2.Response) -> str:
+    """The handle of the way that an answer sends a person on."""
+    return query_of(answer.headers["location"])["interaction"]
+
+
+async def set_limited_session(service: RunningService, user: User, browser: HttpBrowser) -> None:
+    """What spending a short-lived token leaves in the browser."""
+    opened = await account_services(service.services).sessions.open(
+        user, SignInMethod.LOGIN, origin=AuditOrigin(actor="test"), agent="", strength=SessionStrength.LIMITED
+    )
+    browser.client.cookies.set("gh_session", opened.secret)
+
+
+async def grant_of(service: RunningService, code: str) -> Grant:
+    holder = await service.services.storage.grants.find_grant_by_code(sha256(code))
+    assert holder is not None
+    return holder.grant
+
+
+async def count_rows(service: RunningService, table: Table) -> int:
+    counted = Statement(select(func.count().label("found")).select_from(table))
+
+    def verb() -> Verb[int]:
+        rows = yield counted()
+        return int(rows[0].found)
+
+    return await service.services.storage.runner.snapshot_read(verb)
+
+
+async def count_grants(service: RunningService) -> int:
+    return await count_rows(service, grants)
+
+
+async def count_sign_in_flows(service: RunningService) -> int:
+    return await count_rows(service, interactions)
+
+
+async def issue_id_token(service: RunningService, user: User, client_id: str, *, age: int = 0) -> str:
+    """One that this client got for this user, that many seconds ago."""
+    now = service.clock.now() - age
+    return await service.services.signer.sign(
+        IdClaims(
+            iss=service.base_url,
+            iat=now,
+            exp=now + 3_600,
+            sub=user.user_id,
+            aud=(service.base_url, client_id),
+            azp=client_id,
+        )
+    )

@@ -28,9 +28,8 @@ def analyze() -> Verb[None]:
 
 # A house with many people, made by the database itself: one INSERT … SELECT for each table.
 #
-# Row `n` is told from its number alone, so that whoever measures knows every key. Secrets and names are scattered over
-# their whole range as random ones are: neighbours in time are no neighbours in an index. Ids begin with the time, as
-# ours do (kernel/ids.py).
+# Row `n` follows from its number alone, so that a measurement knows every key. Secrets and names are scattered over
+# their whole range as random ones are. Ids begin with the time, as ours do (kernel/ids.py).
 
 
 CLIENT: Final = "web"

@@ -1,8 +1,8 @@
 """How the cost of each hot operation grows with the number of rows (goal P14).
 
-Houses of a thousand to a million people stand side by side, each with as many sessions, refresh tokens, games that
-wait, role assignments and audit records (bench/fill_database.py). Rounds alternate between the houses; everybody who is
-asked for is asked for the first time. Timed is storage and evaluation, with one caller; what an empty handler takes
+Databases of a thousand to a million people, each with as many sessions, refresh tokens, waiting games, role
+assignments and audit records (bench/fill_database.py). Rounds alternate between them; each person is asked for the
+first time. Timed is storage and evaluation, with one caller; what an empty handler takes
 over HTTP, the same for every house, is measured beside it and added for the ratio of the whole request.
 """
 

@@ -84,8 +84,8 @@ class ActivityStore(Protocol):
 
 # What somebody may see of the audit log, and what of a record: one rule, for the console as for the API.
 #
-# Whoever administers sees everything but whole gsids. Others see what happened to the projects that they may view, and
-# of what is in these to what they may read themselves; from where somebody came is not theirs to know.
+# Whoever administers sees everything but whole gsids. Others see what happened to the projects that they may view,
+# and of what is in these to what they may read themselves; from where somebody came is not theirs to know.
 
 
 Logged = TypeVar("Logged", bound=AuditRecord | Refusal)

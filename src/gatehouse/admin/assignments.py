@@ -82,8 +82,8 @@ class AssignmentListStore(Protocol):
 
 # Roles of people in one application as one table: what is in its cells, and what a save of changed cells is. Pure.
 #
-# A cell is what one person's record says of one role in one scope. It is written as its end: nothing for not given, `0`
-# for without end, Unix seconds, or `ttl:60`; `+3600` asks for an end so many seconds from now.
+# A cell is what one person's record says of one role in one scope. It is written as its end: nothing for not given,
+# `0` for without end, Unix seconds, or `ttl:60`; `+3600` asks for an end so many seconds from now.
 
 
 TTL: Final = "ttl:"

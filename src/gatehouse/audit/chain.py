@@ -76,8 +76,8 @@ def unlinked_seal_message(seal: Seal) -> bytes:
 
 # The head of the audit chain, kept apart from the log: where the log begins and ends, and where it was broken.
 #
-# The log alone cannot show that its end was cut off. The head can: it is sealed under the master key, is written in the
-# transaction of each seal, and never follows a log that ends elsewhere (docs/decisions/0031-audit-head.md).
+# The log alone cannot show that its end was cut off. The head can: it is sealed under the master key, is written in
+# the transaction of each seal, and never follows a log that ends elsewhere (docs/decisions/0031-audit-head.md).
 
 
 AUDIT_HEAD_PURPOSE: Final = "audit_head"  # what the sealed head is bound to

@@ -2,7 +2,7 @@
 
 Not in the transaction of the change: then every write of the service would queue on the chain's head.
 
-The head says where the chain ends (audit/chain.py). A log that ends elsewhere was tampered with. Sealing goes on then,
+The head says where the chain ends (audit/chain.py). A log that ends elsewhere was changed. Sealing goes on then,
 because the service must keep recording, but behind the place that the head names, so that the gap stays for ever; a
 record and an entry in the head tell of it.
 """

@@ -82,8 +82,8 @@ def parse_entry(entry: str) -> tuple[PermissionKey, Params] | None:
 
 # Whether the service takes what this application shows for itself.
 #
-# It refuses a wrong access key in the words in which it refuses a visitor's JWT (SECURITY.md, P7). So when somebody is
-# refused, the application asks once more without him: a question that needs nothing but its own credential (R6).
+# It refuses a wrong access key in the words in which it refuses a visitor's JWT (SECURITY.md, P7). So when somebody
+# is refused, the application asks once more without him: a question that needs nothing but its own credential (R6).
 
 
 PROBE_INTERVAL: Final = 10.0  # seconds: made-up JWTs must not become a flood of questions

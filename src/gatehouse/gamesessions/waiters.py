@@ -130,8 +130,8 @@ def _remove(waiting: dict[str, list[T]], gsid: str, one: T) -> None:
 
 # Notices, and what is done where they may have been missed: one look at all sessions that are waited for here.
 #
-# While nothing is heard from the database the store says so every few seconds (storage/postgres/listening.py), so a held poll is
-# answered then without its notice. Ten thousand of them are twenty queries, not ten thousand.
+# While nothing is heard from the database the store says so every few seconds (storage/postgres/listening.py), so a
+# held poll is answered then without its notice. Ten thousand of them are twenty queries, not ten thousand.
 
 
 BATCH_SIZE: Final = 500  # sessions in one query: their rows take the event loop about a millisecond

@@ -1,6 +1,6 @@
 """What can go wrong with clients, and what the OAuth endpoints answer: one class for each code of the protocol.
 
-`code` goes to the caller and decides the status (web/http/errors.py); `public` is the error_description, fixed words in
+`code` goes to the caller and sets the status (web/http/errors.py); `public` is the error_description, fixed words in
 printable ASCII that echo no input (checklist TK-30). The detail is for the log.
 """
 

@@ -184,7 +184,7 @@ async def test_distrusted_keys_are_counted_and_replaced_ones_are_not() -> None:
 
 async def test_a_reading_that_failed_counts_for_nobody_who_waited_for_it() -> None:
     class Failing(KeysInMemory):
-        async def load(self) -> StoredKeys:
+        async def load_keys(self) -> StoredKeys:
             await super().load_keys()
             if self.loads > 1:
                 raise Unavailable

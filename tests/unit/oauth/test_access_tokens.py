@@ -14,7 +14,7 @@ ENDS = 1_800_003_600
 
 
 def made(**changes: object) -> str:
-    fields = {"grant_id": GRANT, "scopes": SCOPES, "ends_at": ENDS, "distrusted": 7, **changes}
+    fields = {"grant_id": GRANT, "scopes": SCOPES, "ends_at": ENDS, "distrust_count": 7, **changes}
     return TOKENS.encode(**fields)  # type: ignore[arg-type]
 
 

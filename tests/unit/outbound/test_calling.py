@@ -271,7 +271,7 @@ async def test_r_27_whoever_accepts_and_says_nothing_is_not_waited_for() -> None
 
 async def test_r_27_a_name_or_a_connection_that_takes_too_long_is_not_waited_for() -> None:
     class Silent(StubResolver):
-        async def addresses(self, host: str, port: int) -> Sequence[Address]:  # noqa: ARG002
+        async def resolve(self, host: str, port: int) -> Sequence[Address]:  # noqa: ARG002
             never: asyncio.Future[Sequence[Address]] = asyncio.get_running_loop().create_future()
             return await never
 

@@ -95,8 +95,8 @@ class Overtaken(ProvisionsInMemory):
     async def write_changes(self, *args: object, **kwargs: object) -> None:
         if self.times:
             self.times -= 1
-            (user,) = self.kept.users
-            self.kept = replace(self.kept, users=(replace(user, version=user.version + 1, country="DE"),))
+            (user,) = self.stored.users
+            self.stored = replace(self.stored, users=(replace(user, version=user.version + 1, country="DE"),))
         await super().write_changes(*args, **kwargs)  # type: ignore[arg-type]
 
 
@@ -104,14 +104,14 @@ async def test_a_plan_is_made_anew_when_somebody_was_faster() -> None:
     store = Overtaken(StoredState(users=(a_user(user_id="1001", nick="Old"),)), times=4)
     plan = await ProvisionSetup(store).apply(users=[{"user_id": "1001", "nick": "New"}])
     assert plan_lines(plan)[0].endswith(" nick")
-    assert [(user.nick, user.country) for user in store.kept.users] == [("New", "DE")]
+    assert [(user.nick, user.country) for user in store.stored.users] == [("New", "DE")]
 
 
 async def test_it_gives_up_in_the_end_and_has_changed_nothing() -> None:
     store = Overtaken(StoredState(users=(a_user(user_id="1001", nick="Old"),)), times=5)
     with pytest.raises(Unsettled, match=UserChanged.public):
         await ProvisionSetup(store).apply(users=[{"user_id": "1001", "nick": "New"}])
-    assert [user.nick for user in store.kept.users] == ["Old"]
+    assert [user.nick for user in store.stored.users] == ["Old"]
 
 
 async def test_an_export_applied_to_its_own_installation_changes_nothing() -> None:

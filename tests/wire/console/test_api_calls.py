@@ -14,6 +14,7 @@ import pytest
 
 from gatehouse.permissions.model.rules import Scope
 from gatehouse.web.console.applications import clients
+from gatehouse.web.console.projects import groups, members
 from gatehouse.web.console.settings import SETTINGS_TABS
 from tests.support.browser import HttpBrowser
 from tests.support.builders import NOW
@@ -109,8 +110,8 @@ async def test_a_list_shows_no_call_that_would_be_refused_and_no_json_longer_tha
     headers = {"Authorization": f"Bearer {await jwt_of(studio, PIA)}", "Factor": FACTOR}
     assert (await studio.client.post("/api/permissions/group", json=ask, headers=headers)).status_code == 403
     for screens, path in (
-        (project_group_list, f"{MIND_GAMES}/groups"),
-        (project_members, f"{MIND_GAMES}/members"),
+        (groups, f"{MIND_GAMES}/groups"),
+        (members, f"{MIND_GAMES}/members"),
         (clients, f"{APPLICATION}/clients"),
     ):
         for size, is_shown in ((25, True), (-1, False)):

@@ -12,7 +12,7 @@ from gatehouse.permissions.evaluation import compiled, effective, shapes
 from gatehouse.permissions.evaluation.compiled import CompiledModel
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.rules import ROOT
-from gatehouse.permissions.questions import members, simulate
+from gatehouse.permissions.questions import members, simulate, user_record_views
 from gatehouse.storage.permissions import schemas
 from gatehouse.web.api.permissions import envelope
 from tests.support.permission_builders import a_person, a_role
@@ -123,8 +123,8 @@ async def test_lp_01_of_many_who_lack_a_model_one_reads_it(studio: Studio, monke
 async def test_lp_01_a_list_over_the_bound_is_refused_with_the_narrower_question(
     studio: Studio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (encoding, user_schemas):
-        monkeypatch.setattr(module, "ANSWER_MOST", 2_000)
+    for module in (envelope, user_record_views):
+        monkeypatch.setattr(module, "MAX_ANSWER_BYTES", 2_000)
     areas = {area: {f"rule{n}": {"value": True} for n in range(50)} for area in ("one", "two")}
     shown = {"shown": {"name": {"value": True}}}
     await put_roles(studio, a_role("many", meta={"private_data": areas, "public_data": shown}))

@@ -133,8 +133,8 @@ SENTENCES: Final[Mapping[MissingKind, Callable[[MissingRequirement], str]]] = {
     ),
     MissingKind.NOT_A_MEMBER: _not_a_member,
     MissingKind.ROLE_NOT_ASSIGNED: lambda one: (
-        f"The role {one.role} would grant it, but it is not assigned "
-        f"{scope_phrase(one.scope)}{', and its condition is not met' + _reason_phrase(one.failed) if one.failed else ''}."
+        f"The role {one.role} would grant it, but it is not assigned {scope_phrase(one.scope)}"
+        f"{', and its condition is not met' + _reason_phrase(one.failed) if one.failed else ''}."
     ),
     MissingKind.ROLE_FULL: lambda one: (
         f"The role {one.role} would grant it, but it is not assigned {scope_phrase(one.scope)}, and it has reached "

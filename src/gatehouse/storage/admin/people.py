@@ -386,8 +386,8 @@ def list_item(row: Row) -> PersonListItem:
 
 class PeopleListStorage(SqlStore):
     people = snapshot_read(list_people)
-    account_state = snapshot_read(people.account_state)
-    direct_permissions = snapshot_read(people.direct_permissions)
-    applications = snapshot_read(people.applications_by_name)
-    activity = snapshot_read(people.list_activity)
-    erasure_impact = snapshot_read(people.erasure_impact)
+    account_state = snapshot_read(account_state)
+    direct_permissions = snapshot_read(direct_permissions)
+    applications = snapshot_read(applications_by_name)
+    activity = snapshot_read(list_activity)
+    erasure_impact = snapshot_read(erasure_impact)

@@ -23,7 +23,6 @@ from gatehouse.permissions.model.project import (
     Project,
     ProjectSettings,
 )
-from gatehouse.storage.permissions import structure
 from gatehouse.storage.permissions.record_checks import ROLES_BY_KEY
 from gatehouse.storage.permissions.row_readers import Cells, columns
 from gatehouse.storage.statements import InNumberList, InStringList, Row, RowsAsJson, Statement, Verb, decode_document
@@ -290,7 +289,7 @@ GROUP_BY_ID = Statement(  # one statement: all of one moment
 
 
 def read_structure(project_ids: Collection[str], application_ids: Collection[int]) -> Verb[Structure]:
-    version = yield from structure.read_structure_version()
+    version = yield from read_structure_version()
     connecting: dict[int, tuple[str, ...]] = dict.fromkeys(application_ids, ())
     for row in (yield CONNECTING_PROJECTS(applications=sorted(application_ids))):
         connecting[row.application_id] += (row.project_id,)

@@ -1,7 +1,7 @@
-"""The schema, once, for both databases: a module for each room.
+"""The schema, once, for both databases: a module for each package.
 
 Times are Unix seconds as integers; 0 stands for "no end" and "never", as on the wire. Everything that must be
-unique, single use or limited is a constraint here, never a count in the code. Whoever imports this package has
+unique, single use or limited is a constraint here, never a count in the code. Importing this package fills
 `metadata` with all of it.
 """
 
@@ -10,16 +10,10 @@ from gatehouse.storage.tables.columns import metadata
 
 __all__ = [
     "accounts",
-    "applications",
-    "audit",
     "gamesessions",
     "installation",
-    "keys",
-    "mail",
     "metadata",
     "oauth",
-    "personal_data",
-    "projects",
-    "user_records",
-    "webhooks",
+    "outgoing",
+    "permissions",
 ]

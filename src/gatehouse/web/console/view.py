@@ -95,8 +95,8 @@ class ConsoleRouter:
 #
 # A session takes the place of JWT and factor, and from there on it is the same caller with the same rights as at the
 # API. A form must be this browser's own; an act that breaks something needs a fresh proof; what the command refuses
-# comes back to the form that asked for it, and after a proof the page says that its form was not sent, and has what was
-# typed in it again (static/console-typed.js).
+# comes back to the form that asked for it, and after a proof the page says that its form was not sent, and has what
+# was typed in it again (static/console-typed.js).
 
 
 Form = TypeVar("Form", bound=CsrfForm)

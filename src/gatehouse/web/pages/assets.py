@@ -19,7 +19,7 @@ from gatehouse.web.http.errors import Dialect
 from gatehouse.web.http.responses import cacheable_response
 from gatehouse.web.http.routing import Endpoint, RateClass
 
-STATIC_DIRECTORY: Final = Path(__file__).parent / "static"
+STATIC_DIRECTORY: Final = Path(__file__).parent.parent / "static"
 DIGEST_DIGITS: Final = 16
 MAX_CACHED_BYTES: Final = 128 * 1024
 CACHE_FOREVER: Final = "public, max-age=31536000, immutable"

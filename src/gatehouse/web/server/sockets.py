@@ -51,9 +51,7 @@ class AcceptedHandshake(Protocol):
 # Where a connection goes that asks to become a WebSocket; what is needed for it is loaded with the first one.
 
 
-WEBSOCKET_MODULE: Final = (
-    "gatehouse.web.server.websocket"  # its library takes 4 MB, and most installations have no games
-)
+WEBSOCKET_MODULE: Final = "gatehouse.web.server.websocket"  # its library takes 4 MB, and few need it
 
 
 class LazyWebSocketProtocol:

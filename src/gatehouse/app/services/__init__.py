@@ -1,0 +1,1 @@
+"""Every collaborator of the service, built once."""

@@ -1,0 +1,1 @@
+"""Accounts, sessions, second factors and links."""

@@ -1,0 +1,1 @@
+"""Clients, grants, consents and device requests."""

@@ -1,0 +1,1 @@
+"""The PostgreSQL runner: connections, notifications, statement batching."""

@@ -1,0 +1,1 @@
+"""The SQLite runner: one writer, many readers."""

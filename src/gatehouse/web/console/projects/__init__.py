@@ -1,0 +1,1 @@
+"""The console entry Projects: one module per tab."""

@@ -26,16 +26,16 @@ LARGE: Final = frozenset(
     }
 )
 ABOUT_EVERYBODY: Final = {
-    "accounts.ALL_USERS",  # an export
-    "admin.home.AMOUNTS",
-    "admin.names.FIND",  # part of a name, anywhere in it
+    "accounts.users.ALL_USERS",  # an export
+    "admin.home.COUNTS",
+    "admin.names.FIND_PEOPLE",  # part of a name, anywhere in it
     "inspection.ENTRIES",  # gatehouse doctor reads every document
-    "audit.NEWEST",  # along an index, and soon at its limit
+    "audit.NEWEST_RECORDS",  # along an index, and soon at its limit
     "permissions.full_removal.COUNTS",  # a project or an application goes for good
     "permissions.full_removal.DROP_HELD",
     "permissions.full_removal.DROP_IN_APPLICATIONS",
-    "permissions.provision.ALL_HELD",  # an export
-    "profile.DROP_TRACES",  # a person goes for good
+    "provision.ALL_HELD",  # an export
+    "accounts.own_account.DROP_TRACES",  # a person goes for good
     "promotion.RAISE_ALL",  # has an hour
     "promotion.SPEND_ALL",
 }

@@ -206,7 +206,7 @@ async def test_of_many_who_each_take_the_role_from_another_the_last_one_is_refus
     await do(provisions, *(AddUser(one, administrator=True) for one in everyone))
     await asyncio.gather(*(stored(provisions) for _ in everyone))  # a connection for each: they start together
     answers = await asyncio.gather(*(do(provisions, RemoveUser(one)) for one in everyone), return_exceptions=True)
-    assert sorted(type(answer).__name__ for answer in answers) == ["LastAdministrator", *["NoneType"] * 5]
+    assert sorted(type(answer).__name__ for answer in answers) == ["NoAdministratorLeft", *["NoneType"] * 5]
 
 
 async def test_whoever_may_take_the_role_waits_for_the_one_who_is_at_it(migrated_postgres_url: str) -> None:

@@ -35,14 +35,14 @@ async def anna(storage: Storage) -> User:
 def runs_twice(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     """As after an unknown outcome: the same verb with the same arguments once more."""
     runner: Any = storage.runner
-    act = runner.act
+    write = runner.write
 
     async def twice(make: Callable[[], Any], **how: Any) -> Any:
         assert how.get("repeatable"), make
-        await act(make, **how)
-        return await act(make, **how)
+        await write(make, **how)
+        return await write(make, **how)
 
-    monkeypatch.setattr(runner, "act", twice)
+    monkeypatch.setattr(runner, "write", twice)
 
 
 def unwanted() -> AuditRecord:

@@ -91,7 +91,7 @@ async def test_an_enrolment_is_confirmed_once(bench: SecondFactorSetup) -> None:
     answers = await asyncio.gather(
         *(bench.totp.confirm_enrollment(user, code, origin=ORIGIN) for _ in range(8)), return_exceptions=True
     )
-    assert sorted(type(answer).__name__ for answer in answers) == ["EnrolmentGone"] * 7 + ["tuple"]
+    assert sorted(type(answer).__name__ for answer in answers) == ["EnrollmentGone"] * 7 + ["tuple"]
 
 
 async def test_only_the_secret_that_was_checked_is_confirmed(bench: SecondFactorSetup, storage: Storage) -> None:

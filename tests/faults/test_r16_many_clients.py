@@ -117,13 +117,13 @@ def descriptors() -> int:
 def writes_of(service: RunningService) -> list[object]:
     made: list[object] = []
     runner: Any = service.services.storage.runner
-    act = runner.act
+    write = runner.write
 
     async def noted(make: object, **options: object) -> Any:
         made.append(make)
-        return await act(make, **options)
+        return await write(make, **options)
 
-    runner.act = noted
+    runner.write = noted
     return made
 
 

@@ -134,7 +134,7 @@ async def add_passkey(storage: Storage, _n: int) -> None:
 async def take_code(storage: Storage, _n: int) -> None:
     record = a_record(AuditEvent.CODE_REUSED)
     expect_outcome(
-        (await storage.grants.redeem_code(CODE, NOW, generation=1, reused=lambda: record)).name, won="TAKEN"
+        (await storage.grants.redeem_code(CODE, NOW, generation=1, reused=lambda: record)).name, won="REDEEMED"
     )
 
 

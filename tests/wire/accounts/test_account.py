@@ -86,12 +86,12 @@ async def test_the_page_costs_eleven_reads_at_most_however_much_there_is_to_show
 
         return counting
 
-    for kind in ("look", "act", "survey"):
+    for kind in ("read", "write", "snapshot_read"):
         monkeypatch.setattr(store.runner, kind, counted(kind))
     page = await resident.get("/account")
     assert page.text.count("last seen") == 6
     assert page.text.count("Web shop</strong>") == 5
-    assert set(reads) <= {"look", "survey"}  # nothing is written
+    assert set(reads) <= {"read", "snapshot_read"}  # nothing is written
     assert len(reads) <= 11  # two of them for what the console would show, four for her permissions
 
 

@@ -134,7 +134,7 @@ async def test_r_19_a_full_pool_turns_logins_away_before_anything_is_written(
     await first_answers(tasks, EXCESS)
     written: list[object] = []
     with monkeypatch.context() as watched:
-        watched.setattr(service.services.storage.runner, "act", partial(noted, written))
+        watched.setattr(service.services.storage.runner, "write", partial(noted, written))
         assert (await log_in(service, anna.login or "")).status_code == 503
     assert written == []
     slow.go.set()

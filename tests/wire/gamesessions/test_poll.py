@@ -191,7 +191,7 @@ async def test_a_poll_displaced_while_its_answer_is_made_ready_leaves_it_to_the_
         await goes_on.wait()
         return await prepare(self, *given)
 
-    monkeypatch.setattr(type(results), "prepare", slowly)
+    monkeypatch.setattr(type(results), "prepare_login", slowly)
     game = await register_game(service)
     older = game.start_poll()
     await wait_until_held(service)
@@ -460,12 +460,12 @@ async def test_gs_91_one_query_looks_for_all_held_polls_when_notices_were_missed
     games = [await register_game(service) for _ in range(30)]
     polls = [game.start_poll() for game in games]
     await wait_until_held(service, 30)
-    monkeypatch.setattr(Waiters, "hear", lambda *_: None)  # the notice is lost
+    monkeypatch.setattr(Waiters, "notify", lambda *_: None)  # the notice is lost
     looks = looks_of(service)
     await approve_in_storage(games[7], anna)
     service.games.missed_notices.handle_notice("")
     assert (await polls[7]).json()["status"] == "OK"
-    assert (looks.count("glimpses"), looks.count("find")) == (1, 1)
+    assert (looks.count("session_snapshots"), looks.count("find_session")) == (1, 1)
     service.stopping.begin()
     await asyncio.gather(*polls)
 
@@ -481,7 +481,7 @@ async def test_gs_90_an_answer_whose_client_left_while_it_was_stored_goes_to_the
         await left.wait()
         return taken
 
-    monkeypatch.setattr(store, "take", slowly)
+    monkeypatch.setattr(store, "take_answer", slowly)
     game = await register_game(service, factor="f", short_token="1")
     async with raw_connection(service.client.base_url.port or 0) as gone:
         gone.send(raw_poll(game))
@@ -528,7 +528,7 @@ async def test_op_07_held_polls_are_answered_in_time_when_the_database_is_away(
     games = [await register_game(service) for _ in range(3)]
     polls = [game.start_poll() for game in games]
     await wait_until_held(service, 3)
-    monkeypatch.setattr(type(service.services.storage.game_sessions), "find", away)
+    monkeypatch.setattr(type(service.services.storage.game_sessions), "find_session", away)
     service.stopping.begin()
     told = [(await poll).json() for poll in polls]
     assert [one["gsid"] for one in told] == [game.gsid for game in games]
@@ -568,13 +568,13 @@ def writes_of(service: RunningService) -> list[object]:
     """Every transaction from now on."""
     made: list[object] = []
     runner: Any = service.services.storage.runner
-    act = runner.act
+    write = runner.write
 
     async def noted(make: Callable[[], Any], **how: Any) -> Any:
         made.append(make)
-        return await act(make, **how)
+        return await write(make, **how)
 
-    runner.act = noted
+    runner.write = noted
     return made
 
 
@@ -582,11 +582,11 @@ def looks_of(service: RunningService) -> list[str]:
     """The name of every short read from now on."""
     made: list[str] = []
     runner: Any = service.services.storage.runner
-    look = runner.look
+    read = runner.read
 
     async def noted(make: Any) -> Any:
         made.append(getattr(getattr(make, "func", make), "__name__", ""))
-        return await look(make)
+        return await read(make)
 
-    runner.look = noted
+    runner.read = noted
     return made

@@ -110,7 +110,7 @@ async def test_ws_01_when_we_fail_it_is_closed_as_our_fault(
         raise Unavailable
 
     game = await register_game(service)
-    monkeypatch.setattr(type(service.services.storage.game_sessions), "find", fails)
+    monkeypatch.setattr(type(service.services.storage.game_sessions), "find_session", fails)
     async with connect_game_socket(game) as socket:
         assert (await receive_json(socket)).keys() == {"status", "error", "gsid", "ts"}
         assert await close_code_and_reason(socket) == (1011, "server error")

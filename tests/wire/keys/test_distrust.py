@@ -38,7 +38,7 @@ def readings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         await read(keyring)
         seen.append(keyring.version)
 
-    monkeypatch.setattr(Keyring, "_read", noting)
+    monkeypatch.setattr(Keyring, "_reload_keys", noting)
     return seen
 
 

@@ -49,7 +49,7 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> Threads:
 
     watch = {
         "compile": (compiled.CompiledModel, "__init__", is_of_large_model),
-        "decode": (schemas, "_role", lambda role, *_: role.key.startswith("large")),
+        "decode": (schemas, "_role_from_row", lambda role, *_: role.key.startswith("large")),
         "evaluate": (effective, "true_rules", says_much),
         "render": (shapes, "_entries", lambda entries, *_: len(entries) > MANY),
     }

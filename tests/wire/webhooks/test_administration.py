@@ -122,5 +122,5 @@ async def test_the_openapi_document_tells_of_it(town: WebhookSetup) -> None:
     document: Any = (await town.service.client.get("/openapi.json")).json()
     operation = document["paths"]["/api/permissions/webhook"]["post"]
     assert operation["operationId"] == "permissions.webhook"
-    answered = document["components"]["schemas"]["WebhookAnswer"]["properties"]["data"]["anyOf"]
+    answered = document["components"]["schemas"]["WebhookResponse"]["properties"]["data"]["anyOf"]
     assert {one["$ref"].rpartition("/")[2] for one in answered if "$ref" in one} <= {"WebhookEntry", "DeliveryEntry"}

@@ -243,11 +243,11 @@ def another_node(town: WebhookSetup, store: WebhookStorage | None = None, **part
     house = town.service.services
     usual = {
         "store": store or house.storage.webhooks,
-        "follower": AuditLogConsumer(store=house.storage.webhooks, log=house.storage.audit, clock=house.clock),
+        "consumer": AuditLogConsumer(store=house.storage.webhooks, log=house.storage.audit, clock=house.clock),
         "poster": OutboundClient(
             allowed=house.settings.outbound.allow, resolver=SystemResolver(), connector=TcpConnector()
         ),
-        "opening": house.masters,
+        "secret_opener": house.masters,
         "recorder": house.recorder,
         "clock": house.clock,
     }

@@ -45,7 +45,7 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> Threads:
         return len(model.roles) >= ROLES
 
     def says_much(_: object, tiers: Any) -> bool:
-        return sum(len(voice.says.yes) for tier in tiers for voice in tier) > MANY
+        return sum(len(voice.verdicts.yes) for tier in tiers for voice in tier) > MANY
 
     watch = {
         "compile": (compiled.CompiledModel, "__init__", is_of_large_model),

@@ -1,0 +1,223 @@
+"""Measure the source tree and hold it to its ceilings: `python -m tools.tree_figures [--list protocols|classes|participles]`.
+
+Totals are printed. Ratios, wrappers, repeated class names and banned words have ceilings: more of them is a failure.
+"""
+
+import argparse
+import ast
+import re
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+SOURCE: Final = ROOT / "src" / "gatehouse"
+BANNED: Final = ("whoever", "somebody", "nobody", "he", "his", "him", "himself")
+WORD: Final = re.compile(rf"\b(?:{'|'.join(BANNED)})\b", re.IGNORECASE)
+PROSE: Final = ("src", "docs", "README.md", "CONTRIBUTING.md", "SECURITY.md", "tests", "bench", "tools", "clients")
+NOT_PROSE: Final = ("tools/tree_figures.py", "src/gatehouse/web/static/vendor", "tests/support/vendor")
+IRREGULAR: Final = frozenset(
+    [
+        "told",
+        "shown",
+        "given",
+        "held",
+        "kept",
+        "made",
+        "read",
+        "said",
+        "sent",
+        "known",
+        "taken",
+        "found",
+        "written",
+        "built",
+        "bound",
+        "drawn",
+        "begun",
+        "chosen",
+        "done",
+        "gone",
+        "grown",
+        "heard",
+        "hidden",
+        "laid",
+        "left",
+        "lost",
+        "meant",
+        "met",
+        "paid",
+        "put",
+        "seen",
+        "sold",
+        "spent",
+        "stood",
+        "struck",
+        "thought",
+        "understood",
+        "worn",
+        "won",
+    ]
+)
+ASGI: Final = ["self", "scope", "receive", "send"]
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    path: str
+    tree: ast.Module
+    lines: int
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    name: str
+    value: float
+    ceiling: float | None = None
+
+    @property
+    def is_over(self) -> bool:
+        return self.ceiling is not None and self.value > self.ceiling
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--list", choices=("protocols", "classes", "participles", "words"), dest="listed")
+    options = parser.parse_args()
+    modules = read_modules()
+    if options.listed:
+        for line in LISTS[options.listed](modules):
+            say(line)
+        return 0
+    figures = list(measure(modules))
+    width = max(len(one.name) for one in figures)
+    for one in figures:
+        limit = "" if one.ceiling is None else f"  at most {one.ceiling:g}"
+        say(f"{one.name:<{width}}  {one.value:>7g}{limit}{'  OVER' if one.is_over else ''}")
+    return int(any(one.is_over for one in figures))
+
+
+def measure(modules: Sequence[Module]) -> Iterator[Figure]:
+    lengths = sorted(one.lines for one in modules)
+    protocols = protocol_implementations(modules)
+    yield Figure("source files", len(modules))
+    yield Figure("source lines", sum(lengths))
+    yield Figure("lines of a file, median", median(lengths))
+    yield Figure("lines of a file, p90", round(quantiles(lengths, n=10)[-1]))
+    yield Figure("lines of a file, most", lengths[-1], CEILINGS["longest file"])
+    yield Figure("ASGI wrappers before a handler", len(list(wrappers(modules))), CEILINGS["wrappers"])
+    yield Figure("protocols for 100 files", round(100 * len(protocols) / len(modules), 1), CEILINGS["protocols"])
+    yield Figure("protocols", len(protocols))
+    yield Figure("protocols with one implementation", sum(len(found) < 2 for found in protocols.values()))
+    yield Figure("class names defined more than once", len(repeated_classes(modules)), CEILINGS["repeated classes"])
+    yield Figure("bare participles as function names", len(list(participles(modules))), CEILINGS["participles"])
+    counted = Counter(word for _, word in banned_words())
+    for word in BANNED:
+        yield Figure(f'"{word}"', counted[word], CEILINGS["banned words"])
+
+
+def read_modules() -> list[Module]:
+    found = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        found.append(Module(str(path.relative_to(SOURCE)), ast.parse(text), text.count("\n")))
+    return found
+
+
+def classes(modules: Sequence[Module]) -> Iterator[tuple[str, ast.ClassDef]]:
+    for module in modules:
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.ClassDef):
+                yield module.path, node
+
+
+def repeated_classes(modules: Sequence[Module]) -> Mapping[str, Sequence[str]]:
+    places = defaultdict(list)
+    for path, node in classes(modules):
+        places[node.name].append(path)
+    return {name: found for name, found in places.items() if len(found) > 1}
+
+
+def wrappers(modules: Sequence[Module]) -> Iterator[str]:
+    """Classes that are called as an ASGI application and call another one, which they were built with."""
+    for path, node in classes(modules):
+        methods = {one.name: one for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
+        called, made = methods.get("__call__"), methods.get("__init__")
+        if called and made and path.startswith("web/"):
+            names = [argument.arg for argument in called.args.args]
+            if names == ASGI and any(argument.arg in {"app", "application"} for argument in made.args.args):
+                yield f"{path}: {node.name}"
+
+
+def protocol_implementations(modules: Sequence[Module]) -> Mapping[str, Sequence[str]]:
+    """Per protocol, the classes that have all its methods; protocols without methods count as implemented once."""
+    found = list(classes(modules))
+    wanted = {
+        f"{path}: {node.name}": method_names(node)
+        for path, node in found
+        if any("Protocol" in ast.unparse(base) for base in node.bases)
+    }
+    offered = [(f"{path}: {node.name}", method_names(node)) for path, node in found]
+    return {
+        name: [other for other, has in offered if other not in wanted and methods and methods <= has]
+        for name, methods in wanted.items()
+    }
+
+
+def method_names(node: ast.ClassDef) -> frozenset[str]:
+    return frozenset(one.name for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+def participles(modules: Sequence[Module]) -> Iterator[str]:
+    """Functions and methods, not properties, whose whole name is one past participle."""
+    for module in modules:
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.decorator_list:
+                name = node.name.lstrip("_")
+                if "_" not in name and (name in IRREGULAR or (name.endswith("ed") and not name.endswith("eed"))):
+                    yield f"{module.path}:{node.lineno}: {node.name}"
+
+
+def banned_words() -> Iterator[tuple[str, str]]:
+    """Place and word, in source, documentation and locales; German "her" is none of them."""
+    listed = subprocess.run(["git", "ls-files", *PROSE], cwd=ROOT, check=True, capture_output=True, text=True)
+    for name in listed.stdout.splitlines():
+        if name.startswith(NOT_PROSE) or not (ROOT / name).exists():
+            continue
+        try:
+            text = (ROOT / name).read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        for number, line in enumerate(text.splitlines(), start=1):
+            for match in WORD.finditer(line):
+                yield f"{name}:{number}", match.group().lower()
+
+
+def say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+
+
+CEILINGS: Final = {
+    "longest file": 600,
+    "wrappers": 8,
+    "protocols": 15,
+    "repeated classes": 149,
+    "participles": 600,
+    "banned words": 1000,
+}
+LISTS: Final = {
+    "protocols": lambda modules: [
+        f"{len(f)} {n}: {', '.join(f)}" for n, f in protocol_implementations(modules).items()
+    ],
+    "classes": lambda modules: [f"{n}: {', '.join(f)}" for n, f in sorted(repeated_classes(modules).items())],
+    "participles": participles,
+    "words": lambda _: [f"{place}: {word}" for place, word in banned_words()],
+}
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -38,9 +38,9 @@ ENDS: Final = {  # of pictures of long pages
 }
 
 
-@pytest_asyncio.fixture(params=["sqlite", "postgres"], loop_scope="session")
-async def demo(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Demo]:
-    async with running_demo(request.getfixturevalue(f"{request.param}_url"), tmp_path) as running:
+@pytest_asyncio.fixture(loop_scope="session")
+async def demo(sqlite_url: str, tmp_path: Path) -> AsyncIterator[Demo]:
+    async with running_demo(sqlite_url, tmp_path) as running:
         yield running
 
 

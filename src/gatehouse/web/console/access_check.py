@@ -228,14 +228,14 @@ class CheckScreens:
         return SignInCheck(by=refused.reason if refused else None)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk = self._view
+        view = self._view
         return [
-            desk.page("/access", self.show),
-            desk.page("/access/check", self.show),
-            desk.page("/access/people", self.suggest_people),
-            desk.page("/access/projects", self.suggest_projects),
-            desk.page("/access/groups", self.suggest_groups),
-            desk.page("/access/resources", self.suggest_resources),
+            view.page("/access", self.show),
+            view.page("/access/check", self.show),
+            view.page("/access/people", self.suggest_people),
+            view.page("/access/projects", self.suggest_projects),
+            view.page("/access/groups", self.suggest_groups),
+            view.page("/access/resources", self.suggest_resources),
         ]
 
 

@@ -250,10 +250,10 @@ class ActivityScreens:
         return csv_file("activity", RECORD_COLUMNS, cut) if query.format == "csv" else json_lines_response(cut)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk = self._view
+        view = self._view
         return [
-            desk.page("/activity", self.list),
-            desk.page("/activity/{record_id}", self.show),
+            view.page("/activity", self.list),
+            view.page("/activity/{record_id}", self.show),
         ]
 
 

@@ -29,7 +29,13 @@ from gatehouse.web.console.forms import ListQuery, csv_file
 from gatehouse.web.console.frame import ApiCall, record_call, session_call
 from gatehouse.web.console.game_timeline import Timeline, build_timeline
 from gatehouse.web.console.paths import ConsoleEntry
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.view import (
+    AdminRequest,
+    Confirmation,
+    ConfirmationField,
+    ConsoleRoute,
+    ConsoleView,
+)
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.responses import see_other
 from gatehouse.web.pages.contexts import PageContext
@@ -77,18 +83,6 @@ class GameContext(PageContext):
     may_close: bool
     is_waited_for: bool
     call: ApiCall
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CloseGameContext(PageContext):
-    template = "console/games/close.html"
-
-    ref: str
-    state: GameSessionState
-    application: str
-    reason: str = ""
-    longest: int = MAX_REASON_LENGTH
-    problem: FormProblem | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,8 +151,29 @@ class GameScreens:
         )
         return self._view.render(request, admin, ENTRY, context)
 
-    async def confirm_close(self, request: Request, admin: AdminRequest) -> Response:
-        return await self._render_close(request, admin)
+    async def confirm_close(self, request: Request, admin: AdminRequest) -> Confirmation:
+        require_operation(admin.rights, Operation.ADMINISTER)
+        session, t = await self._load_session(request, admin), self._view.words(request)
+        ref = session_ref(session.gsid)
+        is_confirmed = session.state is GameSessionState.CONFIRMED
+        return Confirmation(
+            title=t("games.close_title", ref=ref),
+            trail=[(t("games.title", ref=ref), f"{ENTRY.path}/{ref}")],
+            text=t("games.close_text"),
+            consequences=[
+                t("games.close_game"),
+                t("games.close_player" if is_confirmed else "games.close_page"),
+                t("games.close_recorded"),
+            ],
+            field=ConfirmationField(
+                name="reason",
+                label=t("games.close_reason"),
+                hint=t("games.close_reason_hint"),
+                max_length=MAX_REASON_LENGTH,
+                keeps_text=True,
+            ),
+            button=t("games.close"),
+        )
 
     async def close(self, request: Request, admin: AdminRequest, form: CloseGameForm) -> Response:
         require_operation(admin.rights, Operation.ADMINISTER)
@@ -166,27 +181,6 @@ class GameScreens:
         if not await self._administration.close(session.gsid, form.reason.strip(), admin.origin):
             raise SessionOver
         return self._view.redirect_with_flash(f"{ENTRY.path}/{session_ref(session.gsid)}", "game_closed")
-
-    async def rerender_close(
-        self, request: Request, admin: AdminRequest, form: CloseGameForm, problem: FormProblem
-    ) -> Response:
-        return await self._render_close(request, admin, reason=form.reason, problem=problem)
-
-    async def _render_close(
-        self, request: Request, admin: AdminRequest, *, reason: str = "", problem: FormProblem | None = None
-    ) -> Response:
-        require_operation(admin.rights, Operation.ADMINISTER)
-        session = await self._load_session(request, admin)
-        number = session.app_id or session.gapp_id
-        names = await self._finding.application_names({number})
-        context = CloseGameContext(
-            ref=session_ref(session.gsid),
-            state=session.state,
-            application=names.get(number, ""),
-            reason=reason,
-            problem=problem,
-        )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
     async def look_up_record(self, request: Request, admin: AdminRequest) -> Response:
         """What stands behind the id that a refused game was told (interface §4.3)."""
@@ -234,13 +228,12 @@ class GameScreens:
         return found
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk = self._view
+        view = self._view
         return [
-            desk.page("/games", self.list),
-            desk.page("/games/record", self.look_up_record),
-            desk.page("/games/{ref}", self.show),
-            desk.page("/games/{ref}/close", self.confirm_close, fresh=True),
-            desk.form("/games/{ref}/close", CloseGameForm, self.close, rerender=self.rerender_close, fresh=True),
+            view.page("/games", self.list),
+            view.page("/games/record", self.look_up_record),
+            view.page("/games/{ref}", self.show),
+            *view.confirmation("/games/{ref}/close", CloseGameForm, self.confirm_close, self.close),
         ]
 
 

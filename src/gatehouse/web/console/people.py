@@ -130,12 +130,12 @@ class PeopleScreens:
         """What was typed stays, but for the password."""
         kept = NewPersonForm(login=form.login, nick=form.nick, lang=form.lang, entrance=form.entrance)
         context = NewPersonContext(form=kept, problem=problem)
-        return self._view.render(request, admin, ENTRY, context, status=problem.status)
+        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk = self._view
+        view = self._view
         return [
-            desk.page("/people", self.list),
-            desk.page("/people/new", self.new),
-            desk.form("/people/new", NewPersonForm, self.create, rerender=self.rerender_new),
+            view.page("/people", self.list),
+            view.page("/people/new", self.new),
+            view.form("/people/new", NewPersonForm, self.create, rerender=self.rerender_new),
         ]

@@ -150,10 +150,10 @@ class PersonAccessScreens:
         return view_call(user_id, application_id, kind, view.data)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk = self._loader.view
+        view = self._loader.view
         return [
-            desk.page("/people/{user_id}/permissions", self.list_permissions),
-            desk.page("/people/{user_id}/roles", self.list_roles),
+            view.page("/people/{user_id}/permissions", self.list_permissions),
+            view.page("/people/{user_id}/roles", self.list_roles),
         ]
 
 

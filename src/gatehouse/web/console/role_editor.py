@@ -37,11 +37,10 @@ from gatehouse.web.console.condition_builder import (
 )
 from gatehouse.web.console.forms import FieldConflict, field_conflicts
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.impact import Impact, ImpactForecaster, review_context, sees_everybody
+from gatehouse.web.console.impact import ImpactForecaster, review_context, sees_everybody
 from gatehouse.web.console.paths import ConsoleEntry
-from gatehouse.web.console.paths import ConsoleEntry as Place
 from gatehouse.web.console.roles import role_path
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
@@ -79,7 +78,7 @@ class RoleHead:
 
     @property
     def application_path(self) -> str:
-        return f"{Place.APPLICATIONS.path}/{self.application_id}"
+        return f"{ConsoleEntry.APPLICATIONS.path}/{self.application_id}"
 
     @property
     def tabs(self) -> Sequence[tuple[str, str]]:
@@ -116,18 +115,6 @@ class RoleContext(PageContext):
     call: ApiCall
     problem: FormProblem | None = None
     clashes: tuple[FieldConflict, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveRoleContext(PageContext):
-    template = "console/roles/remove.html"
-
-    head: RoleHead
-    role: Role
-    holders: int
-    projects: int  # that give it to a group
-    foreseen: Impact
-    problem: FormProblem | None = None
 
 
 def role_head(admin: AdminRequest, model: ApplicationModel, role: Role, tab: str) -> RoleHead:
@@ -239,38 +226,29 @@ class RoleEditorScreens:
             theirs = (*field_conflicts(form, stored), *self._condition_conflict(request, seen, rows))
         return await self._render_editor(request, admin, seen, form, rows, problem=problem, conflicts=theirs)
 
-    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Response:
-        return await self._render_removal(request, admin)
+    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
+        loaded, t = load_role(request, admin), self._view.words(request)
+        admin.authenticated.require_application(Operation.ROLES_SAVE)
+        role = loaded.role
+        consequences = [t("roles.breaks_people", count=await self._count_holders(loaded))]
+        if projects := count_granting_projects(admin.authenticated.evaluation_input.structure, loaded):
+            consequences.append(t("roles.breaks_projects", count=projects))
+        if role.condition and role.condition_mode is ConditionMode.GRANT:
+            consequences.append(t("roles.breaks_condition", words=condition_words(t, role.condition.test)))
+        proposal = RoleProposal(action="delete", data=RoleDraft(name=role.name))
+        return Confirmation(
+            title=t("roles.remove_title", name=role.name),
+            trail=[(role.name, loaded.path)],
+            text=t("roles.remove_text"),
+            consequences=consequences,
+            impacts=[await self._forecaster.impact_in(admin, loaded.application_id, proposal)],
+            button=t("roles.remove"),
+        )
 
     async def remove(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
-        seen = load_role(request, admin)
-        await self._schemas.delete_role(admin.actor, seen.model, seen.role.name)
+        loaded = load_role(request, admin)
+        await self._schemas.delete_role(admin.actor, loaded.model, loaded.role.name)
         return self._view.redirect_with_flash(ENTRY.path, "role_removed")
-
-    async def rerender_removal(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        form: CsrfForm,  # noqa: ARG002 - as the other screens take it
-        problem: FormProblem,
-    ) -> Response:
-        return await self._render_removal(request, admin, problem)
-
-    async def _render_removal(
-        self, request: Request, admin: AdminRequest, problem: FormProblem | None = None
-    ) -> Response:
-        seen = load_role(request, admin)
-        admin.authenticated.require_application(Operation.ROLES_SAVE)
-        proposal = RoleProposal(action="delete", data=RoleDraft(name=seen.role.name))
-        context = RemoveRoleContext(
-            head=role_head(admin, seen.model, seen.role, "editor"),
-            role=seen.role,
-            holders=await self._count_holders(seen),
-            projects=count_granting_projects(admin.authenticated.evaluation_input.structure, seen),
-            foreseen=await self._forecaster.impact_in(admin, seen.application_id, proposal),
-            problem=problem,
-        )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
     async def _render_editor(
         self,
@@ -302,7 +280,7 @@ class RoleEditorScreens:
             problem=problem,
             clashes=conflicts,
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     async def _count_holders(self, loaded: LoadedRole) -> int:
         holders = await self._applications.count_role_holders(loaded.application_id, self._clock.now())
@@ -320,12 +298,11 @@ class RoleEditorScreens:
         return (FieldConflict(field="condition", typed=words[0], stored=words[1]),)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._view, "/roles/{application_id:int}/{role}"
+        view, path = self._view, "/roles/{application_id:int}/{role}"
         return [
-            desk.page(path, self.show),
-            desk.form(path, RoleForm, self.save, rerender=self.rerender_form),
-            desk.page(f"{path}/remove", self.confirm_removal, fresh=True),
-            desk.form(f"{path}/remove", CsrfForm, self.remove, rerender=self.rerender_removal, fresh=True),
+            view.page(path, self.show),
+            view.form(path, RoleForm, self.save, rerender=self.rerender_form),
+            *view.confirmation(f"{path}/remove", CsrfForm, self.confirm_removal, self.remove),
         ]
 
 

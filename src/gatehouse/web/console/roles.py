@@ -125,7 +125,7 @@ class RoleScreens:
         sight = await self._role_visibility(admin)
         applications = await self._lists.applications(sight, editable=True)
         context = NewRoleContext(applications=applications, form=form, problem=problem)
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     async def _role_visibility(self, admin: AdminRequest) -> RoleVisibility:
         if admin.visibility.everything:
@@ -141,11 +141,11 @@ class RoleScreens:
         )
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk = self._view
+        view = self._view
         return [
-            desk.page("/roles", self.list),
-            desk.page("/roles/new", self.new),
-            desk.form("/roles/new", NewRoleForm, self.create, rerender=self.rerender_new),
+            view.page("/roles", self.list),
+            view.page("/roles/new", self.new),
+            view.form("/roles/new", NewRoleForm, self.create, rerender=self.rerender_new),
         ]
 
 

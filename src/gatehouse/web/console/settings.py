@@ -158,7 +158,7 @@ class SettingScreens:
             call=settings_call(installation.email_part(post), page=query.page_request.page),
             problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     async def branding(self, request: Request, admin: AdminRequest) -> Response:
         told = self._installation.installation(admin.actor)
@@ -195,15 +195,15 @@ class SettingScreens:
         return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk = self._view
+        view = self._view
         return [
-            desk.page("/settings/email", self.email),
-            desk.form("/settings/email", CsrfForm, self.send_test),
-            desk.page("/settings/branding", self.branding),
-            desk.page("/settings/policies", self.policies),
-            desk.page("/settings/health", self.health),
-            desk.page("/settings/configuration", self.configuration),
-            desk.page("/settings/risks", self.risks),
+            view.page("/settings/email", self.email),
+            view.form("/settings/email", CsrfForm, self.send_test),
+            view.page("/settings/branding", self.branding),
+            view.page("/settings/policies", self.policies),
+            view.page("/settings/health", self.health),
+            view.page("/settings/configuration", self.configuration),
+            view.page("/settings/risks", self.risks),
         ]
 
 
@@ -321,14 +321,14 @@ class SigningKeyScreens:
             lead_minutes=self._policy.publish_lead // 60,
             problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._view, "/settings/keys/rotate"
+        view, path = self._view, "/settings/keys/rotate"
         return [
-            desk.page("/settings", self.show),
-            desk.page(path, self.confirm_rotation, fresh=True),
-            desk.form(path, RotateForm, self.rotate, rerender=self.rerender_rotation, fresh=True),
+            view.page("/settings", self.show),
+            view.page(path, self.confirm_rotation, fresh=True),
+            view.form(path, RotateForm, self.rotate, rerender=self.rerender_rotation, fresh=True),
         ]
 
 

@@ -1,8 +1,8 @@
 """What a screen of the console is, and how a table of them answers."""
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 from urllib.parse import urlencode
 
@@ -18,8 +18,7 @@ from gatehouse.admin.visibility import Visibility, VisibilityLoader
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import BadInput, Conflict, GatehouseError, NotFound, Refused, TooMany
-from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest as Standing
-from gatehouse.permissions.authentication.authenticator import Authenticator
+from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest, Authenticator
 from gatehouse.permissions.authentication.callers import Caller
 from gatehouse.permissions.authentication.vouching import CallerKind
 from gatehouse.permissions.errors import NoRight, PersonNotFound
@@ -115,7 +114,7 @@ class AdminRequest:
 
     browser: Browser
     signed_in: UserSession
-    authenticated: Standing
+    authenticated: AuthenticatedRequest
     visibility: Visibility
     origin: AuditOrigin
 
@@ -153,7 +152,60 @@ class RefusalContext(PageContext):
     reference: str
 
 
+class WrongConfirmationText(BadInput):
+    """The text that confirms an action was not typed as it is."""
+
+    public = ""  # the page has words for it, beside the field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmationField:
+    """The one field of a confirmation page: a text to retype, or a reason."""
+
+    name: str
+    label: str
+    hint: str = ""
+    wrong: str = ""  # shown after WrongConfirmationText
+    max_length: int | None = None
+    inputmode: str = "text"
+    keeps_text: bool = False  # a reason is shown again, a text to retype is not
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirmation(PageContext):
+    """The page between a button and a destructive action: what follows, and one button that does it.
+
+    Its form goes to the page's own address. Without `button` the action is impossible now, and `warning` says why.
+    """
+
+    template = "console/confirm.html"
+
+    title: str
+    trail: Sequence[tuple[str, str]]  # from below the entry to the page that Cancel leads to
+    button: str
+    text: str = ""
+    warning: str = ""
+    consequences: Sequence[str] = ()
+    roles: Sequence[object] = ()  # of PlacedRole: what is lost
+    impacts: Sequence[object] = ()  # of Impact
+    subject: str = ""  # what the action is about, where the title does not name it
+    hint: str = ""
+    is_destructive: bool = True
+    hidden: Sequence[tuple[str, str]] = ()
+    field: ConfirmationField | None = None
+    problem: FormProblem | None = None
+
+    def after(self, form: CsrfForm, problem: FormProblem) -> "Confirmation":
+        """The page once more, with what was wrong."""
+        field = self.field
+        if field is not None and field.keeps_text:
+            field = replace(field, value=getattr(form, field.name))
+        return replace(self, field=field, problem=problem)
+
+
 PageHandler = Callable[[Request, AdminRequest], Awaitable[Response]]
+ConfirmationMaker = Callable[[Request, AdminRequest], Awaitable[Confirmation]]
 FormHandler = Callable[[Request, AdminRequest, Form], Awaitable[Response]]
 FormRerender = Callable[[Request, AdminRequest, Form, FormProblem], Awaitable[Response]]
 
@@ -232,6 +284,23 @@ class ConsoleView:
 
         return ConsoleRoute(method="POST", path=path, handler=handler)
 
+    def confirmation(
+        self, path: str, form_type: type[Form], confirm: ConfirmationMaker, form_handler: FormHandler[Form]
+    ) -> Sequence[ConsoleRoute]:
+        """A page that asks before it acts, and its form; both need a fresh sign-in."""
+
+        async def show(request: Request, admin: AdminRequest) -> Response:
+            return self.render(request, admin, current_entry(request), await confirm(request, admin))
+
+        async def rerender(request: Request, admin: AdminRequest, form: Form, problem: FormProblem) -> Response:
+            context = (await confirm(request, admin)).after(form, problem)
+            return self.render(request, admin, current_entry(request), context)
+
+        return [
+            self.page(path, show, fresh=True),
+            self.form(path, form_type, form_handler, rerender=rerender, fresh=True),
+        ]
+
     async def not_found(self, request: Request) -> Response:
         """An address that leads nowhere, inside the console: its entries are the way on."""
         guest = await self._admin_request(request)
@@ -248,7 +317,10 @@ class ConsoleView:
         *,
         status: int | None = None,
     ) -> Response:
-        return self.render_off_loop(request, admin, entry, lambda: context, status=status or context.status)
+        """The page in its frame, with the status of the problem it shows."""
+        problem = getattr(context, "problem", None)
+        status = status or (problem.status if problem else context.status)
+        return self.render_off_loop(request, admin, entry, lambda: context, status=status)
 
     def render_off_loop(
         self,
@@ -276,6 +348,9 @@ class ConsoleView:
         page = self._pages.render_off_loop(request, make, status=status or 200, frame={"frame": frame})
         return self._flash.clear(page) if frame.note else page
 
+    def now(self) -> int:
+        return self._clock.now()
+
     def words(self, request: Request) -> Translator:
         """The reader's language, for words that no template says."""
         return self._pages.translator_for(request)
@@ -301,7 +376,7 @@ class ConsoleView:
 
     async def authenticate_for_each(
         self, admin: AdminRequest, application_ids: Collection[int]
-    ) -> Mapping[int, Standing]:
+    ) -> Mapping[int, AuthenticatedRequest]:
         """His rights on many applications, of one moment."""
         return await self._authenticator.attach_rights_in_each(admin.authenticated.caller, application_ids)
 
@@ -322,7 +397,7 @@ class ConsoleView:
             origin=origin_of(request, signed_in.user.user_id),
         )
 
-    async def _authenticate(self, user_id: str, caller: Caller, application_id: int | None) -> Standing:
+    async def _authenticate(self, user_id: str, caller: Caller, application_id: int | None) -> AuthenticatedRequest:
         facts = await self._load_facts(user_id, {CENTRAL_ID, application_id or CENTRAL_ID})
         return await self._authenticator.attach_rights(
             Caller(by=caller.by, facts=facts, application_id=application_id, address=caller.address)
@@ -345,7 +420,7 @@ class ConsoleView:
     def _render_refusal(self, request: Request, admin: AdminRequest, problem: FormProblem) -> Response:
         """A refusal stays inside the console: who asks has to know whom to ask, and finds the way back."""
         context = RefusalContext(problem=problem, reference=admin.origin.request_id)
-        return self.render(request, admin, current_entry(request), context, status=problem.status)
+        return self.render(request, admin, current_entry(request), context)
 
 
 def problem_from(error: GatehouseError) -> FormProblem:
@@ -357,6 +432,11 @@ def problem_from(error: GatehouseError) -> FormProblem:
     if place is None:
         return FormProblem(text=problem.message.removeprefix("data."), status=problem.status)
     return FormProblem(text=place["said"], status=problem.status, field=place["field"] or "")
+
+
+def require_confirmation_text(typed: str, expected: str) -> None:
+    if typed.strip() != expected:
+        raise WrongConfirmationText
 
 
 def current_entry(request: Request) -> ConsoleEntry:

@@ -15,7 +15,7 @@ from gatehouse.web.console.forms import FieldConflict, ListQuery, csv_file, fiel
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.settings import SETTINGS_TABS
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
@@ -112,15 +112,6 @@ class WebhookSecretContext(PageContext):
     is_new: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveWebhookContext(PageContext):
-    template = "console/webhooks/remove.html"
-
-    path: str = PATH
-    webhook: Webhook
-    waiting: int
-
-
 class WebhookScreens:
     def __init__(self, *, webhooks: Webhooks, lists: DeliveryListStore, view: ConsoleView) -> None:
         self._webhooks = webhooks
@@ -148,7 +139,7 @@ class WebhookScreens:
         self, request: Request, admin: AdminRequest, form: WebhookForm, problem: FormProblem
     ) -> Response:
         context = WebhookContext(form=form, problem=problem)
-        return self._view.render(request, admin, ENTRY, context, status=problem.status)
+        return self._view.render(request, admin, ENTRY, context)
 
     async def show(self, request: Request, admin: AdminRequest) -> Response:
         webhook, query = await self._load_webhook(request, admin), read_query(request, DeliveryQuery)
@@ -184,10 +175,17 @@ class WebhookScreens:
         await self._webhooks.redeliver(admin.actor, webhook_id, form.delivery_id)
         return self._view.redirect_with_flash(f"{PATH}/{webhook_id}", "webhook_redelivered")
 
-    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Response:
-        webhook = await self._load_webhook(request, admin)
+    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
+        webhook, t = await self._load_webhook(request, admin), self._view.words(request)
         waiting = await self._webhooks.list_deliveries(admin.actor, webhook.webhook_id, state=DeliveryState.WAITING)
-        return self._view.render(request, admin, ENTRY, RemoveWebhookContext(webhook=webhook, waiting=len(waiting)))
+        name = webhook.description or t("webhooks.one")
+        return Confirmation(
+            title=t("webhooks.remove_title"),
+            trail=[(t("webhooks.title"), PATH), (name, f"{PATH}/{webhook.webhook_id}")],
+            text=t("webhooks.remove_text", url=webhook.url),
+            consequences=[t("webhooks.breaks_waiting", count=len(waiting)), t("webhooks.breaks_log")],
+            button=t("webhooks.remove"),
+        )
 
     async def remove(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         await self._webhooks.remove(admin.actor, request.path_params["webhook_id"])
@@ -224,7 +222,7 @@ class WebhookScreens:
             problem=problem,
             clashes=conflicts,
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     async def _log_call(self, admin: AdminRequest, webhook_id: str) -> ApiCall:
         """The newest: over the API the log has no pages."""
@@ -236,18 +234,17 @@ class WebhookScreens:
         )
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, one = self._view, "/settings/webhooks/{webhook_id}"
+        view, one = self._view, "/settings/webhooks/{webhook_id}"
         return [
-            desk.page("/settings/webhooks", self.list),
-            desk.page("/settings/webhooks/new", self.new),
-            desk.form("/settings/webhooks/new", WebhookForm, self.create, rerender=self.rerender_new, fresh=True),
-            desk.page(one, self.show),
-            desk.form(one, WebhookForm, self.save, rerender=self.rerender_form, fresh=True),
-            desk.form(f"{one}/rotate", CsrfForm, self.rotate, fresh=True, form_suffix="/rotate"),
-            desk.form(f"{one}/test", CsrfForm, self.send_test),
-            desk.form(f"{one}/redeliver", DeliveryForm, self.redeliver),
-            desk.page(f"{one}/remove", self.confirm_removal, fresh=True),
-            desk.form(f"{one}/remove", CsrfForm, self.remove, fresh=True),
+            view.page("/settings/webhooks", self.list),
+            view.page("/settings/webhooks/new", self.new),
+            view.form("/settings/webhooks/new", WebhookForm, self.create, rerender=self.rerender_new, fresh=True),
+            view.page(one, self.show),
+            view.form(one, WebhookForm, self.save, rerender=self.rerender_form, fresh=True),
+            view.form(f"{one}/rotate", CsrfForm, self.rotate, fresh=True, form_suffix="/rotate"),
+            view.form(f"{one}/test", CsrfForm, self.send_test),
+            view.form(f"{one}/redeliver", DeliveryForm, self.redeliver),
+            *view.confirmation(f"{one}/remove", CsrfForm, self.confirm_removal, self.remove),
         ]
 
 

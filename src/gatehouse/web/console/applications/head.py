@@ -7,12 +7,14 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 from gatehouse.permissions.rights.secret_data import Extent, RecordPart
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.view import AdminRequest, ConsoleView
 from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.translations import Translator
 
 ENTRY: Final = ConsoleEntry.APPLICATIONS
 # In their order; the words are `applications.tab_<name>`. `users` is decided by who may read everybody's roles.
@@ -76,6 +78,19 @@ def is_tab_open(admin: AdminRequest, operation: Operation | None, about: GuardTa
     if operation is None:
         return admin.rights.administers or admin.rights.secret.reads[RecordPart.ROLES] is Extent.ALL
     return is_open(admin.rights, operation, about)
+
+
+def tab_trail(t: Translator, application: Application, tab: str) -> Sequence[tuple[str, str]]:
+    """From the list of applications to a tab of one, for a page below it."""
+    number = application.application_id
+    return [
+        (application.name, application_path(number)),
+        (t(f"applications.tab_{tab}"), application_path(number, tab)),
+    ]
+
+
+def key_text(t: Translator, key_id: str, comment: str) -> str:
+    return t("applications.key_named", comment=comment or t("applications.no_comment"), id=key_id)
 
 
 # A secret that was just made: shown on the answer to its form, and on no other page.

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -19,14 +20,17 @@ from gatehouse.web.console.applications.head import (
     CreatedSecret,
     application_head,
     application_path,
+    key_text,
     render_secret,
+    tab_trail,
 )
 from gatehouse.web.console.applications.overview import normalize_newlines
 from gatehouse.web.console.forms import csv_file, read_list_query
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
+from gatehouse.web.pages.template_filters import relative_time
 
 ACCESS_KEYS_TAB: Final = "access_keys"
 ACCESS_KEY_COLUMNS: Final = {
@@ -51,14 +55,6 @@ class AccessKeysContext(PageContext):
     comment: str
     call: ApiCall
     problem: FormProblem | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveAccessKeyContext(PageContext):
-    template = "console/applications/remove_key.html"
-
-    head: ApplicationHead
-    key: AccessKey
 
 
 class AccessKeyScreens:
@@ -88,12 +84,19 @@ class AccessKeyScreens:
     ) -> Response:
         return await self._render_list(request, admin, comment=form.comment, problem=problem)
 
-    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Response:
-        model = admin.authenticated.require_application(Operation.ACCESS_KEYS)
-        context = RemoveAccessKeyContext(
-            head=application_head(admin, model, ACCESS_KEYS_TAB), key=await self._load_key(request, admin)
+    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
+        application = admin.authenticated.require_application(Operation.ACCESS_KEYS).application
+        key, t = await self._load_key(request, admin), self._view.words(request)
+        used = t("applications.key_unused")
+        if key.last_used:
+            used = t("applications.key_used") + " " + relative_time(t, key.last_used, self._view.now())
+        return Confirmation(
+            title=t("applications.key_remove_title"),
+            trail=tab_trail(t, application, ACCESS_KEYS_TAB),
+            text=t("applications.key_remove_text"),
+            consequences=[key_text(t, key.key_id, key.comment), used],
+            button=t("applications.key_remove"),
         )
-        return self._view.render(request, admin, ENTRY, context)
 
     async def remove(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         application_id = request.path_params["application_id"]
@@ -127,15 +130,14 @@ class AccessKeyScreens:
             ),
             problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._view, "/applications/{application_id:int}/access_keys"
+        view, path = self._view, "/applications/{application_id:int}/access_keys"
         return [
-            desk.page(path, self.list),
-            desk.form(path, NewAccessKeyForm, self.create, rerender=self.rerender_list, fresh=True),
-            desk.page(f"{path}/{{key_id}}/remove", self.confirm_removal, fresh=True),
-            desk.form(f"{path}/{{key_id}}/remove", CsrfForm, self.remove, fresh=True),
+            view.page(path, self.list),
+            view.form(path, NewAccessKeyForm, self.create, rerender=self.rerender_list, fresh=True),
+            *view.confirmation(f"{path}/{{key_id}}/remove", CsrfForm, self.confirm_removal, self.remove),
         ]
 
 
@@ -181,14 +183,6 @@ class PublicKeysContext(PageContext):
     problem: FormProblem | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemovePublicKeyContext(PageContext):
-    template = "console/applications/remove_public_key.html"
-
-    head: ApplicationHead
-    key: ApplicationKey
-
-
 class PublicKeyScreens:
     def __init__(self, *, keys: CustomKeyCommands, view: ConsoleView, base_url: str) -> None:
         self._keys = keys
@@ -208,14 +202,19 @@ class PublicKeyScreens:
     ) -> Response:
         return await self._render_list(request, admin, typed=form.public_key, problem=problem)
 
-    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Response:
-        model = admin.authenticated.require_application(Operation.APPLICATION_KEYS)
-        keys = await self._keys.list(admin.actor, model.application.application_id)
+    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
+        application = admin.authenticated.require_application(Operation.APPLICATION_KEYS).application
+        keys, t = await self._keys.list(admin.actor, application.application_id), self._view.words(request)
         found = next((key for key in keys if key.kid == request.path_params["kid"]), None)
         if found is None:
             raise KeyNotFound
-        context = RemovePublicKeyContext(head=application_head(admin, model, PUBLIC_KEYS_TAB), key=found)
-        return self._view.render(request, admin, ENTRY, context)
+        return Confirmation(
+            title=t("applications.public_key_remove_title"),
+            trail=tab_trail(t, application, PUBLIC_KEYS_TAB),
+            text=t("applications.public_key_remove_text"),
+            consequences=[Markup("<code>{}</code>").format(found.kid)],
+            button=t("applications.key_remove"),
+        )
 
     async def remove(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         application_id = request.path_params["application_id"]
@@ -247,13 +246,12 @@ class PublicKeyScreens:
             ),
             problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._view, "/applications/{application_id:int}/public_keys"
+        view, path = self._view, "/applications/{application_id:int}/public_keys"
         return [
-            desk.page(path, self.list),
-            desk.form(path, NewPublicKeyForm, self.add, rerender=self.rerender_list, fresh=True),
-            desk.page(f"{path}/{{kid}}/remove", self.confirm_removal, fresh=True),
-            desk.form(f"{path}/{{kid}}/remove", CsrfForm, self.remove, fresh=True),
+            view.page(path, self.list),
+            view.form(path, NewPublicKeyForm, self.add, rerender=self.rerender_list, fresh=True),
+            *view.confirmation(f"{path}/{{kid}}/remove", CsrfForm, self.confirm_removal, self.remove),
         ]

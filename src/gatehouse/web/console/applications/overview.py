@@ -146,15 +146,15 @@ class ApplicationScreens:
             problem=problem,
             clashes=overview_conflicts(model, form, service, problem),
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, here = self._view, "/applications/{application_id:int}"
+        view, here = self._view, "/applications/{application_id:int}"
         return [
-            desk.page(here, self.show),
-            desk.form(here, ApplicationForm, self.save, rerender=self.rerender_form),
-            desk.page(f"{here}/service", self.show),
-            desk.form(
+            view.page(here, self.show),
+            view.form(here, ApplicationForm, self.save, rerender=self.rerender_form),
+            view.page(f"{here}/service", self.show),
+            view.form(
                 f"{here}/service",
                 ServiceMetaForm,
                 self.save_service,

@@ -242,15 +242,15 @@ class RuleScreens:
         return self._view.render_off_loop(request, admin, ENTRY, make, status=problem.status if problem else None)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._view, "/applications/{application_id:int}/rules"
+        view, path = self._view, "/applications/{application_id:int}/rules"
         return [
-            desk.page(path, self.list),
-            desk.page(f"{path}/new", self.new),
-            desk.form(f"{path}/new", RuleForm, self.add, rerender=self.rerender_new),
-            desk.page(f"{path}/{{rule}}", self.show),
-            desk.form(f"{path}/{{rule}}", RuleForm, self.change, rerender=self.rerender_form),
-            desk.page(f"{path}/{{rule}}/remove", self.confirm_removal, fresh=True),
-            desk.form(f"{path}/{{rule}}/remove", ConfirmedForm, self.remove, fresh=True),
+            view.page(path, self.list),
+            view.page(f"{path}/new", self.new),
+            view.form(f"{path}/new", RuleForm, self.add, rerender=self.rerender_new),
+            view.page(f"{path}/{{rule}}", self.show),
+            view.form(f"{path}/{{rule}}", RuleForm, self.change, rerender=self.rerender_form),
+            view.page(f"{path}/{{rule}}/remove", self.confirm_removal, fresh=True),
+            view.form(f"{path}/{{rule}}/remove", ConfirmedForm, self.remove, fresh=True),
         ]
 
 
@@ -316,11 +316,11 @@ class LoginRuleScreens:
             problem=problem,
             clashes=field_conflicts(form, login_rules_form(model)) if stale else (),
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._view, "/applications/{application_id:int}/rules/login"
-        return [desk.page(path, self.show), desk.form(path, LoginRulesForm, self.save, rerender=self.rerender_form)]
+        view, path = self._view, "/applications/{application_id:int}/rules/login"
+        return [view.page(path, self.show), view.form(path, LoginRulesForm, self.save, rerender=self.rerender_form)]
 
 
 def login_rules_form(model: ApplicationModel) -> LoginRulesForm:

@@ -124,14 +124,14 @@ class SchemaFileScreens:
             version=model.schema.version,
             problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._view, "/applications/{application_id:int}/rules"
+        view, path = self._view, "/applications/{application_id:int}/rules"
         return [
-            desk.page(f"{path}/export", self.export),
-            desk.page(f"{path}/import", self.show_import),
-            desk.form(f"{path}/import", ImportSchemaForm, self.import_document, rerender=self.rerender_import),
+            view.page(f"{path}/export", self.export),
+            view.page(f"{path}/import", self.show_import),
+            view.form(f"{path}/import", ImportSchemaForm, self.import_document, rerender=self.rerender_import),
         ]
 
 
@@ -276,12 +276,12 @@ class VersionScreens:
         )
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._view, "/applications/{application_id:int}/versions"
+        view, path = self._view, "/applications/{application_id:int}/versions"
         return [
-            desk.page(path, self.list),
-            desk.page(f"{path}/compare", self.compare),
-            desk.page(f"{path}/{{version:int}}/restore", self.confirm_restore, fresh=True),
-            desk.form(f"{path}/{{version:int}}/restore", ConfirmedForm, self.restore, fresh=True),
+            view.page(path, self.list),
+            view.page(f"{path}/compare", self.compare),
+            view.page(f"{path}/{{version:int}}/restore", self.confirm_restore, fresh=True),
+            view.form(f"{path}/{{version:int}}/restore", ConfirmedForm, self.restore, fresh=True),
         ]
 
 

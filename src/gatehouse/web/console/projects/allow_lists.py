@@ -108,11 +108,11 @@ class AllowListScreens:
         context = AllowListsContext(
             head=project_head(admin, model.project, "members"), groups=groups, version=version, problem=problem
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._view, "/projects/{project_id}/members/lists"
-        return [desk.page(path, self.show), desk.form(path, AllowListsForm, self.save, rerender=self.rerender_form)]
+        view, path = self._view, "/projects/{project_id}/members/lists"
+        return [view.page(path, self.show), view.form(path, AllowListsForm, self.save, rerender=self.rerender_form)]
 
 
 def listed_groups(model: ProjectModel) -> Sequence[ListedGroup]:

@@ -94,11 +94,11 @@ class ProjectApplicationScreens:
             name=name,
             problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._view, "/projects/{project_id}/applications"
+        view, path = self._view, "/projects/{project_id}/applications"
         return [
-            desk.page(path, self.list),
-            desk.form(path, NewProjectApplicationForm, self.create, rerender=self.rerender_list),
+            view.page(path, self.list),
+            view.form(path, NewProjectApplicationForm, self.create, rerender=self.rerender_list),
         ]

@@ -156,15 +156,15 @@ class GroupAccessScreens:
             call=group_call(loaded.group),
             problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, one = self._view, "/projects/{project_id}/groups/{group_id}"
+        view, one = self._view, "/projects/{project_id}/groups/{group_id}"
         condition = f"{one}/conditions/{{number}}"
         return [
-            desk.form(f"{one}/access", GroupAccessForm, self.change_access),
-            desk.page(condition, self.show_condition),
-            desk.form(condition, GroupConditionForm, self.save_condition, rerender=self.rerender_condition),
+            view.form(f"{one}/access", GroupAccessForm, self.change_access),
+            view.page(condition, self.show_condition),
+            view.form(condition, GroupConditionForm, self.save_condition, rerender=self.rerender_condition),
         ]
 
 

@@ -29,7 +29,7 @@ from gatehouse.web.console.forms import (
     split_lines,
 )
 from gatehouse.web.console.frame import ApiCall, group_call
-from gatehouse.web.console.impact import Impact, ImpactForecaster
+from gatehouse.web.console.impact import ImpactForecaster
 from gatehouse.web.console.lookup import PersonFinder
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.projects.project import (
@@ -39,7 +39,7 @@ from gatehouse.web.console.projects.project import (
     page_of_list,
     project_head,
 )
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
@@ -143,7 +143,6 @@ def sees_members(admin: AdminRequest, loaded: LoadedGroup) -> bool:
 # The groups of a project that one manages, and a new one.
 
 
-GROUP_LIST_ENTRY: Final = ConsoleEntry.PROJECTS
 GROUP_COLUMNS: Final = {
     "id": lambda group: group.group_id,
     "title": lambda group: group.title,
@@ -194,7 +193,7 @@ class GroupListScreens:
         draft = GroupDraft(project_id=model.project.project_id, title=form.title.strip())
         group = await self._groups.save(admin.actor, None, draft)
         return self._view.redirect_with_flash(
-            f"{GROUP_LIST_ENTRY.path}/{group.project_id}/groups/{group.group_id}", "group_created"
+            f"{ENTRY.path}/{group.project_id}/groups/{group.group_id}", "group_created"
         )
 
     async def rerender_list(
@@ -225,9 +224,7 @@ class GroupListScreens:
             title=title,
             problem=problem,
         )
-        return self._view.render(
-            request, admin, GROUP_LIST_ENTRY, context, status=problem.status if problem else None
-        )
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
     async def _managed_groups(self, admin: AdminRequest, project_id: str) -> Sequence[Group] | None:
         """Who may view a project and manages none of its groups sees that there is none for him: None."""
@@ -237,8 +234,8 @@ class GroupListScreens:
             return None
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._view, "/projects/{project_id}/groups"
-        return [desk.page(path, self.list), desk.form(path, NewGroupForm, self.create, rerender=self.rerender_list)]
+        view, path = self._view, "/projects/{project_id}/groups"
+        return [view.page(path, self.list), view.form(path, NewGroupForm, self.create, rerender=self.rerender_list)]
 
 
 def groups_call(project_id: str, managed: Sequence[Group]) -> ApiCall:
@@ -253,7 +250,6 @@ def groups_call(project_id: str, managed: Sequence[Group]) -> ApiCall:
 # Groups of a project: the list, a new one, one group with what it says of itself, who is in it, its removal.
 
 
-GROUP_ENTRY: Final = ConsoleEntry.PROJECTS
 MEMBER_COLUMNS: Final = {
     "user_id": lambda line: line.user_id,
     "nick": lambda line: line.nick,
@@ -294,17 +290,6 @@ class GroupMembersContext(PageContext):
     head: GroupHead
     found: Page[GroupMember]
     search: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveGroupContext(PageContext):
-    template = "console/groups/remove.html"
-
-    head: GroupHead
-    listed: str  # allow or disallow: then it cannot be removed
-    services: int
-    foreseen: Sequence[Impact]
-    problem: FormProblem | None = None
 
 
 class GroupScreens:
@@ -368,41 +353,31 @@ class GroupScreens:
         if query.is_file:
             return csv_file(f"{seen.group.title_key}-members", MEMBER_COLUMNS, found.rows)
         context = GroupMembersContext(head=group_head(admin, seen, "who"), found=found, search=query.q)
-        return self._view.render(request, admin, GROUP_ENTRY, context)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Response:
-        return await self._render_removal(request, admin)
+    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
+        loaded, t = await self._loader.load(request, admin), self._view.words(request)
+        group = loaded.group
+        about = GuardTarget(project_id=group.project_id, group_id=group.group_id)
+        require_operation(admin.rights, Operation.GROUP_DELETE, about)
+        title, trail = t("groups.remove_title", title=group.title), [*loaded.trail, (group.title, loaded.path)]
+        if access_list := access_list_of(loaded):
+            warning = t(f"groups.stands_in_{access_list}")
+            return Confirmation(title=title, trail=trail, warning=warning, text=t("groups.take_it_out"), button="")
+        proposal = GroupProposal(action="delete", group_id=group.group_id)
+        return Confirmation(
+            title=title,
+            trail=trail,
+            text=t("groups.remove_text"),
+            consequences=[t("groups.breaks_services", count=len(loaded.applications)), t("groups.breaks_managers")],
+            impacts=await self._forecaster.impact_in_each(admin, loaded.applications, proposal),
+            button=t("groups.remove"),
+        )
 
     async def remove(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
-        seen = await self._loader.load(request, admin)
-        await self._groups.delete(admin.actor, seen.group.group_id)
-        return self._view.redirect_with_flash(f"{GROUP_ENTRY.path}/{seen.group.project_id}/groups", "group_removed")
-
-    async def rerender_removal(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        form: CsrfForm,  # noqa: ARG002 - as the other screens take it
-        problem: FormProblem,
-    ) -> Response:
-        return await self._render_removal(request, admin, problem)
-
-    async def _render_removal(
-        self, request: Request, admin: AdminRequest, problem: FormProblem | None = None
-    ) -> Response:
-        seen = await self._loader.load(request, admin)
-        about = GuardTarget(project_id=seen.group.project_id, group_id=seen.group.group_id)
-        require_operation(admin.rights, Operation.GROUP_DELETE, about)
-        listed = access_list_of(seen)
-        proposal = GroupProposal(action="delete", group_id=seen.group.group_id)
-        context = RemoveGroupContext(
-            head=group_head(admin, seen, "group"),
-            listed=listed,
-            services=0 if listed else len(seen.applications),
-            foreseen=() if listed else await self._forecaster.impact_in_each(admin, seen.applications, proposal),
-            problem=problem,
-        )
-        return self._view.render(request, admin, GROUP_ENTRY, context, status=problem.status if problem else None)
+        loaded = await self._loader.load(request, admin)
+        await self._groups.delete(admin.actor, loaded.group.group_id)
+        return self._view.redirect_with_flash(f"{ENTRY.path}/{loaded.group.project_id}/groups", "group_removed")
 
     async def _render_group(
         self,
@@ -427,7 +402,7 @@ class GroupScreens:
             problem=problem,
             clashes=conflicts,
         )
-        return self._view.render(request, admin, GROUP_ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     async def _find_people(self, admin: AdminRequest, loaded: LoadedGroup, search: str) -> Sequence[NamedPerson]:
         """People to add; those of the project's other groups are found by a part of their names."""
@@ -437,13 +412,12 @@ class GroupScreens:
         return [one for one in found if one.user_id not in loaded.group.users]
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, one = self._view, "/projects/{project_id}/groups/{group_id}"
+        view, one = self._view, "/projects/{project_id}/groups/{group_id}"
         return [
-            desk.page(one, self.show),
-            desk.form(one, GroupForm, self.save, rerender=self.rerender_form),
-            desk.page(f"{one}/who", self.list_members),
-            desk.page(f"{one}/remove", self.confirm_removal, fresh=True),
-            desk.form(f"{one}/remove", CsrfForm, self.remove, rerender=self.rerender_removal, fresh=True),
+            view.page(one, self.show),
+            view.form(one, GroupForm, self.save, rerender=self.rerender_form),
+            view.page(f"{one}/who", self.list_members),
+            *view.confirmation(f"{one}/remove", CsrfForm, self.confirm_removal, self.remove),
         ]
 
 

@@ -48,7 +48,7 @@ from gatehouse.web.console.projects.project import (
     page_of_list,
     project_head,
 )
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
@@ -108,17 +108,6 @@ class MemberContext(PageContext):
     @property
     def path(self) -> str:
         return f"{self.head.path}/members/{self.person.user_id}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveMemberContext(PageContext):
-    template = "console/projects/remove_member.html"
-
-    head: ProjectHead
-    person: NamedPerson
-    held: Sequence[PlacedRole]
-    entries: int
-    problem: FormProblem | None = None
 
 
 class MemberForm(HoldingsForm, frozen=True, kw_only=True):
@@ -232,8 +221,21 @@ class MemberScreens:
             request, admin, model, member, rows_from_form(form), version=version, problem=problem
         )
 
-    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Response:
-        return await self._render_removal(request, admin)
+    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
+        model, t = await self._loader.load(request, admin), self._view.words(request)
+        require_operation(admin.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=model.project.project_id))
+        member = await self._load_member(request, admin, model)
+        person, entries = member.person, count_entries(member.scopes)
+        path = f"{ENTRY.path}/{model.project.project_id}/members"
+        return Confirmation(
+            title=t("members.remove_title", nick=person.nick),
+            trail=[(model.project.title, path), (person.nick, f"{path}/{person.user_id}")],
+            text=t("members.remove_text", nick=person.nick),
+            roles=placed_roles(member.scopes, member.places, admin.authenticated.central),
+            consequences=[t("members.entries_go", count=entries)] if entries else (),
+            hint=t("members.remove_hint"),
+            button=t("members.remove"),
+        )
 
     async def remove(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         model = await self._loader.load(request, admin)
@@ -241,30 +243,6 @@ class MemberScreens:
         draft = MembershipDraft(id=model.project.project_id, users={user_id: None})
         await self._memberships.save(admin.actor, admin.authenticated.central, draft)
         return self._view.redirect_with_flash(f"{ENTRY.path}/{model.project.project_id}/members", "member_removed")
-
-    async def rerender_removal(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        form: CsrfForm,  # noqa: ARG002 - as the other screens take it
-        problem: FormProblem,
-    ) -> Response:
-        return await self._render_removal(request, admin, problem)
-
-    async def _render_removal(
-        self, request: Request, admin: AdminRequest, problem: FormProblem | None = None
-    ) -> Response:
-        model = await self._loader.load(request, admin)
-        require_operation(admin.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=model.project.project_id))
-        member = await self._load_member(request, admin, model)
-        context = RemoveMemberContext(
-            head=project_head(admin, model.project, "members"),
-            person=member.person,
-            held=placed_roles(member.scopes, member.places, admin.authenticated.central),
-            entries=count_entries(member.scopes),
-            problem=problem,
-        )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
     def _render_editor(
         self,
@@ -299,7 +277,7 @@ class MemberScreens:
             ),
             problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     async def _load_member(self, request: Request, admin: AdminRequest, model: ProjectModel) -> ProjectMember:
         """Somebody of the project, or anybody to whom the guest may give something in it."""
@@ -344,16 +322,13 @@ class MemberScreens:
         return sorted(lines, key=lambda line: (RANK[line.standing], line.nick.lower(), line.user_id))
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._view, "/projects/{project_id}/members"
+        view, path = self._view, "/projects/{project_id}/members"
         return [
-            desk.page(path, self.list),
-            desk.page(f"{path}/new", self.find_person),
-            desk.page(f"{path}/{{user_id}}", self.show),
-            desk.form(f"{path}/{{user_id}}", MemberForm, self.save, rerender=self.rerender_form),
-            desk.page(f"{path}/{{user_id}}/remove", self.confirm_removal, fresh=True),
-            desk.form(
-                f"{path}/{{user_id}}/remove", CsrfForm, self.remove, rerender=self.rerender_removal, fresh=True
-            ),
+            view.page(path, self.list),
+            view.page(f"{path}/new", self.find_person),
+            view.page(f"{path}/{{user_id}}", self.show),
+            view.form(f"{path}/{{user_id}}", MemberForm, self.save, rerender=self.rerender_form),
+            *view.confirmation(f"{path}/{{user_id}}/remove", CsrfForm, self.confirm_removal, self.remove),
         ]
 
 

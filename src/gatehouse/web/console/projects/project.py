@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from gatehouse.admin.names import NameStore
 from gatehouse.admin.paging import Page, PageRequest
-from gatehouse.admin.projects import GroupListItem, ProjectListItem, ProjectListStore, ProjectRemovalImpact
+from gatehouse.admin.projects import GroupListItem, ProjectListItem, ProjectListStore
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.commands.drafts import TagsDraft
 from gatehouse.permissions.commands.full_removal import FullRemoval
@@ -28,7 +28,15 @@ from gatehouse.web.console.forms import (
 )
 from gatehouse.web.console.frame import ApiCall, project_call
 from gatehouse.web.console.paths import ConsoleEntry
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.view import (
+    AdminRequest,
+    Confirmation,
+    ConfirmationField,
+    ConsoleRoute,
+    ConsoleView,
+    FormProblem,
+    require_confirmation_text,
+)
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
@@ -67,6 +75,7 @@ def page_of_list(rows: Sequence[T], page_request: PageRequest) -> Page[T]:
 
 ENTRY: Final = ConsoleEntry.PROJECTS
 TABS: Final = ("overview", "members", "applications", "services", "groups", "service_accounts")
+REMOVED: Final = ("people", "applications", "groups", "service_accounts")  # that lose something by a removal
 COLUMNS: Final = {
     "id": lambda line: line.project_id,
     "title": lambda line: line.title,
@@ -129,15 +138,6 @@ class ProjectContext(PageContext):
     call: ApiCall
     problem: FormProblem | None = None
     clashes: tuple[FieldConflict, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveProjectContext(PageContext):
-    template = "console/projects/remove.html"
-
-    head: ProjectHead
-    breaks: ProjectRemovalImpact
-    problem: FormProblem | None = None
 
 
 class NewProjectForm(CsrfForm, frozen=True, kw_only=True):
@@ -208,7 +208,7 @@ class ProjectScreens:
         context = NewProjectContext(
             lacks_factor=lacks_factor(admin), title=form.title, user_id=form.user_id, problem=problem
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status)
+        return self._view.render(request, admin, ENTRY, context)
 
     async def show(self, request: Request, admin: AdminRequest) -> Response:
         project = await self._load_project(request, admin)
@@ -240,27 +240,28 @@ class ProjectScreens:
         theirs = field_conflicts(form, stored) if problem.is_conflict and form.version != stored.version else ()
         return await self._render_overview(request, admin, project, form, problem=problem, conflicts=theirs)
 
-    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Response:
-        return await self._render_removal(request, admin)
+    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
+        project, t = await self._load_project(request, admin), self._view.words(request)
+        require_operation(admin.rights, Operation.PROJECT_DELETE, GuardTarget(project_id=project.project_id))
+        impact = await self._lists.removal_impact(project.project_id, self._clock.now())
+        return Confirmation(
+            title=t("projects.remove_title", title=project.title),
+            trail=[(project.title, f"{ENTRY.path}/{project.project_id}")],
+            text=t("projects.remove_text"),
+            consequences=[t(f"projects.breaks_{name}", count=getattr(impact, name)) for name in REMOVED],
+            field=ConfirmationField(
+                name="title",
+                label=t("projects.remove_type", title=project.title),
+                wrong=t("projects.remove_wrong"),
+            ),
+            button=t("projects.remove"),
+        )
 
     async def remove(self, request: Request, admin: AdminRequest, form: RemoveProjectForm) -> Response:
         project = await self._load_project(request, admin)
-        if form.title.strip() != project.title:
-            return await self._render_removal(request, admin, FormProblem(text="", status=400))
+        require_confirmation_text(form.title, project.title)
         await self._projects.delete(admin.actor, project.project_id)
         return self._view.redirect_with_flash(ENTRY.path, "project_removed")
-
-    async def _render_removal(
-        self, request: Request, admin: AdminRequest, problem: FormProblem | None = None
-    ) -> Response:
-        project = await self._load_project(request, admin)
-        require_operation(admin.rights, Operation.PROJECT_DELETE, GuardTarget(project_id=project.project_id))
-        context = RemoveProjectContext(
-            head=project_head(admin, project, "overview"),
-            breaks=await self._lists.removal_impact(project.project_id, self._clock.now()),
-            problem=problem,
-        )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
     async def _load_project(self, request: Request, admin: AdminRequest) -> Project:
         return await self._projects.get(admin.actor, request.path_params["project_id"])
@@ -285,18 +286,17 @@ class ProjectScreens:
             problem=problem,
             clashes=conflicts,
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk = self._view
+        view = self._view
         return [
-            desk.page("/projects", self.list),
-            desk.page("/projects/new", self.new),
-            desk.form("/projects/new", NewProjectForm, self.publish, rerender=self.rerender_new),
-            desk.page("/projects/{project_id}", self.show),
-            desk.form("/projects/{project_id}", ProjectForm, self.save, rerender=self.rerender_form),
-            desk.page("/projects/{project_id}/remove", self.confirm_removal, fresh=True),
-            desk.form("/projects/{project_id}/remove", RemoveProjectForm, self.remove, fresh=True),
+            view.page("/projects", self.list),
+            view.page("/projects/new", self.new),
+            view.form("/projects/new", NewProjectForm, self.publish, rerender=self.rerender_new),
+            view.page("/projects/{project_id}", self.show),
+            view.form("/projects/{project_id}", ProjectForm, self.save, rerender=self.rerender_form),
+            *view.confirmation("/projects/{project_id}/remove", RemoveProjectForm, self.confirm_removal, self.remove),
         ]
 
 
@@ -331,13 +331,16 @@ def form_of(project: Project) -> ProjectForm:
 # The page on which a removed project goes for good (R5).
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EraseProjectContext(PageContext):
-    template = "console/projects/erase.html"
-
-    goes: ErasureCounts
-    path: str
-    problem: FormProblem | None = None
+ERASED: Final = (
+    "applications",
+    "roles",
+    "clients",
+    "keys",
+    "groups",
+    "service_accounts",
+    "people",
+    "connections",
+)  # what is erased with a project, in the order of the page
 
 
 class EraseProjectForm(CsrfForm, frozen=True, kw_only=True):
@@ -349,29 +352,31 @@ class ProjectErasureScreens:
         self._removal = removal
         self._view = view
 
-    async def confirm_erasure(self, request: Request, admin: AdminRequest) -> Response:
-        return await self._render_confirmation(request, admin)
+    async def confirm_erasure(self, request: Request, admin: AdminRequest) -> Confirmation:
+        counts, t = await self._load_belongings(request, admin), self._view.words(request)
+        return Confirmation(
+            title=t("projects.erase_title", title=counts.title),
+            trail=[(counts.title, f"{ENTRY.path}/{counts.project_id}")],
+            text=t("projects.erase_text"),
+            consequences=[t(f"projects.erases_{name}", count=getattr(counts, name)) for name in ERASED],
+            hint=t("projects.erase_hint"),
+            field=ConfirmationField(
+                name="project_id",
+                label=t("projects.erase_type", project_id=counts.project_id),
+                wrong=t("projects.erase_wrong"),
+            ),
+            button=t("projects.erase"),
+        )
 
     async def erase(self, request: Request, admin: AdminRequest, form: EraseProjectForm) -> Response:
-        goes = await self._load_belongings(request, admin)
-        if form.project_id.strip() != goes.project_id:
-            return await self._render_confirmation(request, admin, FormProblem(text="", status=400))
-        await self._removal.remove(admin.actor, goes.project_id)
+        counts = await self._load_belongings(request, admin)
+        require_confirmation_text(form.project_id, counts.project_id)
+        await self._removal.remove(admin.actor, counts.project_id)
         return self._view.redirect_with_flash(ENTRY.path, "project_erased")
-
-    async def _render_confirmation(
-        self, request: Request, admin: AdminRequest, problem: FormProblem | None = None
-    ) -> Response:
-        goes = await self._load_belongings(request, admin)
-        context = EraseProjectContext(goes=goes, path=f"{ENTRY.path}/{goes.project_id}", problem=problem)
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
     async def _load_belongings(self, request: Request, admin: AdminRequest) -> ErasureCounts:
         return await self._removal.preview(admin.actor, request.path_params["project_id"])
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk = self._view
-        return [
-            desk.page("/projects/{project_id}/erase", self.confirm_erasure, fresh=True),
-            desk.form("/projects/{project_id}/erase", EraseProjectForm, self.erase, fresh=True),
-        ]
+        path = "/projects/{project_id}/erase"
+        return self._view.confirmation(path, EraseProjectForm, self.confirm_erasure, self.erase)

@@ -38,7 +38,7 @@ from gatehouse.web.console.projects.holdings import (
     scopes_from_rows,
 )
 from gatehouse.web.console.projects.project import ProjectHead, ProjectLoader, may_in_project, project_head
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
@@ -106,15 +106,6 @@ class CreatedServiceAccountContext(PageContext):
     user_id: str
     jwt: str = field(repr=False)
     ends_at: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RevokeServiceAccountContext(PageContext):
-    template = "console/projects/revoke_account.html"
-
-    head: ProjectHead
-    line: ServiceAccountLine
-    problem: FormProblem | None = None
 
 
 class ServiceAccountScreens:
@@ -193,36 +184,25 @@ class ServiceAccountScreens:
         model = await self._loader.load(request, admin)
         return await self._render_form(request, admin, model, form, rows_from_form(form), problem=problem)
 
-    async def confirm_revocation(self, request: Request, admin: AdminRequest) -> Response:
-        return await self._render_revocation(request, admin)
+    async def confirm_revocation(self, request: Request, admin: AdminRequest) -> Confirmation:
+        model, t = await self._loader.load(request, admin), self._view.words(request)
+        user_id = request.path_params["user_id"]
+        line = next((one for one in await self._load_lines(admin, model) if one.account.user_id == user_id), None)
+        if line is None:
+            raise PersonNotFound
+        return Confirmation(
+            title=t("accounts.revoke_title", name=line.account.name),
+            trail=[(model.project.title, f"{ENTRY.path}/{model.project.project_id}/service_accounts")],
+            text=t("accounts.revoke_text"),
+            roles=line.held,
+            button=t("accounts.revoke"),
+        )
 
     async def revoke(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         await self._accounts.revoke(admin.actor, request.path_params["user_id"])
         return self._view.redirect_with_flash(
             f"{ENTRY.path}/{request.path_params['project_id']}/service_accounts", "account_revoked"
         )
-
-    async def rerender_revocation(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        form: CsrfForm,  # noqa: ARG002 - as the other screens take it
-        problem: FormProblem,
-    ) -> Response:
-        return await self._render_revocation(request, admin, problem)
-
-    async def _render_revocation(
-        self, request: Request, admin: AdminRequest, problem: FormProblem | None = None
-    ) -> Response:
-        model = await self._loader.load(request, admin)
-        user_id = request.path_params["user_id"]
-        line = next((one for one in await self._load_lines(admin, model) if one.account.user_id == user_id), None)
-        if line is None:
-            raise PersonNotFound
-        context = RevokeServiceAccountContext(
-            head=project_head(admin, model.project, "service_accounts"), line=line, problem=problem
-        )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
     async def _render_form(
         self,
@@ -242,7 +222,7 @@ class ServiceAccountScreens:
             roles=[role for role in assignable_roles(admin.authenticated.central) if role.key != OWNER],
             problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     async def _load_lines(self, admin: AdminRequest, model: ProjectModel) -> Sequence[ServiceAccountLine]:
         central, places = admin.authenticated.central, await load_places(self._lists, model)
@@ -254,15 +234,12 @@ class ServiceAccountScreens:
         return [line(one) for one in await self._accounts.list(admin.actor, central, model.project.project_id)]
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._view, "/projects/{project_id}/service_accounts"
+        view, path = self._view, "/projects/{project_id}/service_accounts"
         return [
-            desk.page(path, self.list),
-            desk.page(f"{path}/new", self.new, fresh=True),
-            desk.form(f"{path}/new", ServiceAccountForm, self.create, rerender=self.rerender_new, fresh=True),
-            desk.page(f"{path}/{{user_id}}/revoke", self.confirm_revocation, fresh=True),
-            desk.form(
-                f"{path}/{{user_id}}/revoke", CsrfForm, self.revoke, rerender=self.rerender_revocation, fresh=True
-            ),
+            view.page(path, self.list),
+            view.page(f"{path}/new", self.new, fresh=True),
+            view.form(f"{path}/new", ServiceAccountForm, self.create, rerender=self.rerender_new, fresh=True),
+            *view.confirmation(f"{path}/{{user_id}}/revoke", CsrfForm, self.confirm_revocation, self.revoke),
         ]
 
 

@@ -18,10 +18,10 @@ from gatehouse.permissions.questions.proposals import ProjectProposal
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
 from gatehouse.web.console.forms import csv_file
 from gatehouse.web.console.frame import ApiCall, project_call
-from gatehouse.web.console.impact import Impact, ImpactForecaster, has_no_impact, review_context
+from gatehouse.web.console.impact import ImpactForecaster, has_no_impact, review_context
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.projects.project import ProjectHead, ProjectLoader, may_in_project, project_head
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.responses import see_other
 from gatehouse.web.pages.contexts import PageContext
@@ -89,16 +89,6 @@ class ServiceContext(PageContext):
     @property
     def path(self) -> str:
         return f"{self.head.path}/services/{self.service.application_id}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DisconnectContext(PageContext):
-    template = "console/projects/disconnect.html"
-
-    head: ProjectHead
-    service: ApplicationSummary
-    foreseen: Impact
-    problem: FormProblem | None = None
 
 
 class ServiceGrantsForm(CsrfForm, frozen=True, kw_only=True):
@@ -191,36 +181,24 @@ class ProjectServiceScreens:
         version = seen.model.project.version
         return self._render_editor(request, admin, seen, rows_from_form(form), version=version, problem=problem)
 
-    async def confirm_disconnect(self, request: Request, admin: AdminRequest) -> Response:
-        return await self._render_disconnect(request, admin)
+    async def confirm_disconnect(self, request: Request, admin: AdminRequest) -> Confirmation:
+        loaded, t = await self._load_service(request, admin), self._view.words(request)
+        project = loaded.model.project
+        require_operation(admin.rights, Operation.PROJECT_SAVE, GuardTarget(project_id=project.project_id))
+        proposal = ProjectProposal(data=draft_of(loaded, None, project.version))
+        name = loaded.service.name
+        return Confirmation(
+            title=t("services.disconnect_title", application=name),
+            trail=[*self._trail(loaded), (name, f"{loaded.services_path}/{loaded.application_id}")],
+            text=t("services.disconnect_text"),
+            impacts=[await self._forecaster.impact_in(admin, loaded.application_id, proposal)],
+            button=t("services.disconnect"),
+        )
 
     async def disconnect(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
-        seen = await self._load_service(request, admin)
-        await self._projects.save(admin.actor, draft_of(seen, None, seen.model.project.version))
-        return self._view.redirect_with_flash(seen.services_path, "service_disconnected")
-
-    async def rerender_disconnect(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        form: CsrfForm,  # noqa: ARG002
-        problem: FormProblem,
-    ) -> Response:
-        return await self._render_disconnect(request, admin, problem)
-
-    async def _render_disconnect(
-        self, request: Request, admin: AdminRequest, problem: FormProblem | None = None
-    ) -> Response:
-        seen = await self._load_service(request, admin)
-        require_operation(admin.rights, Operation.PROJECT_SAVE, GuardTarget(project_id=seen.model.project.project_id))
-        proposal = ProjectProposal(data=draft_of(seen, None, seen.model.project.version))
-        context = DisconnectContext(
-            head=project_head(admin, seen.model.project, "services"),
-            service=seen.service,
-            foreseen=await self._forecaster.impact_in(admin, seen.application_id, proposal),
-            problem=problem,
-        )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        loaded = await self._load_service(request, admin)
+        await self._projects.save(admin.actor, draft_of(loaded, None, loaded.model.project.version))
+        return self._view.redirect_with_flash(loaded.services_path, "service_disconnected")
 
     def _render_editor(
         self,
@@ -244,7 +222,7 @@ class ProjectServiceScreens:
             call=project_call(loaded.model.project),
             problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     def _trail(self, loaded: LoadedService) -> Sequence[tuple[str, str]]:
         return [(loaded.model.project.title, loaded.services_path)]
@@ -283,14 +261,13 @@ class ProjectServiceScreens:
         return [one for number, one in found.items() if number not in connected]
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._view, "/projects/{project_id}/services"
+        view, path = self._view, "/projects/{project_id}/services"
         one = f"{path}/{{application_id:int}}"
         return [
-            desk.page(path, self.list),
-            desk.page(one, self.show),
-            desk.form(one, ServiceGrantsForm, self.save, rerender=self.rerender_form),
-            desk.page(f"{one}/disconnect", self.confirm_disconnect, fresh=True),
-            desk.form(f"{one}/disconnect", CsrfForm, self.disconnect, rerender=self.rerender_disconnect, fresh=True),
+            view.page(path, self.list),
+            view.page(one, self.show),
+            view.form(one, ServiceGrantsForm, self.save, rerender=self.rerender_form),
+            *view.confirmation(f"{one}/disconnect", CsrfForm, self.confirm_disconnect, self.disconnect),
         ]
 
 

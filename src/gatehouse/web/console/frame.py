@@ -4,8 +4,8 @@ In a cookie, not in the address: then nobody can send a person a link to a page 
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -28,6 +28,7 @@ from gatehouse.web.api.permissions.projects import project_record
 from gatehouse.web.api.permissions.schemas import whole_schema
 from gatehouse.web.api.permissions.settings import SettingsPart
 from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.pages.contexts import PageContext
 
 COOKIE_NAME: Final = "gh_note"
 MESSAGE_SECONDS: Final = 60  # seconds; it is read by the very next page of the console
@@ -94,6 +95,21 @@ def entries_for(visibility: Visibility) -> tuple[ConsoleEntry, ...]:
         return tuple(ConsoleEntry)
     more = {ConsoleEntry.GAMES: bool(visibility.applications), ConsoleEntry.ACTIVITY: bool(visibility.projects)}
     return tuple(entry for entry in ConsoleEntry if entry in ENTRIES_FOR_ALL or more.get(entry))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSecretContext(PageContext):
+    """A secret that was just created: shown in the response to its form, and on no other page."""
+
+    template = "console/secret.html"
+
+    title: str
+    trail: Sequence[tuple[str, str]]  # from below the entry
+    text: str
+    value: str = field(repr=False)
+    command: str = field(default="", repr=False)  # a line that uses it
+    facts: Sequence[tuple[str, str]] = ()
+    back: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -114,11 +114,6 @@ class RoleScreens:
         await self._schemas.save_role(there.actor, there.authenticated.named_application(), draft)
         return self._view.redirect_with_flash(role_path(application_id, name), "role_created")
 
-    async def rerender_new(
-        self, request: Request, admin: AdminRequest, form: NewRoleForm, problem: FormProblem
-    ) -> Response:
-        return await self._render_new(request, admin, form, problem)
-
     async def _render_new(
         self, request: Request, admin: AdminRequest, form: NewRoleForm, problem: FormProblem | None = None
     ) -> Response:
@@ -145,7 +140,7 @@ class RoleScreens:
         return [
             view.page("/roles", self.list),
             view.page("/roles/new", self.new),
-            view.form("/roles/new", NewRoleForm, self.create, rerender=self.rerender_new),
+            view.form("/roles/new", NewRoleForm, self.create, rerender=self._render_new),
         ]
 
 

@@ -12,7 +12,7 @@ from gatehouse.admin.paging import PAGE_SIZE, Page
 from gatehouse.admin.webhooks import DeliveryListItem, DeliveryListStore
 from gatehouse.web.api.permissions.webhooks import delivery_entry, webhook_entry
 from gatehouse.web.console.forms import FieldConflict, ListQuery, csv_file, field_conflicts, read_list_query
-from gatehouse.web.console.frame import ApiCall
+from gatehouse.web.console.frame import ApiCall, NewSecretContext
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.settings import SETTINGS_TABS
 from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
@@ -20,7 +20,7 @@ from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 from gatehouse.webhooks.model import DeliveryState, Topic, Webhook
-from gatehouse.webhooks.service import WebhookDraft, Webhooks
+from gatehouse.webhooks.service import WebhookDraft, Webhooks, WebhookWithSecret
 
 ENTRY: Final = ConsoleEntry.SETTINGS
 PATH: Final = f"{ENTRY.path}/webhooks"
@@ -102,16 +102,6 @@ class WebhookContext(PageContext):
     clashes: tuple[FieldConflict, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebhookSecretContext(PageContext):
-    template = "console/webhooks/secret.html"
-
-    path: str = PATH
-    webhook: Webhook
-    secret: str
-    is_new: bool
-
-
 class WebhookScreens:
     def __init__(self, *, webhooks: Webhooks, lists: DeliveryListStore, view: ConsoleView) -> None:
         self._webhooks = webhooks
@@ -131,9 +121,9 @@ class WebhookScreens:
         return self._view.render(request, admin, ENTRY, WebhookContext(form=form))
 
     async def create(self, request: Request, admin: AdminRequest, form: WebhookForm) -> Response:
-        made = await self._webhooks.create(admin.actor, draft_from_form(form))
-        context = WebhookSecretContext(webhook=made.webhook, secret=made.secret, is_new=True)
-        return self._view.render(request, admin, ENTRY, context)
+        created = await self._webhooks.create(admin.actor, draft_from_form(form))
+        t = self._view.words(request)
+        return self._render_secret(request, admin, created, t("webhooks.secret_text"))
 
     async def rerender_new(
         self, request: Request, admin: AdminRequest, form: WebhookForm, problem: FormProblem
@@ -161,9 +151,9 @@ class WebhookScreens:
         return await self._render_webhook(request, admin, webhook, form, problem=problem, conflicts=theirs)
 
     async def rotate(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
-        made = await self._webhooks.rotate_secret(admin.actor, request.path_params["webhook_id"])
-        context = WebhookSecretContext(webhook=made.webhook, secret=made.secret, is_new=False)
-        return self._view.render(request, admin, ENTRY, context)
+        rotated = await self._webhooks.rotate_secret(admin.actor, request.path_params["webhook_id"])
+        t = self._view.words(request)
+        return self._render_secret(request, admin, rotated, t("webhooks.secret_rotated"))
 
     async def send_test(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         webhook_id = request.path_params["webhook_id"]
@@ -190,6 +180,19 @@ class WebhookScreens:
     async def remove(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         await self._webhooks.remove(admin.actor, request.path_params["webhook_id"])
         return self._view.redirect_with_flash(PATH, "webhook_removed")
+
+    def _render_secret(
+        self, request: Request, admin: AdminRequest, created: WebhookWithSecret, text: str
+    ) -> Response:
+        t = self._view.words(request)
+        context = NewSecretContext(
+            title=t("webhooks.secret_title"),
+            trail=[(t("webhooks.title"), PATH)],
+            text=text,
+            value=created.secret,
+            back=f"{PATH}/{created.webhook.webhook_id}",
+        )
+        return self._view.render(request, admin, ENTRY, context)
 
     async def _load_webhook(self, request: Request, admin: AdminRequest) -> Webhook:
         return await self._webhooks.get(admin.actor, request.path_params["webhook_id"])

@@ -11,9 +11,9 @@ from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 from gatehouse.permissions.rights.secret_data import Extent, RecordPart
+from gatehouse.web.console.frame import NewSecretContext
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.view import AdminRequest, ConsoleView
-from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.translations import Translator
 
 ENTRY: Final = ConsoleEntry.APPLICATIONS
@@ -93,12 +93,9 @@ def key_text(t: Translator, key_id: str, comment: str) -> str:
     return t("applications.key_named", comment=comment or t("applications.no_comment"), id=key_id)
 
 
-# A secret that was just made: shown on the answer to its form, and on no other page.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatedSecret:
-    """The words are `applications.secret_<name>` and `…_text`."""
+    """A secret of an application; the texts are `applications.secret_<name>` and `…_text`."""
 
     name: str
     tab: str
@@ -108,20 +105,16 @@ class CreatedSecret:
     about: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationSecretContext(PageContext):
-    template = "console/applications/secret.html"
-
-    head: ApplicationHead
-    secret: CreatedSecret
-
-
 def render_secret(
     view: ConsoleView, request: Request, admin: AdminRequest, model: ApplicationModel, secret: CreatedSecret
 ) -> Response:
-    return view.render(
-        request,
-        admin,
-        ENTRY,
-        ApplicationSecretContext(head=application_head(admin, model, secret.tab), secret=secret),
+    t = view.words(request)
+    context = NewSecretContext(
+        title=t(f"applications.secret_{secret.name}"),
+        trail=tab_trail(t, model.application, secret.tab),
+        text=t("applications.secret_once") + " " + t(f"applications.secret_{secret.name}_text", about=secret.about),
+        value=secret.value,
+        command=secret.command,
+        back=secret.back,
     )
+    return view.render(request, admin, ENTRY, context)

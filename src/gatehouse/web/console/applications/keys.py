@@ -63,9 +63,6 @@ class AccessKeyScreens:
         self._view = view
         self._base_url = base_url
 
-    async def list(self, request: Request, admin: AdminRequest) -> Response:
-        return await self._render_list(request, admin)
-
     async def create(self, request: Request, admin: AdminRequest, form: NewAccessKeyForm) -> Response:
         model = admin.authenticated.require_application(Operation.ACCESS_KEYS)
         application_id = model.application.application_id
@@ -78,11 +75,6 @@ class AccessKeyScreens:
             command=key_command(self._base_url, application_id, new.value),
         )
         return render_secret(self._view, request, admin, model, secret)
-
-    async def rerender_list(
-        self, request: Request, admin: AdminRequest, form: NewAccessKeyForm, problem: FormProblem
-    ) -> Response:
-        return await self._render_list(request, admin, comment=form.comment, problem=problem)
 
     async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
         application = admin.authenticated.require_application(Operation.ACCESS_KEYS).application
@@ -110,8 +102,12 @@ class AccessKeyScreens:
             raise AccessKeyNotFound
         return found
 
-    async def _render_list(
-        self, request: Request, admin: AdminRequest, *, comment: str = "", problem: FormProblem | None = None
+    async def list(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        form: NewAccessKeyForm | None = None,
+        problem: FormProblem | None = None,
     ) -> Response:
         model = admin.authenticated.require_application(Operation.ACCESS_KEYS)
         application_id = model.application.application_id
@@ -122,7 +118,7 @@ class AccessKeyScreens:
             head=application_head(admin, model, ACCESS_KEYS_TAB),
             keys=keys,
             most=MAX_ACCESS_KEYS,
-            comment=comment,
+            comment=form.comment if form else "",
             call=ApiCall(
                 path="accessKey",
                 body={"action": "get", "application_id": application_id},
@@ -136,7 +132,7 @@ class AccessKeyScreens:
         view, path = self._view, "/applications/{application_id:int}/access_keys"
         return [
             view.page(path, self.list),
-            view.form(path, NewAccessKeyForm, self.create, rerender=self.rerender_list, fresh=True),
+            view.form(path, NewAccessKeyForm, self.create, rerender=self.list, fresh=True),
             *view.confirmation(f"{path}/{{key_id}}/remove", CsrfForm, self.confirm_removal, self.remove),
         ]
 
@@ -178,7 +174,7 @@ class PublicKeysContext(PageContext):
     published_at: str
     house_keys_at: str
     most: int
-    typed: str
+    public_key: str
     call: ApiCall
     problem: FormProblem | None = None
 
@@ -189,18 +185,10 @@ class PublicKeyScreens:
         self._view = view
         self._base_url = base_url
 
-    async def list(self, request: Request, admin: AdminRequest) -> Response:
-        return await self._render_list(request, admin)
-
     async def add(self, request: Request, admin: AdminRequest, form: NewPublicKeyForm) -> Response:
         application_id = request.path_params["application_id"]
         await self._keys.add(admin.actor, application_id, normalize_newlines(form.public_key).strip())
         return self._view.redirect_with_flash(application_path(application_id, PUBLIC_KEYS_TAB), "key_added")
-
-    async def rerender_list(
-        self, request: Request, admin: AdminRequest, form: NewPublicKeyForm, problem: FormProblem
-    ) -> Response:
-        return await self._render_list(request, admin, typed=form.public_key, problem=problem)
 
     async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
         application = admin.authenticated.require_application(Operation.APPLICATION_KEYS).application
@@ -221,8 +209,12 @@ class PublicKeyScreens:
         await self._keys.remove(admin.actor, application_id, request.path_params["kid"])
         return self._view.redirect_with_flash(application_path(application_id, PUBLIC_KEYS_TAB), "key_removed")
 
-    async def _render_list(
-        self, request: Request, admin: AdminRequest, *, typed: str = "", problem: FormProblem | None = None
+    async def list(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        form: NewPublicKeyForm | None = None,
+        problem: FormProblem | None = None,
     ) -> Response:
         model = admin.authenticated.require_application(Operation.APPLICATION_KEYS)
         application = model.application
@@ -238,7 +230,7 @@ class PublicKeyScreens:
             published_at=f"{self._base_url}/api/permissions/application/publicKeys/{application.application_id}",
             house_keys_at=f"{self._base_url}/proxy/oauth/keys",
             most=MAX_CUSTOM_KEYS,
-            typed=typed,
+            public_key=form.public_key if form else "",
             call=ApiCall(
                 path="application/keys",
                 body={"action": "get", "application_id": application.application_id},
@@ -252,6 +244,6 @@ class PublicKeyScreens:
         view, path = self._view, "/applications/{application_id:int}/public_keys"
         return [
             view.page(path, self.list),
-            view.form(path, NewPublicKeyForm, self.add, rerender=self.rerender_list, fresh=True),
+            view.form(path, NewPublicKeyForm, self.add, rerender=self.list, fresh=True),
             *view.confirmation(f"{path}/{{kid}}/remove", CsrfForm, self.confirm_removal, self.remove),
         ]

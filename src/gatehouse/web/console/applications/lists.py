@@ -101,11 +101,6 @@ class ApplicationListScreens:
         made = await self._applications.save(admin.actor, draft)
         return self._view.redirect_with_flash(application_path(made.application_id), "application_created")
 
-    async def rerender_new(
-        self, request: Request, admin: AdminRequest, form: NewApplicationForm, problem: FormProblem
-    ) -> Response:
-        return await self._render_new(request, admin, form, problem)
-
     async def _render_new(
         self, request: Request, admin: AdminRequest, form: NewApplicationForm, problem: FormProblem | None = None
     ) -> Response:
@@ -122,7 +117,7 @@ class ApplicationListScreens:
         return [
             view.page("/applications", self.list),
             view.page("/applications/new", self.new),
-            view.form("/applications/new", NewApplicationForm, self.create, rerender=self.rerender_new),
+            view.form("/applications/new", NewApplicationForm, self.create, rerender=self._render_new),
         ]
 
 

@@ -94,11 +94,6 @@ class ServiceTokenScreens:
         )
         return render_secret(self._view, request, admin, model, secret)
 
-    async def rerender_list(
-        self, request: Request, admin: AdminRequest, form: NewServiceTokenForm, problem: FormProblem
-    ) -> Response:
-        return await self._render_list(request, admin, form, problem)
-
     async def confirm_revocation(self, request: Request, admin: AdminRequest) -> Confirmation:
         application = admin.authenticated.require_application(Operation.ADMINISTER).application
         tokens, t = await self._tokens.list(admin.actor, application.application_id), self._view.words(request)
@@ -185,7 +180,7 @@ class ServiceTokenScreens:
         view, path = self._view, "/applications/{application_id:int}/service_tokens"
         return [
             view.page(path, self.list),
-            view.form(path, NewServiceTokenForm, self.issue, rerender=self.rerender_list, fresh=True),
+            view.form(path, NewServiceTokenForm, self.issue, rerender=self._render_list, fresh=True),
             view.page(f"{path}/email_secret", self.list),
             view.form(f"{path}/email_secret", CsrfForm, self.create_email_secret, fresh=True),
             *view.confirmation(

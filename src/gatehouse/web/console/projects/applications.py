@@ -58,9 +58,6 @@ class ProjectApplicationScreens:
         self._lists = lists
         self._view = view
 
-    async def list(self, request: Request, admin: AdminRequest) -> Response:
-        return await self._render_list(request, admin)
-
     async def create(self, request: Request, admin: AdminRequest, form: NewProjectApplicationForm) -> Response:
         model = await self._loader.load(request, admin)
         draft = ApplicationDraft(name=form.name.strip(), project_id=model.project.project_id)
@@ -69,13 +66,12 @@ class ProjectApplicationScreens:
             f"{ConsoleEntry.APPLICATIONS.path}/{made.application_id}", "application_created"
         )
 
-    async def rerender_list(
-        self, request: Request, admin: AdminRequest, form: NewProjectApplicationForm, problem: FormProblem
-    ) -> Response:
-        return await self._render_list(request, admin, form.name, problem)
-
-    async def _render_list(
-        self, request: Request, admin: AdminRequest, name: str = "", problem: FormProblem | None = None
+    async def list(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        form: NewProjectApplicationForm | None = None,
+        problem: FormProblem | None = None,
     ) -> Response:
         model, query = await self._loader.load(request, admin), read_list_query(request)
         text = query.page_request.search.lower()
@@ -91,7 +87,7 @@ class ProjectApplicationScreens:
             found=page_of_list(lines, query.page_request),
             search=query.q,
             may_create=may_in_project(admin, Operation.APPLICATION_CREATE_IN_PROJECT, model),
-            name=name,
+            name=form.name if form else "",
             problem=problem,
         )
         return self._view.render(request, admin, ENTRY, context)
@@ -100,5 +96,5 @@ class ProjectApplicationScreens:
         view, path = self._view, "/projects/{project_id}/applications"
         return [
             view.page(path, self.list),
-            view.form(path, NewProjectApplicationForm, self.create, rerender=self.rerender_list),
+            view.form(path, NewProjectApplicationForm, self.create, rerender=self.list),
         ]

@@ -185,9 +185,6 @@ class GroupListScreens:
         self._condition_builders = condition_builders
         self._view = view
 
-    async def list(self, request: Request, admin: AdminRequest) -> Response:
-        return await self._render_list(request, admin)
-
     async def create(self, request: Request, admin: AdminRequest, form: NewGroupForm) -> Response:
         model = await self._loader.load(request, admin)
         draft = GroupDraft(project_id=model.project.project_id, title=form.title.strip())
@@ -196,13 +193,12 @@ class GroupListScreens:
             f"{ENTRY.path}/{group.project_id}/groups/{group.group_id}", "group_created"
         )
 
-    async def rerender_list(
-        self, request: Request, admin: AdminRequest, form: NewGroupForm, problem: FormProblem
-    ) -> Response:
-        return await self._render_list(request, admin, form.title, problem)
-
-    async def _render_list(
-        self, request: Request, admin: AdminRequest, title: str = "", problem: FormProblem | None = None
+    async def list(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        form: NewGroupForm | None = None,
+        problem: FormProblem | None = None,
     ) -> Response:
         model, query = await self._loader.load(request, admin), read_list_query(request)
         text = query.page_request.search.lower()
@@ -221,7 +217,7 @@ class GroupListScreens:
             search=query.q,
             may_create=may_in_project(admin, Operation.GROUP_SAVE, model),
             call=None if managed is None else groups_call(model.project.project_id, managed),
-            title=title,
+            title=form.title if form else "",
             problem=problem,
         )
         return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
@@ -235,7 +231,7 @@ class GroupListScreens:
 
     def routes(self) -> Sequence[ConsoleRoute]:
         view, path = self._view, "/projects/{project_id}/groups"
-        return [view.page(path, self.list), view.form(path, NewGroupForm, self.create, rerender=self.rerender_list)]
+        return [view.page(path, self.list), view.form(path, NewGroupForm, self.create, rerender=self.list)]
 
 
 def groups_call(project_id: str, managed: Sequence[Group]) -> ApiCall:

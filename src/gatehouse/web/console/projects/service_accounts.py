@@ -1,7 +1,7 @@
 """Service accounts of a project: programs that hold roles in it. The token of a new one is shown once."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from starlette.requests import Request
@@ -20,7 +20,7 @@ from gatehouse.permissions.model.rules import Role
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
 from gatehouse.web.api.permissions.service_accounts import service_account_entry as account_entry
 from gatehouse.web.console.forms import csv_file, read_list_query, split_lines
-from gatehouse.web.console.frame import ApiCall
+from gatehouse.web.console.frame import ApiCall, NewSecretContext
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.projects.holdings import (
     HoldingPlace,
@@ -41,6 +41,7 @@ from gatehouse.web.console.projects.project import ProjectHead, ProjectLoader, m
 from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
+from gatehouse.web.pages.template_filters import exact_time
 
 ENTRY: Final = ConsoleEntry.PROJECTS
 OWNER: Final = "project_owner"  # never of a service account
@@ -95,17 +96,6 @@ class NewServiceAccountContext(PageContext):
     places: Sequence[HoldingPlace]
     roles: Sequence[Role]
     problem: FormProblem | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatedServiceAccountContext(PageContext):
-    template = "console/projects/made_account.html"
-
-    head: ProjectHead
-    name: str
-    user_id: str
-    jwt: str = field(repr=False)
-    ends_at: int
 
 
 class ServiceAccountScreens:
@@ -168,13 +158,16 @@ class ServiceAccountScreens:
             services=holds.get("services"),
             groups=holds.get("groups"),
         )
-        made = await self._accounts.create(admin.actor, central, draft)
-        context = CreatedServiceAccountContext(
-            head=project_head(admin, model.project, "service_accounts"),
-            name=made.listed.account.name,
-            user_id=made.listed.account.user_id,
-            jwt=made.jwt,
-            ends_at=made.ends_at,
+        created = await self._accounts.create(admin.actor, central, draft)
+        t, path = self._view.words(request), f"{ENTRY.path}/{model.project.project_id}/service_accounts"
+        user_id = created.listed.account.user_id
+        context = NewSecretContext(
+            title=t("accounts.made", name=created.listed.account.name),
+            trail=[(model.project.title, path)],
+            text=t("accounts.once"),
+            value=created.jwt,
+            facts=[(t("field.id"), user_id), (t("accounts.ends"), exact_time(t, created.ends_at))],
+            back=path,
         )
         return self._view.render(request, admin, ENTRY, context)
 

@@ -1,4 +1,4 @@
-"""Access, check: may somebody do something, and why (R6). Everybody may ask about himself."""
+"""Access, check: may a person do something, and why (R6). Anyone may ask about themselves."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -221,7 +221,7 @@ class CheckScreens:
         )
 
     async def _check_sign_in(self, admin: AdminRequest, user_id: str, application_id: int) -> SignInCheck | None:
-        """What keeps somebody out is for whoever administers; of himself everybody hears whether he is let in."""
+        """Administrators see what blocks a person; all see whether they themselves may sign in."""
         if not admin.rights.administers or admin.authenticated.model is None:
             return None
         refused = await self._login.find_refusal(user_id, (application_id,))
@@ -267,10 +267,10 @@ def parse_question(query: CheckQuery) -> tuple[PermissionQuestion, dict[str, obj
 
 
 def readable_rules(admin: AdminRequest) -> Sequence[tuple[Rule, RuleDefinition]]:
-    """Those of the schema, to whoever may read it."""
-    standing = admin.authenticated
-    if standing.model is None or not is_open(standing.rights, Operation.SCHEMA_GET, standing.target):
+    """The rules of the schema, for those who may read it."""
+    authenticated = admin.authenticated
+    if authenticated.model is None or not is_open(authenticated.rights, Operation.SCHEMA_GET, authenticated.target):
         return ()
-    schema = standing.model.schema
+    schema = authenticated.model.schema
     known = schema_rules(schema.private_data, schema.public_data).items()
     return sorted(known, key=lambda item: (item[0].section, item[0].path))[:MAX_RULES_OFFERED]

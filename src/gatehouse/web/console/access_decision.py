@@ -1,7 +1,7 @@
 """An explanation as a tree of reasons, with the actual values: rule, place, role, how it is held, its condition.
 
 What decides stands open. It shows what the explanation tells (permissions/questions/explain.py decides what that
-is), and the conditions of roles and groups to whoever may read these anyway. Pure.
+is), and the conditions of roles and groups to those who may read these anyway. Pure.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -59,7 +59,7 @@ class DecisionNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionVisibility:
-    """What may be told of conditions, and of whom."""
+    """Which conditions may be shown, and for which people."""
 
     authenticated: AuthenticatedRequest
     evaluation_input: EvaluationInput

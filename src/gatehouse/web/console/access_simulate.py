@@ -1,4 +1,4 @@
-"""Access, simulate: what a change would do, before anybody makes it. Nothing here is saved."""
+"""Access, simulate: what a change would do, before it is made. Nothing here is saved."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -106,7 +106,7 @@ class SimulateContext(PageContext):
             "test": TEST_CHOICES,
         }
     )
-    foreseen: Impact | None = None
+    impact: Impact | None = None
     call: ApiCall | None = None
     place: str = ""
     problem: FormProblem | None = None
@@ -140,8 +140,7 @@ class SimulateScreens:
             context = await self._simulate(admin, context)
         except EXPECTED_ERRORS as error:
             context = replace(context, problem=problem_from(error))
-        status = context.problem.status if context.problem else None
-        return self._view.render(request, admin, ENTRY, context, status=status)
+        return self._view.render(request, admin, ENTRY, context)
 
     async def _empty_context(self, admin: AdminRequest, query: SimulateQuery) -> SimulateContext:
         return SimulateContext(
@@ -156,30 +155,30 @@ class SimulateScreens:
         application_id = parse_optional_application_id(query.application_id)
         if not application_id:
             return context
-        about = await self._view.for_application(admin, application_id)
-        refuse_about_everyone(about.authenticated)
-        model = about.authenticated.named_application()
+        admin = await self._view.for_application(admin, application_id)
+        refuse_about_everyone(admin.authenticated)
+        model = admin.authenticated.named_application()
         context = replace(
             context,
             roles=[role.name for _, role in sorted(model.roles.items())],
-            rules=[rule.path for rule, _ in readable_rules(about)],
+            rules=[rule.path for rule, _ in readable_rules(admin)],
         )
         if not is_complete(query):
             return context
         person = (
-            await self._suggestions.resolve_person(about, query.user_id)
+            await self._suggestions.resolve_person(admin, query.user_id)
             if "user_id" in context.fields
             else PersonMatch()
         )
         context = replace(context, person=person, among=person.candidates)
         if "user_id" in context.fields and not person.user_id:
             return context
-        proposed = await self._propose(about, query, person.user_id)
-        foreseen = await self._forecaster.impact_in(about, application_id, proposed.proposal)
+        proposed = await self._propose(admin, query, person.user_id)
+        impact = await self._forecaster.impact_in(admin, application_id, proposed.proposal)
         return replace(
             context,
-            foreseen=foreseen,
-            call=simulate_call(application_id, proposed.proposal, foreseen),
+            impact=impact,
+            call=simulate_call(application_id, proposed.proposal, impact),
             place=proposed.edit_address,
         )
 
@@ -242,7 +241,7 @@ class SimulateScreens:
         return ProposedChange(proposal=SchemaProposal(data={rule.section.value: left}), edit_address=place)
 
     async def _load_group(self, admin: AdminRequest, group_id: str) -> Group:
-        """Seen by whoever manages it; to others there is nothing to tell."""
+        """Readable for those who manage it; for others there is nothing to show."""
         try:
             group = await self._groups.group(group_id.strip())
         except GroupNotFound:

@@ -41,7 +41,7 @@ from gatehouse.web.pages.contexts import PageContext
 PAGE_ROWS: Final = 25
 MAX_COLUMNS: Final = 12
 MAX_EXPORT_CELLS: Final = 1_000_000  # a file has every rule; where those are very many it has fewer people
-MAX_PEOPLE_FOUND: Final = 500  # people whom a search finds
+MAX_PEOPLE_FOUND: Final = 500  # that a search finds
 EXPORT_PAGE_ROWS: Final = 1_000
 MAX_EXPORT_PAGE_CELLS: Final = 100_000  # of a file that are made at a time
 NO_RULES: Final[Page[Rule]] = Page(rows=(), total=0, size=MAX_COLUMNS)
@@ -66,7 +66,7 @@ class WhoCanQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhoCanCell:
-    mark: str  # empty: he does not have it
+    mark: str  # empty: they do not have it
     until: int
     why: str  # the address of the cell's decision tree
 
@@ -125,8 +125,7 @@ class WhoCanScreens:
             answer = replace(await self._empty_context(admin, query), problem=problem_from(error))
         if isinstance(answer, Response):
             return answer
-        status = answer.problem.status if answer.problem else None
-        return self._view.render(request, admin, ENTRY, answer, status=status)
+        return self._view.render(request, admin, ENTRY, answer)
 
     async def _empty_context(self, admin: AdminRequest, query: WhoCanQuery) -> WhoCanContext:
         return WhoCanContext(query=query, applications=await self._suggestions.visible_applications(admin))
@@ -136,13 +135,13 @@ class WhoCanScreens:
         application_id = parse_optional_application_id(query.application_id)
         if not application_id:
             return blank
-        about = await self._view.for_application(admin, application_id)
-        refuse_about_everyone(about.authenticated)
-        model = about.authenticated.named_application()
-        offered = [rule for rule, _ in await run_off_loop(OFF_LOOP_WEIGHT, readable_rules, about)]
+        admin = await self._view.for_application(admin, application_id)
+        refuse_about_everyone(admin.authenticated)
+        model = admin.authenticated.named_application()
+        offered = [rule for rule, _ in await run_off_loop(OFF_LOOP_WEIGHT, readable_rules, admin)]
         rules = filter_rules(offered, query.rules)
-        scope = await self._resolve_scope(about, query.project_id.strip())
-        people = await self._search_people(about, query.q)
+        scope = await self._resolve_scope(admin, query.project_id.strip())
+        people = await self._search_people(admin, query.q)
         page = rules_page(rules, query.columns)
         ask = HolderMatrixQuery(
             rules=tuple(rules if query.format else page.rows),
@@ -150,7 +149,7 @@ class WhoCanScreens:
             after=query.after,
             limit=PAGE_ROWS,
             people=people,
-            include_without_rules=people is not None and about.rights.administers,
+            include_without_rules=people is not None and admin.rights.administers,
         )
         if query.format:
             return await self._export(model, ask)
@@ -171,7 +170,7 @@ class WhoCanScreens:
         )
 
     async def _resolve_scope(self, admin: AdminRequest, name: str) -> Scope:
-        """In a project that is not there nobody has anything, and that is all that others hear (checklist PA-13)."""
+        """In a project that does not exist no one has anything, and others learn no more (checklist PA-13)."""
         scope = read_scope(name or None, None, "data").scope
         if scope.is_root:
             return scope
@@ -183,7 +182,7 @@ class WhoCanScreens:
             return scope
 
     async def _search_people(self, admin: AdminRequest, text: str) -> frozenset[str] | None:
-        """By nick or id, and by login to whoever administers; to others only who has something is shown of them."""
+        """By nick or ID, for administrators also by login; others see only people who have something."""
         if not text.strip():
             return None
         found = await self._finding.people(text.strip(), MAX_PEOPLE_FOUND, with_logins=admin.rights.administers)

@@ -116,7 +116,7 @@ class ActivityContext(PageContext):
     kept: str  # the filter, as the query of an address
     older: str  # the address of what is older; empty when that is all
     examined: bool
-    cut_at: int  # of so many things only, of more that he may see; 0 when it is about all of them
+    cut_at: int  # how many of the visible things it covers; 0 for all of them
     is_filtered: bool
     administers: bool
     groups: Sequence[str]
@@ -328,7 +328,7 @@ def parse_day(text: str, *, days: int = 0) -> int:
 
 
 REFUSALS_ENTRY: Final = ConsoleEntry.ACTIVITY
-# A file is not reached by an erasure: it says nothing of where somebody came from.
+# A file is not reached by an erasure: so it has no client addresses.
 REFUSAL_COLUMNS: Final = {
     **{name: RECORD_COLUMNS[name] for name in ("at", "event", "subject", "request_id", "record_id")},
     "reason": lambda refusal: refusal.reason,

@@ -1,4 +1,4 @@
-"""What an audit record tells, in words: what stood there before, what stands there since, of whom and by whom.
+"""An audit record in words: the values before and after, the person it is about and the actor.
 
 The log keeps differences as short texts of Python values (audit/recorder.py); they are read back here. What was
 too long to be kept whole is shown as it is.
@@ -19,7 +19,7 @@ ARROW: Final = " -> "
 NOTHING: Final = "nothing"
 YES, NO = "yes", "no"  # the words are `activity.is_<it>`
 NAME_FIELDS: Final = ("role", "title", "name", "comment", "kid", "factor")  # of details, the dearest first
-HIGH_SEVERITY_MARK: Final = "; high"  # how the log's table marks what somebody should look at
+HIGH_SEVERITY_MARK: Final = "; high"  # how the log's table marks what needs attention
 REFERENCE_KINDS: Final = ("application", "project", "group")
 
 
@@ -36,7 +36,7 @@ class DetailLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditReference:
-    """Somebody or something that a record names."""
+    """A person or thing that a record names."""
 
     kind: str  # person, application, project, group or text
     id: str
@@ -44,7 +44,7 @@ class AuditReference:
 
 
 def event_meaning(event: str) -> str:
-    """What happened, as the log's own table says it: about somebody, not to him as his account page does."""
+    """What happened, as the log's own table says it: about a person, not to them as their account page does."""
     known = next((one.meaning for one in AuditEvent if one == event), event)
     return known.removesuffix(".").removesuffix(HIGH_SEVERITY_MARK)
 

@@ -1,4 +1,4 @@
-"""The condition builder: a condition as rows of plain form fields, in words, and with whom it holds for.
+"""The condition builder: a condition as rows of plain form fields, in words, and with the people it holds for.
 
 A row is a test or a group of rows below it, the first one a group that stands for the whole. Rows come in the order
 of the page with their depth, so a form is three lists of the same length. Buttons that change rows are answered with
@@ -81,7 +81,7 @@ class ConditionBuilder:
     tests: Sequence[str]  # kinds that are offered
     test: ConditionTest | None = None  # None while there is none, or it is not complete
     lacks: str = ""  # what it lacks to be one
-    match: ConditionMatch | None = None  # None: not counted, or whoever writes it may not see whom it holds for
+    match: ConditionMatch | None = None  # None: not counted, or the author may not see the people it holds for
     counts_later: bool = False  # the page asks for the count once it is shown
     names: Mapping[str, NamedPerson] = field(default_factory=dict)
 
@@ -111,7 +111,7 @@ class ConditionBuilders:
     async def build(
         self, rows: Sequence[ConditionRow], *, may_count: bool, with_address: bool, count_later: bool
     ) -> ConditionBuilder:
-        """`counts`: whether whoever writes it may see whom it holds for. `later`: not before the page is shown."""
+        """`may_count`: the author may see how many people match. `count_later`: the page asks for the count."""
         tests = TEST_KINDS_WITH_ADDRESS if with_address else TEST_KINDS
         try:
             condition = condition_from_rows(rows, with_address=with_address)

@@ -1,4 +1,4 @@
-"""What forms that change a record share: lists as lines, and what somebody else saved meanwhile."""
+"""Shared parts of forms that change a record: lists as lines, and conflicts with another save."""
 
 import csv
 import io

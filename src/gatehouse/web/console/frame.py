@@ -1,6 +1,6 @@
 """What has just been done in the console, carried to the page that comes next and shown there once.
 
-In a cookie, not in the address: then nobody can send a person a link to a page that claims something.
+In a cookie, not in the address: so no link can make a page claim something.
 """
 
 import re
@@ -156,7 +156,7 @@ def format_json(value: object) -> str:
 
 
 def record_call(record: AuditRecord | Refusal) -> ApiCall:
-    """A record as the log shows it to whoever looks (admin/activity.py)."""
+    """A record as the log shows it to the reader (admin/activity.py)."""
     return ApiCall(
         path="activity",
         body={"action": "get", "data": {"record_id": record.record_id}},
@@ -174,7 +174,7 @@ def session_call(session: GameSession, application_id: int, *, administers: bool
 
 
 def readable_schema_call(authenticated: AuthenticatedRequest, model: ApplicationModel) -> ApiCall | None:
-    """None to whoever may change the schema and not read it: the call would be refused to him."""
+    """None for those who may change the schema but not read it: the call would be refused."""
     return schema_call(model) if may_read_schema(authenticated) else None
 
 

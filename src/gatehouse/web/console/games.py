@@ -1,7 +1,7 @@
 """Game sessions: who waits, what happened in one of them, its end, and what stands behind an error id.
 
-Whoever administers sees everything but secrets. Who may see an application sees its sessions, without the people and
-addresses in them.
+Administrators see everything but secrets. Others see the sessions of applications they may see, without people and
+addresses.
 """
 
 from collections.abc import Collection, Sequence
@@ -42,7 +42,7 @@ from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
 ENTRY: Final = ConsoleEntry.GAMES
-MAX_APPLICATIONS: Final = 50  # of somebody who does not administer
+MAX_APPLICATIONS: Final = 50  # of a person who is no administrator
 OPEN_STATES: Final = (GameSessionState.PENDING, GameSessionState.CONFIRMED)
 
 
@@ -81,7 +81,7 @@ class GameContext(PageContext):
     refusals: Sequence[Refusal]
     administers: bool
     may_close: bool
-    is_waited_for: bool
+    is_polling: bool
     call: ApiCall
 
 
@@ -146,7 +146,7 @@ class GameScreens:
             refusals=refusals,
             administers=administers,
             may_close=administers and session.state in OPEN_STATES,
-            is_waited_for=session.is_waited_for(now),
+            is_polling=session.is_waited_for(now),
             call=session_call(session, number, administers=administers),
         )
         return self._view.render(request, admin, ENTRY, context)
@@ -215,13 +215,13 @@ class GameScreens:
         return session
 
     async def _visible_applications(self, admin: AdminRequest) -> Collection[int] | None:
-        """The applications whose sessions he may see; None for all. Nobody without any comes further."""
+        """The applications whose sessions they may see; None for all. Raises NoRight if there is none."""
         if admin.rights.administers:
             return None
         found = []
         for number in sorted(admin.visibility.applications)[:MAX_APPLICATIONS]:
-            standing = (await self._view.for_application(admin, number)).authenticated
-            if is_open(standing.rights, Operation.APPLICATION_GET, standing.target):
+            authenticated = (await self._view.for_application(admin, number)).authenticated
+            if is_open(authenticated.rights, Operation.APPLICATION_GET, authenticated.target):
                 found.append(number)
         if not found:
             require_operation(admin.rights, Operation.ADMINISTER)
@@ -253,7 +253,7 @@ SESSION_COLUMNS: Final = {
 
 
 def search_by_ref(search: str) -> str:
-    """A whole gsid that somebody was told is found by its beginning."""
+    """A whole gsid is found by its prefix."""
     return search.strip().lower()[:REF_LENGTH] if GSID_PATTERN.fullmatch(search.strip().lower()) else search
 
 

@@ -63,7 +63,7 @@ class GreetingContext(PageContext):
     projects: int
     applications: int
     may_publish: bool
-    is_anything: bool
+    has_anything: bool
 
 
 class HomeScreens:
@@ -89,13 +89,13 @@ class HomeScreens:
         self._sends_mail = sends_mail
 
     async def show(self, request: Request, admin: AdminRequest) -> Response:
-        sight = admin.visibility
-        if not sight.everything:
+        visibility = admin.visibility
+        if not visibility.everything:
             context = GreetingContext(
-                projects=len(sight.projects),
-                applications=len(sight.applications),
-                may_publish=sight.may_publish,
-                is_anything=sight.has_any,
+                projects=len(visibility.projects),
+                applications=len(visibility.applications),
+                may_publish=visibility.may_publish,
+                has_anything=visibility.has_any,
             )
             return self._view.render(request, admin, ConsoleEntry.HOME, context)
         now = self._clock.now()

@@ -1,7 +1,7 @@
-"""The way into the console: its paths, and nothing of it until somebody comes.
+"""The console's paths; the console itself is built with the first request.
 
-To build it takes half a second. That happens in a thread, so that nobody else waits for it; and whoever is not signed
-in yet is sent to do so meanwhile.
+Building it takes half a second. That happens in a thread, so that other requests do not wait; requests without a
+session are sent to sign in meanwhile.
 """
 
 import asyncio
@@ -28,14 +28,14 @@ ConsoleHandler = Callable[[Request], Awaitable[Response]]
 
 
 class SignInGate:
-    """Where whoever is not signed in is sent away from, to come back; he is not told what there is and what not."""
+    """Sends requests without a session to sign in and back, without saying which pages exist."""
 
     def __init__(self, *, browsers: BrowserSessions, sign_in_flows: SignInFlows) -> None:
         self.browsers: Final = browsers
         self._sign_in_flows = sign_in_flows
 
     async def redirect_unless_signed_in(self, request: Request) -> Response | None:
-        """None for whoever may come in."""
+        """None for those who are signed in."""
         browser = await self.browsers.read(request)
         return None if is_full_session(browser.signed_in) else await self.redirect_to_sign_in(request, browser)
 

@@ -1,7 +1,7 @@
 """Finding a person to give something to.
 
-Whoever administers the installation searches among everybody. Others find those who have something in the project
-already; of anybody else they have to know the id, or, where they manage the whole project, the address.
+Administrators of the installation search among all people. Others find those who already have something in the
+project; for all others they need the ID or, if they manage the whole project, the email address.
 """
 
 from collections.abc import Collection, Sequence
@@ -28,7 +28,7 @@ class PersonFinder:
     async def find(
         self, admin: AdminRequest, text: str, *, known_ids: Collection[str], by_email: bool
     ) -> Sequence[NamedPerson]:
-        """`known`: ids of those he may find by a part of their names. `by_address`: anybody by the whole address."""
+        """`known_ids`: people who are found by a part of their names. `by_email`: all others by the whole address."""
         wanted = text.strip()[:SEARCH_LONGEST]
         if not wanted:
             return ()
@@ -39,12 +39,12 @@ class PersonFinder:
         return list({one.user_id: one for one in (*exact, *near)}.values())
 
 
-# Whom and what somebody means: ids, or words that find them.
+# What a typed text refers to: an ID, or words that find a person or thing.
 
 
 MAX_APPLICATIONS: Final = 500  # applications to choose from
 MAX_SUGGESTIONS: Final = 8
-MAX_GROUPS_EXAMINED: Final = 200  # groups, of which some may not be for him
+MAX_GROUPS_EXAMINED: Final = 200  # groups, some of which they may not see
 MIN_SEARCH_LENGTH: Final = 2  # letters that people are suggested for
 
 
@@ -98,7 +98,7 @@ class Suggestions:
         self._finding = finding
 
     async def resolve_person(self, admin: AdminRequest, text: str) -> PersonMatch:
-        """Nobody named is oneself. Only who administers looks people up; others know whom they ask about."""
+        """An empty text means oneself. Only administrators search people; others must know the ID."""
         typed = text.strip()
         if not typed or typed == admin.user.user_id:
             return PersonMatch(user_id=admin.user.user_id, nick=admin.user.nick)
@@ -122,7 +122,7 @@ class Suggestions:
         return [Suggestion(value=one.project_id, words=one.title) for one in found]
 
     async def suggest_groups(self, admin: AdminRequest, text: str, project_id: str) -> Sequence[Suggestion]:
-        """Those whose members he may know, as where they are asked about."""
+        """Groups whose members they may see."""
         found = await self._finding.groups(
             admin.visibility, clean_search(text), MAX_GROUPS_EXAMINED, project_id=project_id.strip()
         )

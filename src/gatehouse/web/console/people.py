@@ -113,15 +113,15 @@ class PeopleScreens:
 
     async def create(self, request: Request, admin: AdminRequest, form: NewPersonForm) -> Response:  # noqa: ARG002
         if form.entrance == OnboardingMethod.INVITE:
-            made = await self._people_admin.invite(admin.actor, login=form.login, nick=form.nick, lang=form.lang)
+            created = await self._people_admin.invite(admin.actor, login=form.login, nick=form.nick, lang=form.lang)
         else:
             password = form.password if form.entrance == OnboardingMethod.PASSWORD else None
             nick = form.nick.strip() or form.login.partition("@")[0]
-            made = await self._people_admin.create(
+            created = await self._people_admin.create(
                 admin.actor, login=form.login, nick=nick, lang=form.lang, password=password
             )
         return self._view.redirect_with_flash(
-            f"{ENTRY.path}/{made.user_id}", CREATED_MESSAGES.get(form.entrance, "person_created")
+            f"{ENTRY.path}/{created.user_id}", CREATED_MESSAGES.get(form.entrance, "person_created")
         )
 
     async def rerender_new(

@@ -78,7 +78,7 @@ class PersonHead:
 
     @property
     def acts(self) -> Sequence[PersonAction]:
-        """What there is to do; whoever looks at himself neither blocks nor erases the account he stands in."""
+        """The available actions; no one blocks or erases their own account."""
         found = [PersonAction.SIGN_OUT]
         if not self.is_service:
             found += [PersonAction.LINK, PersonAction.DEMOTE if self.administers else PersonAction.PROMOTE]
@@ -94,11 +94,11 @@ class PersonContext(PageContext):
 
     head: PersonHead
     user: User
-    standing: AccountState
+    state: AccountState
     form: "PersonForm"
     call: ApiCall
     problem: FormProblem | None = None
-    clashes: tuple[FieldConflict, ...] = ()
+    conflicts: tuple[FieldConflict, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +109,7 @@ class PersonEmailContext(PageContext):
     form: "PersonEmailForm"
     version: int  # that is stored now
     problem: FormProblem | None = None
-    clashes: tuple[FieldConflict, ...] = ()
+    conflicts: tuple[FieldConflict, ...] = ()
 
 
 class PersonForm(CsrfForm, frozen=True, kw_only=True):
@@ -158,8 +158,8 @@ class PersonLoader:
         self.clock = clock
 
     async def load(self, request: Request, admin: AdminRequest, tab: str) -> tuple[User, PersonHead]:
-        user, standing = await self.load_with_state(request, admin)
-        return user, person_head(admin, user, standing, tab)
+        user, state = await self.load_with_state(request, admin)
+        return user, person_head(admin, user, state, tab)
 
     async def load_with_state(self, request: Request, admin: AdminRequest) -> tuple[User, AccountState]:
         user = await self.people_admin.person(admin.actor, request.path_params["user_id"])
@@ -173,15 +173,15 @@ class PersonScreens:
         self._view = loader.view
 
     async def show(self, request: Request, admin: AdminRequest) -> Response:
-        user, standing = await self._loader.load_with_state(request, admin)
-        return self._render_overview(request, admin, user, standing, form_of(user))
+        user, state = await self._loader.load_with_state(request, admin)
+        return self._render_overview(request, admin, user, state, form_of(user))
 
     async def save(self, request: Request, admin: AdminRequest, form: PersonForm) -> Response:
         return await self._save(request, admin, form)
 
     async def show_email(self, request: Request, admin: AdminRequest) -> Response:
-        user, shown = await self._loader.load(request, admin, "overview")
-        context = PersonEmailContext(head=shown, form=email_form_of(user), version=user.version)
+        user, head = await self._loader.load(request, admin, "overview")
+        context = PersonEmailContext(head=head, form=email_form_of(user), version=user.version)
         return self._view.render(request, admin, ENTRY, context)
 
     async def save_email(self, request: Request, admin: AdminRequest, form: PersonEmailForm) -> Response:
@@ -190,9 +190,9 @@ class PersonScreens:
     async def rerender_email(
         self, request: Request, admin: AdminRequest, form: PersonEmailForm, problem: FormProblem
     ) -> Response:
-        user, shown = await self._loader.load(request, admin, "overview")
-        theirs = field_conflicts(form, email_form_of(user)) if is_stale(problem, form.version, user) else ()
-        context = PersonEmailContext(head=shown, form=form, version=user.version, problem=problem, clashes=theirs)
+        user, head = await self._loader.load(request, admin, "overview")
+        conflicts = field_conflicts(form, email_form_of(user)) if is_stale(problem, form.version, user) else ()
+        context = PersonEmailContext(head=head, form=form, version=user.version, problem=problem, conflicts=conflicts)
         return self._view.render(request, admin, ENTRY, context)
 
     async def _save(self, request: Request, admin: AdminRequest, form: PersonForm | PersonEmailForm) -> Response:
@@ -203,9 +203,9 @@ class PersonScreens:
     async def rerender_form(
         self, request: Request, admin: AdminRequest, form: PersonForm, problem: FormProblem
     ) -> Response:
-        user, standing = await self._loader.load_with_state(request, admin)
-        theirs = field_conflicts(form, form_of(user)) if is_stale(problem, form.version, user) else ()
-        return self._render_overview(request, admin, user, standing, form, problem=problem, conflicts=theirs)
+        user, state = await self._loader.load_with_state(request, admin)
+        conflicts = field_conflicts(form, form_of(user)) if is_stale(problem, form.version, user) else ()
+        return self._render_overview(request, admin, user, state, form, problem=problem, conflicts=conflicts)
 
     async def confirm_action(self, request: Request, admin: AdminRequest) -> Confirmation:
         user, head = await self._loader.load(request, admin, "overview")
@@ -250,10 +250,10 @@ class PersonScreens:
             case PersonAction.LINK:
                 await self._people_admin.send_password_link(admin.actor, user_id)
             case PersonAction.PROMOTE | PersonAction.DEMOTE:
-                about = await self._view.for_application(admin, CENTRAL_ID)
-                central = about.authenticated.require_application(Operation.ADMINISTER)
+                admin = await self._view.for_application(admin, CENTRAL_ID)
+                central = admin.authenticated.require_application(Operation.ADMINISTER)
                 holds = action is PersonAction.PROMOTE
-                await self._people_admin.set_administrator(about.actor, central, user_id, holds=holds)
+                await self._people_admin.set_administrator(admin.actor, central, user_id, holds=holds)
             case PersonAction.ERASE:
                 await self._people_admin.erase(admin.actor, user_id)
 
@@ -271,7 +271,7 @@ class PersonScreens:
         context = PersonContext(
             head=person_head(admin, user, state, "overview"),
             user=user,
-            standing=state,
+            state=state,
             form=form,
             call=ApiCall(
                 path="user",
@@ -279,7 +279,7 @@ class PersonScreens:
                 record=user_entry(user),
             ),
             problem=problem,
-            clashes=conflicts,
+            conflicts=conflicts,
         )
         return self._view.render(request, admin, ENTRY, context)
 

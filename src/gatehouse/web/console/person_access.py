@@ -1,4 +1,4 @@
-"""One person: what he may do and why, and what of it is written about him directly."""
+"""One person: what they may do and why, and what is assigned to them directly."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -123,7 +123,7 @@ class PersonAccessScreens:
         return self._loader.view.render(request, admin, ENTRY, context)
 
     async def _default_application(self, user_id: str, applications: Sequence[NamedApplication]) -> int:
-        """The first application in which something is written about him."""
+        """The first application in which something is assigned to them."""
         written = await self._loader.lists.direct_permissions(user_id)
         about = [*(one.application_id for one in written.roles), *(one.application_id for one in written.entries)]
         known = {one.application_id for one in applications}
@@ -142,9 +142,9 @@ class PersonAccessScreens:
         return await run_off_loop(held.work, held_scopes, held, case.structure, now)
 
     async def _view_call(self, admin: AdminRequest, user_id: str, application_id: int, kind: ViewType) -> ApiCall:
-        about = await self._loader.view.for_application(admin, application_id)
+        admin = await self._loader.view.for_application(admin, application_id)
         try:
-            view = await self._views.view(about.authenticated.caller, user_id, kind, ViewOptions())
+            view = await self._views.view(admin.authenticated.caller, user_id, kind, ViewOptions())
         except (ApplicationNotFound, AnswerTooLarge):  # in one that never was nothing is held
             return view_call(user_id, application_id, kind)
         return view_call(user_id, application_id, kind, view.data)

@@ -1,4 +1,4 @@
-"""One person: where he is signed in and with what, how he signs in, and what happened."""
+"""One person: their sessions, connected applications, sign-in methods and activity."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Webhooks: who is told of what happens here, and how that went."""
+"""Webhooks: their addresses, events, secrets and deliveries."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -76,7 +76,7 @@ class WebhooksContext(PageContext):
     template = "console/webhooks/list.html"
 
     path: str = PATH
-    tabs_shown: Sequence[tuple[str, str]] = SETTINGS_TABS
+    settings_tabs: Sequence[tuple[str, str]] = SETTINGS_TABS
     webhooks: Sequence[Webhook]
     call: ApiCall
 
@@ -99,7 +99,7 @@ class WebhookContext(PageContext):
     call: ApiCall | None = None
     log_call: ApiCall | None = None
     problem: FormProblem | None = None
-    clashes: tuple[FieldConflict, ...] = ()
+    conflicts: tuple[FieldConflict, ...] = ()
 
 
 class WebhookScreens:
@@ -116,7 +116,7 @@ class WebhookScreens:
         return self._view.render(request, admin, ENTRY, context)
 
     async def new(self, request: Request, admin: AdminRequest) -> Response:
-        await self._webhooks.list(admin.actor)  # whoever may not see them may not make one
+        await self._webhooks.list(admin.actor)  # raises NoRight for those who may not see them
         form = WebhookForm(events=[topic.value for topic in Topic], enabled="1")
         return self._view.render(request, admin, ENTRY, WebhookContext(form=form))
 
@@ -147,8 +147,8 @@ class WebhookScreens:
     ) -> Response:
         webhook = await self._load_webhook(request, admin)
         stored = form_of(webhook)
-        theirs = field_conflicts(form, stored) if problem.is_conflict and form.version != stored.version else ()
-        return await self._render_webhook(request, admin, webhook, form, problem=problem, conflicts=theirs)
+        conflicts = field_conflicts(form, stored) if problem.is_conflict and form.version != stored.version else ()
+        return await self._render_webhook(request, admin, webhook, form, problem=problem, conflicts=conflicts)
 
     async def rotate(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         rotated = await self._webhooks.rotate_secret(admin.actor, request.path_params["webhook_id"])
@@ -223,7 +223,7 @@ class WebhookScreens:
             ),
             log_call=await self._log_call(admin, webhook.webhook_id),
             problem=problem,
-            clashes=conflicts,
+            conflicts=conflicts,
         )
         return self._view.render(request, admin, ENTRY, context)
 

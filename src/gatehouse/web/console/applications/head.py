@@ -1,4 +1,4 @@
-"""What every tab of an application shows above itself: its name, and the tabs his rights open."""
+"""What every tab of an application shows on top: its name, and the tabs the reader may open."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from gatehouse.web.console.view import AdminRequest, ConsoleView
 from gatehouse.web.pages.translations import Translator
 
 ENTRY: Final = ConsoleEntry.APPLICATIONS
-# In their order; the words are `applications.tab_<name>`. `users` is decided by who may read everybody's roles.
+# In their order; the words are `applications.tab_<name>`. `users` is open to those who may read all people's roles.
 TABS: Final[Mapping[str, Operation | None]] = {
     "overview": Operation.APPLICATION_GET,
     "rules": Operation.SCHEMA_GET,
@@ -53,7 +53,7 @@ def application_path(application_id: int, tab: str = "overview") -> str:
 
 
 def application_head(admin: AdminRequest, model: ApplicationModel, tab: str) -> ApplicationHead:
-    """`guest` is one whose standing is about this application."""
+    """`admin` must be authenticated for this application."""
     application = model.application
     about = GuardTarget(application_id=application.application_id, project_id=application.project_id)
     return ApplicationHead(

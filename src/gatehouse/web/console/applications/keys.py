@@ -51,7 +51,7 @@ class AccessKeysContext(PageContext):
 
     head: ApplicationHead
     keys: Sequence[AccessKey]
-    most: int
+    max_keys: int
     comment: str
     call: ApiCall
     problem: FormProblem | None = None
@@ -117,7 +117,7 @@ class AccessKeyScreens:
         context = AccessKeysContext(
             head=application_head(admin, model, ACCESS_KEYS_TAB),
             keys=keys,
-            most=MAX_ACCESS_KEYS,
+            max_keys=MAX_ACCESS_KEYS,
             comment=form.comment if form else "",
             call=ApiCall(
                 path="accessKey",
@@ -170,10 +170,10 @@ class PublicKeysContext(PageContext):
     head: ApplicationHead
     keys: Sequence[ApplicationKey]
     service_key: ApplicationKey | None
-    may_service: bool
-    published_at: str
-    house_keys_at: str
-    most: int
+    may_edit_service: bool
+    public_keys_url: str
+    signing_keys_url: str
+    max_keys: int
     public_key: str
     call: ApiCall
     problem: FormProblem | None = None
@@ -226,10 +226,10 @@ class PublicKeyScreens:
             head=application_head(admin, model, PUBLIC_KEYS_TAB),
             keys=keys,
             service_key=application.service_key,
-            may_service=is_open(admin.rights, Operation.SERVICE_META, admin.authenticated.target),
-            published_at=f"{self._base_url}/api/permissions/application/publicKeys/{application.application_id}",
-            house_keys_at=f"{self._base_url}/proxy/oauth/keys",
-            most=MAX_CUSTOM_KEYS,
+            may_edit_service=is_open(admin.rights, Operation.SERVICE_META, admin.authenticated.target),
+            public_keys_url=f"{self._base_url}/api/permissions/application/publicKeys/{application.application_id}",
+            signing_keys_url=f"{self._base_url}/proxy/oauth/keys",
+            max_keys=MAX_CUSTOM_KEYS,
             public_key=form.public_key if form else "",
             call=ApiCall(
                 path="application/keys",

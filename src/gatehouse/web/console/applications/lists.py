@@ -60,9 +60,9 @@ class ApplicationsContext(PageContext):
 class NewApplicationContext(PageContext):
     template = "console/applications/new.html"
 
-    homes: Sequence[TargetProject]
+    projects: Sequence[TargetProject]
     form: "NewApplicationForm"
-    may_stand_alone: bool
+    may_be_standalone: bool
     problem: FormProblem | None = None
 
 
@@ -98,16 +98,16 @@ class ApplicationListScreens:
             description=form.description.strip(),
             project_id=form.project_id.strip() or UNSET,
         )
-        made = await self._applications.save(admin.actor, draft)
-        return self._view.redirect_with_flash(application_path(made.application_id), "application_created")
+        created = await self._applications.save(admin.actor, draft)
+        return self._view.redirect_with_flash(application_path(created.application_id), "application_created")
 
     async def _render_new(
         self, request: Request, admin: AdminRequest, form: NewApplicationForm, problem: FormProblem | None = None
     ) -> Response:
         context = NewApplicationContext(
-            homes=await self._lists.target_projects(admin.visibility),
+            projects=await self._lists.target_projects(admin.visibility),
             form=form,
-            may_stand_alone=admin.visibility.may_create,
+            may_be_standalone=admin.visibility.may_create,
             problem=problem,
         )
         return self._view.render(request, admin, ENTRY, context)

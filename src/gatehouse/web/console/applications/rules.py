@@ -88,7 +88,7 @@ class RuleContext(PageContext):
     version: int
     call: ApiCall | None
     problem: FormProblem | None = None
-    clashes: tuple[FieldConflict, ...] = ()
+    conflicts: tuple[FieldConflict, ...] = ()
 
 
 class RuleScreens:
@@ -236,7 +236,7 @@ class RuleScreens:
                 version=version if stale else form.version,
                 call=readable_schema_call(admin.authenticated, model),
                 problem=problem,
-                clashes=rule_conflicts(form, rule_form_of(model, parse_rule_name(rule))) if stale and rule else (),
+                conflicts=rule_conflicts(form, rule_form_of(model, parse_rule_name(rule))) if stale and rule else (),
             )
 
         return self._view.render_off_loop(request, admin, ENTRY, make, status=problem.status if problem else None)
@@ -272,7 +272,7 @@ class LoginRulesContext(PageContext):
     version: int
     call: ApiCall | None
     problem: FormProblem | None = None
-    clashes: tuple[FieldConflict, ...] = ()
+    conflicts: tuple[FieldConflict, ...] = ()
 
 
 class LoginRuleScreens:
@@ -314,7 +314,7 @@ class LoginRuleScreens:
             version=model.schema.version if stale else form.version,
             call=readable_schema_call(admin.authenticated, model),
             problem=problem,
-            clashes=field_conflicts(form, login_rules_form(model)) if stale else (),
+            conflicts=field_conflicts(form, login_rules_form(model)) if stale else (),
         )
         return self._view.render(request, admin, ENTRY, context)
 

@@ -270,7 +270,7 @@ class VersionScreens:
         )
 
     async def _load_version(self, admin: AdminRequest, version: int) -> PastSchema:
-        """For whoever may read the schema: going back to it shows what it was as well."""
+        """Needs the right to read the schema, because restoring a version shows it."""
         return await schema_at_version(
             self._versions, admin.authenticated.require_application(Operation.SCHEMA_GET), version
         )

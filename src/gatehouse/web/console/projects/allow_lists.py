@@ -78,11 +78,11 @@ class AllowListScreens:
             return self._render_form(request, admin, model, groups_from_form(model, form), version=form.version)
         path = f"{ENTRY.path}/{model.project.project_id}/members"
         if form.do != "apply":
-            foreseen = await self._forecaster.impact_in_each(
+            impacts = await self._forecaster.impact_in_each(
                 admin, model.project.settings.services, MembershipProposal(data=draft)
             )
-            if not has_no_impact(foreseen):
-                context = review_context(form, foreseen, name=model.project.title, back=path, action=f"{path}/lists")
+            if not has_no_impact(impacts):
+                context = review_context(form, impacts, name=model.project.title, back=path, action=f"{path}/lists")
                 return self._view.render(request, admin, ENTRY, context)
         await self._memberships.save(admin.actor, admin.authenticated.central, draft)
         return self._view.redirect_with_flash(path, "saved")

@@ -61,9 +61,9 @@ class ProjectApplicationScreens:
     async def create(self, request: Request, admin: AdminRequest, form: NewProjectApplicationForm) -> Response:
         model = await self._loader.load(request, admin)
         draft = ApplicationDraft(name=form.name.strip(), project_id=model.project.project_id)
-        made = await self._applications.save(admin.actor, draft)
+        created = await self._applications.save(admin.actor, draft)
         return self._view.redirect_with_flash(
-            f"{ConsoleEntry.APPLICATIONS.path}/{made.application_id}", "application_created"
+            f"{ConsoleEntry.APPLICATIONS.path}/{created.application_id}", "application_created"
         )
 
     async def list(

@@ -1,4 +1,4 @@
-"""The way to one group: who manages it comes to it, whether or not he may view its project."""
+"""Groups of a project, for those who manage them, whether or not they may view the project."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -49,8 +49,8 @@ ENTRY: Final = ConsoleEntry.PROJECTS
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedGroup:
     group: Group
-    project: ProjectModel | None  # None: he may not view it
-    applications: frozenset[int]  # in which a change of its members may be felt, of those he may know of
+    project: ProjectModel | None  # None: they may not view it
+    applications: frozenset[int]  # that a change of its members may affect, as far as they may see them
 
     @property
     def path(self) -> str:
@@ -132,10 +132,10 @@ def group_head(admin: AdminRequest, loaded: LoadedGroup, tab: str) -> GroupHead:
 
 
 def sees_members(admin: AdminRequest, loaded: LoadedGroup) -> bool:
-    """Whom conditions hold for is told to who manages the project's groups.
+    """Only those who manage all groups of the project see the people that conditions hold for.
 
-    In an application of the project such a person could ask the same by a role. Who manages this group alone could
-    not: to him a count would tell the tags and purchases of people he only knows the ids of.
+    They could learn the same from a role in one of its applications. Those who manage this group alone could not: a
+    count would reveal tags and purchases of people they know only by ID.
     """
     return is_open(admin.rights, Operation.GROUP_SAVE, GuardTarget(project_id=loaded.group.project_id))
 
@@ -162,7 +162,7 @@ class GroupsContext(PageContext):
     names: Mapping[str, NamedPerson]
     search: str
     may_create: bool
-    call: ApiCall | None  # None: he manages none
+    call: ApiCall | None  # None: they manage none
     title: str = ""
     problem: FormProblem | None = None
 
@@ -223,7 +223,7 @@ class GroupListScreens:
         return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
     async def _managed_groups(self, admin: AdminRequest, project_id: str) -> Sequence[Group] | None:
-        """Who may view a project and manages none of its groups sees that there is none for him: None."""
+        """None for those who may view the project and manage none of its groups."""
         try:
             return await self._groups.list_in_project(admin.actor, project_id)
         except NoRight:
@@ -271,12 +271,12 @@ class GroupContext(PageContext):
     head: GroupHead
     group: Group
     form: GroupForm
-    names: Mapping[str, NamedPerson]  # of those who are listed, and of the first whom conditions name
+    names: Mapping[str, NamedPerson]  # of listed people, and of the first ones that conditions name
     search: str
     found: Sequence[NamedPerson]
     call: ApiCall
     problem: FormProblem | None = None
-    clashes: tuple[FieldConflict, ...] = ()
+    conflicts: tuple[FieldConflict, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,10 +310,10 @@ class GroupScreens:
         self._view = view
 
     async def show(self, request: Request, admin: AdminRequest) -> Response:
-        seen = await self._loader.load(request, admin)
+        loaded = await self._loader.load(request, admin)
         if read_list_query(request).is_file:
-            return await self._export_listed_people(seen.group)
-        return await self._render_group(request, admin, seen, form_of(seen.group))
+            return await self._export_listed_people(loaded.group)
+        return await self._render_group(request, admin, loaded, form_of(loaded.group))
 
     async def _export_listed_people(self, group: Group) -> Response:
         names = await self._names.people_by_id(group.users)
@@ -321,34 +321,34 @@ class GroupScreens:
         return csv_file(f"{group.title_key}-listed", LISTED_PEOPLE_COLUMNS, listed)
 
     async def save(self, request: Request, admin: AdminRequest, form: GroupForm) -> Response:
-        seen = await self._loader.load(request, admin)
+        loaded = await self._loader.load(request, admin)
         draft = GroupDraft(
             title=form.title.strip(),
             description=form.description.strip().replace("\r\n", "\n"),
             version=form.version,
         )
-        saved = await self._groups.save(admin.actor, seen.group.group_id, draft)
+        saved = await self._groups.save(admin.actor, loaded.group.group_id, draft)
         tags = split_lines(form.tags)
         if tags != list(saved.tags):
             await self._groups.save_tags(admin.actor, saved.group_id, TagsDraft(tags=list(tags)))
-        return self._view.redirect_with_flash(seen.path, "saved")
+        return self._view.redirect_with_flash(loaded.path, "saved")
 
     async def rerender_form(
         self, request: Request, admin: AdminRequest, form: GroupForm, problem: FormProblem
     ) -> Response:
-        seen = await self._loader.load(request, admin)
-        stored = form_of(seen.group)
-        theirs = field_conflicts(form, stored) if problem.is_conflict and form.version != stored.version else ()
-        return await self._render_group(request, admin, seen, form, problem=problem, conflicts=theirs)
+        loaded = await self._loader.load(request, admin)
+        stored = form_of(loaded.group)
+        conflicts = field_conflicts(form, stored) if problem.is_conflict and form.version != stored.version else ()
+        return await self._render_group(request, admin, loaded, form, problem=problem, conflicts=conflicts)
 
     async def list_members(self, request: Request, admin: AdminRequest) -> Response:
-        seen, query = await self._loader.load(request, admin), read_list_query(request)
-        if not sees_members(admin, seen):
+        loaded, query = await self._loader.load(request, admin), read_list_query(request)
+        if not sees_members(admin, loaded):
             raise NoRight("who meets the group's conditions")
-        found = await self._matches.members_of_group(seen.group, query.page_request)
+        found = await self._matches.members_of_group(loaded.group, query.page_request)
         if query.is_file:
-            return csv_file(f"{seen.group.title_key}-members", MEMBER_COLUMNS, found.rows)
-        context = GroupMembersContext(head=group_head(admin, seen, "who"), found=found, search=query.q)
+            return csv_file(f"{loaded.group.title_key}-members", MEMBER_COLUMNS, found.rows)
+        context = GroupMembersContext(head=group_head(admin, loaded, "who"), found=found, search=query.q)
         return self._view.render(request, admin, ENTRY, context)
 
     async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
@@ -396,7 +396,7 @@ class GroupScreens:
             found=await self._find_people(admin, loaded, search),
             call=group_call(group),
             problem=problem,
-            clashes=conflicts,
+            conflicts=conflicts,
         )
         return self._view.render(request, admin, ENTRY, context)
 

@@ -1,4 +1,4 @@
-"""What somebody holds in a project, as rows of a form: a place, a role, and until when.
+"""What a person holds in a project, as rows of a form: a place, a role, and an end.
 
 Places are the project itself, its applications, the services it connects and its groups. Entries that stand in a
 record without a role are kept as they are; they are written through the API.

@@ -63,8 +63,8 @@ class MemberLine:
     user_id: str
     nick: str
     held: Sequence[PlacedRole]
-    entries: int  # places with entries of his own, which have no role
-    standing: str  # project_owner, project_administrator or nothing
+    entries: int  # places with direct entries, which have no role
+    leading_role: str  # project_owner, project_administrator or nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class FindMemberContext(PageContext):
     head: ProjectHead
     search: str
     found: Sequence[NamedPerson]
-    everybody: bool
+    searches_everyone: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +119,7 @@ class ProjectMember:
     person: NamedPerson
     scopes: Mapping[Scope, ScopeHoldings]
     places: ProjectPlaces
-    document: Mapping[str, object]  # the membership, as far as it is about him
+    document: Mapping[str, object]  # the membership, as far as it is about them
 
 
 class MemberScreens:
@@ -156,7 +156,7 @@ class MemberScreens:
             call=ApiCall(
                 path="project/membership",
                 body={"action": "get", "data": {"id": model.project.project_id}},
-                # The answer has everybody: of more than a page of this list each one shows his own.
+                # The answer has all people: if they fill more than a page, each shows their own.
                 record=document if len(users_in(document)) <= PAGE_SIZE else None,
             ),
         )
@@ -171,7 +171,7 @@ class MemberScreens:
             head=project_head(admin, model.project, "members"),
             search=query.q,
             found=await self._finder.find(admin, query.q, known_ids=known, by_email=True),
-            everybody=admin.visibility.everything,
+            searches_everyone=admin.visibility.everything,
         )
         return self._view.render(request, admin, ENTRY, context)
 
@@ -196,18 +196,18 @@ class MemberScreens:
             version=form.version,
         )
         home = f"{ENTRY.path}/{project_id}/members"
-        foreseen = () if form.do == "apply" else await self._impacts(admin, draft)
-        if not has_no_impact(foreseen):
+        impacts = () if form.do == "apply" else await self._impacts(admin, draft)
+        if not has_no_impact(impacts):
             back = f"{home}/{member.person.user_id}"
             context = review_context(
-                form, foreseen, name=member.person.nick, back=back, trail=[(model.project.title, home)]
+                form, impacts, name=member.person.nick, back=back, trail=[(model.project.title, home)]
             )
             return self._view.render(request, admin, ENTRY, context)
         await self._memberships.save(admin.actor, central, draft)
         return self._view.redirect_with_flash(home, "saved")
 
     async def _impacts(self, admin: AdminRequest, draft: MembershipDraft) -> Sequence[Impact]:
-        """What he gains and loses, for whoever may see it."""
+        """What the person gains and loses, if the reader may see it."""
         found = await self._forecaster.impact_of_membership(admin, draft.id, MembershipProposal(data=draft))
         return () if found.hidden else (found,)
 
@@ -280,7 +280,7 @@ class MemberScreens:
         return self._view.render(request, admin, ENTRY, context)
 
     async def _load_member(self, request: Request, admin: AdminRequest, model: ProjectModel) -> ProjectMember:
-        """Somebody of the project, or anybody to whom the guest may give something in it."""
+        """A member of the project, or any person if the reader may assign roles in it."""
         user_id = grammar.check_user_id(request.path_params["user_id"], "user_id")
         document = await self._memberships.get(
             admin.actor, admin.authenticated.central, model.project.project_id, user_id=user_id
@@ -316,10 +316,10 @@ class MemberScreens:
                     nick=names[user_id].nick if user_id in names else user_id,
                     held=placed_roles(scopes, places, admin.authenticated.central),
                     entries=count_entries(scopes),
-                    standing=leading_role(scopes.get(Scope(model.project.project_id), NO_HOLDINGS)),
+                    leading_role=leading_role(scopes.get(Scope(model.project.project_id), NO_HOLDINGS)),
                 )
             )
-        return sorted(lines, key=lambda line: (RANK[line.standing], line.nick.lower(), line.user_id))
+        return sorted(lines, key=lambda line: (RANK[line.leading_role], line.nick.lower(), line.user_id))
 
     def routes(self) -> Sequence[ConsoleRoute]:
         view, path = self._view, "/projects/{project_id}/members"

@@ -1,4 +1,4 @@
-"""The way into a project's tabs: who may not view it comes no further."""
+"""Projects: the list, a new project, its overview, removal and erasure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -70,9 +70,6 @@ def page_of_list(rows: Sequence[T], page_request: PageRequest) -> Page[T]:
     )
 
 
-# Projects: the list, a new one, one project with what it says of itself, and its removal.
-
-
 ENTRY: Final = ConsoleEntry.PROJECTS
 TABS: Final = ("overview", "members", "applications", "services", "groups", "service_accounts")
 REMOVED: Final = ("people", "applications", "groups", "service_accounts")  # that lose something by a removal
@@ -93,14 +90,14 @@ class ProjectsContext(PageContext):
     found: Page[ProjectListItem]
     search: str
     may_publish: bool
-    groups: Sequence[GroupListItem]  # he manages them, and may not view their projects
+    groups: Sequence[GroupListItem]  # they manage them, and may not view their projects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewProjectContext(PageContext):
     template = "console/projects/new.html"
 
-    lacks_factor: bool  # so that he cannot administer it himself
+    lacks_factor: bool  # so that they cannot administer it themselves
     title: str = ""
     user_id: str = ""
     problem: FormProblem | None = None
@@ -133,11 +130,11 @@ class ProjectContext(PageContext):
 
     head: ProjectHead
     project: Project
-    author: str  # his nick, or his id when he is gone
+    author: str  # their nick, or their ID if the account is gone
     form: "ProjectForm"
     call: ApiCall
     problem: FormProblem | None = None
-    clashes: tuple[FieldConflict, ...] = ()
+    conflicts: tuple[FieldConflict, ...] = ()
 
 
 class NewProjectForm(CsrfForm, frozen=True, kw_only=True):
@@ -234,11 +231,11 @@ class ProjectScreens:
     async def rerender_form(
         self, request: Request, admin: AdminRequest, form: ProjectForm, problem: FormProblem
     ) -> Response:
-        """What was typed stays; where somebody else saved meanwhile, his words stand beside it."""
+        """Keeps what was typed; if someone else saved meanwhile, shows both."""
         project = await self._load_project(request, admin)
         stored = form_of(project)
-        theirs = field_conflicts(form, stored) if problem.is_conflict and form.version != stored.version else ()
-        return await self._render_overview(request, admin, project, form, problem=problem, conflicts=theirs)
+        conflicts = field_conflicts(form, stored) if problem.is_conflict and form.version != stored.version else ()
+        return await self._render_overview(request, admin, project, form, problem=problem, conflicts=conflicts)
 
     async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
         project, t = await self._load_project(request, admin), self._view.words(request)
@@ -284,7 +281,7 @@ class ProjectScreens:
             form=form,
             call=project_call(project),
             problem=problem,
-            clashes=conflicts,
+            conflicts=conflicts,
         )
         return self._view.render(request, admin, ENTRY, context)
 

@@ -81,7 +81,7 @@ class ServiceContext(PageContext):
     may_save: bool
     rows: Sequence[GrantRow]
     groups: Sequence[Group]
-    roles: Sequence[Role] | None  # None: he may not see them, and types their names
+    roles: Sequence[Role] | None  # None: they may not see them, and type their names
     version: int
     call: ApiCall
     problem: FormProblem | None = None
@@ -153,33 +153,39 @@ class ProjectServiceScreens:
         return self._view.render(request, admin, ENTRY, context)
 
     async def show(self, request: Request, admin: AdminRequest) -> Response:
-        seen = await self._load_service(request, admin)
-        require_operation(admin.rights, Operation.PROJECT_SAVE, GuardTarget(project_id=seen.model.project.project_id))
-        rows = grant_rows(seen.stored_grants or ())
-        return self._render_editor(request, admin, seen, rows, version=seen.model.project.version)
+        loaded = await self._load_service(request, admin)
+        require_operation(
+            admin.rights, Operation.PROJECT_SAVE, GuardTarget(project_id=loaded.model.project.project_id)
+        )
+        rows = grant_rows(loaded.stored_grants or ())
+        return self._render_editor(request, admin, loaded, rows, version=loaded.model.project.version)
 
     async def save(self, request: Request, admin: AdminRequest, form: ServiceGrantsForm) -> Response:
-        seen, rows = await self._load_service(request, admin), rows_from_form(form)
-        require_operation(admin.rights, Operation.PROJECT_SAVE, GuardTarget(project_id=seen.model.project.project_id))
+        loaded, rows = await self._load_service(request, admin), rows_from_form(form)
+        require_operation(
+            admin.rights, Operation.PROJECT_SAVE, GuardTarget(project_id=loaded.model.project.project_id)
+        )
         if form.do.partition(":")[0] in ("add", "remove", "edit"):
-            changed = apply_row_action(seen, rows, form.do)
-            return self._render_editor(request, admin, seen, changed, version=form.version)
-        draft = draft_of(seen, {"groups": grants_of(rows)}, form.version)
+            changed = apply_row_action(loaded, rows, form.do)
+            return self._render_editor(request, admin, loaded, changed, version=form.version)
+        draft = draft_of(loaded, {"groups": grants_of(rows)}, form.version)
         if form.do != "apply":
-            foreseen = [await self._forecaster.impact_in(admin, seen.application_id, ProjectProposal(data=draft))]
-            if not has_no_impact(foreseen):
-                back = f"{seen.services_path}/{seen.application_id}"
-                context = review_context(form, foreseen, name=seen.service.name, back=back, trail=self._trail(seen))
+            impacts = [await self._forecaster.impact_in(admin, loaded.application_id, ProjectProposal(data=draft))]
+            if not has_no_impact(impacts):
+                back = f"{loaded.services_path}/{loaded.application_id}"
+                context = review_context(
+                    form, impacts, name=loaded.service.name, back=back, trail=self._trail(loaded)
+                )
                 return self._view.render(request, admin, ENTRY, context)
         await self._projects.save(admin.actor, draft)
-        return self._view.redirect_with_flash(seen.services_path, "saved")
+        return self._view.redirect_with_flash(loaded.services_path, "saved")
 
     async def rerender_form(
         self, request: Request, admin: AdminRequest, form: ServiceGrantsForm, problem: FormProblem
     ) -> Response:
-        seen = await self._load_service(request, admin)
-        version = seen.model.project.version
-        return self._render_editor(request, admin, seen, rows_from_form(form), version=version, problem=problem)
+        loaded = await self._load_service(request, admin)
+        version = loaded.model.project.version
+        return self._render_editor(request, admin, loaded, rows_from_form(form), version=version, problem=problem)
 
     async def confirm_disconnect(self, request: Request, admin: AdminRequest) -> Confirmation:
         loaded, t = await self._load_service(request, admin), self._view.words(request)
@@ -272,9 +278,9 @@ class ProjectServiceScreens:
 
 
 def grantable_roles(admin: AdminRequest) -> Sequence[Role] | None:
-    standing = admin.authenticated
-    model: ApplicationModel | None = standing.model
-    if model is None or not is_open(standing.rights, Operation.ROLE_NAMES, standing.target):
+    authenticated = admin.authenticated
+    model: ApplicationModel | None = authenticated.model
+    if model is None or not is_open(authenticated.rights, Operation.ROLE_NAMES, authenticated.target):
         return None
     return [role for _, role in sorted(model.roles.items()) if not role.protected]
 

@@ -85,7 +85,7 @@ class CheckContext(PageContext):
     query: CheckQuery
     tabs: Sequence[tuple[str, str]] = TABS
     person: PersonMatch = field(default_factory=PersonMatch)
-    among: Sequence[NamedPerson] = ()
+    candidates: Sequence[NamedPerson] = ()
     application: str = ""
     applications: Sequence[NamedApplication] = ()
     rules: Sequence[tuple[Rule, RuleDefinition]] = ()
@@ -140,15 +140,17 @@ class CheckScreens:
 
     async def suggest_groups(self, request: Request, admin: AdminRequest) -> Response:
         query = read_query(request, PlaceQuery)
-        offers = await self._suggestions.suggest_groups(admin, query.group_id, query.project_id)
-        return self._render_suggestions(request, admin, offers)
+        suggestions = await self._suggestions.suggest_groups(admin, query.group_id, query.project_id)
+        return self._render_suggestions(request, admin, suggestions)
 
     async def suggest_resources(self, request: Request, admin: AdminRequest) -> Response:
-        offers = await self._suggestions.suggest_resources(admin, read_query(request, PlaceQuery))
-        return self._render_suggestions(request, admin, offers)
+        suggestions = await self._suggestions.suggest_resources(admin, read_query(request, PlaceQuery))
+        return self._render_suggestions(request, admin, suggestions)
 
-    def _render_suggestions(self, request: Request, admin: AdminRequest, offers: Sequence[Suggestion]) -> Response:
-        return self._view.render(request, admin, ENTRY, SuggestionsContext(offers=offers))
+    def _render_suggestions(
+        self, request: Request, admin: AdminRequest, suggestions: Sequence[Suggestion]
+    ) -> Response:
+        return self._view.render(request, admin, ENTRY, SuggestionsContext(suggestions=suggestions))
 
     async def _empty_context(
         self, admin: AdminRequest, query: CheckQuery, *, problem: FormProblem | None = None
@@ -172,7 +174,7 @@ class CheckScreens:
         return CheckContext(
             query=query,
             person=person,
-            among=person.candidates,
+            candidates=person.candidates,
             application=model.application.name if model and ready else "",
             applications=blank.applications,
             rules=readable_rules(admin),

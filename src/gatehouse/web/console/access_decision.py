@@ -1,6 +1,6 @@
 """An explanation as a tree of reasons, with the actual values: rule, place, role, how it is held, its condition.
 
-What decides stands open. It shows what the explanation tells (permissions/questions/explain.py decides what that
+The deciding part is unfolded. It shows what the explanation says (permissions/questions/explain.py decides what that
 is), and the conditions of roles and groups to those who may read these anyway. Pure.
 """
 
@@ -44,7 +44,7 @@ MAX_USERS_SHOWN: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionNode:
-    """The words are `access.<key>`, filled with `values`."""
+    """The text is `access.<key>`, filled with `values`."""
 
     key: str
     tone: str = "plain"  # yes, no, missing or plain
@@ -108,7 +108,7 @@ def decision_tree(explanation: Explanation, visibility: DecisionVisibility) -> D
 def scope_node(
     scope: Scope, contributions: Sequence[ExplainedContribution], visibility: DecisionVisibility
 ) -> DecisionNode:
-    """The strongest word first; which of several places decides is in their words."""
+    """The strongest verdict first."""
     ordered = sorted(contributions, key=lambda one: (not one.decides, -one.tier))
     return DecisionNode(
         key="place_root" if scope.is_root else "place_project" if scope.kind is None else f"place_{scope.kind}",

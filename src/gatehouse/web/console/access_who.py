@@ -43,9 +43,9 @@ MAX_COLUMNS: Final = 12
 MAX_EXPORT_CELLS: Final = 1_000_000  # a file has every rule; where those are very many it has fewer people
 MAX_PEOPLE_FOUND: Final = 500  # that a search finds
 EXPORT_PAGE_ROWS: Final = 1_000
-MAX_EXPORT_PAGE_CELLS: Final = 100_000  # of a file that are made at a time
+MAX_EXPORT_PAGE_CELLS: Final = 100_000  # of a file, built at a time
 NO_RULES: Final[Page[Rule]] = Page(rows=(), total=0, size=MAX_COLUMNS)
-# What stands in a cell, the plainest first; the words are `access.cell_<name>`.
+# The values of a cell, the simplest first; the texts are `access.cell_<name>`.
 CELL_MARKS: Final[Sequence[tuple[str, frozenset[SourceKind]]]] = (
     ("given", frozenset({SourceKind.DIRECT, SourceKind.ASSIGNED_ROLE})),
     ("group", frozenset({SourceKind.GROUP_GRANT})),
@@ -87,14 +87,14 @@ class WhoCanContext(PageContext):
     applications: Sequence[NamedApplication] = ()
     application: str = ""
     rules: Page[Rule] = NO_RULES
-    beginnings: Sequence[str] = ()  # of the rules there are
+    rule_prefixes: Sequence[str] = ()  # of the rules there are
     rows: Sequence[WhoCanRow] = ()
-    kept: str = ""  # the query of this page, without where it begins
-    kept_filter: str = ""  # the same without the page of rules
+    page_query: str = ""  # the query of this page, without where it begins
+    filter_query: str = ""  # the same without the page of rules
     after: str = ""  # where the next one begins; empty when there is none
     scope: Scope | None = None
     call: ApiCall | None = None
-    asked: bool = False
+    is_answered: bool = False
     may_read_schema: bool = False
     problem: FormProblem | None = None
 
@@ -158,14 +158,14 @@ class WhoCanScreens:
             blank,
             application=model.application.name,
             rules=page,
-            beginnings=rule_prefixes(offered),
+            rule_prefixes=rule_prefixes(offered),
             rows=[*build_rows(application_id, found.rows, await self._load_names(found.rows), ask)],
-            kept=query_string(query, "columns") if page.number > 1 else query_string(query),
-            kept_filter=query_string(query),
+            page_query=query_string(query, "columns") if page.number > 1 else query_string(query),
+            filter_query=query_string(query),
             after=found.after or "",
             scope=scope,
             call=members_call(application_id, ask) if rules else None,
-            asked=True,
+            is_answered=True,
             may_read_schema=bool(offered),
         )
 
@@ -213,17 +213,17 @@ class WhoCanScreens:
 def build_rows(
     application_id: int, rows: Iterable[HolderRow], names: Mapping[str, NamedPerson], ask: HolderMatrixQuery
 ) -> Iterator[WhoCanRow]:
-    asked = {rule: explain_query(application_id, rule, ask.scope) for rule in ask.rules}
+    queries = {rule: explain_query(application_id, rule, ask.scope) for rule in ask.rules}
     for row in rows:
         yield WhoCanRow(
             user_id=row.user_id,
             nick=names[row.user_id].nick if row.user_id in names else "",
-            cells=[cell_of(row, rule, query) for rule, query in asked.items()],
+            cells=[cell_of(row, rule, query) for rule, query in queries.items()],
         )
 
 
 def filter_rules(offered: Sequence[Rule], text: str) -> Sequence[Rule]:
-    """The rules that begin so. Who may not read the schema is offered none, and names them whole."""
+    """The rules that start with one of the prefixes. Those who may not read the schema must name them whole."""
     wanted = [part.strip() for part in text.split(",") if part.strip()]
     if offered:
         return [rule for rule in offered if not wanted or has_prefix(rule, wanted)]
@@ -245,7 +245,7 @@ def mark_of(cell: HolderCell) -> str:
 
 
 def rules_page(rules: Sequence[Rule], number: int) -> Page[Rule]:
-    """Past the end is the last one: the filter may have found more a moment ago."""
+    """A number past the end gives the last page: the filter may have found more before."""
     page = replace(NO_RULES, total=len(rules))
     here = min(max(1, number), page.last)
     return replace(page, number=here, rows=rules[(here - 1) * MAX_COLUMNS : here * MAX_COLUMNS])
@@ -262,12 +262,12 @@ def explain_query(application_id: int, rule: Rule, scope: Scope) -> str:
     return urlencode({"application_id": application_id, "rule": str(rule), **project})
 
 
-def cell_of(row: HolderRow, rule: Rule, asked: str) -> WhoCanCell:
+def cell_of(row: HolderRow, rule: Rule, query: str) -> WhoCanCell:
     cell = row.cells.get(rule)
     return WhoCanCell(
         mark=mark_of(cell) if cell else "",
         until=cell.until if cell else 0,
-        why=f"{ENTRY.path}/check?user_id={quote(row.user_id)}&{asked}",
+        why=f"{ENTRY.path}/check?user_id={quote(row.user_id)}&{query}",
     )
 
 

@@ -1,4 +1,6 @@
-"""What has just been done in the console, carried to the page that comes next and shown there once.
+"""The frame of every page, flash messages and API calls.
+
+A flash message says on the next page, once, what was just done.
 
 In a cookie, not in the address: so no link can make a page claim something.
 """
@@ -32,7 +34,7 @@ from gatehouse.web.pages.contexts import PageContext
 
 COOKIE_NAME: Final = "gh_note"
 MESSAGE_SECONDS: Final = 60  # seconds; it is read by the very next page of the console
-NOT_SAVED_MESSAGE: Final = "not_saved"  # the note of a form that a fresh proof came between
+NOT_SAVED_MESSAGE: Final = "not_saved"  # of a form that a fresh sign-in interrupted
 MESSAGE_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
 
 
@@ -59,7 +61,7 @@ class FlashMessages:
         )
 
 
-# What stands around every screen of the console, and the screens that several entries share.
+# The frame around every page, and pages that several entries share.
 
 
 ENTRIES_FOR_ALL: Final = (
@@ -85,12 +87,12 @@ class Frame:
 
     @property
     def is_not_sent(self) -> bool:
-        """Whether the form of this page was kept from being sent by the question for a fresh proof."""
+        """Whether a fresh sign-in kept the form of this page from being sent."""
         return self.note == NOT_SAVED_MESSAGE
 
 
 def entries_for(visibility: Visibility) -> tuple[ConsoleEntry, ...]:
-    """Who administers the installation sees all of them; others what their projects and applications have."""
+    """All entries for administrators of the installation; for others those of their projects and applications."""
     if visibility.everything:
         return tuple(ConsoleEntry)
     more = {ConsoleEntry.GAMES: bool(visibility.applications), ConsoleEntry.ACTIVITY: bool(visibility.projects)}
@@ -122,12 +124,12 @@ class ApiCall:
 
     @property
     def answer(self) -> str:
-        """The record, or nothing where a screen is a list of things that have screens."""
+        """The record as JSON, or nothing for a list of things that have pages."""
         return "" if self.record is None else format_answer(self.record)
 
     @property
     def curl(self) -> str:
-        """To be pasted into a shell that knows the three names."""
+        """For a shell that has the three variables."""
         quoted = format_json(self.body).replace("'", r"'\''")
         return (
             f'curl -X POST "$GATEHOUSE/api/permissions/{self.path}" \\\n'
@@ -138,7 +140,7 @@ class ApiCall:
 
 
 def format_answer(record: object) -> str:
-    """A long one is left to the API: no page is made of it."""
+    """Empty if it is too long for a page."""
     pieces, length = [], 0
     for piece in iter_json_pieces(record):
         pieces.append(piece)

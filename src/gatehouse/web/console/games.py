@@ -1,4 +1,4 @@
-"""Game sessions: who waits, what happened in one of them, its end, and what stands behind an error id.
+"""Game sessions: who waits, what happened in one of them, closing one, and the record behind an error ID.
 
 Administrators see everything but secrets. Others see the sessions of applications they may see, without people and
 addresses.
@@ -89,11 +89,11 @@ class GameContext(PageContext):
 class RefusalRecordContext(PageContext):
     template = "console/games/record.html"
 
-    asked: str
+    record_id: str
     refusal: Refusal | None = None
     subject: str = ""  # as much of it as may be shown
     ref: str = ""  # of the session, while it lasts
-    command: str = ""  # that tells the same
+    command: str = ""  # that shows the same
     call: ApiCall | None = None  # and so does this
 
 
@@ -183,19 +183,19 @@ class GameScreens:
         return self._view.redirect_with_flash(f"{ENTRY.path}/{session_ref(session.gsid)}", "game_closed")
 
     async def look_up_record(self, request: Request, admin: AdminRequest) -> Response:
-        """What stands behind the id that a refused game was told (interface §4.3)."""
+        """The record behind the error ID that a refused game shows (interface §4.3)."""
         require_operation(admin.rights, Operation.ADMINISTER)
-        asked = read_query(request, RefusalQuery).id.strip()
-        found = await self._audit.find_record(asked) if asked else None
+        record_id = read_query(request, RefusalQuery).id.strip()
+        found = await self._audit.find_record(record_id) if record_id else None
         if isinstance(found, AuditRecord):
             return see_other(f"{ConsoleEntry.ACTIVITY.path}/{found.record_id}")
         if found is None:
-            context = RefusalRecordContext(asked=asked)
-            return self._view.render(request, admin, ENTRY, context, status=404 if asked else None)
+            context = RefusalRecordContext(record_id=record_id)
+            return self._view.render(request, admin, ENTRY, context, status=404 if record_id else None)
         is_gsid = GSID_PATTERN.fullmatch(found.subject) is not None
         lasting = await self._lists.find_session(session_ref(found.subject), self._clock.now()) if is_gsid else None
         context = RefusalRecordContext(
-            asked=asked,
+            record_id=record_id,
             refusal=found,
             subject=session_ref(found.subject) if is_gsid else found.subject,
             ref=session_ref(found.subject) if lasting is not None else "",

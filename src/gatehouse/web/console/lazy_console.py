@@ -40,7 +40,7 @@ class SignInGate:
         return None if is_full_session(browser.signed_in) else await self.redirect_to_sign_in(request, browser)
 
     async def redirect_to_sign_in(self, request: Request, browser: Browser) -> Response:
-        """Through the ordinary sign-in, and back here; a form that was sent is not sent again."""
+        """Through the ordinary sign-in and back; a form is not sent again."""
         to = page_address(request) if request.method == "GET" else ConsoleEntry.HOME.path
         handle = await self._sign_in_flows.start(
             ACCOUNT_KIND, {RETURN_TO: to}, browser=browser.browser_id, request=pack_request(to.encode())
@@ -51,7 +51,7 @@ class SignInGate:
 
 class LazyConsole:
     def __init__(self, build: Callable[[], ConsoleHandler], sign_in_gate: SignInGate) -> None:
-        """`furnish` builds the console; it is called once, for the first visitor, in a thread."""
+        """The builder is called once, for the first request, in a thread."""
         self._build = build
         self._sign_in_gate = sign_in_gate
         self._build_task: asyncio.Task[ConsoleHandler] | None = None
@@ -67,7 +67,7 @@ class LazyConsole:
         return await self._handler(request)
 
     def _start_build(self) -> asyncio.Task[ConsoleHandler]:
-        """What failed is tried again by the next who comes."""
+        """After a failure the next request tries again."""
         task = self._build_task
         if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
             task = self._build_task = asyncio.create_task(asyncio.to_thread(self._build))
@@ -93,7 +93,7 @@ class LazyConsole:
 
 
 def page_address(request: Request) -> str:
-    """The page's own address if it can be led back to, else the console's first."""
+    """The page's own address if it is a valid return address, else the home page."""
     path, query = quote(request.scope["path"]), request.scope["query_string"].decode("latin-1")
     address = f"{path}?{query}" if query else path
     return address if is_console_page(address) else ConsoleEntry.HOME.path

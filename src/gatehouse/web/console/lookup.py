@@ -1,4 +1,4 @@
-"""Finding a person to give something to.
+"""Finding people and things by what was typed.
 
 Administrators of the installation search among all people. Others find those who already have something in the
 project; for all others they need the ID or, if they manage the whole project, the email address.
@@ -45,7 +45,7 @@ class PersonFinder:
 MAX_APPLICATIONS: Final = 500  # applications to choose from
 MAX_SUGGESTIONS: Final = 8
 MAX_GROUPS_EXAMINED: Final = 200  # groups, some of which they may not see
-MIN_SEARCH_LENGTH: Final = 2  # letters that people are suggested for
+MIN_SEARCH_LENGTH: Final = 2  # characters, before people are suggested
 
 
 class SuggestQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,22 +71,22 @@ class PlaceQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
-    """What may be put into a field, and the words it is known by."""
+    """A value for a field, and its label."""
 
     value: str
-    words: str
+    label: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuggestionsContext(PageContext):
     template = "console/suggestions.html"
 
-    offers: Sequence[Suggestion]
+    suggestions: Sequence[Suggestion]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonMatch:
-    """The person who is meant, or those who may be."""
+    """The person a text refers to, or the candidates."""
 
     user_id: str = ""
     nick: str = ""
@@ -115,11 +115,11 @@ class Suggestions:
         if not admin.rights.administers or len(text) < MIN_SEARCH_LENGTH:
             return ()
         found = await self._finding.people(text, MAX_SUGGESTIONS, with_logins=True)
-        return [Suggestion(value=one.user_id, words=" · ".join(filter(None, (one.nick, one.login)))) for one in found]
+        return [Suggestion(value=one.user_id, label=" · ".join(filter(None, (one.nick, one.login)))) for one in found]
 
     async def suggest_projects(self, admin: AdminRequest, text: str) -> Sequence[Suggestion]:
         found = await self._finding.projects(admin.visibility, clean_search(text), MAX_SUGGESTIONS)
-        return [Suggestion(value=one.project_id, words=one.title) for one in found]
+        return [Suggestion(value=one.project_id, label=one.title) for one in found]
 
     async def suggest_groups(self, admin: AdminRequest, text: str, project_id: str) -> Sequence[Suggestion]:
         """Groups whose members they may see."""
@@ -128,7 +128,7 @@ class Suggestions:
         )
         open_to_him = [one for one in found if is_open(admin.rights, Operation.GROUP_GET, about_group(one))]
         return [
-            Suggestion(value=one.group_id, words=f"{one.title} · {one.project_id}")
+            Suggestion(value=one.group_id, label=f"{one.title} · {one.project_id}")
             for one in open_to_him[:MAX_SUGGESTIONS]
         ]
 
@@ -139,11 +139,11 @@ class Suggestions:
         if query.kind not in (ResourceKind.APPLICATION, ResourceKind.SERVICE):
             return ()
         wanted = clean_search(query.resource_id).lower()
-        offers = (
-            Suggestion(value=str(one.application_id), words=one.name)
+        suggestions = (
+            Suggestion(value=str(one.application_id), label=one.name)
             for one in await self.visible_applications(admin)
         )
-        return [one for one in offers if wanted in one.value or wanted in one.words.lower()][:MAX_SUGGESTIONS]
+        return [one for one in suggestions if wanted in one.value or wanted in one.label.lower()][:MAX_SUGGESTIONS]
 
     async def visible_applications(self, admin: AdminRequest) -> Sequence[NamedApplication]:
         return await self._finding.visible_applications(admin.visibility, MAX_APPLICATIONS)

@@ -36,7 +36,7 @@ COLUMNS: Final = {
 
 
 class OnboardingMethod(StrEnum):
-    """How a new person comes in; the words are `people.entrance_<value>`."""
+    """How a new person gets their account; the texts are `people.entrance_<value>`."""
 
     INVITE = "invite"
     PASSWORD = "password"  # noqa: S105 - words
@@ -53,7 +53,7 @@ class PeopleQuery(ListQuery, frozen=True, kw_only=True):
 
     @property
     def kept(self) -> str:
-        """What the next page is asked for with."""
+        """The query string of the next page."""
         given = {"q": self.q, "among": self.among, "tag": self.tag}
         query = urlencode({name: value for name, value in given.items() if value})
         return f"{query}&" if query else ""
@@ -73,7 +73,7 @@ class NewPersonContext(PageContext):
     template = "console/people/new.html"
 
     form: "NewPersonForm"
-    entrances: Sequence[OnboardingMethod] = tuple(OnboardingMethod)
+    onboarding_methods: Sequence[OnboardingMethod] = tuple(OnboardingMethod)
     problem: FormProblem | None = None
 
 
@@ -127,7 +127,7 @@ class PeopleScreens:
     async def rerender_new(
         self, request: Request, admin: AdminRequest, form: NewPersonForm, problem: FormProblem
     ) -> Response:
-        """What was typed stays, but for the password."""
+        """Keeps what was typed, except the password."""
         kept = NewPersonForm(login=form.login, nick=form.nick, lang=form.lang, entrance=form.entrance)
         context = NewPersonContext(form=kept, problem=problem)
         return self._view.render(request, admin, ENTRY, context)

@@ -1,4 +1,4 @@
-"""One person: what is above every tab, what the account says, and the acts that end something."""
+"""One person: the head of every tab, the account, and actions on it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from gatehouse.kernel.errors import NotFound
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.rights.guard import Operation
 from gatehouse.web.api.permissions.users import user_entry
-from gatehouse.web.console.forms import FieldConflict, field_conflicts, join_lines, split_lines
+from gatehouse.web.console.forms import FieldConflict, VersionedForm, conflicts_after, join_lines, split_lines
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.view import (
@@ -40,7 +40,7 @@ YES: Final = "yes"
 
 
 class PersonAction(StrEnum):
-    """What an administrator does to an account as a whole; the words are `person_act.<value>…`."""
+    """What an administrator does to an account as a whole; the texts are `person_act.<value>…`."""
 
     BLOCK = "block"
     UNBLOCK = "unblock"
@@ -112,7 +112,7 @@ class PersonEmailContext(PageContext):
     conflicts: tuple[FieldConflict, ...] = ()
 
 
-class PersonForm(CsrfForm, frozen=True, kw_only=True):
+class PersonForm(VersionedForm, frozen=True, kw_only=True):
     """Lists are a line each."""
 
     nick: str = ""
@@ -120,7 +120,6 @@ class PersonForm(CsrfForm, frozen=True, kw_only=True):
     country: str = ""
     tags: str = ""
     purchases: str = ""
-    version: int = 0
 
     def draft(self, user: User) -> AccountDraft:
         return replace(
@@ -134,10 +133,9 @@ class PersonForm(CsrfForm, frozen=True, kw_only=True):
         )
 
 
-class PersonEmailForm(CsrfForm, frozen=True, kw_only=True):
+class PersonEmailForm(VersionedForm, frozen=True, kw_only=True):
     login: str = ""
     email_verified: str = ""
-    version: int = 0
 
     def draft(self, user: User) -> AccountDraft:
         verified = self.email_verified == YES
@@ -191,7 +189,7 @@ class PersonScreens:
         self, request: Request, admin: AdminRequest, form: PersonEmailForm, problem: FormProblem
     ) -> Response:
         user, head = await self._loader.load(request, admin, "overview")
-        conflicts = field_conflicts(form, email_form_of(user)) if is_stale(problem, form.version, user) else ()
+        conflicts = conflicts_after(problem, form, email_form_of(user))
         context = PersonEmailContext(head=head, form=form, version=user.version, problem=problem, conflicts=conflicts)
         return self._view.render(request, admin, ENTRY, context)
 
@@ -204,7 +202,7 @@ class PersonScreens:
         self, request: Request, admin: AdminRequest, form: PersonForm, problem: FormProblem
     ) -> Response:
         user, state = await self._loader.load_with_state(request, admin)
-        conflicts = field_conflicts(form, form_of(user)) if is_stale(problem, form.version, user) else ()
+        conflicts = conflicts_after(problem, form, form_of(user))
         return self._render_overview(request, admin, user, state, form, problem=problem, conflicts=conflicts)
 
     async def confirm_action(self, request: Request, admin: AdminRequest) -> Confirmation:
@@ -326,10 +324,6 @@ def person_head(admin: AdminRequest, user: User, state: AccountState, tab: str) 
         administers=state.administers,
         is_me=user.user_id == admin.user.user_id,
     )
-
-
-def is_stale(problem: FormProblem, version: int, user: User) -> bool:
-    return problem.is_conflict and version != user.version
 
 
 def unchanged_draft(user: User) -> AccountDraft:

@@ -77,8 +77,8 @@ class PersonRolesContext(PageContext):
     template = "console/people/roles.html"
 
     head: PersonHead
-    written: DirectPermissions
-    owned: Sequence[DirectRole]
+    assignments: DirectPermissions
+    owned_projects: Sequence[DirectRole]
     call: ApiCall
 
 
@@ -113,24 +113,27 @@ class PersonAccessScreens:
 
     async def list_roles(self, request: Request, admin: AdminRequest) -> Response:
         user, head = await self._loader.load(request, admin, "roles")
-        written = await self._loader.lists.direct_permissions(user.user_id)
+        assignments = await self._loader.lists.direct_permissions(user.user_id)
         if read_list_query(request).is_file:
-            return csv_file("roles", ROLE_COLUMNS, written.roles)
-        owned = [one for one in written.roles if one.application_id == CENTRAL_ID and one.role == OWNER]
+            return csv_file("roles", ROLE_COLUMNS, assignments.roles)
+        owned_projects = [one for one in assignments.roles if one.application_id == CENTRAL_ID and one.role == OWNER]
         body = {"action": "get", "data": {"user_id": user.user_id}}
-        call = ApiCall(path="user/roles", body=body, record=user_roles_entry(written))
-        context = PersonRolesContext(head=head, written=written, owned=owned, call=call)
+        call = ApiCall(path="user/roles", body=body, record=user_roles_entry(assignments))
+        context = PersonRolesContext(head=head, assignments=assignments, owned_projects=owned_projects, call=call)
         return self._loader.view.render(request, admin, ENTRY, context)
 
     async def _default_application(self, user_id: str, applications: Sequence[NamedApplication]) -> int:
         """The first application in which something is assigned to them."""
-        written = await self._loader.lists.direct_permissions(user_id)
-        about = [*(one.application_id for one in written.roles), *(one.application_id for one in written.entries)]
+        assignments = await self._loader.lists.direct_permissions(user_id)
+        about = [
+            *(one.application_id for one in assignments.roles),
+            *(one.application_id for one in assignments.entries),
+        ]
         known = {one.application_id for one in applications}
         return next((one for one in about if one in known and one != CENTRAL_ID), CENTRAL_ID)
 
     async def _held_scopes(self, user_id: str, application_id: int) -> Sequence[HeldScope]:
-        """Nothing in an application that never was."""
+        """Empty for an application that does not exist."""
         facts = await self._permission_loader.load_facts(user_id, (application_id,))
         if facts is None:
             raise UserNotFound
@@ -145,7 +148,7 @@ class PersonAccessScreens:
         admin = await self._loader.view.for_application(admin, application_id)
         try:
             view = await self._views.view(admin.authenticated.caller, user_id, kind, ViewOptions())
-        except (ApplicationNotFound, AnswerTooLarge):  # in one that never was nothing is held
+        except (ApplicationNotFound, AnswerTooLarge):  # an application that does not exist gives nothing
             return view_call(user_id, application_id, kind)
         return view_call(user_id, application_id, kind, view.data)
 
@@ -158,7 +161,7 @@ class PersonAccessScreens:
 
 
 def limit_lines(scopes: Sequence[HeldScope], limit: int) -> Sequence[HeldScope]:
-    """As many as stand on one page; the file has them all."""
+    """The first rules, as many as fit one page; the file has all."""
     found = []
     for scope in scopes:
         families = []

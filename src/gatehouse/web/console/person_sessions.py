@@ -77,7 +77,7 @@ class MethodsContext(PageContext):
 
     head: PersonHead
     user: User
-    held: AccountDetails
+    methods: AccountDetails
     call: ApiCall
 
 
@@ -87,7 +87,7 @@ class PersonActivityContext(PageContext):
 
     head: PersonHead
     found: Page[AuditRecord]
-    happenings: Sequence[RecordView]
+    records: Sequence[RecordView]
     side: ActivitySide
     nicks: Mapping[str, str]  # of others, by id
     sides: Sequence[ActivitySide] = tuple(ActivitySide)
@@ -173,9 +173,9 @@ class PersonSessionScreens:
 
     async def list_methods(self, request: Request, admin: AdminRequest) -> Response:
         user, head = await self._loader.load(request, admin, "methods")
-        held = await self._profile.load_details(user)
-        call = person_call("methods", user.user_id, methods_entry(user, held))
-        context = MethodsContext(head=head, user=user, held=held, call=call)
+        methods = await self._profile.load_details(user)
+        call = person_call("methods", user.user_id, methods_entry(user, methods))
+        context = MethodsContext(head=head, user=user, methods=methods, call=call)
         return self._view.render(request, admin, ENTRY, context)
 
     async def confirm_factor_removal(self, request: Request, admin: AdminRequest) -> Response:
@@ -191,12 +191,14 @@ class PersonSessionScreens:
 
     async def remove_factor(self, request: Request, admin: AdminRequest, form: RemoveFactorForm) -> Response:
         user_id: str = request.path_params["user_id"]
-        office = self._loader.people_admin
+        people_admin = self._loader.people_admin
         if form.factor == ALL_FACTORS:
-            await office.remove_all_factors(admin.actor, user_id, reason=form.reason)
+            await people_admin.remove_all_factors(admin.actor, user_id, reason=form.reason)
         else:
             factor = parse_factor(form.factor)
-            await office.remove_factor(admin.actor, user_id, factor, reason=form.reason, passkey_id=form.passkey_id)
+            await people_admin.remove_factor(
+                admin.actor, user_id, factor, reason=form.reason, passkey_id=form.passkey_id
+            )
         return self._view.redirect_with_flash(f"{ENTRY.path}/{user_id}/methods", "factor_removed")
 
     async def list_activity(self, request: Request, admin: AdminRequest) -> Response:
@@ -208,8 +210,8 @@ class PersonSessionScreens:
             return csv_file("activity", ACTIVITY_COLUMNS, found.rows)
         others = {one for record in found.rows for one in (record.actor, record.subject) if one.isdecimal()}
         nicks = await self._nicks.nicks(others)
-        happenings = [describe_record(record, nicks) for record in found.rows]
-        context = PersonActivityContext(head=head, found=found, happenings=happenings, side=query.chosen, nicks=nicks)
+        records = [describe_record(record, nicks) for record in found.rows]
+        context = PersonActivityContext(head=head, found=found, records=records, side=query.chosen, nicks=nicks)
         return self._view.render(request, admin, ENTRY, context)
 
     async def _factor_removal(

@@ -1,4 +1,4 @@
-"""Roles of every application one sees: the list, and a new one."""
+"""Roles of all visible applications: the list, and a new one."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -157,9 +157,9 @@ def seats_text(line: RoleListItem) -> str:
 
 
 def csv_columns(t: Translator, names: Mapping[str, NamedPerson]) -> Mapping[str, Callable[[RoleListItem], object]]:
-    """What may not be seen of a role is left empty."""
+    """Leaves empty what the reader may not see."""
 
-    def told(line: RoleListItem) -> str:
+    def condition_text(line: RoleListItem) -> str:
         return condition_words(t, line.condition.test, names).unescape() if line.condition else ""
 
     return {
@@ -169,7 +169,7 @@ def csv_columns(t: Translator, names: Mapping[str, NamedPerson]) -> Mapping[str,
         "application_id": lambda line: line.application_id,
         "protected": lambda line: line.protected if line.readable else "",
         "default": lambda line: line.default if line.readable else "",
-        "condition": lambda line: told(line) if line.readable else "",
+        "condition": lambda line: condition_text(line) if line.readable else "",
         "seats": lambda line: seats_text(line) if line.readable else "",
         "holders": lambda line: line.holders if line.readable else "",
     }

@@ -247,7 +247,7 @@ class RotateContext(PageContext):
 
     line: KeyLine
     strip: KeyLineTimeline
-    manners: Sequence[str]
+    modes: Sequence[str]
     chosen: str
     lead_minutes: int
     problem: FormProblem | None = None
@@ -315,12 +315,12 @@ class SigningKeyScreens:
         strip = next((one for one in strips if one.line == line), None)
         if strip is None:
             raise NotFound("no such keys")
-        manners = [name for name in ROTATION_MODES if is_mode_offered(name, strip)]
+        modes = [name for name in ROTATION_MODES if is_mode_offered(name, strip)]
         context = RotateContext(
             line=line,
             strip=strip,
-            manners=manners,
-            chosen=chosen if chosen in manners else manners[0],
+            modes=modes,
+            chosen=chosen if chosen in modes else modes[0],
             lead_minutes=self._policy.publish_lead // 60,
             problem=problem,
         )

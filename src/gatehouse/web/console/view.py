@@ -155,7 +155,7 @@ class RefusalContext(PageContext):
 class WrongConfirmationText(BadInput):
     """The text that confirms an action was not typed as it is."""
 
-    public = ""  # the page has words for it, beside the field
+    public = ""  # the page has its own text beside the field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,14 @@ from starlette.responses import Response
 from gatehouse.admin.paging import PAGE_SIZE, Page
 from gatehouse.admin.webhooks import DeliveryListItem, DeliveryListStore
 from gatehouse.web.api.permissions.webhooks import delivery_entry, webhook_entry
-from gatehouse.web.console.forms import FieldConflict, ListQuery, csv_file, field_conflicts, read_list_query
+from gatehouse.web.console.forms import (
+    FieldConflict,
+    ListQuery,
+    VersionedForm,
+    conflicts_after,
+    csv_file,
+    read_list_query,
+)
 from gatehouse.web.console.frame import ApiCall, NewSecretContext
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.settings import SETTINGS_TABS
@@ -47,12 +54,11 @@ DELIVERY_COLUMNS: Final[Mapping[str, Callable[[DeliveryListItem], object]]] = {
 }
 
 
-class WebhookForm(CsrfForm, frozen=True, kw_only=True):
+class WebhookForm(VersionedForm, frozen=True, kw_only=True):
     url: str = ""
     description: str = ""
     events: list[str] = msgspec.field(default_factory=list)
     enabled: str = ""
-    version: int = 0
 
 
 class DeliveryQuery(ListQuery, frozen=True, kw_only=True):
@@ -147,7 +153,7 @@ class WebhookScreens:
     ) -> Response:
         webhook = await self._load_webhook(request, admin)
         stored = form_of(webhook)
-        conflicts = field_conflicts(form, stored) if problem.is_conflict and form.version != stored.version else ()
+        conflicts = conflicts_after(problem, form, stored)
         return await self._render_webhook(request, admin, webhook, form, problem=problem, conflicts=conflicts)
 
     async def rotate(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002

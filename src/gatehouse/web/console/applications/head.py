@@ -17,7 +17,7 @@ from gatehouse.web.console.view import AdminRequest, ConsoleView
 from gatehouse.web.pages.translations import Translator
 
 ENTRY: Final = ConsoleEntry.APPLICATIONS
-# In their order; the words are `applications.tab_<name>`. `users` is open to those who may read all people's roles.
+# In their order; the texts are `applications.tab_<name>`. `users` is open to those who may read all people's roles.
 TABS: Final[Mapping[str, Operation | None]] = {
     "overview": Operation.APPLICATION_GET,
     "rules": Operation.SCHEMA_GET,

@@ -125,7 +125,7 @@ def may_create(admin: AdminRequest) -> bool:
     return admin.visibility.may_create or bool(admin.visibility.managed)
 
 
-# Removing an application: what breaks, and the name typed once more.
+# Removing an application: its consequences, and the name to retype.
 
 
 class RemoveApplicationForm(CsrfForm, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""What an application says of itself: name, project, settings, and its service."""
+"""The overview of an application: name, project, settings, and its service."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The rules of an application: listed, made, changed, removed."""
+"""The rules of an application: list, create, change, remove."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -84,7 +84,7 @@ class RuleContext(PageContext):
     rule: str  # "" for a new one
     form: RuleForm
     action: str
-    roles: Sequence[str]  # that say something of it
+    roles: Sequence[str]  # that set it
     version: int
     call: ApiCall | None
     problem: FormProblem | None = None
@@ -194,7 +194,7 @@ class RuleScreens:
         action: str,
         needs_review: bool,
     ) -> Response:
-        """A save that changes what people hold is shown to be confirmed first."""
+        """Asks for confirmation first, if people gain or lose something."""
         tree = with_leaf(section_of(model, rule.section), rule.path, leaf_document(form.leaf))
         given = {rule.section.value: tree, "version": form.version}
         path = application_path(model.application.application_id, RULES_TAB)

@@ -1,4 +1,4 @@
-"""All rules and roles as one JSON document: taken out, and put back after a look at what it would change."""
+"""All rules and roles as one JSON document: export, and import after a review of its changes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -147,7 +147,7 @@ def parse_document(text: str) -> Mapping[str, object]:
 
 
 def importable_part(document: Mapping[str, object], actor: Actor) -> dict[str, object]:
-    """What of a document is saved; system rules are for who administers (R6)."""
+    """The part of a document that is saved; system rules are for administrators (R6)."""
     left = IGNORED_FIELDS if actor.rights.administers else IGNORED_FIELDS | {"secret_data"}
     return {name: value for name, value in document.items() if name not in left}
 
@@ -156,7 +156,7 @@ def split_text(text: str) -> Sequence[str]:
     return [text[start : start + PIECE_LENGTH] for start in range(0, len(text), PIECE_LENGTH)]
 
 
-# What rules and roles were: each save, what it changed, any two side by side, and back to one of them.
+# Past versions of rules and roles: the list, a comparison of two, and restoring one.
 
 
 VERSIONS_TAB: Final = "versions"

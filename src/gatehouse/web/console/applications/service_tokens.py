@@ -1,4 +1,4 @@
-"""Static service JWTs of an application, and its `with_email` secrets: both for who administers (R2, R3)."""
+"""Static service JWTs of an application, and its `with_email` secrets: both for administrators (R2, R3)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

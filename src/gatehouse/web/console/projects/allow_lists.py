@@ -1,4 +1,4 @@
-"""Which groups a project lets in, and which it keeps out."""
+"""Which groups a project allows, and which it blocks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

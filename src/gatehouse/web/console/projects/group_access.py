@@ -1,4 +1,4 @@
-"""Who belongs to a group: people listed in it, and conditions; with who gains and who loses before it is saved."""
+"""Who belongs to a group: people listed in it, and conditions; a save shows its impact first."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -22,8 +22,9 @@ from gatehouse.web.api.permissions.projects import group_list as groups_listed
 from gatehouse.web.console.condition_builder import ConditionBuilders
 from gatehouse.web.console.forms import (
     FieldConflict,
+    VersionedForm,
+    conflicts_after,
     csv_file,
-    field_conflicts,
     join_lines,
     read_list_query,
     split_lines,
@@ -257,11 +258,10 @@ MEMBER_COLUMNS: Final = {
 LISTED_PEOPLE_COLUMNS: Final = {"user_id": lambda one: one[0], "nick": lambda one: one[1]}
 
 
-class GroupForm(CsrfForm, frozen=True, kw_only=True):
+class GroupForm(VersionedForm, frozen=True, kw_only=True):
     title: str = ""
     description: str = ""
     tags: str = ""
-    version: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,7 +338,7 @@ class GroupScreens:
     ) -> Response:
         loaded = await self._loader.load(request, admin)
         stored = form_of(loaded.group)
-        conflicts = field_conflicts(form, stored) if problem.is_conflict and form.version != stored.version else ()
+        conflicts = conflicts_after(problem, form, stored)
         return await self._render_group(request, admin, loaded, form, problem=problem, conflicts=conflicts)
 
     async def list_members(self, request: Request, admin: AdminRequest) -> Response:

@@ -1,7 +1,7 @@
 """What a person holds in a project, as rows of a form: a place, a role, and an end.
 
-Places are the project itself, its applications, the services it connects and its groups. Entries that stand in a
-record without a role are kept as they are; they are written through the API.
+Places are the project itself, its applications, the services it connects and its groups. Direct entries
+without a role are kept as they are; they are written through the API.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,12 +43,12 @@ class HoldingRow:
     place: str
     role: str
     until: str = ""
-    fresh: bool = False
+    is_new: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldingPlace:
-    """`kind` is `project` or a kind of resource; the words are `place.<kind>`."""
+    """`kind` is `project` or a kind of resource; the text is `place.<kind>`."""
 
     scope: Scope
     kind: str
@@ -69,7 +69,7 @@ class PlacedRole:
 
 
 class ProjectPlaces:
-    """All places of a project, by scope; one that is gone is told by its id."""
+    """All places of a project, by scope; a removed one is shown by its ID."""
 
     def __init__(self, places: Sequence[HoldingPlace]) -> None:
         self.all = places
@@ -125,7 +125,7 @@ def scope_value(scope: Scope) -> str:
 
 
 def parse_scopes(document: object, project_id: str) -> Mapping[Scope, ScopeHoldings]:
-    """What a membership says of one person."""
+    """The part of a membership about one person."""
     return parse_project(document, project_id, place="member")
 
 
@@ -161,10 +161,10 @@ def rows_from_form(form: HoldingsForm) -> list[HoldingRow]:
 
 
 def apply_row_action(rows: Sequence[HoldingRow], do: str, *, role: str) -> list[HoldingRow]:
-    """What the buttons `add` and `remove:<n>` make of the rows."""
+    """The rows after the button `add` or `remove:<n>`."""
     act, _, number = do.partition(":")
     if act == "add":
-        return [*rows, HoldingRow(place="project", role=role, fresh=True)]
+        return [*rows, HoldingRow(place="project", role=role, is_new=True)]
     at = (
         int(number)
         if act == "remove" and number.isascii() and number.isdecimal() and len(number) < len("1000")
@@ -180,7 +180,7 @@ def is_row_action(do: str) -> bool:
 def scopes_from_rows(
     rows: Sequence[HoldingRow], stored: Mapping[Scope, ScopeHoldings], places: ProjectPlaces
 ) -> Mapping[Scope, ScopeHoldings]:
-    """What the rows say, with the direct entries that are stored; raises Malformed."""
+    """The holdings of the rows, with the stored direct entries. Raises Malformed."""
     known = {place.value: place.scope for place in (*places.all, *map(places.place_at, stored))}
     roles: dict[Scope, list[Assignment]] = {}
     for row in rows:
@@ -195,7 +195,7 @@ def scopes_from_rows(
 
 
 def assignment_from_row(row: HoldingRow, stored: ScopeHoldings) -> Assignment:
-    """An end that the form shows as it is stays to the second, and one that only programs write as well."""
+    """An unchanged end keeps its seconds, and one that only programs write."""
     before = next((one for one in stored.roles if one.role == row.role), None)
     if before is not None and format_end_field(before.end) == row.until:
         return before
@@ -205,14 +205,14 @@ def assignment_from_row(row: HoldingRow, stored: ScopeHoldings) -> Assignment:
 def membership_document(
     scopes: Mapping[Scope, ScopeHoldings], project_id: str, central: ApplicationModel
 ) -> dict[str, object] | None:
-    """As a membership says it; None when nothing is held."""
+    """The part of a membership document; None when nothing is held."""
     names = {key: role.name for key, role in central.roles.items()}
     kept = {scope: held for scope, held in scopes.items() if not held.is_empty}
     return project_access_document(kept, names).get(project_id)
 
 
 def format_end_field(end: End) -> str:
-    """As a field for date and time has it, in UTC."""
+    """The value of a date and time field, in UTC."""
     if end.ttl or not end.expired:
         return ""
     return f"{datetime.fromtimestamp(end.expired, UTC):%Y-%m-%dT%H:%M}"

@@ -20,8 +20,9 @@ from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, 
 from gatehouse.permissions.store import ProjectStore
 from gatehouse.web.console.forms import (
     FieldConflict,
+    VersionedForm,
+    conflicts_after,
     csv_file,
-    field_conflicts,
     join_lines,
     read_list_query,
     split_lines,
@@ -142,7 +143,7 @@ class NewProjectForm(CsrfForm, frozen=True, kw_only=True):
     user_id: str = ""
 
 
-class ProjectForm(CsrfForm, frozen=True, kw_only=True):
+class ProjectForm(VersionedForm, frozen=True, kw_only=True):
     """Lists are a line each."""
 
     title: str = ""
@@ -150,7 +151,6 @@ class ProjectForm(CsrfForm, frozen=True, kw_only=True):
     aliases: str = ""
     allowed_domains: str = ""
     tags: str = ""
-    version: int = 0
 
 
 class RemoveProjectForm(CsrfForm, frozen=True, kw_only=True):
@@ -234,7 +234,7 @@ class ProjectScreens:
         """Keeps what was typed; if someone else saved meanwhile, shows both."""
         project = await self._load_project(request, admin)
         stored = form_of(project)
-        conflicts = field_conflicts(form, stored) if problem.is_conflict and form.version != stored.version else ()
+        conflicts = conflicts_after(problem, form, stored)
         return await self._render_overview(request, admin, project, form, problem=problem, conflicts=conflicts)
 
     async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
@@ -325,7 +325,7 @@ def form_of(project: Project) -> ProjectForm:
     )
 
 
-# The page on which a removed project goes for good (R5).
+# The final erasure of a removed project (R5).
 
 
 ERASED: Final = (

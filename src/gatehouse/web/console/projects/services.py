@@ -36,12 +36,12 @@ class GrantRow:
     group: str
     action: str = GrantAction.GRANT.value
     role: str = ""
-    fresh: bool = False
+    is_new: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantLine:
-    """A grant as it is told: `Testers get moderator`."""
+    """A grant as it is shown: `Testers get moderator`."""
 
     group: str
     action: str
@@ -234,7 +234,7 @@ class ProjectServiceScreens:
         return [(loaded.model.project.title, loaded.services_path)]
 
     async def _load_service(self, request: Request, admin: AdminRequest) -> LoadedService:
-        """A service that is connected or can be; of other applications nothing is told."""
+        """A service that is connected or can be. Raises NoRight for other applications."""
         model = await self._loader.load(request, admin)
         number = request.path_params["application_id"]
         service = (await self._lists.applications_by_id([number])).get(number)
@@ -313,7 +313,7 @@ def apply_row_action(loaded: LoadedService, rows: Sequence[GrantRow], do: str) -
     act, _, number = do.partition(":")
     if act == "add":
         first = next(iter(sorted(loaded.model.groups.values(), key=lambda group: group.title_key)), None)
-        return [*rows, GrantRow(group="" if first is None else first.group_id, fresh=True)]
+        return [*rows, GrantRow(group="" if first is None else first.group_id, is_new=True)]
     at = int(number) if number.isascii() and number.isdecimal() and len(number) < len("1000") else -1
     return [row for index, row in enumerate(rows) if act != "remove" or index != at]
 
@@ -327,7 +327,7 @@ def grants_of(rows: Sequence[GrantRow]) -> Sequence[Mapping[str, object]]:
 
 
 def draft_of(loaded: LoadedService, service: Mapping[str, object] | None, version: int) -> ProjectDraft:
-    """The project with this service as it is to be; None disconnects it."""
+    """The project with this service changed; None disconnects it."""
     project = loaded.model.project
     settings = settings_document(project.settings)
     services = settings["services"]

@@ -48,8 +48,8 @@ class FlashMessages:
         return response
 
     def read(self, request: Request) -> str:
-        note = request.cookies.get(self._name, "")
-        return note if MESSAGE_NAME.fullmatch(note) else ""
+        message = request.cookies.get(self._name, "")
+        return message if MESSAGE_NAME.fullmatch(message) else ""
 
     def clear(self, response: Response) -> Response:
         self._set_cookie(response, "", 0)
@@ -81,14 +81,14 @@ class Frame:
     nick: str
     user_id: str
     csrf: str
-    note: str  # what was just done: the end of a key `note.…`, or nothing
+    message: str  # what was just done; the text is `note.<message>`
     now: int
     address: str  # this page's own
 
     @property
-    def is_not_sent(self) -> bool:
+    def has_unsent_form(self) -> bool:
         """Whether a fresh sign-in kept the form of this page from being sent."""
-        return self.note == NOT_SAVED_MESSAGE
+        return self.message == NOT_SAVED_MESSAGE
 
 
 def entries_for(visibility: Visibility) -> tuple[ConsoleEntry, ...]:

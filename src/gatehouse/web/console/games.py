@@ -77,7 +77,7 @@ class GameContext(PageContext):
     application_id: int
     application: str
     nick: str
-    line: Timeline
+    timeline: Timeline
     refusals: Sequence[Refusal]
     administers: bool
     may_close: bool
@@ -142,7 +142,7 @@ class GameScreens:
             application_id=number,
             application=(await self._finding.application_names({number})).get(number, "") if number else "",
             nick=people[session.user_id].nick if session.user_id in people else "",
-            line=build_timeline(session, refusals, now),
+            timeline=build_timeline(session, refusals, now),
             refusals=refusals,
             administers=administers,
             may_close=administers and session.state in OPEN_STATES,

@@ -22,11 +22,11 @@ from gatehouse.web.console.forms import csv_file, read_list_query
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.person import ENTRY, PersonHead, PersonLoader
+from gatehouse.web.console.projects.holdings import OWNER
 from gatehouse.web.console.view import AdminRequest, ConsoleRoute
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
 
-OWNER: Final = "project_owner"
 MAX_LINES: Final = 2_000  # rules on one page
 PERMISSION_COLUMNS: Final = {
     "place": lambda one: scope_path(one[0]),

@@ -341,12 +341,12 @@ class ConsoleView:
             nick=admin.user.nick,
             user_id=admin.user.user_id,
             csrf=self._browsers.csrf_token(admin.browser),
-            note=self._flash.read(request),
+            message=self._flash.read(request),
             now=self._clock.now(),
             address=page_address(request),
         )
         page = self._pages.render_off_loop(request, make, status=status or 200, frame={"frame": frame})
-        return self._flash.clear(page) if frame.note else page
+        return self._flash.clear(page) if frame.message else page
 
     def now(self) -> int:
         return self._clock.now()

@@ -15,7 +15,7 @@ from gatehouse.permissions.questions.proposals import MembershipProposal
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
 from gatehouse.web.console.impact import ImpactForecaster, has_no_impact, review_context
 from gatehouse.web.console.paths import ConsoleEntry
-from gatehouse.web.console.projects.project import ProjectHead, ProjectLoader, project_head
+from gatehouse.web.console.projects.project import ProjectHead, ProjectLoader, project_head, project_path
 from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
@@ -76,7 +76,7 @@ class AllowListScreens:
         draft = draft_of(model, form)
         if form.do == "edit":
             return self._render_form(request, admin, model, groups_from_form(model, form), version=form.version)
-        path = f"{ENTRY.path}/{model.project.project_id}/members"
+        path = project_path(model.project.project_id, "members")
         if form.do != "apply":
             impacts = await self._forecaster.impact_in_each(
                 admin, model.project.settings.services, MembershipProposal(data=draft)

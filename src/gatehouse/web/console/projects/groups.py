@@ -39,6 +39,7 @@ from gatehouse.web.console.projects.project import (
     may_in_project,
     page_of_list,
     project_head,
+    project_path,
 )
 from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
@@ -61,8 +62,7 @@ class LoadedGroup:
     def trail(self) -> Sequence[tuple[str, str]]:
         if self.project is None:
             return ()
-        home = f"{ENTRY.path}/{self.group.project_id}"
-        return [(self.project.project.title, f"{home}/groups")]
+        return [(self.project.project.title, project_path(self.group.project_id, "groups"))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -373,7 +373,7 @@ class GroupScreens:
     async def remove(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         loaded = await self._loader.load(request, admin)
         await self._groups.delete(admin.actor, loaded.group.group_id)
-        return self._view.redirect_with_flash(f"{ENTRY.path}/{loaded.group.project_id}/groups", "group_removed")
+        return self._view.redirect_with_flash(project_path(loaded.group.project_id, "groups"), "group_removed")
 
     async def _render_group(
         self,

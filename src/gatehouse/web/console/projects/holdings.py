@@ -7,6 +7,7 @@ without a role are kept as they are; they are written through the API.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from gatehouse.admin.assignments import require_after_epoch
 from gatehouse.admin.projects import ProjectListStore
@@ -25,6 +26,9 @@ from gatehouse.permissions.model.rules import (
 )
 from gatehouse.web.pages.forms import CsrfForm
 
+T = TypeVar("T")
+
+OWNER = "project_owner"
 MAX_ROWS = 200
 MINUTE_TEXT_LENGTH = len("2026-11-15T16:00")
 
@@ -162,14 +166,16 @@ def rows_from_form(form: HoldingsForm) -> list[HoldingRow]:
 
 def apply_row_action(rows: Sequence[HoldingRow], do: str, *, role: str) -> list[HoldingRow]:
     """The rows after the button `add` or `remove:<n>`."""
-    act, _, number = do.partition(":")
-    if act == "add":
+    if do.partition(":")[0] == "add":
         return [*rows, HoldingRow(place="project", role=role, is_new=True)]
-    at = (
-        int(number)
-        if act == "remove" and number.isascii() and number.isdecimal() and len(number) < len("1000")
-        else -1
-    )
+    return remove_row(rows, do)
+
+
+def remove_row(rows: Sequence[T], do: str) -> list[T]:
+    """The rows without row `<n>` of `remove:<n>`; an unknown row changes nothing."""
+    act, _, number = do.partition(":")
+    is_number = number.isascii() and number.isdecimal() and len(number) < len("1000")
+    at = int(number) if act == "remove" and is_number else -1
     return [row for index, row in enumerate(rows) if index != at]
 
 

@@ -24,6 +24,7 @@ from gatehouse.web.console.lookup import PersonFinder
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.projects.allow_lists import ListedGroup, listed_groups
 from gatehouse.web.console.projects.holdings import (
+    OWNER,
     HoldingPlace,
     HoldingRow,
     HoldingsForm,
@@ -47,13 +48,13 @@ from gatehouse.web.console.projects.project import (
     may_in_project,
     page_of_list,
     project_head,
+    project_path,
 )
 from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
 ENTRY: Final = ConsoleEntry.PROJECTS
-OWNER: Final = "project_owner"
 ADMINISTRATOR: Final = "project_administrator"
 DEFAULT_ROLE: Final = ADMINISTRATOR  # what a new row starts with
 
@@ -195,7 +196,7 @@ class MemberScreens:
             users={member.person.user_id: membership_document(scopes, project_id, central)},
             version=form.version,
         )
-        home = f"{ENTRY.path}/{project_id}/members"
+        home = project_path(project_id, "members")
         impacts = () if form.do == "apply" else await self._impacts(admin, draft)
         if not has_no_impact(impacts):
             back = f"{home}/{member.person.user_id}"
@@ -226,7 +227,7 @@ class MemberScreens:
         require_operation(admin.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=model.project.project_id))
         member = await self._load_member(request, admin, model)
         person, entries = member.person, count_entries(member.scopes)
-        path = f"{ENTRY.path}/{model.project.project_id}/members"
+        path = project_path(model.project.project_id, "members")
         return Confirmation(
             title=t("members.remove_title", nick=person.nick),
             trail=[(model.project.title, path), (person.nick, f"{path}/{person.user_id}")],
@@ -242,7 +243,7 @@ class MemberScreens:
         user_id = grammar.check_user_id(request.path_params["user_id"], "user_id")
         draft = MembershipDraft(id=model.project.project_id, users={user_id: None})
         await self._memberships.save(admin.actor, admin.authenticated.central, draft)
-        return self._view.redirect_with_flash(f"{ENTRY.path}/{model.project.project_id}/members", "member_removed")
+        return self._view.redirect_with_flash(project_path(model.project.project_id, "members"), "member_removed")
 
     def _render_editor(
         self,

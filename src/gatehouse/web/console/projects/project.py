@@ -44,6 +44,14 @@ from gatehouse.web.pages.forms import CsrfForm
 T = TypeVar("T")
 
 
+ENTRY: Final = ConsoleEntry.PROJECTS
+
+
+def project_path(project_id: str, tab: str = "overview") -> str:
+    base = f"{ENTRY.path}/{project_id}"
+    return base if tab == "overview" else f"{base}/{tab}"
+
+
 class ProjectLoader:
     def __init__(self, *, projects: ProjectCommands, store: ProjectStore) -> None:
         self._projects = projects
@@ -71,7 +79,6 @@ def page_of_list(rows: Sequence[T], page_request: PageRequest) -> Page[T]:
     )
 
 
-ENTRY: Final = ConsoleEntry.PROJECTS
 TABS: Final = ("overview", "members", "applications", "services", "groups", "service_accounts")
 REMOVED: Final = ("people", "applications", "groups", "service_accounts")  # that lose something by a removal
 COLUMNS: Final = {
@@ -118,11 +125,11 @@ class ProjectHead:
 
     @property
     def path(self) -> str:
-        return f"{ENTRY.path}/{self.project_id}"
+        return project_path(self.project_id)
 
     @property
     def tabs(self) -> Sequence[tuple[str, str]]:
-        return [(tab, self.path if tab == "overview" else f"{self.path}/{tab}") for tab in TABS]
+        return [(tab, project_path(self.project_id, tab)) for tab in TABS]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +204,7 @@ class ProjectScreens:
         project = await self._publishing.publish(
             admin.actor, admin.authenticated.evaluation_input.facts, form.title.strip(), form.user_id.strip() or None
         )
-        return self._view.redirect_with_flash(f"{ENTRY.path}/{project.project_id}", "project_published")
+        return self._view.redirect_with_flash(project_path(project.project_id), "project_published")
 
     async def rerender_new(
         self, request: Request, admin: AdminRequest, form: NewProjectForm, problem: FormProblem
@@ -226,7 +233,7 @@ class ProjectScreens:
         saved = await self._projects.save(admin.actor, draft)
         if tags != list(saved.tags):
             await self._projects.save_tags(admin.actor, TagsDraft(id=saved.project_id, tags=list(tags)))
-        return self._view.redirect_with_flash(f"{ENTRY.path}/{project.project_id}", "saved")
+        return self._view.redirect_with_flash(project_path(project.project_id), "saved")
 
     async def rerender_form(
         self, request: Request, admin: AdminRequest, form: ProjectForm, problem: FormProblem
@@ -243,7 +250,7 @@ class ProjectScreens:
         impact = await self._lists.removal_impact(project.project_id, self._clock.now())
         return Confirmation(
             title=t("projects.remove_title", title=project.title),
-            trail=[(project.title, f"{ENTRY.path}/{project.project_id}")],
+            trail=[(project.title, project_path(project.project_id))],
             text=t("projects.remove_text"),
             consequences=[t(f"projects.breaks_{name}", count=getattr(impact, name)) for name in REMOVED],
             field=ConfirmationField(
@@ -353,7 +360,7 @@ class ProjectErasureScreens:
         counts, t = await self._load_belongings(request, admin), self._view.words(request)
         return Confirmation(
             title=t("projects.erase_title", title=counts.title),
-            trail=[(counts.title, f"{ENTRY.path}/{counts.project_id}")],
+            trail=[(counts.title, project_path(counts.project_id))],
             text=t("projects.erase_text"),
             consequences=[t(f"projects.erases_{name}", count=getattr(counts, name)) for name in ERASED],
             hint=t("projects.erase_hint"),

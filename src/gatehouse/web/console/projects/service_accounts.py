@@ -23,6 +23,7 @@ from gatehouse.web.console.forms import csv_file, read_list_query, split_lines
 from gatehouse.web.console.frame import ApiCall, NewSecretContext
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.projects.holdings import (
+    OWNER,
     HoldingPlace,
     HoldingRow,
     HoldingsForm,
@@ -37,14 +38,19 @@ from gatehouse.web.console.projects.holdings import (
     rows_from_form,
     scopes_from_rows,
 )
-from gatehouse.web.console.projects.project import ProjectHead, ProjectLoader, may_in_project, project_head
+from gatehouse.web.console.projects.project import (
+    ProjectHead,
+    ProjectLoader,
+    may_in_project,
+    project_head,
+    project_path,
+)
 from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 from gatehouse.web.pages.template_filters import exact_time
 
 ENTRY: Final = ConsoleEntry.PROJECTS
-OWNER: Final = "project_owner"  # never of a service account
 DEFAULT_ROLE: Final = "app_developer"  # what a new row starts with
 MAX_DAYS_DIGITS: Final = 5  # digits
 COLUMNS: Final = {
@@ -159,7 +165,7 @@ class ServiceAccountScreens:
             groups=holds.get("groups"),
         )
         created = await self._accounts.create(admin.actor, central, draft)
-        t, path = self._view.words(request), f"{ENTRY.path}/{model.project.project_id}/service_accounts"
+        t, path = self._view.words(request), project_path(model.project.project_id, "service_accounts")
         user_id = created.listed.account.user_id
         context = NewSecretContext(
             title=t("accounts.made", name=created.listed.account.name),
@@ -185,7 +191,7 @@ class ServiceAccountScreens:
             raise PersonNotFound
         return Confirmation(
             title=t("accounts.revoke_title", name=line.account.name),
-            trail=[(model.project.title, f"{ENTRY.path}/{model.project.project_id}/service_accounts")],
+            trail=[(model.project.title, project_path(model.project.project_id, "service_accounts"))],
             text=t("accounts.revoke_text"),
             roles=line.held,
             button=t("accounts.revoke"),
@@ -194,7 +200,7 @@ class ServiceAccountScreens:
     async def revoke(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         await self._accounts.revoke(admin.actor, request.path_params["user_id"])
         return self._view.redirect_with_flash(
-            f"{ENTRY.path}/{request.path_params['project_id']}/service_accounts", "account_revoked"
+            project_path(request.path_params["project_id"], "service_accounts"), "account_revoked"
         )
 
     async def _render_form(

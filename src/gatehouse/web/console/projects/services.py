@@ -20,7 +20,14 @@ from gatehouse.web.console.forms import csv_file
 from gatehouse.web.console.frame import ApiCall, project_call
 from gatehouse.web.console.impact import ImpactForecaster, has_no_impact, review_context
 from gatehouse.web.console.paths import ConsoleEntry
-from gatehouse.web.console.projects.project import ProjectHead, ProjectLoader, may_in_project, project_head
+from gatehouse.web.console.projects.holdings import remove_row
+from gatehouse.web.console.projects.project import (
+    ProjectHead,
+    ProjectLoader,
+    may_in_project,
+    project_head,
+    project_path,
+)
 from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.responses import see_other
@@ -116,7 +123,7 @@ class LoadedService:
 
     @property
     def services_path(self) -> str:
-        return f"{ENTRY.path}/{self.model.project.project_id}/services"
+        return project_path(self.model.project.project_id, "services")
 
 
 class ProjectServiceScreens:
@@ -310,12 +317,10 @@ def rows_from_form(form: ServiceGrantsForm) -> list[GrantRow]:
 
 
 def apply_row_action(loaded: LoadedService, rows: Sequence[GrantRow], do: str) -> list[GrantRow]:
-    act, _, number = do.partition(":")
-    if act == "add":
+    if do.partition(":")[0] == "add":
         first = next(iter(sorted(loaded.model.groups.values(), key=lambda group: group.title_key)), None)
         return [*rows, GrantRow(group="" if first is None else first.group_id, is_new=True)]
-    at = int(number) if number.isascii() and number.isdecimal() and len(number) < len("1000") else -1
-    return [row for index, row in enumerate(rows) if act != "remove" or index != at]
+    return remove_row(rows, do)
 
 
 def grants_of(rows: Sequence[GrantRow]) -> Sequence[Mapping[str, object]]:

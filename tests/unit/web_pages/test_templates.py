@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from markupsafe import Markup
@@ -30,6 +31,7 @@ READ_ALOUD = re.compile(r"\b(?:aria-label|alt|placeholder|title|content)=\"([^\"
 # The few values of `content` that are for the browser.
 FOR_BROWSERS = {"width=device-width, initial-scale=1", "noindex"}
 BEGUN = re.compile(r"[\"']([a-z_0-9]+\.[a-z_0-9]*)[\"'](?:\s*~|\))")
+BEGUN_IN_MODULE = re.compile(r"\bt\(\s*f\"([a-z_0-9]+\.[a-z_0-9]*){")
 USED = re.compile(r"\bt\(\s*[\"']([a-z_0-9.]+)[\"']\s*[,)]")
 
 
@@ -57,15 +59,18 @@ def test_every_text_a_template_or_module_asks_for_exists() -> None:
 
 
 def asked_for() -> set[str]:
-    modules = [path for part in ("pages", "console") for path in (STATIC_DIRECTORY.parent / part).glob("*.py")]
-    sources = [TEMPLATES / name for name in NAMES] + modules
+    sources = [*(TEMPLATES / name for name in NAMES), *modules("pages"), *modules("console")]
     return {key for source in sources for key in USED.findall(source.read_text())}
+
+
+def modules(package: str) -> list[Path]:
+    return sorted((STATIC_DIRECTORY.parent / package).rglob("*.py"))
 
 
 def test_every_text_of_the_console_is_said_somewhere() -> None:
     """By its whole key, or by the beginning of one that is put together there."""
     templates = "".join((TEMPLATES / name).read_text() for name in NAMES if name.startswith("console/"))
-    begun = tuple(BEGUN.findall(templates))
+    begun = (*BEGUN.findall(templates), *BEGUN_IN_MODULE.findall("".join(map(Path.read_text, modules("console")))))
     own = {key.removesuffix("_one").removesuffix("_other") for key in WITH_CONSOLE.keys() - TEXTS.keys()}
     assert {key for key in own - asked_for() if not key.startswith(begun)} == set()
 

@@ -151,8 +151,8 @@ async def test_who_can_shows_each_cell_with_its_way_and_its_end(
     assert why in kicking
     assert "Olga" not in kicking
     searched = (await ada.get(f"{WHO}&rules=user.&q=olga")).text
-    assert "Olga" in searched  # whoever is searched for is shown with what he lacks
-    assert [PIA in page for page in (kicking, searched)] == [True, False]  # and nobody else, not in the answer either
+    assert "Olga" in searched  # a person who is searched for is shown with what they lack
+    assert [PIA in page for page in (kicking, searched)] == [True, False]  # and no one else, not in the answer either
     file = await ada.get(f"{WHO}&format=csv")
     rows = {row["user_id"]: row for row in csv.DictReader(io.StringIO(file.text))}
     assert rows[PIA]["private_data.user.kick"] == "given"
@@ -160,7 +160,7 @@ async def test_who_can_shows_each_cell_with_its_way_and_its_end(
     olga = await inside(OLGA)
     assert "Pia" in (await olga.get(f"{WHO}&q=pia")).text
     for address in (f"{WHO}&rules=user.&q=dev", f"{WHO}&rules=user.&q=100&format=csv"):
-        assert DEV not in (await olga.get(address)).text  # he has nothing there, so he is not found by his nick
+        assert DEV not in (await olga.get(address)).text  # they have nothing there, so their nick does not find them
     for who in (PIA, DEV, MAX):
         assert (await (await inside(who)).get(f"{WHO}&q=olga")).status_code == 403
 

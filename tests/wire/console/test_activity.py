@@ -69,7 +69,7 @@ async def test_each_row_names_what_was_changed(inside: ConsoleBrowsers) -> None:
 
 
 async def spoil(studio: RunningService, record_id: str) -> None:
-    """As somebody with the database could."""
+    """As an attacker with the database could."""
 
     def verb() -> Verb[None]:
         yield CHANGE_ACTOR(one=record_id, by=PIA)
@@ -206,7 +206,7 @@ async def each_record(
     user_id: str,
     seen: Collection[str] | None,
 ) -> None:
-    """`seen`: names of what he sees; None when he has no log at all, which is another answer than not to find it."""
+    """`seen`: names of what they see; None when they have no log at all, which differs from not finding it."""
     visitor, jwt = await inside(user_id), await jwt_of(studio, user_id)
     for name, record_id in records.items():
         ask = {"action": "get", "data": {"record_id": record_id}}

@@ -54,18 +54,12 @@ OBJECTS = (
 )
 # Pages of no object of their own.
 WITHOUT = {
-    "an act on an object, which says what breaks": (
-        *("applications/client_act", "applications/remove", "applications/remove_key"),
-        *("applications/remove_public_key", "applications/revoke_secret", "applications/revoke_token", "games/close"),
-        *("groups/remove", "people/act", "people/remove_factor", "projects/disconnect", "projects/erase"),
-        *("projects/remove", "projects/remove_member", "projects/revoke_account", "roles/remove", "settings/rotate"),
-        "webhooks/remove",
-    ),
+    "an act on an object, which says what breaks": (*("applications/client_act", "confirm", "settings/rotate"),),
     "the form of something that is not there yet": (
         *("applications/new", "people/new", "projects/new", "projects/new_account", "roles/new"),
         *("projects/find_member", "applications/import"),
     ),
-    "a secret, which no call shows again": ("applications/secret", "projects/made_account", "webhooks/secret"),
+    "a secret, which no call shows again": ("secret",),
     "a summary before it is saved": (
         *("applications/review", "assignments/result", "assignments/review", "matrix/result", "review"),
     ),

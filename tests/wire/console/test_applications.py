@@ -259,7 +259,7 @@ async def test_a_version_is_compared_and_restored_as_an_ordinary_save(
     )
     assert now.roles["beta"].condition == first.roles["beta"].condition
     olga.page = stale
-    assert (await olga.post(f"{PAGE}/versions/2/restore")).status_code == 409, "somebody saved meanwhile"
+    assert (await olga.post(f"{PAGE}/versions/2/restore")).status_code == 409, "someone saved meanwhile"
     assert (await olga.get(f"{PAGE}/versions/compare?old=1&new=9")).status_code == 404
     broken = await olga.get(f"{PAGE}/rules/import")
     broken = await olga.post(f"{PAGE}/rules/import", document="{")

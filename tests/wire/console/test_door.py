@@ -1,4 +1,4 @@
-"""The console is built for its first visitor: in a thread, and nobody else waits for it."""
+"""The console is built with its first request, in a thread; other requests do not wait."""
 
 import asyncio
 import threading

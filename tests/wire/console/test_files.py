@@ -55,7 +55,7 @@ LISTS = (
 )
 # Tables that are no lists: parts of one thing, previews, and what has its file elsewhere.
 NO_LISTS = {
-    "activity/told.html": "before and after of one record",
+    "activity/record.html": "before and after of one record",
     "applications/macros.html": "the differences of two versions",
     "effects.html": "who gains and loses before it is saved",
     "games/session.html": "the time line of one session",

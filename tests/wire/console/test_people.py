@@ -248,7 +248,7 @@ async def test_where_and_with_what_somebody_signs_in_is_answered_over_the_api_to
 
 
 async def with_everything(studio: RunningService, user_id: str) -> list[str]:
-    """Every factor, and a client that knows her; what of that nobody else may ever be shown."""
+    """Every factor, and a client that knows her; what no one else may ever see."""
     them, storage, origin = account_services(studio.services), studio.services.storage, AuditOrigin(actor=user_id)
     enrolment = await them.totp.begin_enrollment(await now(studio, user_id))
     code = pyotp.TOTP(enrolment.secret).at(NOW)

@@ -47,7 +47,7 @@ def columns_about(table: Table) -> dict[str, ColumnElement[bool]]:
         "application_id": [SHOP, WIKI],
         "client_id": [CLIENT],
     }
-    if table.name == "clients":  # its id stays, on a row that is nobody's
+    if table.name == "clients":  # its id stays, on a row without an owner
         del its["client_id"]
     asked = {name: or_(*(table.c[name] == one for one in ones)) for name, ones in its.items() if name in table.c}
     if "resource_id" in table.c:

@@ -229,7 +229,7 @@ async def test_a_service_account_gets_its_token_once_and_is_revoked(
     page = await post_form(
         olga, f"{PAGE}/service_accounts/new", **fields, ip_ranges="10.0.0.0/8\r\n192.0.2.0/24", days="30"
     )
-    token = page.text.partition('id="token"')[2].partition("<code>")[2].partition("</code>")[0]
+    token = page.text.partition('id="secret"')[2].partition("<code>")[2].partition("</code>")[0]
     assert token.count(".") == 2
     page = await olga.get(f"{PAGE}/service_accounts")
     assert token not in page.text

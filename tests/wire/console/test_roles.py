@@ -68,7 +68,7 @@ async def test_a_role_is_made_and_its_condition_built_without_script(
     assert "email at studio.example</p>" in page.text
     assert "<strong>4</strong> people match" in page.text
     await post_form(olga, path, description="At home only", user_limit="5", condition_mode="require", **nested)
-    page = await olga.follow()  # nobody holds anything by it yet, so there is nothing to confirm
+    page = await olga.follow()  # no one holds anything by it yet, so there is nothing to confirm
     role = (await studio.services.storage.permissions.application_models([SHOP]))[SHOP].roles["vip club"]
     assert role.condition is not None
     assert role.condition.document == {

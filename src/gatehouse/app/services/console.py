@@ -437,7 +437,7 @@ def people_screens(
     services: Services, accounts: AccountServices, view: ConsoleView, permissions: PermissionServices
 ) -> list[ConsoleRoute]:
     office, lists = people_admin(services, accounts), PeopleListStorage(services.storage.runner)
-    persons = PersonLoader(office=office, lists=lists, desk=view, clock=services.clock)
+    persons = PersonLoader(people_admin=office, lists=lists, view=view, clock=services.clock)
     profile = AccountProfile(store=services.storage.profile, recorder=services.recorder, clock=services.clock)
     signs = PersonSessionScreens(
         persons,

@@ -1,4 +1,4 @@
 """The administration console: pages over the same commands and the same guard as the API.
 
-Only door.py and places.py are loaded with the server; everything else comes with the first visitor.
+Only lazy_console.py and paths.py are loaded with the server; everything else loads with the first request.
 """

@@ -1,4 +1,4 @@
-"""Access, check: may somebody do something, and why (R6). Everybody may ask about himself."""
+"""Access, check: may a person do something, and why (R6). Anyone may ask about themselves."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -85,7 +85,7 @@ class CheckContext(PageContext):
     query: CheckQuery
     tabs: Sequence[tuple[str, str]] = TABS
     person: PersonMatch = field(default_factory=PersonMatch)
-    among: Sequence[NamedPerson] = ()
+    candidates: Sequence[NamedPerson] = ()
     application: str = ""
     applications: Sequence[NamedApplication] = ()
     rules: Sequence[tuple[Rule, RuleDefinition]] = ()
@@ -140,15 +140,17 @@ class CheckScreens:
 
     async def suggest_groups(self, request: Request, admin: AdminRequest) -> Response:
         query = read_query(request, PlaceQuery)
-        offers = await self._suggestions.suggest_groups(admin, query.group_id, query.project_id)
-        return self._render_suggestions(request, admin, offers)
+        suggestions = await self._suggestions.suggest_groups(admin, query.group_id, query.project_id)
+        return self._render_suggestions(request, admin, suggestions)
 
     async def suggest_resources(self, request: Request, admin: AdminRequest) -> Response:
-        offers = await self._suggestions.suggest_resources(admin, read_query(request, PlaceQuery))
-        return self._render_suggestions(request, admin, offers)
+        suggestions = await self._suggestions.suggest_resources(admin, read_query(request, PlaceQuery))
+        return self._render_suggestions(request, admin, suggestions)
 
-    def _render_suggestions(self, request: Request, admin: AdminRequest, offers: Sequence[Suggestion]) -> Response:
-        return self._view.render(request, admin, ENTRY, SuggestionsContext(offers=offers))
+    def _render_suggestions(
+        self, request: Request, admin: AdminRequest, suggestions: Sequence[Suggestion]
+    ) -> Response:
+        return self._view.render(request, admin, ENTRY, SuggestionsContext(suggestions=suggestions))
 
     async def _empty_context(
         self, admin: AdminRequest, query: CheckQuery, *, problem: FormProblem | None = None
@@ -172,7 +174,7 @@ class CheckScreens:
         return CheckContext(
             query=query,
             person=person,
-            among=person.candidates,
+            candidates=person.candidates,
             application=model.application.name if model and ready else "",
             applications=blank.applications,
             rules=readable_rules(admin),
@@ -221,21 +223,21 @@ class CheckScreens:
         )
 
     async def _check_sign_in(self, admin: AdminRequest, user_id: str, application_id: int) -> SignInCheck | None:
-        """What keeps somebody out is for whoever administers; of himself everybody hears whether he is let in."""
+        """Administrators see what blocks a person; all see whether they themselves may sign in."""
         if not admin.rights.administers or admin.authenticated.model is None:
             return None
         refused = await self._login.find_refusal(user_id, (application_id,))
         return SignInCheck(by=refused.reason if refused else None)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk = self._view
+        view = self._view
         return [
-            desk.page("/access", self.show),
-            desk.page("/access/check", self.show),
-            desk.page("/access/people", self.suggest_people),
-            desk.page("/access/projects", self.suggest_projects),
-            desk.page("/access/groups", self.suggest_groups),
-            desk.page("/access/resources", self.suggest_resources),
+            view.page("/access", self.show),
+            view.page("/access/check", self.show),
+            view.page("/access/people", self.suggest_people),
+            view.page("/access/projects", self.suggest_projects),
+            view.page("/access/groups", self.suggest_groups),
+            view.page("/access/resources", self.suggest_resources),
         ]
 
 
@@ -267,10 +269,10 @@ def parse_question(query: CheckQuery) -> tuple[PermissionQuestion, dict[str, obj
 
 
 def readable_rules(admin: AdminRequest) -> Sequence[tuple[Rule, RuleDefinition]]:
-    """Those of the schema, to whoever may read it."""
-    standing = admin.authenticated
-    if standing.model is None or not is_open(standing.rights, Operation.SCHEMA_GET, standing.target):
+    """The rules of the schema, for those who may read it."""
+    authenticated = admin.authenticated
+    if authenticated.model is None or not is_open(authenticated.rights, Operation.SCHEMA_GET, authenticated.target):
         return ()
-    schema = standing.model.schema
+    schema = authenticated.model.schema
     known = schema_rules(schema.private_data, schema.public_data).items()
     return sorted(known, key=lambda item: (item[0].section, item[0].path))[:MAX_RULES_OFFERED]

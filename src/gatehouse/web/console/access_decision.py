@@ -1,7 +1,7 @@
 """An explanation as a tree of reasons, with the actual values: rule, place, role, how it is held, its condition.
 
-What decides stands open. It shows what the explanation tells (permissions/questions/explain.py decides what that
-is), and the conditions of roles and groups to whoever may read these anyway. Pure.
+The deciding part is unfolded. It shows what the explanation says (permissions/questions/explain.py decides what that
+is), and the conditions of roles and groups to those who may read these anyway. Pure.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -44,7 +44,7 @@ MAX_USERS_SHOWN: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionNode:
-    """The words are `access.<key>`, filled with `values`."""
+    """The text is `access.<key>`, filled with `values`."""
 
     key: str
     tone: str = "plain"  # yes, no, missing or plain
@@ -59,7 +59,7 @@ class DecisionNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionVisibility:
-    """What may be told of conditions, and of whom."""
+    """Which conditions may be shown, and for which people."""
 
     authenticated: AuthenticatedRequest
     evaluation_input: EvaluationInput
@@ -108,7 +108,7 @@ def decision_tree(explanation: Explanation, visibility: DecisionVisibility) -> D
 def scope_node(
     scope: Scope, contributions: Sequence[ExplainedContribution], visibility: DecisionVisibility
 ) -> DecisionNode:
-    """The strongest word first; which of several places decides is in their words."""
+    """The strongest verdict first."""
     ordered = sorted(contributions, key=lambda one: (not one.decides, -one.tier))
     return DecisionNode(
         key="place_root" if scope.is_root else "place_project" if scope.kind is None else f"place_{scope.kind}",

@@ -1,4 +1,4 @@
-"""Access, simulate: what a change would do, before anybody makes it. Nothing here is saved."""
+"""Access, simulate: what a change would do, before it is made. Nothing here is saved."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -47,7 +47,7 @@ from gatehouse.web.console.view import (
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
 
-# What can be thought of, and the fields each needs; the words are `access.change_<name>` and `access.field_<name>`.
+# The changes to simulate, and the fields each needs; the texts are `access.change_<name>` and `access.field_<name>`.
 CHANGES: Final[Mapping[str, tuple[str, ...]]] = {
     "give_role": ("user_id", "role", "project_id", "until"),
     "take_role": ("user_id", "role", "project_id"),
@@ -96,7 +96,7 @@ class SimulateContext(PageContext):
     applications: Sequence[NamedApplication] = ()
     roles: Sequence[str] = ()
     rules: Sequence[str] = ()
-    among: Sequence[NamedPerson] = ()
+    candidates: Sequence[NamedPerson] = ()
     person: PersonMatch = field(default_factory=PersonMatch)
     choices: Mapping[str, Sequence[str]] = field(
         default_factory=lambda: {
@@ -106,9 +106,9 @@ class SimulateContext(PageContext):
             "test": TEST_CHOICES,
         }
     )
-    foreseen: Impact | None = None
+    impact: Impact | None = None
     call: ApiCall | None = None
-    place: str = ""
+    edit_address: str = ""
     problem: FormProblem | None = None
     administers: bool = False
 
@@ -140,8 +140,7 @@ class SimulateScreens:
             context = await self._simulate(admin, context)
         except EXPECTED_ERRORS as error:
             context = replace(context, problem=problem_from(error))
-        status = context.problem.status if context.problem else None
-        return self._view.render(request, admin, ENTRY, context, status=status)
+        return self._view.render(request, admin, ENTRY, context)
 
     async def _empty_context(self, admin: AdminRequest, query: SimulateQuery) -> SimulateContext:
         return SimulateContext(
@@ -156,31 +155,31 @@ class SimulateScreens:
         application_id = parse_optional_application_id(query.application_id)
         if not application_id:
             return context
-        about = await self._view.for_application(admin, application_id)
-        refuse_about_everyone(about.authenticated)
-        model = about.authenticated.named_application()
+        admin = await self._view.for_application(admin, application_id)
+        refuse_about_everyone(admin.authenticated)
+        model = admin.authenticated.named_application()
         context = replace(
             context,
             roles=[role.name for _, role in sorted(model.roles.items())],
-            rules=[rule.path for rule, _ in readable_rules(about)],
+            rules=[rule.path for rule, _ in readable_rules(admin)],
         )
         if not is_complete(query):
             return context
         person = (
-            await self._suggestions.resolve_person(about, query.user_id)
+            await self._suggestions.resolve_person(admin, query.user_id)
             if "user_id" in context.fields
             else PersonMatch()
         )
-        context = replace(context, person=person, among=person.candidates)
+        context = replace(context, person=person, candidates=person.candidates)
         if "user_id" in context.fields and not person.user_id:
             return context
-        proposed = await self._propose(about, query, person.user_id)
-        foreseen = await self._forecaster.impact_in(about, application_id, proposed.proposal)
+        proposed = await self._propose(admin, query, person.user_id)
+        impact = await self._forecaster.impact_in(admin, application_id, proposed.proposal)
         return replace(
             context,
-            foreseen=foreseen,
-            call=simulate_call(application_id, proposed.proposal, foreseen),
-            place=proposed.edit_address,
+            impact=impact,
+            call=simulate_call(application_id, proposed.proposal, impact),
+            edit_address=proposed.edit_address,
         )
 
     async def _propose(self, admin: AdminRequest, query: SimulateQuery, user_id: str) -> ProposedChange:
@@ -216,8 +215,8 @@ class SimulateScreens:
             there["roles"] = with_role(there.get("roles"), role.name, given)
             private = private_data_to_save(admin.rights, user_id, record.root.private_data, access)
             draft = RecordDraft(user_id=user_id, private_data=private)
-        place = f"{ConsoleEntry.APPLICATIONS.path}/{model.application.application_id}/users?q={user_id}"
-        return ProposedChange(proposal=RecordProposal(data=draft), edit_address=place)
+        address = f"{ConsoleEntry.APPLICATIONS.path}/{model.application.application_id}/users?q={user_id}"
+        return ProposedChange(proposal=RecordProposal(data=draft), edit_address=address)
 
     async def _propose_role_rule(self, admin: AdminRequest, query: SimulateQuery) -> ProposedChange:
         model = admin.authenticated.require_application(Operation.ROLES_GET)
@@ -228,8 +227,8 @@ class SimulateScreens:
         leaf = None if query.value == "none" else {"value": query.value == "true"}
         section = with_leaf(as_tree(role.meta.get(rule.section.value)), rule.path.split("."), leaf)
         draft = RoleDraft(name=role.name, meta={**role.meta, rule.section.value: section})
-        place = f"{ConsoleEntry.ROLES.path}/{model.application.application_id}/{role.name}"
-        return ProposedChange(proposal=RoleProposal(data=draft), edit_address=place)
+        address = f"{ConsoleEntry.ROLES.path}/{model.application.application_id}/{role.name}"
+        return ProposedChange(proposal=RoleProposal(data=draft), edit_address=address)
 
     async def _propose_rule_removal(self, admin: AdminRequest, query: SimulateQuery) -> ProposedChange:
         model = admin.authenticated.require_application(Operation.SCHEMA_GET)
@@ -238,11 +237,11 @@ class SimulateScreens:
         left = with_leaf(trees[rule.section], rule.path.split("."), None)
         if left == trees[rule.section]:
             raise Malformed("rule: not in the schema; choose a permission from the list")
-        place = f"{ConsoleEntry.APPLICATIONS.path}/{model.application.application_id}/rules"
-        return ProposedChange(proposal=SchemaProposal(data={rule.section.value: left}), edit_address=place)
+        address = f"{ConsoleEntry.APPLICATIONS.path}/{model.application.application_id}/rules"
+        return ProposedChange(proposal=SchemaProposal(data={rule.section.value: left}), edit_address=address)
 
     async def _load_group(self, admin: AdminRequest, group_id: str) -> Group:
-        """Seen by whoever manages it; to others there is nothing to tell."""
+        """Readable for those who manage it; for others there is nothing to show."""
         try:
             group = await self._groups.group(group_id.strip())
         except GroupNotFound:
@@ -267,8 +266,8 @@ class SimulateScreens:
         return self._group_access_change(group, AccessDraft(conditions=[*old, new]))
 
     def _group_access_change(self, group: Group, draft: AccessDraft) -> ProposedChange:
-        place = f"{ConsoleEntry.PROJECTS.path}/{group.project_id}/groups/{group.group_id}"
-        return ProposedChange(proposal=GroupAccessProposal(group_id=group.group_id, data=draft), edit_address=place)
+        address = f"{ConsoleEntry.PROJECTS.path}/{group.project_id}/groups/{group.group_id}"
+        return ProposedChange(proposal=GroupAccessProposal(group_id=group.group_id, data=draft), edit_address=address)
 
     async def _propose_membership(self, admin: AdminRequest, query: SimulateQuery) -> ProposedChange:
         try:
@@ -299,7 +298,7 @@ OPTIONAL_FIELDS: Final = frozenset({"project_id", "until", "wanted"})
 
 
 def is_complete(query: SimulateQuery) -> bool:
-    """A form that was not filled in yet is shown, not answered."""
+    """Whether all fields are filled in; before that the form is only shown."""
     needed = [name for name in CHANGES[query.change] if name not in OPTIONAL_FIELDS or query.change == "membership"]
     return all(getattr(query, name).strip() for name in needed)
 
@@ -320,7 +319,7 @@ def role_name_of(one: object) -> str:
 
 
 def with_leaf(tree: Tree, path: Sequence[str], leaf: Tree | None) -> dict[str, object]:
-    """The tree with that leaf in place of what stood there; None takes it away, and what is empty then with it."""
+    """The tree with that leaf replaced; None removes it, and branches that are empty then."""
     first, *rest = path
     others = {name: node for name, node in tree.items() if name != first}
     below: object = with_leaf(as_tree(tree.get(first)), rest, leaf) if rest else leaf

@@ -41,11 +41,11 @@ from gatehouse.web.pages.contexts import PageContext
 PAGE_ROWS: Final = 25
 MAX_COLUMNS: Final = 12
 MAX_EXPORT_CELLS: Final = 1_000_000  # a file has every rule; where those are very many it has fewer people
-MAX_PEOPLE_FOUND: Final = 500  # people whom a search finds
+MAX_PEOPLE_FOUND: Final = 500  # that a search finds
 EXPORT_PAGE_ROWS: Final = 1_000
-MAX_EXPORT_PAGE_CELLS: Final = 100_000  # of a file that are made at a time
+MAX_EXPORT_PAGE_CELLS: Final = 100_000  # of a file, built at a time
 NO_RULES: Final[Page[Rule]] = Page(rows=(), total=0, size=MAX_COLUMNS)
-# What stands in a cell, the plainest first; the words are `access.cell_<name>`.
+# The values of a cell, the simplest first; the texts are `access.cell_<name>`.
 CELL_MARKS: Final[Sequence[tuple[str, frozenset[SourceKind]]]] = (
     ("given", frozenset({SourceKind.DIRECT, SourceKind.ASSIGNED_ROLE})),
     ("group", frozenset({SourceKind.GROUP_GRANT})),
@@ -66,7 +66,7 @@ class WhoCanQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhoCanCell:
-    mark: str  # empty: he does not have it
+    mark: str  # empty: they do not have it
     until: int
     why: str  # the address of the cell's decision tree
 
@@ -87,14 +87,14 @@ class WhoCanContext(PageContext):
     applications: Sequence[NamedApplication] = ()
     application: str = ""
     rules: Page[Rule] = NO_RULES
-    beginnings: Sequence[str] = ()  # of the rules there are
+    rule_prefixes: Sequence[str] = ()  # of the rules there are
     rows: Sequence[WhoCanRow] = ()
-    kept: str = ""  # the query of this page, without where it begins
-    kept_filter: str = ""  # the same without the page of rules
+    page_query: str = ""  # the query of this page, without where it begins
+    filter_query: str = ""  # the same without the page of rules
     after: str = ""  # where the next one begins; empty when there is none
     scope: Scope | None = None
     call: ApiCall | None = None
-    asked: bool = False
+    is_answered: bool = False
     may_read_schema: bool = False
     problem: FormProblem | None = None
 
@@ -125,8 +125,7 @@ class WhoCanScreens:
             answer = replace(await self._empty_context(admin, query), problem=problem_from(error))
         if isinstance(answer, Response):
             return answer
-        status = answer.problem.status if answer.problem else None
-        return self._view.render(request, admin, ENTRY, answer, status=status)
+        return self._view.render(request, admin, ENTRY, answer)
 
     async def _empty_context(self, admin: AdminRequest, query: WhoCanQuery) -> WhoCanContext:
         return WhoCanContext(query=query, applications=await self._suggestions.visible_applications(admin))
@@ -136,13 +135,13 @@ class WhoCanScreens:
         application_id = parse_optional_application_id(query.application_id)
         if not application_id:
             return blank
-        about = await self._view.for_application(admin, application_id)
-        refuse_about_everyone(about.authenticated)
-        model = about.authenticated.named_application()
-        offered = [rule for rule, _ in await run_off_loop(OFF_LOOP_WEIGHT, readable_rules, about)]
+        admin = await self._view.for_application(admin, application_id)
+        refuse_about_everyone(admin.authenticated)
+        model = admin.authenticated.named_application()
+        offered = [rule for rule, _ in await run_off_loop(OFF_LOOP_WEIGHT, readable_rules, admin)]
         rules = filter_rules(offered, query.rules)
-        scope = await self._resolve_scope(about, query.project_id.strip())
-        people = await self._search_people(about, query.q)
+        scope = await self._resolve_scope(admin, query.project_id.strip())
+        people = await self._search_people(admin, query.q)
         page = rules_page(rules, query.columns)
         ask = HolderMatrixQuery(
             rules=tuple(rules if query.format else page.rows),
@@ -150,7 +149,7 @@ class WhoCanScreens:
             after=query.after,
             limit=PAGE_ROWS,
             people=people,
-            include_without_rules=people is not None and about.rights.administers,
+            include_without_rules=people is not None and admin.rights.administers,
         )
         if query.format:
             return await self._export(model, ask)
@@ -159,19 +158,19 @@ class WhoCanScreens:
             blank,
             application=model.application.name,
             rules=page,
-            beginnings=rule_prefixes(offered),
+            rule_prefixes=rule_prefixes(offered),
             rows=[*build_rows(application_id, found.rows, await self._load_names(found.rows), ask)],
-            kept=query_string(query, "columns") if page.number > 1 else query_string(query),
-            kept_filter=query_string(query),
+            page_query=query_string(query, "columns") if page.number > 1 else query_string(query),
+            filter_query=query_string(query),
             after=found.after or "",
             scope=scope,
             call=members_call(application_id, ask) if rules else None,
-            asked=True,
+            is_answered=True,
             may_read_schema=bool(offered),
         )
 
     async def _resolve_scope(self, admin: AdminRequest, name: str) -> Scope:
-        """In a project that is not there nobody has anything, and that is all that others hear (checklist PA-13)."""
+        """In a project that does not exist no one has anything, and others learn no more (checklist PA-13)."""
         scope = read_scope(name or None, None, "data").scope
         if scope.is_root:
             return scope
@@ -183,7 +182,7 @@ class WhoCanScreens:
             return scope
 
     async def _search_people(self, admin: AdminRequest, text: str) -> frozenset[str] | None:
-        """By nick or id, and by login to whoever administers; to others only who has something is shown of them."""
+        """By nick or ID, for administrators also by login; others see only people who have something."""
         if not text.strip():
             return None
         found = await self._finding.people(text.strip(), MAX_PEOPLE_FOUND, with_logins=admin.rights.administers)
@@ -214,17 +213,17 @@ class WhoCanScreens:
 def build_rows(
     application_id: int, rows: Iterable[HolderRow], names: Mapping[str, NamedPerson], ask: HolderMatrixQuery
 ) -> Iterator[WhoCanRow]:
-    asked = {rule: explain_query(application_id, rule, ask.scope) for rule in ask.rules}
+    queries = {rule: explain_query(application_id, rule, ask.scope) for rule in ask.rules}
     for row in rows:
         yield WhoCanRow(
             user_id=row.user_id,
             nick=names[row.user_id].nick if row.user_id in names else "",
-            cells=[cell_of(row, rule, query) for rule, query in asked.items()],
+            cells=[cell_of(row, rule, query) for rule, query in queries.items()],
         )
 
 
 def filter_rules(offered: Sequence[Rule], text: str) -> Sequence[Rule]:
-    """The rules that begin so. Who may not read the schema is offered none, and names them whole."""
+    """The rules that start with one of the prefixes. Those who may not read the schema must name them whole."""
     wanted = [part.strip() for part in text.split(",") if part.strip()]
     if offered:
         return [rule for rule in offered if not wanted or has_prefix(rule, wanted)]
@@ -246,7 +245,7 @@ def mark_of(cell: HolderCell) -> str:
 
 
 def rules_page(rules: Sequence[Rule], number: int) -> Page[Rule]:
-    """Past the end is the last one: the filter may have found more a moment ago."""
+    """A number past the end gives the last page: the filter may have found more before."""
     page = replace(NO_RULES, total=len(rules))
     here = min(max(1, number), page.last)
     return replace(page, number=here, rows=rules[(here - 1) * MAX_COLUMNS : here * MAX_COLUMNS])
@@ -263,12 +262,12 @@ def explain_query(application_id: int, rule: Rule, scope: Scope) -> str:
     return urlencode({"application_id": application_id, "rule": str(rule), **project})
 
 
-def cell_of(row: HolderRow, rule: Rule, asked: str) -> WhoCanCell:
+def cell_of(row: HolderRow, rule: Rule, query: str) -> WhoCanCell:
     cell = row.cells.get(rule)
     return WhoCanCell(
         mark=mark_of(cell) if cell else "",
         until=cell.until if cell else 0,
-        why=f"{ENTRY.path}/check?user_id={quote(row.user_id)}&{asked}",
+        why=f"{ENTRY.path}/check?user_id={quote(row.user_id)}&{query}",
     )
 
 

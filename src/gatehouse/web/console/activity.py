@@ -1,4 +1,4 @@
-"""Activity: the audit log, filtered, with what stood there before beside what stands there since."""
+"""Activity: the audit log, filtered, with the values before and after each change."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -55,7 +55,7 @@ MAX_APPLICATIONS: Final = 500  # applications to choose from
 EXPORT_CHUNK: Final = 1_000  # records of a file read at a time
 SHOW_RECORD_COMMAND: Final = "gatehouse audit show --record"
 VERIFY_COMMAND: Final = "gatehouse audit verify"
-RECORD_ID_LENGTH: Final = 32  # letters
+RECORD_ID_LENGTH: Final = 32  # characters
 
 
 class ActivityQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +72,7 @@ class ActivityQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordView:
-    """A record in words."""
+    """A record as the page shows it."""
 
     record: AuditRecord
     actor: AuditReference
@@ -87,7 +87,7 @@ class RecordView:
         return event_meaning(self.record.event)
 
     @property
-    def thing(self) -> str:
+    def changed_name(self) -> str:
         """The name of what was changed, unless the subject is that."""
         name = changed_name(self.record.details)
         return "" if name == self.subject.name else name
@@ -116,7 +116,7 @@ class ActivityContext(PageContext):
     kept: str  # the filter, as the query of an address
     older: str  # the address of what is older; empty when that is all
     examined: bool
-    cut_at: int  # of so many things only, of more that he may see; 0 when it is about all of them
+    cut_at: int  # how many of the visible things it covers; 0 for all of them
     is_filtered: bool
     administers: bool
     groups: Sequence[str]
@@ -129,9 +129,9 @@ class ActivityContext(PageContext):
 class ActivityEntryContext(PageContext):
     template = "console/activity/entry.html"
 
-    told: RecordView
+    entry: RecordView
     administers: bool
-    command: str  # that tells the same
+    command: str  # that shows the same
     call: ApiCall
 
 
@@ -183,9 +183,9 @@ class ActivityScreens:
         record = await self._log.record(admin.authenticated, admin.visibility, request.path_params["record_id"])
         if not isinstance(record, AuditRecord):
             raise RecordNotFound
-        (told,) = await self._describe([record], admin)
+        (entry,) = await self._describe([record], admin)
         context = ActivityEntryContext(
-            told=told,
+            entry=entry,
             administers=admin.rights.administers,
             command=f"{SHOW_RECORD_COMMAND} {record.record_id}\n{VERIFY_COMMAND}",
             call=record_call(redact_record(record, admin.rights)),
@@ -226,13 +226,13 @@ class ActivityScreens:
         self, record: AuditRecord, nicks: Mapping[str, str], applications: Mapping[int, str], admin: AdminRequest
     ) -> RecordView:
         cut = redact_record(record, admin.rights)
-        number_told = cut.details.get("application_id")
+        number = cut.details.get("application_id")
         return RecordView(
             record=cut,
             actor=reference_of(cut.actor, nicks, applications),
             subject=reference_of(cut.subject, nicks, applications),
             lines=detail_lines({name: value for name, value in cut.details.items() if name != "application_id"}),
-            application=applications.get(number_told, str(number_told)) if isinstance(number_told, int) else "",
+            application=applications.get(number, str(number)) if isinstance(number, int) else "",
             authentic=is_authentic(record, self._mac_key) and matches_commitment(record),
             address=(cut.personal or {}).get("address", ""),
         )
@@ -250,10 +250,10 @@ class ActivityScreens:
         return csv_file("activity", RECORD_COLUMNS, cut) if query.format == "csv" else json_lines_response(cut)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk = self._view
+        view = self._view
         return [
-            desk.page("/activity", self.list),
-            desk.page("/activity/{record_id}", self.show),
+            view.page("/activity", self.list),
+            view.page("/activity/{record_id}", self.show),
         ]
 
 
@@ -271,7 +271,7 @@ RECORD_COLUMNS: Final = {
 
 def json_lines_response(records: Sequence[AuditRecord]) -> Response:
     """Without the personal part: a file is not reached by an erasure."""
-    told = (
+    entries = (
         {
             "at": record.at,
             "event": record.event,
@@ -285,7 +285,7 @@ def json_lines_response(records: Sequence[AuditRecord]) -> Response:
         for record in records
     )
     headers = {**NO_STORE, "Content-Disposition": 'attachment; filename="activity.jsonl"'}
-    return Response(msgspec.json.Encoder().encode_lines(told), 200, headers, media_type="application/jsonl")
+    return Response(msgspec.json.Encoder().encode_lines(entries), 200, headers, media_type="application/jsonl")
 
 
 def filter_query(query: ActivityQuery) -> str:
@@ -324,11 +324,11 @@ def parse_day(text: str, *, days: int = 0) -> int:
         raise BadInput("From and To: enter a date such as 2026-01-31") from error
 
 
-# Activity, what was refused: requests that were not allowed, with the reason that their callers were not told.
+# Activity, what was refused: requests that were not allowed, with the reason, which their callers did not see.
 
 
 REFUSALS_ENTRY: Final = ConsoleEntry.ACTIVITY
-# A file is not reached by an erasure: it says nothing of where somebody came from.
+# A file is not reached by an erasure: so it has no client addresses.
 REFUSAL_COLUMNS: Final = {
     **{name: RECORD_COLUMNS[name] for name in ("at", "event", "subject", "request_id", "record_id")},
     "reason": lambda refusal: refusal.reason,
@@ -361,7 +361,7 @@ class RefusalScreens:
         self._view = view
 
     async def list(self, request: Request, admin: AdminRequest) -> Response:
-        """For administrators: it tells of attempts, not of what happened to a project."""
+        """For administrators: these are attempts, not changes of a project."""
         require_operation(admin.rights, Operation.ADMINISTER)
         query = read_query(request, RefusalsQuery)
         if query.format == "csv":

@@ -1,4 +1,4 @@
-"""What an audit record tells, in words: what stood there before, what stands there since, of whom and by whom.
+"""An audit record in words: the values before and after, the person it is about and the actor.
 
 The log keeps differences as short texts of Python values (audit/recorder.py); they are read back here. What was
 too long to be kept whole is shown as it is.
@@ -17,15 +17,15 @@ from gatehouse.permissions.model.rules import PROJECT_ACCESS, RuleSection
 
 ARROW: Final = " -> "
 NOTHING: Final = "nothing"
-YES, NO = "yes", "no"  # the words are `activity.is_<it>`
-NAME_FIELDS: Final = ("role", "title", "name", "comment", "kid", "factor")  # of details, the dearest first
-HIGH_SEVERITY_MARK: Final = "; high"  # how the log's table marks what somebody should look at
+YES, NO = "yes", "no"  # the texts are `activity.is_<it>`
+NAME_FIELDS: Final = ("role", "title", "name", "comment", "kid", "factor")  # of details, the most telling first
+HIGH_SEVERITY_MARK: Final = "; high"  # how the log's table marks what needs attention
 REFERENCE_KINDS: Final = ("application", "project", "group")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetailLine:
-    """One thing that a record tells. Without `before` nothing was there to be changed: it is a plain fact."""
+    """One line of a record. Without `before` it is a fact, not a change."""
 
     name: str
     kind: str = "field"  # field, rule or roles
@@ -36,7 +36,7 @@ class DetailLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditReference:
-    """Somebody or something that a record names."""
+    """A person or thing that a record names."""
 
     kind: str  # person, application, project, group or text
     id: str
@@ -44,15 +44,15 @@ class AuditReference:
 
 
 def event_meaning(event: str) -> str:
-    """What happened, as the log's own table says it: about somebody, not to him as his account page does."""
+    """What happened, as the log's own table says it: about a person, not to them as their account page does."""
     known = next((one.meaning for one in AuditEvent if one == event), event)
     return known.removesuffix(".").removesuffix(HIGH_SEVERITY_MARK)
 
 
 def changed_name(details: Details) -> str:
     """The name of what was changed, where the subject is only what it belongs to."""
-    told = (details.get(name) for name in NAME_FIELDS)
-    return next((value for value in told if isinstance(value, str) and ARROW not in value), "")
+    names = (details.get(name) for name in NAME_FIELDS)
+    return next((value for value in names if isinstance(value, str) and ARROW not in value), "")
 
 
 def detail_lines(details: Details) -> tuple[DetailLine, ...]:
@@ -149,5 +149,5 @@ def people_in(records: Sequence[AuditRecord]) -> set[str]:
 
 def applications_in(records: Sequence[AuditRecord]) -> set[int]:
     found = {parse_application_subject(name) for one in records for name in (one.actor, one.subject)}
-    told = {value for one in records if isinstance(value := one.details.get("application_id"), int)}
-    return (found | told) - {0}
+    numbers = {value for one in records if isinstance(value := one.details.get("application_id"), int)}
+    return (found | numbers) - {0}

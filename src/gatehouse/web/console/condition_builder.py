@@ -1,6 +1,6 @@
-"""The condition builder: a condition as rows of plain form fields, in words, and with whom it holds for.
+"""The condition builder: a condition as rows of plain form fields, in words, and with the people it holds for.
 
-A row is a test or a group of rows below it, the first one a group that stands for the whole. Rows come in the order
+A row is a test or a group of rows below it, the first one a group for the whole. Rows come in the order
 of the page with their depth, so a form is three lists of the same length. Buttons that change rows are answered with
 the form as it then is; nothing is saved by them.
 """
@@ -57,7 +57,7 @@ class ConditionRow:
     depth: int
     kind: str
     value: str = ""
-    fresh: bool = False  # just added: it gets the focus
+    is_new: bool = False  # just added: it gets the focus
 
     @property
     def is_group(self) -> bool:
@@ -66,7 +66,7 @@ class ConditionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionNode:
-    """A row at its place, with what stands below it."""
+    """A row with the rows below it."""
 
     index: int
     row: ConditionRow
@@ -80,8 +80,8 @@ class ConditionBuilder:
     rows: Sequence[ConditionRow]
     tests: Sequence[str]  # kinds that are offered
     test: ConditionTest | None = None  # None while there is none, or it is not complete
-    lacks: str = ""  # what it lacks to be one
-    match: ConditionMatch | None = None  # None: not counted, or whoever writes it may not see whom it holds for
+    lacks: str = ""  # what is missing
+    match: ConditionMatch | None = None  # None: not counted, or the author may not see the people it holds for
     counts_later: bool = False  # the page asks for the count once it is shown
     names: Mapping[str, NamedPerson] = field(default_factory=dict)
 
@@ -111,7 +111,7 @@ class ConditionBuilders:
     async def build(
         self, rows: Sequence[ConditionRow], *, may_count: bool, with_address: bool, count_later: bool
     ) -> ConditionBuilder:
-        """`counts`: whether whoever writes it may see whom it holds for. `later`: not before the page is shown."""
+        """`may_count`: the author may see how many people match. `count_later`: the page asks for the count."""
         tests = TEST_KINDS_WITH_ADDRESS if with_address else TEST_KINDS
         try:
             condition = condition_from_rows(rows, with_address=with_address)
@@ -129,7 +129,7 @@ class ConditionBuilders:
         )
 
     async def load_names(self, *tests: ConditionTest) -> Mapping[str, NamedPerson]:
-        """The first people that each test names, which is as many as words tell."""
+        """The first people that each test names: the texts show no more."""
         named = {
             user_id
             for test in tests
@@ -208,7 +208,7 @@ def is_row_action(do: str) -> bool:
 
 
 def apply_row_action(rows: Sequence[ConditionRow], do: str) -> list[ConditionRow]:
-    """What a button makes of the rows; one that is not there changes nothing."""
+    """The rows after a button; an unknown row changes nothing."""
     act, _, place = do.partition(":")
     at = int(place) if is_number(place) else len(rows)
     if at >= len(rows):
@@ -223,12 +223,12 @@ def apply_row_action(rows: Sequence[ConditionRow], do: str) -> list[ConditionRow
 
 def new_rows(depth: int, *, group: bool) -> list[ConditionRow]:
     if not group:
-        return [ConditionRow(depth=depth, kind="domain", fresh=True)]
-    return [ConditionRow(depth=depth, kind=ANY, fresh=True), ConditionRow(depth=depth + 1, kind="domain")]
+        return [ConditionRow(depth=depth, kind="domain", is_new=True)]
+    return [ConditionRow(depth=depth, kind=ANY, is_new=True), ConditionRow(depth=depth + 1, kind="domain")]
 
 
 def subtree_end(rows: Sequence[ConditionRow], at: int) -> int:
-    """Where what stands below the row ends."""
+    """The index after the last row below that one."""
     end = at + 1
     while end < len(rows) and rows[end].depth > rows[at].depth:
         end += 1
@@ -236,7 +236,7 @@ def subtree_end(rows: Sequence[ConditionRow], at: int) -> int:
 
 
 def child_indexes(rows: Sequence[ConditionRow], at: int) -> Sequence[int]:
-    """Where the rows right below that one stand."""
+    """The indexes of the rows directly below that one."""
     return [index for index in range(at + 1, subtree_end(rows, at)) if rows[index].depth == rows[at].depth + 1]
 
 

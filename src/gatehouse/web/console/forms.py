@@ -1,4 +1,4 @@
-"""What forms that change a record share: lists as lines, and what somebody else saved meanwhile."""
+"""Shared parts of forms that change a record: lists as lines, and conflicts with another save."""
 
 import csv
 import io
@@ -13,12 +13,14 @@ from starlette.responses import Response, StreamingResponse
 
 from gatehouse.admin.paging import EXPORT_MOST, PAGE_SIZE, PageRequest, page_request
 from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
+from gatehouse.web.console.view import FormProblem
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.responses import NO_STORE
+from gatehouse.web.pages.forms import CsrfForm
 
 UNLABELED_FIELDS: Final = frozenset(
     {"csrf", "version", "do", "kind", "value", "depth"}
-)  # rows are told apart in words
+)  # rows are compared as conditions
 NOT_CARRIED_FIELDS: Final = frozenset({"csrf", "do"})
 
 
@@ -26,7 +28,7 @@ NOT_CARRIED_FIELDS: Final = frozenset({"csrf", "do"})
 class FieldConflict:
     """A field that was typed as one thing and is stored as another."""
 
-    field: str  # the words are `field.<field>`
+    field: str  # its label is `field.<field>`
     typed: str
     stored: str
 
@@ -49,6 +51,15 @@ def hidden_fields(form: msgspec.Struct) -> Sequence[tuple[str, str]]:
         if name not in NOT_CARRIED_FIELDS:
             found += [(name, str(one)) for one in (value if isinstance(value, tuple) else (value,))]
     return found
+
+
+class VersionedForm(CsrfForm, frozen=True, kw_only=True):
+    version: int = 0
+
+
+def conflicts_after(problem: FormProblem, typed: VersionedForm, stored: VersionedForm) -> tuple[FieldConflict, ...]:
+    """What someone else saved meanwhile, if that is the problem."""
+    return field_conflicts(typed, stored) if problem.is_conflict and typed.version != stored.version else ()
 
 
 def field_conflicts(typed: msgspec.Struct, stored: msgspec.Struct) -> tuple[FieldConflict, ...]:

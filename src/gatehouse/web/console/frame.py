@@ -1,11 +1,13 @@
-"""What has just been done in the console, carried to the page that comes next and shown there once.
+"""The frame of every page, flash messages and API calls.
 
-In a cookie, not in the address: then nobody can send a person a link to a page that claims something.
+A flash message says on the next page, once, what was just done.
+
+In a cookie, not in the address: so no link can make a page claim something.
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -28,10 +30,11 @@ from gatehouse.web.api.permissions.projects import project_record
 from gatehouse.web.api.permissions.schemas import whole_schema
 from gatehouse.web.api.permissions.settings import SettingsPart
 from gatehouse.web.console.paths import ConsoleEntry
+from gatehouse.web.pages.contexts import PageContext
 
 COOKIE_NAME: Final = "gh_note"
 MESSAGE_SECONDS: Final = 60  # seconds; it is read by the very next page of the console
-NOT_SAVED_MESSAGE: Final = "not_saved"  # the note of a form that a fresh proof came between
+NOT_SAVED_MESSAGE: Final = "not_saved"  # of a form that a fresh sign-in interrupted
 MESSAGE_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
 
 
@@ -45,8 +48,8 @@ class FlashMessages:
         return response
 
     def read(self, request: Request) -> str:
-        note = request.cookies.get(self._name, "")
-        return note if MESSAGE_NAME.fullmatch(note) else ""
+        message = request.cookies.get(self._name, "")
+        return message if MESSAGE_NAME.fullmatch(message) else ""
 
     def clear(self, response: Response) -> Response:
         self._set_cookie(response, "", 0)
@@ -58,7 +61,7 @@ class FlashMessages:
         )
 
 
-# What stands around every screen of the console, and the screens that several entries share.
+# The frame around every page, and pages that several entries share.
 
 
 ENTRIES_FOR_ALL: Final = (
@@ -78,22 +81,37 @@ class Frame:
     nick: str
     user_id: str
     csrf: str
-    note: str  # what was just done: the end of a key `note.…`, or nothing
+    message: str  # what was just done; the text is `note.<message>`
     now: int
     address: str  # this page's own
 
     @property
-    def is_not_sent(self) -> bool:
-        """Whether the form of this page was kept from being sent by the question for a fresh proof."""
-        return self.note == NOT_SAVED_MESSAGE
+    def has_unsent_form(self) -> bool:
+        """Whether a fresh sign-in kept the form of this page from being sent."""
+        return self.message == NOT_SAVED_MESSAGE
 
 
 def entries_for(visibility: Visibility) -> tuple[ConsoleEntry, ...]:
-    """Who administers the installation sees all of them; others what their projects and applications have."""
+    """All entries for administrators of the installation; for others those of their projects and applications."""
     if visibility.everything:
         return tuple(ConsoleEntry)
     more = {ConsoleEntry.GAMES: bool(visibility.applications), ConsoleEntry.ACTIVITY: bool(visibility.projects)}
     return tuple(entry for entry in ConsoleEntry if entry in ENTRIES_FOR_ALL or more.get(entry))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSecretContext(PageContext):
+    """A secret that was just created: shown in the response to its form, and on no other page."""
+
+    template = "console/secret.html"
+
+    title: str
+    trail: Sequence[tuple[str, str]]  # from below the entry
+    text: str
+    value: str = field(repr=False)
+    command: str = field(default="", repr=False)  # a line that uses it
+    facts: Sequence[tuple[str, str]] = ()
+    back: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,12 +124,12 @@ class ApiCall:
 
     @property
     def answer(self) -> str:
-        """The record, or nothing where a screen is a list of things that have screens."""
+        """The record as JSON, or nothing for a list of things that have pages."""
         return "" if self.record is None else format_answer(self.record)
 
     @property
     def curl(self) -> str:
-        """To be pasted into a shell that knows the three names."""
+        """For a shell that has the three variables."""
         quoted = format_json(self.body).replace("'", r"'\''")
         return (
             f'curl -X POST "$GATEHOUSE/api/permissions/{self.path}" \\\n'
@@ -122,7 +140,7 @@ class ApiCall:
 
 
 def format_answer(record: object) -> str:
-    """A long one is left to the API: no page is made of it."""
+    """Empty if it is too long for a page."""
     pieces, length = [], 0
     for piece in iter_json_pieces(record):
         pieces.append(piece)
@@ -140,7 +158,7 @@ def format_json(value: object) -> str:
 
 
 def record_call(record: AuditRecord | Refusal) -> ApiCall:
-    """A record as the log shows it to whoever looks (admin/activity.py)."""
+    """A record as the log shows it to the reader (admin/activity.py)."""
     return ApiCall(
         path="activity",
         body={"action": "get", "data": {"record_id": record.record_id}},
@@ -158,7 +176,7 @@ def session_call(session: GameSession, application_id: int, *, administers: bool
 
 
 def readable_schema_call(authenticated: AuthenticatedRequest, model: ApplicationModel) -> ApiCall | None:
-    """None to whoever may change the schema and not read it: the call would be refused to him."""
+    """None for those who may change the schema but not read it: the call would be refused."""
     return schema_call(model) if may_read_schema(authenticated) else None
 
 

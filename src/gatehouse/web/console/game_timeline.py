@@ -7,7 +7,7 @@ from typing import Final
 from gatehouse.audit.model import Refusal
 from gatehouse.gamesessions.model import GameSession
 
-LEFT: Final = 190  # where the line begins, right of the words
+LEFT: Final = 190  # where the line begins, right of the labels
 WIDTH: Final = 480
 ROW: Final = 30
 TOP: Final = 34
@@ -16,12 +16,12 @@ MARKS: Final = 4  # of the scale
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelinePoint:
-    name: str  # the words are `games.point_<name>`
+    name: str  # the text is `games.point_<name>`
     at: int
     after: int  # seconds after the beginning
     x: int
     y: int
-    count: int = 0  # polls, where it stands for the last of many
+    count: int = 0  # of polls, if it is the last of many
     detail: str = ""
     tone: str = "plain"  # plain, good, bad or faint
 

@@ -1,7 +1,7 @@
-"""Game sessions: who waits, what happened in one of them, its end, and what stands behind an error id.
+"""Game sessions: who waits, what happened in one of them, closing one, and the record behind an error ID.
 
-Whoever administers sees everything but secrets. Who may see an application sees its sessions, without the people and
-addresses in them.
+Administrators see everything but secrets. Others see the sessions of applications they may see, without people and
+addresses.
 """
 
 from collections.abc import Collection, Sequence
@@ -29,14 +29,20 @@ from gatehouse.web.console.forms import ListQuery, csv_file
 from gatehouse.web.console.frame import ApiCall, record_call, session_call
 from gatehouse.web.console.game_timeline import Timeline, build_timeline
 from gatehouse.web.console.paths import ConsoleEntry
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.view import (
+    AdminRequest,
+    Confirmation,
+    ConfirmationField,
+    ConsoleRoute,
+    ConsoleView,
+)
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.responses import see_other
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
 ENTRY: Final = ConsoleEntry.GAMES
-MAX_APPLICATIONS: Final = 50  # of somebody who does not administer
+MAX_APPLICATIONS: Final = 50  # of a person who is no administrator
 OPEN_STATES: Final = (GameSessionState.PENDING, GameSessionState.CONFIRMED)
 
 
@@ -71,35 +77,23 @@ class GameContext(PageContext):
     application_id: int
     application: str
     nick: str
-    line: Timeline
+    timeline: Timeline
     refusals: Sequence[Refusal]
     administers: bool
     may_close: bool
-    is_waited_for: bool
+    is_polling: bool
     call: ApiCall
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CloseGameContext(PageContext):
-    template = "console/games/close.html"
-
-    ref: str
-    state: GameSessionState
-    application: str
-    reason: str = ""
-    longest: int = MAX_REASON_LENGTH
-    problem: FormProblem | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusalRecordContext(PageContext):
     template = "console/games/record.html"
 
-    asked: str
+    record_id: str
     refusal: Refusal | None = None
     subject: str = ""  # as much of it as may be shown
     ref: str = ""  # of the session, while it lasts
-    command: str = ""  # that tells the same
+    command: str = ""  # that shows the same
     call: ApiCall | None = None  # and so does this
 
 
@@ -148,17 +142,38 @@ class GameScreens:
             application_id=number,
             application=(await self._finding.application_names({number})).get(number, "") if number else "",
             nick=people[session.user_id].nick if session.user_id in people else "",
-            line=build_timeline(session, refusals, now),
+            timeline=build_timeline(session, refusals, now),
             refusals=refusals,
             administers=administers,
             may_close=administers and session.state in OPEN_STATES,
-            is_waited_for=session.is_waited_for(now),
+            is_polling=session.is_waited_for(now),
             call=session_call(session, number, administers=administers),
         )
         return self._view.render(request, admin, ENTRY, context)
 
-    async def confirm_close(self, request: Request, admin: AdminRequest) -> Response:
-        return await self._render_close(request, admin)
+    async def confirm_close(self, request: Request, admin: AdminRequest) -> Confirmation:
+        require_operation(admin.rights, Operation.ADMINISTER)
+        session, t = await self._load_session(request, admin), self._view.words(request)
+        ref = session_ref(session.gsid)
+        is_confirmed = session.state is GameSessionState.CONFIRMED
+        return Confirmation(
+            title=t("games.close_title", ref=ref),
+            trail=[(t("games.title", ref=ref), f"{ENTRY.path}/{ref}")],
+            text=t("games.close_text"),
+            consequences=[
+                t("games.close_game"),
+                t("games.close_player" if is_confirmed else "games.close_page"),
+                t("games.close_recorded"),
+            ],
+            field=ConfirmationField(
+                name="reason",
+                label=t("games.close_reason"),
+                hint=t("games.close_reason_hint"),
+                max_length=MAX_REASON_LENGTH,
+                keeps_text=True,
+            ),
+            button=t("games.close"),
+        )
 
     async def close(self, request: Request, admin: AdminRequest, form: CloseGameForm) -> Response:
         require_operation(admin.rights, Operation.ADMINISTER)
@@ -167,41 +182,20 @@ class GameScreens:
             raise SessionOver
         return self._view.redirect_with_flash(f"{ENTRY.path}/{session_ref(session.gsid)}", "game_closed")
 
-    async def rerender_close(
-        self, request: Request, admin: AdminRequest, form: CloseGameForm, problem: FormProblem
-    ) -> Response:
-        return await self._render_close(request, admin, reason=form.reason, problem=problem)
-
-    async def _render_close(
-        self, request: Request, admin: AdminRequest, *, reason: str = "", problem: FormProblem | None = None
-    ) -> Response:
-        require_operation(admin.rights, Operation.ADMINISTER)
-        session = await self._load_session(request, admin)
-        number = session.app_id or session.gapp_id
-        names = await self._finding.application_names({number})
-        context = CloseGameContext(
-            ref=session_ref(session.gsid),
-            state=session.state,
-            application=names.get(number, ""),
-            reason=reason,
-            problem=problem,
-        )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
-
     async def look_up_record(self, request: Request, admin: AdminRequest) -> Response:
-        """What stands behind the id that a refused game was told (interface §4.3)."""
+        """The record behind the error ID that a refused game shows (interface §4.3)."""
         require_operation(admin.rights, Operation.ADMINISTER)
-        asked = read_query(request, RefusalQuery).id.strip()
-        found = await self._audit.find_record(asked) if asked else None
+        record_id = read_query(request, RefusalQuery).id.strip()
+        found = await self._audit.find_record(record_id) if record_id else None
         if isinstance(found, AuditRecord):
             return see_other(f"{ConsoleEntry.ACTIVITY.path}/{found.record_id}")
         if found is None:
-            context = RefusalRecordContext(asked=asked)
-            return self._view.render(request, admin, ENTRY, context, status=404 if asked else None)
+            context = RefusalRecordContext(record_id=record_id)
+            return self._view.render(request, admin, ENTRY, context, status=404 if record_id else None)
         is_gsid = GSID_PATTERN.fullmatch(found.subject) is not None
         lasting = await self._lists.find_session(session_ref(found.subject), self._clock.now()) if is_gsid else None
         context = RefusalRecordContext(
-            asked=asked,
+            record_id=record_id,
             refusal=found,
             subject=session_ref(found.subject) if is_gsid else found.subject,
             ref=session_ref(found.subject) if lasting is not None else "",
@@ -221,26 +215,25 @@ class GameScreens:
         return session
 
     async def _visible_applications(self, admin: AdminRequest) -> Collection[int] | None:
-        """The applications whose sessions he may see; None for all. Nobody without any comes further."""
+        """The applications whose sessions they may see; None for all. Raises NoRight if there is none."""
         if admin.rights.administers:
             return None
         found = []
         for number in sorted(admin.visibility.applications)[:MAX_APPLICATIONS]:
-            standing = (await self._view.for_application(admin, number)).authenticated
-            if is_open(standing.rights, Operation.APPLICATION_GET, standing.target):
+            authenticated = (await self._view.for_application(admin, number)).authenticated
+            if is_open(authenticated.rights, Operation.APPLICATION_GET, authenticated.target):
                 found.append(number)
         if not found:
             require_operation(admin.rights, Operation.ADMINISTER)
         return found
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk = self._view
+        view = self._view
         return [
-            desk.page("/games", self.list),
-            desk.page("/games/record", self.look_up_record),
-            desk.page("/games/{ref}", self.show),
-            desk.page("/games/{ref}/close", self.confirm_close, fresh=True),
-            desk.form("/games/{ref}/close", CloseGameForm, self.close, rerender=self.rerender_close, fresh=True),
+            view.page("/games", self.list),
+            view.page("/games/record", self.look_up_record),
+            view.page("/games/{ref}", self.show),
+            *view.confirmation("/games/{ref}/close", CloseGameForm, self.confirm_close, self.close),
         ]
 
 
@@ -260,7 +253,7 @@ SESSION_COLUMNS: Final = {
 
 
 def search_by_ref(search: str) -> str:
-    """A whole gsid that somebody was told is found by its beginning."""
+    """A whole gsid is found by its prefix."""
     return search.strip().lower()[:REF_LENGTH] if GSID_PATTERN.fullmatch(search.strip().lower()) else search
 
 

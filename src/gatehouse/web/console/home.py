@@ -1,4 +1,4 @@
-"""Home: who came in, what waits, what ends soon, and what is still to be set up."""
+"""Home: sign-ins, pending items, what ends soon, and open setup tasks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class HourLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetupTask:
-    """Something to set up; the words are `home.task_<name>` and `home.task_<name>_text`."""
+    """Something to set up; the texts are `home.task_<name>` and `home.task_<name>_text`."""
 
     name: str
     address: str
@@ -56,18 +56,18 @@ class HomeContext(PageContext):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GreetingContext(PageContext):
-    """For those who administer a part of it only."""
+    """For those who administer only a part of the installation."""
 
     template = "console/greeting.html"
 
     projects: int
     applications: int
     may_publish: bool
-    is_anything: bool
+    has_anything: bool
 
 
 class HomeScreens:
-    """`sends_mail`: whether letters get out of the house. `samples`: how to see a sign-in at work."""
+    """`sends_mail`: a mail server is configured. `samples`: the commands that start the samples."""
 
     def __init__(
         self,
@@ -89,13 +89,13 @@ class HomeScreens:
         self._sends_mail = sends_mail
 
     async def show(self, request: Request, admin: AdminRequest) -> Response:
-        sight = admin.visibility
-        if not sight.everything:
+        visibility = admin.visibility
+        if not visibility.everything:
             context = GreetingContext(
-                projects=len(sight.projects),
-                applications=len(sight.applications),
-                may_publish=sight.may_publish,
-                is_anything=sight.has_any,
+                projects=len(visibility.projects),
+                applications=len(visibility.applications),
+                may_publish=visibility.may_publish,
+                has_anything=visibility.has_any,
             )
             return self._view.render(request, admin, ConsoleEntry.HOME, context)
         now = self._clock.now()

@@ -1,7 +1,7 @@
-"""The way into the console: its paths, and nothing of it until somebody comes.
+"""The console's paths; the console itself is built with the first request.
 
-To build it takes half a second. That happens in a thread, so that nobody else waits for it; and whoever is not signed
-in yet is sent to do so meanwhile.
+Building it takes half a second. That happens in a thread, so that other requests do not wait; requests without a
+session are sent to sign in meanwhile.
 """
 
 import asyncio
@@ -28,19 +28,19 @@ ConsoleHandler = Callable[[Request], Awaitable[Response]]
 
 
 class SignInGate:
-    """Where whoever is not signed in is sent away from, to come back; he is not told what there is and what not."""
+    """Sends requests without a session to sign in and back, without saying which pages exist."""
 
     def __init__(self, *, browsers: BrowserSessions, sign_in_flows: SignInFlows) -> None:
         self.browsers: Final = browsers
         self._sign_in_flows = sign_in_flows
 
     async def redirect_unless_signed_in(self, request: Request) -> Response | None:
-        """None for whoever may come in."""
+        """None for those who are signed in."""
         browser = await self.browsers.read(request)
         return None if is_full_session(browser.signed_in) else await self.redirect_to_sign_in(request, browser)
 
     async def redirect_to_sign_in(self, request: Request, browser: Browser) -> Response:
-        """Through the ordinary sign-in, and back here; a form that was sent is not sent again."""
+        """Through the ordinary sign-in and back; a form is not sent again."""
         to = page_address(request) if request.method == "GET" else ConsoleEntry.HOME.path
         handle = await self._sign_in_flows.start(
             ACCOUNT_KIND, {RETURN_TO: to}, browser=browser.browser_id, request=pack_request(to.encode())
@@ -51,7 +51,7 @@ class SignInGate:
 
 class LazyConsole:
     def __init__(self, build: Callable[[], ConsoleHandler], sign_in_gate: SignInGate) -> None:
-        """`furnish` builds the console; it is called once, for the first visitor, in a thread."""
+        """The builder is called once, for the first request, in a thread."""
         self._build = build
         self._sign_in_gate = sign_in_gate
         self._build_task: asyncio.Task[ConsoleHandler] | None = None
@@ -67,7 +67,7 @@ class LazyConsole:
         return await self._handler(request)
 
     def _start_build(self) -> asyncio.Task[ConsoleHandler]:
-        """What failed is tried again by the next who comes."""
+        """After a failure the next request tries again."""
         task = self._build_task
         if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
             task = self._build_task = asyncio.create_task(asyncio.to_thread(self._build))
@@ -93,7 +93,7 @@ class LazyConsole:
 
 
 def page_address(request: Request) -> str:
-    """The page's own address if it can be led back to, else the console's first."""
+    """The page's own address if it is a valid return address, else the home page."""
     path, query = quote(request.scope["path"]), request.scope["query_string"].decode("latin-1")
     address = f"{path}?{query}" if query else path
     return address if is_console_page(address) else ConsoleEntry.HOME.path

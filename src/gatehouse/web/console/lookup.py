@@ -1,7 +1,7 @@
-"""Finding a person to give something to.
+"""Finding people and things by what was typed.
 
-Whoever administers the installation searches among everybody. Others find those who have something in the project
-already; of anybody else they have to know the id, or, where they manage the whole project, the address.
+Administrators of the installation search among all people. Others find those who already have something in the
+project; for all others they need the ID or, if they manage the whole project, the email address.
 """
 
 from collections.abc import Collection, Sequence
@@ -28,7 +28,7 @@ class PersonFinder:
     async def find(
         self, admin: AdminRequest, text: str, *, known_ids: Collection[str], by_email: bool
     ) -> Sequence[NamedPerson]:
-        """`known`: ids of those he may find by a part of their names. `by_address`: anybody by the whole address."""
+        """`known_ids`: people who are found by a part of their names. `by_email`: all others by the whole address."""
         wanted = text.strip()[:SEARCH_LONGEST]
         if not wanted:
             return ()
@@ -39,13 +39,13 @@ class PersonFinder:
         return list({one.user_id: one for one in (*exact, *near)}.values())
 
 
-# Whom and what somebody means: ids, or words that find them.
+# What a typed text refers to: an ID, or words that find a person or thing.
 
 
 MAX_APPLICATIONS: Final = 500  # applications to choose from
 MAX_SUGGESTIONS: Final = 8
-MAX_GROUPS_EXAMINED: Final = 200  # groups, of which some may not be for him
-MIN_SEARCH_LENGTH: Final = 2  # letters that people are suggested for
+MAX_GROUPS_EXAMINED: Final = 200  # groups, some of which they may not see
+MIN_SEARCH_LENGTH: Final = 2  # characters, before people are suggested
 
 
 class SuggestQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,22 +71,22 @@ class PlaceQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
-    """What may be put into a field, and the words it is known by."""
+    """A value for a field, and its label."""
 
     value: str
-    words: str
+    label: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuggestionsContext(PageContext):
     template = "console/suggestions.html"
 
-    offers: Sequence[Suggestion]
+    suggestions: Sequence[Suggestion]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonMatch:
-    """The person who is meant, or those who may be."""
+    """The person a text refers to, or the candidates."""
 
     user_id: str = ""
     nick: str = ""
@@ -98,7 +98,7 @@ class Suggestions:
         self._finding = finding
 
     async def resolve_person(self, admin: AdminRequest, text: str) -> PersonMatch:
-        """Nobody named is oneself. Only who administers looks people up; others know whom they ask about."""
+        """An empty text means oneself. Only administrators search people; others must know the ID."""
         typed = text.strip()
         if not typed or typed == admin.user.user_id:
             return PersonMatch(user_id=admin.user.user_id, nick=admin.user.nick)
@@ -115,20 +115,20 @@ class Suggestions:
         if not admin.rights.administers or len(text) < MIN_SEARCH_LENGTH:
             return ()
         found = await self._finding.people(text, MAX_SUGGESTIONS, with_logins=True)
-        return [Suggestion(value=one.user_id, words=" · ".join(filter(None, (one.nick, one.login)))) for one in found]
+        return [Suggestion(value=one.user_id, label=" · ".join(filter(None, (one.nick, one.login)))) for one in found]
 
     async def suggest_projects(self, admin: AdminRequest, text: str) -> Sequence[Suggestion]:
         found = await self._finding.projects(admin.visibility, clean_search(text), MAX_SUGGESTIONS)
-        return [Suggestion(value=one.project_id, words=one.title) for one in found]
+        return [Suggestion(value=one.project_id, label=one.title) for one in found]
 
     async def suggest_groups(self, admin: AdminRequest, text: str, project_id: str) -> Sequence[Suggestion]:
-        """Those whose members he may know, as where they are asked about."""
+        """Groups whose members they may see."""
         found = await self._finding.groups(
             admin.visibility, clean_search(text), MAX_GROUPS_EXAMINED, project_id=project_id.strip()
         )
         open_to_him = [one for one in found if is_open(admin.rights, Operation.GROUP_GET, about_group(one))]
         return [
-            Suggestion(value=one.group_id, words=f"{one.title} · {one.project_id}")
+            Suggestion(value=one.group_id, label=f"{one.title} · {one.project_id}")
             for one in open_to_him[:MAX_SUGGESTIONS]
         ]
 
@@ -139,11 +139,11 @@ class Suggestions:
         if query.kind not in (ResourceKind.APPLICATION, ResourceKind.SERVICE):
             return ()
         wanted = clean_search(query.resource_id).lower()
-        offers = (
-            Suggestion(value=str(one.application_id), words=one.name)
+        suggestions = (
+            Suggestion(value=str(one.application_id), label=one.name)
             for one in await self.visible_applications(admin)
         )
-        return [one for one in offers if wanted in one.value or wanted in one.words.lower()][:MAX_SUGGESTIONS]
+        return [one for one in suggestions if wanted in one.value or wanted in one.label.lower()][:MAX_SUGGESTIONS]
 
     async def visible_applications(self, admin: AdminRequest) -> Sequence[NamedApplication]:
         return await self._finding.visible_applications(admin.visibility, MAX_APPLICATIONS)

@@ -1,4 +1,4 @@
-"""Where the console's entries stand, and what of an address may be led back to."""
+"""Paths of the console's entries, and which addresses are valid return addresses."""
 
 import re
 from enum import StrEnum
@@ -6,7 +6,7 @@ from typing import Final
 
 CONSOLE: Final = "/console"
 # A page of the console and its query, in the few characters that our own links have (a role's name may hold spaces):
-# nothing that another program could read as another host, or as a way up and out (checklist LG-04).
+# nothing that another program could read as another host, or as a path to a parent (checklist LG-04).
 CONSOLE_PAGE: Final = re.compile(
     r"/console(?:/(?!\.{1,2}(?:[/?]|$))(?:[A-Za-z0-9_.-]|%20)+)*(?:\?[A-Za-z0-9_.=&%+-]*)?", re.ASCII
 )
@@ -14,7 +14,7 @@ MAX_ADDRESS_LENGTH: Final = 1_000
 
 
 class ConsoleEntry(StrEnum):
-    """What the console has; the words are `nav.<value>`."""
+    """The main menu; the labels are `nav.<value>`."""
 
     HOME = "home"
     PEOPLE = "people"

@@ -36,7 +36,7 @@ COLUMNS: Final = {
 
 
 class OnboardingMethod(StrEnum):
-    """How a new person comes in; the words are `people.entrance_<value>`."""
+    """How a new person gets their account; the texts are `people.entrance_<value>`."""
 
     INVITE = "invite"
     PASSWORD = "password"  # noqa: S105 - words
@@ -53,7 +53,7 @@ class PeopleQuery(ListQuery, frozen=True, kw_only=True):
 
     @property
     def kept(self) -> str:
-        """What the next page is asked for with."""
+        """The query string of the next page."""
         given = {"q": self.q, "among": self.among, "tag": self.tag}
         query = urlencode({name: value for name, value in given.items() if value})
         return f"{query}&" if query else ""
@@ -73,7 +73,7 @@ class NewPersonContext(PageContext):
     template = "console/people/new.html"
 
     form: "NewPersonForm"
-    entrances: Sequence[OnboardingMethod] = tuple(OnboardingMethod)
+    onboarding_methods: Sequence[OnboardingMethod] = tuple(OnboardingMethod)
     problem: FormProblem | None = None
 
 
@@ -113,29 +113,29 @@ class PeopleScreens:
 
     async def create(self, request: Request, admin: AdminRequest, form: NewPersonForm) -> Response:  # noqa: ARG002
         if form.entrance == OnboardingMethod.INVITE:
-            made = await self._people_admin.invite(admin.actor, login=form.login, nick=form.nick, lang=form.lang)
+            created = await self._people_admin.invite(admin.actor, login=form.login, nick=form.nick, lang=form.lang)
         else:
             password = form.password if form.entrance == OnboardingMethod.PASSWORD else None
             nick = form.nick.strip() or form.login.partition("@")[0]
-            made = await self._people_admin.create(
+            created = await self._people_admin.create(
                 admin.actor, login=form.login, nick=nick, lang=form.lang, password=password
             )
         return self._view.redirect_with_flash(
-            f"{ENTRY.path}/{made.user_id}", CREATED_MESSAGES.get(form.entrance, "person_created")
+            f"{ENTRY.path}/{created.user_id}", CREATED_MESSAGES.get(form.entrance, "person_created")
         )
 
     async def rerender_new(
         self, request: Request, admin: AdminRequest, form: NewPersonForm, problem: FormProblem
     ) -> Response:
-        """What was typed stays, but for the password."""
+        """Keeps what was typed, except the password."""
         kept = NewPersonForm(login=form.login, nick=form.nick, lang=form.lang, entrance=form.entrance)
         context = NewPersonContext(form=kept, problem=problem)
-        return self._view.render(request, admin, ENTRY, context, status=problem.status)
+        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk = self._view
+        view = self._view
         return [
-            desk.page("/people", self.list),
-            desk.page("/people/new", self.new),
-            desk.form("/people/new", NewPersonForm, self.create, rerender=self.rerender_new),
+            view.page("/people", self.list),
+            view.page("/people/new", self.new),
+            view.form("/people/new", NewPersonForm, self.create, rerender=self.rerender_new),
         ]

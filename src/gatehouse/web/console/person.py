@@ -1,10 +1,11 @@
-"""One person: what is above every tab, what the account says, and the acts that end something."""
+"""One person: the head of every tab, the account, and actions on it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -17,12 +18,21 @@ from gatehouse.kernel.errors import NotFound
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.rights.guard import Operation
 from gatehouse.web.api.permissions.users import user_entry
-from gatehouse.web.console.forms import FieldConflict, field_conflicts, join_lines, split_lines
+from gatehouse.web.console.forms import FieldConflict, VersionedForm, conflicts_after, join_lines, split_lines
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.paths import ConsoleEntry
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.view import (
+    AdminRequest,
+    Confirmation,
+    ConfirmationField,
+    ConsoleRoute,
+    ConsoleView,
+    FormProblem,
+    require_confirmation_text,
+)
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
+from gatehouse.web.pages.translations import Translator
 
 ENTRY: Final = ConsoleEntry.PEOPLE
 TABS: Final = ("overview", "permissions", "roles", "sessions", "methods", "activity")
@@ -30,7 +40,7 @@ YES: Final = "yes"
 
 
 class PersonAction(StrEnum):
-    """What an administrator does to an account as a whole; the words are `person_act.<value>…`."""
+    """What an administrator does to an account as a whole; the texts are `person_act.<value>…`."""
 
     BLOCK = "block"
     UNBLOCK = "unblock"
@@ -41,7 +51,7 @@ class PersonAction(StrEnum):
     ERASE = "erase"
 
     @property
-    def breaks(self) -> bool:
+    def is_destructive(self) -> bool:
         return self in (PersonAction.BLOCK, PersonAction.SIGN_OUT, PersonAction.DEMOTE, PersonAction.ERASE)
 
 
@@ -68,7 +78,7 @@ class PersonHead:
 
     @property
     def acts(self) -> Sequence[PersonAction]:
-        """What there is to do; whoever looks at himself neither blocks nor erases the account he stands in."""
+        """The available actions; no one blocks or erases their own account."""
         found = [PersonAction.SIGN_OUT]
         if not self.is_service:
             found += [PersonAction.LINK, PersonAction.DEMOTE if self.administers else PersonAction.PROMOTE]
@@ -84,11 +94,11 @@ class PersonContext(PageContext):
 
     head: PersonHead
     user: User
-    standing: AccountState
+    state: AccountState
     form: "PersonForm"
     call: ApiCall
     problem: FormProblem | None = None
-    clashes: tuple[FieldConflict, ...] = ()
+    conflicts: tuple[FieldConflict, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,20 +109,10 @@ class PersonEmailContext(PageContext):
     form: "PersonEmailForm"
     version: int  # that is stored now
     problem: FormProblem | None = None
-    clashes: tuple[FieldConflict, ...] = ()
+    conflicts: tuple[FieldConflict, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersonActionContext(PageContext):
-    template = "console/people/act.html"
-
-    head: PersonHead
-    act: PersonAction
-    breaks: PersonErasureImpact
-    problem: FormProblem | None = None
-
-
-class PersonForm(CsrfForm, frozen=True, kw_only=True):
+class PersonForm(VersionedForm, frozen=True, kw_only=True):
     """Lists are a line each."""
 
     nick: str = ""
@@ -120,7 +120,6 @@ class PersonForm(CsrfForm, frozen=True, kw_only=True):
     country: str = ""
     tags: str = ""
     purchases: str = ""
-    version: int = 0
 
     def draft(self, user: User) -> AccountDraft:
         return replace(
@@ -134,10 +133,9 @@ class PersonForm(CsrfForm, frozen=True, kw_only=True):
         )
 
 
-class PersonEmailForm(CsrfForm, frozen=True, kw_only=True):
+class PersonEmailForm(VersionedForm, frozen=True, kw_only=True):
     login: str = ""
     email_verified: str = ""
-    version: int = 0
 
     def draft(self, user: User) -> AccountDraft:
         verified = self.email_verified == YES
@@ -151,15 +149,15 @@ class PersonActionForm(CsrfForm, frozen=True, kw_only=True):
 class PersonLoader:
     """Finds the person an address names, for every tab."""
 
-    def __init__(self, *, office: PeopleAdmin, lists: PeopleListStore, desk: ConsoleView, clock: Clock) -> None:
-        self.people_admin = office
+    def __init__(self, *, people_admin: PeopleAdmin, lists: PeopleListStore, view: ConsoleView, clock: Clock) -> None:
+        self.people_admin = people_admin
         self.lists = lists
-        self.view = desk
+        self.view = view
         self.clock = clock
 
     async def load(self, request: Request, admin: AdminRequest, tab: str) -> tuple[User, PersonHead]:
-        user, standing = await self.load_with_state(request, admin)
-        return user, person_head(admin, user, standing, tab)
+        user, state = await self.load_with_state(request, admin)
+        return user, person_head(admin, user, state, tab)
 
     async def load_with_state(self, request: Request, admin: AdminRequest) -> tuple[User, AccountState]:
         user = await self.people_admin.person(admin.actor, request.path_params["user_id"])
@@ -173,15 +171,15 @@ class PersonScreens:
         self._view = loader.view
 
     async def show(self, request: Request, admin: AdminRequest) -> Response:
-        user, standing = await self._loader.load_with_state(request, admin)
-        return self._render_overview(request, admin, user, standing, form_of(user))
+        user, state = await self._loader.load_with_state(request, admin)
+        return self._render_overview(request, admin, user, state, form_of(user))
 
     async def save(self, request: Request, admin: AdminRequest, form: PersonForm) -> Response:
         return await self._save(request, admin, form)
 
     async def show_email(self, request: Request, admin: AdminRequest) -> Response:
-        user, shown = await self._loader.load(request, admin, "overview")
-        context = PersonEmailContext(head=shown, form=email_form_of(user), version=user.version)
+        user, head = await self._loader.load(request, admin, "overview")
+        context = PersonEmailContext(head=head, form=email_form_of(user), version=user.version)
         return self._view.render(request, admin, ENTRY, context)
 
     async def save_email(self, request: Request, admin: AdminRequest, form: PersonEmailForm) -> Response:
@@ -190,10 +188,10 @@ class PersonScreens:
     async def rerender_email(
         self, request: Request, admin: AdminRequest, form: PersonEmailForm, problem: FormProblem
     ) -> Response:
-        user, shown = await self._loader.load(request, admin, "overview")
-        theirs = field_conflicts(form, email_form_of(user)) if is_stale(problem, form.version, user) else ()
-        context = PersonEmailContext(head=shown, form=form, version=user.version, problem=problem, clashes=theirs)
-        return self._view.render(request, admin, ENTRY, context, status=problem.status)
+        user, head = await self._loader.load(request, admin, "overview")
+        conflicts = conflicts_after(problem, form, email_form_of(user))
+        context = PersonEmailContext(head=head, form=form, version=user.version, problem=problem, conflicts=conflicts)
+        return self._view.render(request, admin, ENTRY, context)
 
     async def _save(self, request: Request, admin: AdminRequest, form: PersonForm | PersonEmailForm) -> Response:
         user = await self._people_admin.person(admin.actor, request.path_params["user_id"])
@@ -203,30 +201,43 @@ class PersonScreens:
     async def rerender_form(
         self, request: Request, admin: AdminRequest, form: PersonForm, problem: FormProblem
     ) -> Response:
-        user, standing = await self._loader.load_with_state(request, admin)
-        theirs = field_conflicts(form, form_of(user)) if is_stale(problem, form.version, user) else ()
-        return self._render_overview(request, admin, user, standing, form, problem=problem, conflicts=theirs)
+        user, state = await self._loader.load_with_state(request, admin)
+        conflicts = conflicts_after(problem, form, form_of(user))
+        return self._render_overview(request, admin, user, state, form, problem=problem, conflicts=conflicts)
 
-    async def confirm_action(self, request: Request, admin: AdminRequest) -> Response:
-        return await self._render_confirmation(request, admin)
-
-    async def rerender_action(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        form: PersonActionForm,  # noqa: ARG002 - as the other screens take it
-        problem: FormProblem,
-    ) -> Response:
-        return await self._render_confirmation(request, admin, problem)
+    async def confirm_action(self, request: Request, admin: AdminRequest) -> Confirmation:
+        user, head = await self._loader.load(request, admin, "overview")
+        action, t = parse_action(request), self._view.words(request)
+        erases = action is PersonAction.ERASE
+        impact = await self._loader.lists.erasure_impact(user.user_id, self._loader.clock.now())
+        return Confirmation(
+            title=t(f"person_act.{action}_title", nick=head.nick),
+            trail=[(head.nick, head.path)],
+            text=t(f"person_act.{action}_text"),
+            consequences=list(consequences_of(t, action, impact)),
+            subject=Markup("<strong>{}</strong> <span>{} <code>{}</code></span>").format(
+                head.nick, head.login, head.user_id
+            ),
+            is_destructive=action.is_destructive,
+            field=ConfirmationField(
+                name="typed",
+                label=t("people.erase_type", user_id=head.user_id),
+                wrong=t("people.erase_wrong"),
+                inputmode="numeric",
+            )
+            if erases
+            else None,
+            button=t(f"person_act.{action}"),
+        )
 
     async def perform_action(self, request: Request, admin: AdminRequest, form: PersonActionForm) -> Response:
-        act = parse_action(request)
-        user_id: str = request.path_params["user_id"]
-        if act is PersonAction.ERASE and form.typed.strip() != user_id:
-            return await self._render_confirmation(request, admin, FormProblem(text="", status=400))
-        await self._perform(admin, act, user_id)
-        to = ENTRY.path if act is PersonAction.ERASE else f"{ENTRY.path}/{user_id}"
-        return self._view.redirect_with_flash(to, f"person_{act}")
+        action, user_id = parse_action(request), request.path_params["user_id"]
+        erases = action is PersonAction.ERASE
+        if erases:
+            require_confirmation_text(form.typed, user_id)
+        await self._perform(admin, action, user_id)
+        address = ENTRY.path if erases else f"{ENTRY.path}/{user_id}"
+        return self._view.redirect_with_flash(address, f"person_{action}")
 
     async def _perform(self, admin: AdminRequest, action: PersonAction, user_id: str) -> None:
         match action:
@@ -237,24 +248,12 @@ class PersonScreens:
             case PersonAction.LINK:
                 await self._people_admin.send_password_link(admin.actor, user_id)
             case PersonAction.PROMOTE | PersonAction.DEMOTE:
-                about = await self._view.for_application(admin, CENTRAL_ID)
-                central = about.authenticated.require_application(Operation.ADMINISTER)
+                admin = await self._view.for_application(admin, CENTRAL_ID)
+                central = admin.authenticated.require_application(Operation.ADMINISTER)
                 holds = action is PersonAction.PROMOTE
-                await self._people_admin.set_administrator(about.actor, central, user_id, holds=holds)
+                await self._people_admin.set_administrator(admin.actor, central, user_id, holds=holds)
             case PersonAction.ERASE:
                 await self._people_admin.erase(admin.actor, user_id)
-
-    async def _render_confirmation(
-        self, request: Request, admin: AdminRequest, problem: FormProblem | None = None
-    ) -> Response:
-        user, shown = await self._loader.load(request, admin, "overview")
-        context = PersonActionContext(
-            head=shown,
-            act=parse_action(request),
-            breaks=await self._loader.lists.erasure_impact(user.user_id, self._loader.clock.now()),
-            problem=problem,
-        )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
     def _render_overview(
         self,
@@ -270,7 +269,7 @@ class PersonScreens:
         context = PersonContext(
             head=person_head(admin, user, state, "overview"),
             user=user,
-            standing=state,
+            state=state,
             form=form,
             call=ApiCall(
                 path="user",
@@ -278,21 +277,20 @@ class PersonScreens:
                 record=user_entry(user),
             ),
             problem=problem,
-            clashes=conflicts,
+            conflicts=conflicts,
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._view, "/people/{user_id}/act/{act}"
+        view, path = self._view, "/people/{user_id}/act/{act}"
         return [
-            desk.page("/people/{user_id}", self.show),
-            desk.form("/people/{user_id}", PersonForm, self.save, rerender=self.rerender_form),
-            desk.page("/people/{user_id}/email", self.show_email, fresh=True),
-            desk.form(
+            view.page("/people/{user_id}", self.show),
+            view.form("/people/{user_id}", PersonForm, self.save, rerender=self.rerender_form),
+            view.page("/people/{user_id}/email", self.show_email, fresh=True),
+            view.form(
                 "/people/{user_id}/email", PersonEmailForm, self.save_email, rerender=self.rerender_email, fresh=True
             ),
-            desk.page(path, self.confirm_action, fresh=True),
-            desk.form(path, PersonActionForm, self.perform_action, rerender=self.rerender_action, fresh=True),
+            *view.confirmation(path, PersonActionForm, self.confirm_action, self.perform_action),
         ]
 
 
@@ -301,6 +299,18 @@ def parse_action(request: Request) -> PersonAction:
         return PersonAction(request.path_params["act"])
     except ValueError:
         raise NotFound("no such act") from None
+
+
+def consequences_of(t: Translator, action: PersonAction, impact: PersonErasureImpact) -> Iterator[str]:
+    if action not in (PersonAction.BLOCK, PersonAction.SIGN_OUT, PersonAction.ERASE):
+        return
+    yield t("people.breaks_sessions", count=impact.sessions)
+    yield t("people.breaks_clients", count=impact.clients)
+    if action is PersonAction.ERASE:
+        yield t("people.breaks_roles", count=impact.roles)
+        yield t("people.breaks_groups", count=impact.groups)
+        for title in impact.sole_owner_of:
+            yield t("people.breaks_owner", title=title)
 
 
 def person_head(admin: AdminRequest, user: User, state: AccountState, tab: str) -> PersonHead:
@@ -314,10 +324,6 @@ def person_head(admin: AdminRequest, user: User, state: AccountState, tab: str) 
         administers=state.administers,
         is_me=user.user_id == admin.user.user_id,
     )
-
-
-def is_stale(problem: FormProblem, version: int, user: User) -> bool:
-    return problem.is_conflict and version != user.version
 
 
 def unchanged_draft(user: User) -> AccountDraft:

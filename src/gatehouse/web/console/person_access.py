@@ -1,4 +1,4 @@
-"""One person: what he may do and why, and what of it is written about him directly."""
+"""One person: what they may do and why, and what is assigned to them directly."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,11 +22,11 @@ from gatehouse.web.console.forms import csv_file, read_list_query
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.person import ENTRY, PersonHead, PersonLoader
+from gatehouse.web.console.projects.holdings import OWNER
 from gatehouse.web.console.view import AdminRequest, ConsoleRoute
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
 
-OWNER: Final = "project_owner"
 MAX_LINES: Final = 2_000  # rules on one page
 PERMISSION_COLUMNS: Final = {
     "place": lambda one: scope_path(one[0]),
@@ -77,8 +77,8 @@ class PersonRolesContext(PageContext):
     template = "console/people/roles.html"
 
     head: PersonHead
-    written: DirectPermissions
-    owned: Sequence[DirectRole]
+    assignments: DirectPermissions
+    owned_projects: Sequence[DirectRole]
     call: ApiCall
 
 
@@ -113,24 +113,27 @@ class PersonAccessScreens:
 
     async def list_roles(self, request: Request, admin: AdminRequest) -> Response:
         user, head = await self._loader.load(request, admin, "roles")
-        written = await self._loader.lists.direct_permissions(user.user_id)
+        assignments = await self._loader.lists.direct_permissions(user.user_id)
         if read_list_query(request).is_file:
-            return csv_file("roles", ROLE_COLUMNS, written.roles)
-        owned = [one for one in written.roles if one.application_id == CENTRAL_ID and one.role == OWNER]
+            return csv_file("roles", ROLE_COLUMNS, assignments.roles)
+        owned_projects = [one for one in assignments.roles if one.application_id == CENTRAL_ID and one.role == OWNER]
         body = {"action": "get", "data": {"user_id": user.user_id}}
-        call = ApiCall(path="user/roles", body=body, record=user_roles_entry(written))
-        context = PersonRolesContext(head=head, written=written, owned=owned, call=call)
+        call = ApiCall(path="user/roles", body=body, record=user_roles_entry(assignments))
+        context = PersonRolesContext(head=head, assignments=assignments, owned_projects=owned_projects, call=call)
         return self._loader.view.render(request, admin, ENTRY, context)
 
     async def _default_application(self, user_id: str, applications: Sequence[NamedApplication]) -> int:
-        """The first application in which something is written about him."""
-        written = await self._loader.lists.direct_permissions(user_id)
-        about = [*(one.application_id for one in written.roles), *(one.application_id for one in written.entries)]
+        """The first application in which something is assigned to them."""
+        assignments = await self._loader.lists.direct_permissions(user_id)
+        about = [
+            *(one.application_id for one in assignments.roles),
+            *(one.application_id for one in assignments.entries),
+        ]
         known = {one.application_id for one in applications}
         return next((one for one in about if one in known and one != CENTRAL_ID), CENTRAL_ID)
 
     async def _held_scopes(self, user_id: str, application_id: int) -> Sequence[HeldScope]:
-        """Nothing in an application that never was."""
+        """Empty for an application that does not exist."""
         facts = await self._permission_loader.load_facts(user_id, (application_id,))
         if facts is None:
             raise UserNotFound
@@ -142,23 +145,23 @@ class PersonAccessScreens:
         return await run_off_loop(held.work, held_scopes, held, case.structure, now)
 
     async def _view_call(self, admin: AdminRequest, user_id: str, application_id: int, kind: ViewType) -> ApiCall:
-        about = await self._loader.view.for_application(admin, application_id)
+        admin = await self._loader.view.for_application(admin, application_id)
         try:
-            view = await self._views.view(about.authenticated.caller, user_id, kind, ViewOptions())
-        except (ApplicationNotFound, AnswerTooLarge):  # in one that never was nothing is held
+            view = await self._views.view(admin.authenticated.caller, user_id, kind, ViewOptions())
+        except (ApplicationNotFound, AnswerTooLarge):  # an application that does not exist gives nothing
             return view_call(user_id, application_id, kind)
         return view_call(user_id, application_id, kind, view.data)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk = self._loader.view
+        view = self._loader.view
         return [
-            desk.page("/people/{user_id}/permissions", self.list_permissions),
-            desk.page("/people/{user_id}/roles", self.list_roles),
+            view.page("/people/{user_id}/permissions", self.list_permissions),
+            view.page("/people/{user_id}/roles", self.list_roles),
         ]
 
 
 def limit_lines(scopes: Sequence[HeldScope], limit: int) -> Sequence[HeldScope]:
-    """As many as stand on one page; the file has them all."""
+    """The first rules, as many as fit one page; the file has all."""
     found = []
     for scope in scopes:
         families = []

@@ -1,4 +1,4 @@
-"""One person: where he is signed in and with what, how he signs in, and what happened."""
+"""One person: their sessions, connected applications, sign-in methods and activity."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from gatehouse.accounts.own_account.model import AccountDetails
 from gatehouse.accounts.own_account.profile import AccountProfile
 from gatehouse.accounts.second_factors.model import Factor
 from gatehouse.accounts.sessions import Sessions
-from gatehouse.admin.activity import redact_record as as_shown
+from gatehouse.admin.activity import redact_record
 from gatehouse.admin.names import NickStore
 from gatehouse.admin.paging import Page
 from gatehouse.admin.people import ActivitySide
@@ -26,16 +26,17 @@ from gatehouse.web.console.activity_text import detail_lines, reference_of
 from gatehouse.web.console.forms import ListQuery, csv_file
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.person import ENTRY, PersonHead, PersonLoader
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, FormProblem
+from gatehouse.web.console.view import AdminRequest, Confirmation, ConfirmationField, ConsoleRoute, FormProblem
 from gatehouse.web.http.browser import device_name
 from gatehouse.web.http.geoip import GeoIpLookup
 from gatehouse.web.http.parse import read_query
-from gatehouse.web.pages import account_contexts as shown
+from gatehouse.web.pages import account_contexts
 from gatehouse.web.pages.account import connected_applications
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
 ALL_FACTORS: Final = "all"
+MAX_REASON_LENGTH: Final = 200
 SESSION_COLUMNS: Final = {
     "device": lambda one: one.device,
     "place": lambda one: one.place,
@@ -65,8 +66,8 @@ class SessionsContext(PageContext):
     template = "console/people/sessions.html"
 
     head: PersonHead
-    sessions: Sequence[shown.AccountSessionRow]
-    applications: Sequence[shown.ConnectedApplication]
+    sessions: Sequence[account_contexts.AccountSessionRow]
+    applications: Sequence[account_contexts.ConnectedApplication]
     call: ApiCall
 
 
@@ -76,21 +77,8 @@ class MethodsContext(PageContext):
 
     head: PersonHead
     user: User
-    held: AccountDetails
+    methods: AccountDetails
     call: ApiCall
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveFactorContext(PageContext):
-    template = "console/people/remove_factor.html"
-
-    head: PersonHead
-    factor: str  # or EVERY
-    passkey_id: str
-    passkey: str  # its name
-    leaves_nothing: bool  # no password, and no other passkey
-    reason: str = ""
-    problem: FormProblem | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +87,7 @@ class PersonActivityContext(PageContext):
 
     head: PersonHead
     found: Page[AuditRecord]
-    happenings: Sequence[RecordView]
+    records: Sequence[RecordView]
     side: ActivitySide
     nicks: Mapping[str, str]  # of others, by id
     sides: Sequence[ActivitySide] = tuple(ActivitySide)
@@ -185,74 +173,75 @@ class PersonSessionScreens:
 
     async def list_methods(self, request: Request, admin: AdminRequest) -> Response:
         user, head = await self._loader.load(request, admin, "methods")
-        held = await self._profile.load_details(user)
-        call = person_call("methods", user.user_id, methods_entry(user, held))
-        context = MethodsContext(head=head, user=user, held=held, call=call)
+        methods = await self._profile.load_details(user)
+        call = person_call("methods", user.user_id, methods_entry(user, methods))
+        context = MethodsContext(head=head, user=user, methods=methods, call=call)
         return self._view.render(request, admin, ENTRY, context)
 
     async def confirm_factor_removal(self, request: Request, admin: AdminRequest) -> Response:
         query = read_query(request, RemoveFactorQuery)
-        return await self._render_factor_removal(request, admin, factor=query.factor, passkey_id=query.passkey_id)
+        confirmation = await self._factor_removal(request, admin, query.factor, query.passkey_id)
+        return self._view.render(request, admin, ENTRY, confirmation)
 
     async def rerender_factor_removal(
         self, request: Request, admin: AdminRequest, form: RemoveFactorForm, problem: FormProblem
     ) -> Response:
-        return await self._render_factor_removal(
-            request, admin, factor=form.factor, passkey_id=form.passkey_id, reason=form.reason, problem=problem
-        )
+        confirmation = await self._factor_removal(request, admin, form.factor, form.passkey_id)
+        return self._view.render(request, admin, ENTRY, confirmation.after(form, problem))
 
     async def remove_factor(self, request: Request, admin: AdminRequest, form: RemoveFactorForm) -> Response:
         user_id: str = request.path_params["user_id"]
-        office = self._loader.people_admin
+        people_admin = self._loader.people_admin
         if form.factor == ALL_FACTORS:
-            await office.remove_all_factors(admin.actor, user_id, reason=form.reason)
+            await people_admin.remove_all_factors(admin.actor, user_id, reason=form.reason)
         else:
             factor = parse_factor(form.factor)
-            await office.remove_factor(admin.actor, user_id, factor, reason=form.reason, passkey_id=form.passkey_id)
+            await people_admin.remove_factor(
+                admin.actor, user_id, factor, reason=form.reason, passkey_id=form.passkey_id
+            )
         return self._view.redirect_with_flash(f"{ENTRY.path}/{user_id}/methods", "factor_removed")
 
     async def list_activity(self, request: Request, admin: AdminRequest) -> Response:
         user, head = await self._loader.load(request, admin, "activity")
         query = read_query(request, PersonActivityQuery)
         page = await self._loader.lists.activity(user.user_id, query.chosen, query.page_request)
-        found = replace(page, rows=[as_shown(record, admin.rights) for record in page.rows])
+        found = replace(page, rows=[redact_record(record, admin.rights) for record in page.rows])
         if query.is_file:
             return csv_file("activity", ACTIVITY_COLUMNS, found.rows)
         others = {one for record in found.rows for one in (record.actor, record.subject) if one.isdecimal()}
         nicks = await self._nicks.nicks(others)
-        happenings = [describe_record(record, nicks) for record in found.rows]
-        context = PersonActivityContext(head=head, found=found, happenings=happenings, side=query.chosen, nicks=nicks)
+        records = [describe_record(record, nicks) for record in found.rows]
+        context = PersonActivityContext(head=head, found=found, records=records, side=query.chosen, nicks=nicks)
         return self._view.render(request, admin, ENTRY, context)
 
-    async def _render_factor_removal(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        *,
-        factor: str,
-        passkey_id: str,
-        reason: str = "",
-        problem: FormProblem | None = None,
-    ) -> Response:
+    async def _factor_removal(
+        self, request: Request, admin: AdminRequest, factor: str, passkey_id: str
+    ) -> Confirmation:
         user, head = await self._loader.load(request, admin, "methods")
+        t, is_all = self._view.words(request), factor == ALL_FACTORS
         passkeys = (await self._profile.load_details(user)).passkeys
-        names: Mapping[str, str] = {one.passkey_id: one.name for one in passkeys}
-        if factor != ALL_FACTORS:
-            parse_factor(factor)
-        gone = len(passkeys) if factor == ALL_FACTORS else 1 if factor == Factor.PASSKEY else 0
-        context = RemoveFactorContext(
-            head=head,
-            factor=factor,
-            passkey_id=passkey_id,
-            passkey=names.get(passkey_id, ""),
-            leaves_nothing=user.password_hash is None and gone == len(passkeys) > 0,
-            reason=reason,
-            problem=problem,
+        name = next((one.name for one in passkeys if one.passkey_id == passkey_id), "")
+        what = t("people.every_factor") if is_all else name or t(f"method.{parse_factor(factor)}")
+        removed = len(passkeys) if is_all else 1 if factor == Factor.PASSKEY else 0
+        leaves_nothing = user.password_hash is None and removed == len(passkeys) > 0
+        return Confirmation(
+            title=t("people.remove_title", what=what, nick=head.nick),
+            trail=[(head.nick, f"{head.path}/methods")],
+            text=t("people.remove_all_text" if is_all else "people.remove_text"),
+            warning=t("people.leaves_nothing") if leaves_nothing else "",
+            hidden=[("factor", factor), ("passkey_id", passkey_id)],
+            field=ConfirmationField(
+                name="reason",
+                label=t("people.reason"),
+                hint=t("people.reason_hint"),
+                max_length=MAX_REASON_LENGTH,
+                keeps_text=True,
+            ),
+            button=t("people.remove"),
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
-    def _session_entry(self, session: Session, lang: str, current: str) -> shown.AccountSessionRow:
-        return shown.AccountSessionRow(
+    def _session_entry(self, session: Session, lang: str, current: str) -> account_contexts.AccountSessionRow:
+        return account_contexts.AccountSessionRow(
             session_id=session.session_id,
             device=device_name(session.agent),
             place=self._places.place_name(session.address, lang),
@@ -263,16 +252,16 @@ class PersonSessionScreens:
         )
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, removal = self._view, "/people/{user_id}/methods/remove"
+        view, removal = self._view, "/people/{user_id}/methods/remove"
         return [
-            desk.page("/people/{user_id}/sessions", self.list_sessions),
-            desk.form("/people/{user_id}/sessions", EndSessionForm, self.end_session_or_consent, fresh=True),
-            desk.page("/people/{user_id}/methods", self.list_methods),
-            desk.page(removal, self.confirm_factor_removal, fresh=True),
-            desk.form(
+            view.page("/people/{user_id}/sessions", self.list_sessions),
+            view.form("/people/{user_id}/sessions", EndSessionForm, self.end_session_or_consent, fresh=True),
+            view.page("/people/{user_id}/methods", self.list_methods),
+            view.page(removal, self.confirm_factor_removal, fresh=True),
+            view.form(
                 removal, RemoveFactorForm, self.remove_factor, rerender=self.rerender_factor_removal, fresh=True
             ),
-            desk.page("/people/{user_id}/activity", self.list_activity),
+            view.page("/people/{user_id}/activity", self.list_activity),
         ]
 
 

@@ -1,4 +1,4 @@
-"""What the pages of one role show."""
+"""One role: its permissions, condition and removal."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -37,11 +37,10 @@ from gatehouse.web.console.condition_builder import (
 )
 from gatehouse.web.console.forms import FieldConflict, field_conflicts
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.impact import Impact, ImpactForecaster, review_context, sees_everybody
+from gatehouse.web.console.impact import ImpactForecaster, review_context, sees_everybody
 from gatehouse.web.console.paths import ConsoleEntry
-from gatehouse.web.console.paths import ConsoleEntry as Place
 from gatehouse.web.console.roles import role_path
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
@@ -70,7 +69,7 @@ class RoleHead:
     tab: str
     may_save: bool
     built_in: bool  # of application 1, which is run by it
-    may_save_schema: bool  # then also a protected role, or one for everybody
+    may_save_schema: bool  # then also a protected role, or a default one
     sees_members: bool
 
     @property
@@ -79,7 +78,7 @@ class RoleHead:
 
     @property
     def application_path(self) -> str:
-        return f"{Place.APPLICATIONS.path}/{self.application_id}"
+        return f"{ConsoleEntry.APPLICATIONS.path}/{self.application_id}"
 
     @property
     def tabs(self) -> Sequence[tuple[str, str]]:
@@ -111,29 +110,17 @@ class RoleContext(PageContext):
     form: RoleForm
     builder: ConditionBuilder
     groups: Sequence[RuleGroup]
-    unsaid: int  # rules of the schema that it leaves as they are
+    unset_count: int  # rules of the schema that it leaves as they are
     holders: int
     call: ApiCall
     problem: FormProblem | None = None
-    clashes: tuple[FieldConflict, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveRoleContext(PageContext):
-    template = "console/roles/remove.html"
-
-    head: RoleHead
-    role: Role
-    holders: int
-    projects: int  # that give it to a group
-    foreseen: Impact
-    problem: FormProblem | None = None
+    conflicts: tuple[FieldConflict, ...] = ()
 
 
 def role_head(admin: AdminRequest, model: ApplicationModel, role: Role, tab: str) -> RoleHead:
-    standing = admin.authenticated
-    may_schema = is_open(standing.rights, Operation.SCHEMA_SAVE, standing.target)
-    may_save = is_open(standing.rights, Operation.ROLES_SAVE, standing.target)
+    authenticated = admin.authenticated
+    may_schema = is_open(authenticated.rights, Operation.SCHEMA_SAVE, authenticated.target)
+    may_save = is_open(authenticated.rights, Operation.ROLES_SAVE, authenticated.target)
     return RoleHead(
         application_id=model.application.application_id,
         application=model.application.name,
@@ -144,7 +131,7 @@ def role_head(admin: AdminRequest, model: ApplicationModel, role: Role, tab: str
         may_save=may_save and (may_schema or not (role.protected or role.default)),
         built_in=model.application.is_central and role.key in CENTRAL_ROLES,
         may_save_schema=may_schema,
-        sees_members=sees_everybody(standing),
+        sees_members=sees_everybody(authenticated),
     )
 
 
@@ -167,7 +154,7 @@ def count_unset_rules(model: ApplicationModel, groups: Iterable[RuleGroup]) -> i
     return len(known.keys() - {said.rule for group in groups for said in group.rules})
 
 
-# One role: what it says and for whom, its saving with who gains and who loses, and its removal.
+# The role editor: saving with a preview of its impact, and removal.
 
 
 ENTRY: Final = ConsoleEntry.ROLES
@@ -207,70 +194,61 @@ class RoleEditorScreens:
         self._clock = clock
 
     async def show(self, request: Request, admin: AdminRequest) -> Response:
-        seen = load_role(request, admin)
+        loaded = load_role(request, admin)
         return await self._render_editor(
-            request, admin, seen, form_of(seen.role), rows_of_condition(seen.role.condition)
+            request, admin, loaded, form_of(loaded.role), rows_of_condition(loaded.role.condition)
         )
 
     async def save(self, request: Request, admin: AdminRequest, form: RoleForm) -> Response:
-        """Whatever changes what people hold is shown before it is done."""
-        seen, rows = load_role(request, admin), rows_from_form(form)
+        """Shows the impact first, if people gain or lose something."""
+        loaded, rows = load_role(request, admin), rows_from_form(form)
         if is_row_action(form.do) or form.do == "edit":
-            return await self._render_editor(request, admin, seen, form, apply_row_action(rows, form.do))
+            return await self._render_editor(request, admin, loaded, form, apply_row_action(rows, form.do))
         draft = draft_of(
-            seen, form, rows, may_save_schema=role_head(admin, seen.model, seen.role, "").may_save_schema
+            loaded, form, rows, may_save_schema=role_head(admin, loaded.model, loaded.role, "").may_save_schema
         )
-        after = await run_off_loop(OFF_LOOP_WEIGHT, apply_role_draft, seen.model, seen.role, draft)
-        if form.do != "apply" and without_descriptive_fields(after) != without_descriptive_fields(seen.role):
-            foreseen = await self._forecaster.impact_in(admin, seen.application_id, RoleProposal(data=draft))
-            if not foreseen.is_nothing:
-                context = review_context(form, [foreseen], name=seen.role.name, back=seen.path)
+        after = await run_off_loop(OFF_LOOP_WEIGHT, apply_role_draft, loaded.model, loaded.role, draft)
+        if form.do != "apply" and without_descriptive_fields(after) != without_descriptive_fields(loaded.role):
+            impact = await self._forecaster.impact_in(admin, loaded.application_id, RoleProposal(data=draft))
+            if not impact.is_nothing:
+                context = review_context(form, [impact], name=loaded.role.name, back=loaded.path)
                 return self._view.render(request, admin, ENTRY, context)
-        await self._schemas.save_role(admin.actor, seen.model, draft)
-        return self._view.redirect_with_flash(seen.path, "saved")
+        await self._schemas.save_role(admin.actor, loaded.model, draft)
+        return self._view.redirect_with_flash(loaded.path, "saved")
 
     async def rerender_form(
         self, request: Request, admin: AdminRequest, form: RoleForm, problem: FormProblem
     ) -> Response:
-        seen, rows = load_role(request, admin), rows_from_form(form)
-        stored = form_of(seen.role)
-        theirs: tuple[FieldConflict, ...] = ()
+        loaded, rows = load_role(request, admin), rows_from_form(form)
+        stored = form_of(loaded.role)
+        conflicts: tuple[FieldConflict, ...] = ()
         if problem.is_conflict and form.version != stored.version:
-            theirs = (*field_conflicts(form, stored), *self._condition_conflict(request, seen, rows))
-        return await self._render_editor(request, admin, seen, form, rows, problem=problem, conflicts=theirs)
+            conflicts = (*field_conflicts(form, stored), *self._condition_conflict(request, loaded, rows))
+        return await self._render_editor(request, admin, loaded, form, rows, problem=problem, conflicts=conflicts)
 
-    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Response:
-        return await self._render_removal(request, admin)
+    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
+        loaded, t = load_role(request, admin), self._view.words(request)
+        admin.authenticated.require_application(Operation.ROLES_SAVE)
+        role = loaded.role
+        consequences = [t("roles.breaks_people", count=await self._count_holders(loaded))]
+        if projects := count_granting_projects(admin.authenticated.evaluation_input.structure, loaded):
+            consequences.append(t("roles.breaks_projects", count=projects))
+        if role.condition and role.condition_mode is ConditionMode.GRANT:
+            consequences.append(t("roles.breaks_condition", words=condition_words(t, role.condition.test)))
+        proposal = RoleProposal(action="delete", data=RoleDraft(name=role.name))
+        return Confirmation(
+            title=t("roles.remove_title", name=role.name),
+            trail=[(role.name, loaded.path)],
+            text=t("roles.remove_text"),
+            consequences=consequences,
+            impacts=[await self._forecaster.impact_in(admin, loaded.application_id, proposal)],
+            button=t("roles.remove"),
+        )
 
     async def remove(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
-        seen = load_role(request, admin)
-        await self._schemas.delete_role(admin.actor, seen.model, seen.role.name)
+        loaded = load_role(request, admin)
+        await self._schemas.delete_role(admin.actor, loaded.model, loaded.role.name)
         return self._view.redirect_with_flash(ENTRY.path, "role_removed")
-
-    async def rerender_removal(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        form: CsrfForm,  # noqa: ARG002 - as the other screens take it
-        problem: FormProblem,
-    ) -> Response:
-        return await self._render_removal(request, admin, problem)
-
-    async def _render_removal(
-        self, request: Request, admin: AdminRequest, problem: FormProblem | None = None
-    ) -> Response:
-        seen = load_role(request, admin)
-        admin.authenticated.require_application(Operation.ROLES_SAVE)
-        proposal = RoleProposal(action="delete", data=RoleDraft(name=seen.role.name))
-        context = RemoveRoleContext(
-            head=role_head(admin, seen.model, seen.role, "editor"),
-            role=seen.role,
-            holders=await self._count_holders(seen),
-            projects=count_granting_projects(admin.authenticated.evaluation_input.structure, seen),
-            foreseen=await self._forecaster.impact_in(admin, seen.application_id, proposal),
-            problem=problem,
-        )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
     async def _render_editor(
         self,
@@ -296,13 +274,13 @@ class RoleEditorScreens:
                 count_later=request.method == "GET",
             ),
             groups=groups,
-            unsaid=await run_off_loop(OFF_LOOP_WEIGHT, count_unset_rules, loaded.model, groups),
+            unset_count=await run_off_loop(OFF_LOOP_WEIGHT, count_unset_rules, loaded.model, groups),
             holders=holders,
             call=role_call(loaded, holders),
             problem=problem,
-            clashes=conflicts,
+            conflicts=conflicts,
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     async def _count_holders(self, loaded: LoadedRole) -> int:
         holders = await self._applications.count_role_holders(loaded.application_id, self._clock.now())
@@ -320,17 +298,16 @@ class RoleEditorScreens:
         return (FieldConflict(field="condition", typed=words[0], stored=words[1]),)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._view, "/roles/{application_id:int}/{role}"
+        view, path = self._view, "/roles/{application_id:int}/{role}"
         return [
-            desk.page(path, self.show),
-            desk.form(path, RoleForm, self.save, rerender=self.rerender_form),
-            desk.page(f"{path}/remove", self.confirm_removal, fresh=True),
-            desk.form(f"{path}/remove", CsrfForm, self.remove, rerender=self.rerender_removal, fresh=True),
+            view.page(path, self.show),
+            view.form(path, RoleForm, self.save, rerender=self.rerender_form),
+            *view.confirmation(f"{path}/remove", CsrfForm, self.confirm_removal, self.remove),
         ]
 
 
 def load_role(request: Request, admin: AdminRequest) -> LoadedRole:
-    """Whoever may read the schema sees a role whole; no right comes before no such thing (R6)."""
+    """Raises NoRight before RoleNotFound (R6)."""
     model = admin.authenticated.require_application(Operation.ROLES_GET)
     role = model.roles.get(request.path_params["role"].lower())
     if role is None:
@@ -351,7 +328,7 @@ def form_of(role: Role) -> RoleForm:
 
 
 def draft_of(loaded: LoadedRole, form: RoleForm, rows: Sequence[ConditionRow], *, may_save_schema: bool) -> RoleDraft:
-    """`whole`: also what only those see who may save the schema."""
+    """`may_save_schema`: also what only those may set who may save the schema."""
     condition = condition_from_rows(rows, with_address=True)
     same = test_of(condition) == test_of(loaded.role.condition)  # then it stays as it was written
     return RoleDraft(

@@ -56,21 +56,21 @@ class RoleMemberScreens:
         self._view = view
 
     async def show(self, request: Request, admin: AdminRequest) -> Response:
-        seen, query = load_role(request, admin), read_query(request, RoleMembersQuery)
+        loaded, query = load_role(request, admin), read_query(request, RoleMembersQuery)
         refuse_about_everyone(admin.authenticated)
         if query.format == "csv":
-            return csv_file(f"{seen.role.key}-members", COLUMNS, await self._load_all(admin, seen, query))
-        found, after = await self._load_page(admin, seen, query, query.after)
+            return csv_file(f"{loaded.role.key}-members", COLUMNS, await self._load_all(admin, loaded, query))
+        found, after = await self._load_page(admin, loaded, query, query.after)
         page = MembersPage(members=tuple(member_record(one.member) for one in found), after=after)
         context = RoleMembersContext(
-            head=role_head(admin, seen.model, seen.role, "members"),
+            head=role_head(admin, loaded.model, loaded.role, "members"),
             holders=found,
             query=query,
             after=after or "",
-            places=visible_projects(admin, seen),
+            places=visible_projects(admin, loaded),
             call=ApiCall(
                 path="members",
-                body={"application_id": seen.application_id, "data": members_request(seen, query)},
+                body={"application_id": loaded.application_id, "data": members_request(loaded, query)},
                 record=page,
             ),
         )
@@ -110,7 +110,7 @@ def members_request(loaded: LoadedRole, query: RoleMembersQuery) -> Mapping[str,
 
 
 def visible_projects(admin: AdminRequest, loaded: LoadedRole) -> Sequence[tuple[str, str]]:
-    """The application's own project and those that connect it, of these the ones that he sees."""
+    """The application's own project and those that connect it, as far as they may see them."""
     structure = admin.authenticated.evaluation_input.structure
     home = loaded.model.application.project_id
     among = {*structure.connecting.get(loaded.application_id, ()), *([home] if home else [])}

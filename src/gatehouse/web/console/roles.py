@@ -1,4 +1,4 @@
-"""Roles of every application one sees: the list, and a new one."""
+"""Roles of all visible applications: the list, and a new one."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class RolesContext(PageContext):
     found: Page[RoleListItem]
     query: RoleQuery
     applications: Sequence[NamedApplication]
-    names: Mapping[str, NamedPerson]  # of people whom conditions name
+    names: Mapping[str, NamedPerson]  # of people that conditions name
     may_save: bool
 
 
@@ -82,9 +82,9 @@ class RoleScreens:
         self._clock = clock
 
     async def list(self, request: Request, admin: AdminRequest) -> Response:
-        query, sight = read_query(request, RoleQuery), await self._role_visibility(admin)
+        query, visibility = read_query(request, RoleQuery), await self._role_visibility(admin)
         found = await self._lists.roles(
-            sight, query.page_request, application_id=max(0, query.application), now=self._clock.now()
+            visibility, query.page_request, application_id=max(0, query.application), now=self._clock.now()
         )
         tests = [line.condition.test for line in found.rows if line.condition and line.readable]
         names = await self._condition_builders.load_names(*tests)
@@ -93,9 +93,9 @@ class RoleScreens:
         context = RolesContext(
             found=found,
             query=query,
-            applications=await self._lists.applications(sight, editable=False),
+            applications=await self._lists.applications(visibility, editable=False),
             names=names,
-            may_save=sight.may_save,
+            may_save=visibility.may_save,
         )
         return self._view.render(request, admin, ENTRY, context)
 
@@ -104,7 +104,7 @@ class RoleScreens:
         return await self._render_new(request, admin, NewRoleForm(application=str(asked) if asked else ""))
 
     async def create(self, request: Request, admin: AdminRequest, form: NewRoleForm) -> Response:  # noqa: ARG002
-        """A role that says nothing and is for nobody yet; all the rest is said on its own page."""
+        """Creates an empty role; its own page sets the rest."""
         if not form.application:
             raise Malformed("application: choose an application")
         application_id = grammar.parse_application_id(form.application, "application")
@@ -114,38 +114,33 @@ class RoleScreens:
         await self._schemas.save_role(there.actor, there.authenticated.named_application(), draft)
         return self._view.redirect_with_flash(role_path(application_id, name), "role_created")
 
-    async def rerender_new(
-        self, request: Request, admin: AdminRequest, form: NewRoleForm, problem: FormProblem
-    ) -> Response:
-        return await self._render_new(request, admin, form, problem)
-
     async def _render_new(
         self, request: Request, admin: AdminRequest, form: NewRoleForm, problem: FormProblem | None = None
     ) -> Response:
-        sight = await self._role_visibility(admin)
-        applications = await self._lists.applications(sight, editable=True)
+        visibility = await self._role_visibility(admin)
+        applications = await self._lists.applications(visibility, editable=True)
         context = NewRoleContext(applications=applications, form=form, problem=problem)
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     async def _role_visibility(self, admin: AdminRequest) -> RoleVisibility:
         if admin.visibility.everything:
             return RoleVisibility(everything=True)
         projects = sorted(admin.visibility.projects | admin.visibility.managed)
         among = admin.visibility.applications | frozenset(await self._lists.applications_in_projects(projects))
-        standings = await self._view.authenticate_for_each(admin, among)
+        by_application = await self._view.authenticate_for_each(admin, among)
         return RoleVisibility(
-            named=applications_open_for(standings, Operation.ROLE_NAMES),
-            readable=applications_open_for(standings, Operation.ROLES_GET),
-            editable=applications_open_for(standings, Operation.ROLES_SAVE)
-            & applications_open_for(standings, Operation.ROLES_GET),
+            named=applications_open_for(by_application, Operation.ROLE_NAMES),
+            readable=applications_open_for(by_application, Operation.ROLES_GET),
+            editable=applications_open_for(by_application, Operation.ROLES_SAVE)
+            & applications_open_for(by_application, Operation.ROLES_GET),
         )
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk = self._view
+        view = self._view
         return [
-            desk.page("/roles", self.list),
-            desk.page("/roles/new", self.new),
-            desk.form("/roles/new", NewRoleForm, self.create, rerender=self.rerender_new),
+            view.page("/roles", self.list),
+            view.page("/roles/new", self.new),
+            view.form("/roles/new", NewRoleForm, self.create, rerender=self._render_new),
         ]
 
 
@@ -162,9 +157,9 @@ def seats_text(line: RoleListItem) -> str:
 
 
 def csv_columns(t: Translator, names: Mapping[str, NamedPerson]) -> Mapping[str, Callable[[RoleListItem], object]]:
-    """What may not be seen of a role is left empty."""
+    """Leaves empty what the reader may not see."""
 
-    def told(line: RoleListItem) -> str:
+    def condition_text(line: RoleListItem) -> str:
         return condition_words(t, line.condition.test, names).unescape() if line.condition else ""
 
     return {
@@ -174,7 +169,7 @@ def csv_columns(t: Translator, names: Mapping[str, NamedPerson]) -> Mapping[str,
         "application_id": lambda line: line.application_id,
         "protected": lambda line: line.protected if line.readable else "",
         "default": lambda line: line.default if line.readable else "",
-        "condition": lambda line: told(line) if line.readable else "",
+        "condition": lambda line: condition_text(line) if line.readable else "",
         "seats": lambda line: seats_text(line) if line.readable else "",
         "holders": lambda line: line.holders if line.readable else "",
     }

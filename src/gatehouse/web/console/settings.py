@@ -1,6 +1,7 @@
-"""Settings: what the installation was told, how it is, and what about it is risky. Nothing is changed here.
+"""Settings: signing keys, email, branding, policies, health, configuration and risks.
 
-Settings are read once at the start, from files, the environment and flags; whoever can change these does it there.
+Settings are read once at the start, from files, the environment and flags, and are changed there; only keys are
+rotated here.
 """
 
 from collections.abc import Sequence
@@ -59,9 +60,9 @@ class EmailSettingsContext(PageContext):
     server: MailServer
     waiting: OutboxStatus
     found: Page[OutboxListItem]
-    login: str  # whom a test letter goes to
+    login: str  # where a test email goes
     call: ApiCall
-    tabs_shown: Sequence[tuple[str, str]] = SETTINGS_TABS
+    settings_tabs: Sequence[tuple[str, str]] = SETTINGS_TABS
     problem: FormProblem | None = None
 
 
@@ -73,7 +74,7 @@ class BrandingContext(PageContext):
     swatches: Sequence[Swatch]
     lines: Sequence[SettingListItem]
     call: ApiCall
-    tabs_shown: Sequence[tuple[str, str]] = SETTINGS_TABS
+    settings_tabs: Sequence[tuple[str, str]] = SETTINGS_TABS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,16 +83,16 @@ class PoliciesContext(PageContext):
 
     policies: Sequence[SettingGroup]
     call: ApiCall
-    tabs_shown: Sequence[tuple[str, str]] = SETTINGS_TABS
+    settings_tabs: Sequence[tuple[str, str]] = SETTINGS_TABS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthContext(PageContext):
     template = "console/settings/health.html"
 
-    condition: InstallationStatus
+    health: InstallationStatus
     call: ApiCall
-    tabs_shown: Sequence[tuple[str, str]] = SETTINGS_TABS
+    settings_tabs: Sequence[tuple[str, str]] = SETTINGS_TABS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +103,7 @@ class ConfigurationContext(PageContext):
     search: str
     total: int
     call: ApiCall
-    tabs_shown: Sequence[tuple[str, str]] = SETTINGS_TABS
+    settings_tabs: Sequence[tuple[str, str]] = SETTINGS_TABS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +112,7 @@ class RisksContext(PageContext):
 
     installation: Installation
     call: ApiCall
-    tabs_shown: Sequence[tuple[str, str]] = SETTINGS_TABS
+    settings_tabs: Sequence[tuple[str, str]] = SETTINGS_TABS
 
 
 class SettingScreens:
@@ -136,9 +137,9 @@ class SettingScreens:
     async def send_test(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         """To oneself only, past the outbox, so that what the server says is seen at once."""
         require_operation(admin.rights, Operation.ADMINISTER)
-        letter = self._composer.compose(MailTemplate.TEST, to=admin.user.login or "", lang=admin.user.lang)
+        message = self._composer.compose(MailTemplate.TEST, to=admin.user.login or "", lang=admin.user.lang)
         try:
-            await self._outbox_worker.deliver_now(letter)
+            await self._outbox_worker.deliver_now(message)
         except Undelivered as error:
             return await self._render_email(
                 request, admin, FormProblem(text=error.detail or error.public, status=BAD_GATEWAY)
@@ -149,61 +150,63 @@ class SettingScreens:
         self, request: Request, admin: AdminRequest, problem: FormProblem | None = None
     ) -> Response:
         query = read_list_query(request)
-        post = await self._installation.mail_status(admin.actor, query.page_request)
+        mail = await self._installation.mail_status(admin.actor, query.page_request)
         context = EmailSettingsContext(
-            server=post.server,
-            waiting=post.waiting,
-            found=post.found,
+            server=mail.server,
+            waiting=mail.waiting,
+            found=mail.found,
             login=admin.user.login or "",
-            call=settings_call(installation.email_part(post), page=query.page_request.page),
+            call=settings_call(installation.email_part(mail), page=query.page_request.page),
             problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     async def branding(self, request: Request, admin: AdminRequest) -> Response:
-        told = self._installation.installation(admin.actor)
+        installed = self._installation.installation(admin.actor)
         context = BrandingContext(
-            accent=told.accent,
-            swatches=told.swatches,
-            lines=told.branding,
-            call=settings_call(installation.branding_part(told)),
+            accent=installed.accent,
+            swatches=installed.swatches,
+            lines=installed.branding,
+            call=settings_call(installation.branding_part(installed)),
         )
         return self._view.render(request, admin, ENTRY, context)
 
     async def policies(self, request: Request, admin: AdminRequest) -> Response:
-        told = self._installation.installation(admin.actor)
-        context = PoliciesContext(policies=told.policies, call=settings_call(installation.policies_part(told)))
+        installed = self._installation.installation(admin.actor)
+        context = PoliciesContext(
+            policies=installed.policies, call=settings_call(installation.policies_part(installed))
+        )
         return self._view.render(request, admin, ENTRY, context)
 
     async def health(self, request: Request, admin: AdminRequest) -> Response:
-        condition = await self._installation.status(admin.actor)
-        context = HealthContext(condition=condition, call=settings_call(installation.health_part(condition)))
+        health = await self._installation.status(admin.actor)
+        context = HealthContext(health=health, call=settings_call(installation.health_part(health)))
         return self._view.render(request, admin, ENTRY, context)
 
     async def configuration(self, request: Request, admin: AdminRequest) -> Response:
-        query, told = read_list_query(request), self._installation.installation(admin.actor)
-        lines = told.search_settings(query.q)
+        query, installed = read_list_query(request), self._installation.installation(admin.actor)
+        lines = installed.search_settings(query.q)
         if query.is_file:
             return csv_file("configuration", SETTING_COLUMNS, lines)
-        call = settings_call(installation.configuration_part(told))
-        context = ConfigurationContext(lines=lines, search=query.q, total=len(told.lines), call=call)
+        call = settings_call(installation.configuration_part(installed))
+        context = ConfigurationContext(lines=lines, search=query.q, total=len(installed.lines), call=call)
         return self._view.render(request, admin, ENTRY, context)
 
     async def risks(self, request: Request, admin: AdminRequest) -> Response:
-        told = self._installation.installation(admin.actor)
-        context = RisksContext(installation=told, call=settings_call(installation.risks_part(told)))
+        installed = self._installation.installation(admin.actor)
+        context = RisksContext(installation=installed, call=settings_call(installation.risks_part(installed)))
         return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk = self._view
+        view = self._view
         return [
-            desk.page("/settings/email", self.email),
-            desk.form("/settings/email", CsrfForm, self.send_test),
-            desk.page("/settings/branding", self.branding),
-            desk.page("/settings/policies", self.policies),
-            desk.page("/settings/health", self.health),
-            desk.page("/settings/configuration", self.configuration),
-            desk.page("/settings/risks", self.risks),
+            view.page("/settings/email", self.email),
+            view.form("/settings/email", CsrfForm, self.send_test),
+            view.page("/settings/branding", self.branding),
+            view.page("/settings/policies", self.policies),
+            view.page("/settings/health", self.health),
+            view.page("/settings/configuration", self.configuration),
+            view.page("/settings/risks", self.risks),
         ]
 
 
@@ -235,7 +238,7 @@ class KeysContext(PageContext):
     rotate_days: int
     call: ApiCall
     states: Sequence[KeyState] = tuple(KeyState)
-    tabs_shown: Sequence[tuple[str, str]] = SETTINGS_TABS
+    settings_tabs: Sequence[tuple[str, str]] = SETTINGS_TABS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,7 +247,7 @@ class RotateContext(PageContext):
 
     line: KeyLine
     strip: KeyLineTimeline
-    manners: Sequence[str]
+    modes: Sequence[str]
     chosen: str
     lead_minutes: int
     problem: FormProblem | None = None
@@ -312,23 +315,23 @@ class SigningKeyScreens:
         strip = next((one for one in strips if one.line == line), None)
         if strip is None:
             raise NotFound("no such keys")
-        manners = [name for name in ROTATION_MODES if is_mode_offered(name, strip)]
+        modes = [name for name in ROTATION_MODES if is_mode_offered(name, strip)]
         context = RotateContext(
             line=line,
             strip=strip,
-            manners=manners,
-            chosen=chosen if chosen in manners else manners[0],
+            modes=modes,
+            chosen=chosen if chosen in modes else modes[0],
             lead_minutes=self._policy.publish_lead // 60,
             problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._view, "/settings/keys/rotate"
+        view, path = self._view, "/settings/keys/rotate"
         return [
-            desk.page("/settings", self.show),
-            desk.page(path, self.confirm_rotation, fresh=True),
-            desk.form(path, RotateForm, self.rotate, rerender=self.rerender_rotation, fresh=True),
+            view.page("/settings", self.show),
+            view.page(path, self.confirm_rotation, fresh=True),
+            view.form(path, RotateForm, self.rotate, rerender=self.rerender_rotation, fresh=True),
         ]
 
 

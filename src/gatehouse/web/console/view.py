@@ -1,8 +1,8 @@
-"""What a screen of the console is, and how a table of them answers."""
+"""Base of the console's pages: routes, requests of administrators, forms and confirmations."""
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 from urllib.parse import urlencode
 
@@ -18,8 +18,7 @@ from gatehouse.admin.visibility import Visibility, VisibilityLoader
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import BadInput, Conflict, GatehouseError, NotFound, Refused, TooMany
-from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest as Standing
-from gatehouse.permissions.authentication.authenticator import Authenticator
+from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest, Authenticator
 from gatehouse.permissions.authentication.callers import Caller
 from gatehouse.permissions.authentication.vouching import CallerKind
 from gatehouse.permissions.errors import NoRight, PersonNotFound
@@ -56,7 +55,7 @@ class ConsoleRoute:
 
 class ConsoleRouter:
     def __init__(self, routes: Iterable[ConsoleRoute], sign_in_gate: SignInGate, not_found: Handler) -> None:
-        """`nowhere` answers whoever asks for a page that there is not."""
+        """`not_found` answers requests for pages that do not exist."""
         self._sign_in_gate = sign_in_gate
         self._not_found = not_found
         self._routes = []
@@ -65,7 +64,7 @@ class ConsoleRouter:
             self._routes.append((pattern, convertors, screen))
 
     async def dispatch(self, request: Request) -> Response:
-        """The first screen of that method whose path fits; words stand in the table before what they could be."""
+        """Calls the first route of that method whose path matches; fixed paths come before patterns."""
         path, allowed = request.scope["path"], set()
         method = "GET" if request.method == "HEAD" else request.method
         for pattern, convertors, screen in self._routes:
@@ -85,18 +84,18 @@ class ConsoleRouter:
         raise HTTPException(405 if allowed else 404, headers={"Allow": "GET"} if allowed else None)
 
     def _page_above(self, path: str) -> str:
-        """Where a form is that was sent to this address, which a browser keeps and asks for again (no dead ends)."""
+        """The page of the form that was sent to this address: a browser may ask for the address again."""
         above = path.rpartition("/")[0]
         shown = (pattern for pattern, _, screen in self._routes if screen.method == "GET")
         return above if any(pattern.match(above) for pattern in shown) else self._page_above(above)
 
 
-# Where people come who administer something: what every screen of the console shares, so that none can forget it.
+# What every page of the console shares, so that none can forget it.
 #
-# A session takes the place of JWT and factor, and from there on it is the same caller with the same rights as at the
-# API. A form must be this browser's own; an act that breaks something needs a fresh proof; what the command refuses
-# comes back to the form that asked for it, and after a proof the page says that its form was not sent, and has what
-# was typed in it again (static/console-typed.js).
+# A session takes the place of JWT and factor; the caller and their rights are the same as at the API. A form must
+# come from this browser; a destructive action needs a fresh sign-in; a refused form is shown again with the problem.
+# After a fresh sign-in the page says that its form was not sent, and restores what was typed
+# (static/console-typed.js).
 
 
 Form = TypeVar("Form", bound=CsrfForm)
@@ -105,17 +104,17 @@ FIELD_MESSAGE: Final = re.compile(
     r"(?:data|(?:data\.)?(?P<field>[a-z_]+)): (?P<said>.+)", re.DOTALL
 )  # about one member, or all
 NO_SUCH_PERSON: Final = "No person has this ID."  # the API's words are fixed (interface §7)
-REAUTHENTICATION_SECONDS: Final = 10 * 60  # seconds in which somebody has found his password or second factor
+REAUTHENTICATION_SECONDS: Final = 10 * 60  # for finding a password or second factor
 EXPECTED_ERRORS: Final = (BadInput, Conflict, NotFound, Refused, TooMany)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminRequest:
-    """One request of somebody who is signed in, with what he may do."""
+    """One request of a signed-in person, with their rights."""
 
     browser: Browser
     signed_in: UserSession
-    authenticated: Standing
+    authenticated: AuthenticatedRequest
     visibility: Visibility
     origin: AuditOrigin
 
@@ -134,7 +133,7 @@ class AdminRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormProblem:
-    """Why a form comes back, in words."""
+    """Why a form is shown again."""
 
     text: str
     status: int
@@ -153,7 +152,60 @@ class RefusalContext(PageContext):
     reference: str
 
 
+class WrongConfirmationText(BadInput):
+    """The text that confirms an action was not typed as it is."""
+
+    public = ""  # the page has its own text beside the field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmationField:
+    """The one field of a confirmation page: a text to retype, or a reason."""
+
+    name: str
+    label: str
+    hint: str = ""
+    wrong: str = ""  # shown after WrongConfirmationText
+    max_length: int | None = None
+    inputmode: str = "text"
+    keeps_text: bool = False  # a reason is shown again, a text to retype is not
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirmation(PageContext):
+    """The page between a button and a destructive action: what follows, and one button that does it.
+
+    Its form goes to the page's own address. Without `button` the action is impossible now, and `warning` says why.
+    """
+
+    template = "console/confirm.html"
+
+    title: str
+    trail: Sequence[tuple[str, str]]  # from below the entry to the page that Cancel leads to
+    button: str
+    text: str = ""
+    warning: str = ""
+    consequences: Sequence[str] = ()
+    roles: Sequence[object] = ()  # of PlacedRole: what is lost
+    impacts: Sequence[object] = ()  # of Impact
+    subject: str = ""  # what the action is about, where the title does not name it
+    hint: str = ""
+    is_destructive: bool = True
+    hidden: Sequence[tuple[str, str]] = ()
+    field: ConfirmationField | None = None
+    problem: FormProblem | None = None
+
+    def after(self, form: CsrfForm, problem: FormProblem) -> "Confirmation":
+        """The page once more, with what was wrong."""
+        field = self.field
+        if field is not None and field.keeps_text:
+            field = replace(field, value=getattr(form, field.name))
+        return replace(self, field=field, problem=problem)
+
+
 PageHandler = Callable[[Request, AdminRequest], Awaitable[Response]]
+ConfirmationMaker = Callable[[Request, AdminRequest], Awaitable[Confirmation]]
 FormHandler = Callable[[Request, AdminRequest, Form], Awaitable[Response]]
 FormRerender = Callable[[Request, AdminRequest, Form, FormProblem], Awaitable[Response]]
 
@@ -182,15 +234,15 @@ class ConsoleView:
         self._clock = clock
 
     def page(self, path: str, page_handler: PageHandler, *, fresh: bool = False) -> ConsoleRoute:
-        """A screen. `fresh`: it is about something that breaks, so whoever sees it has just proved who he is."""
+        """A page. `fresh`: it is about something destructive, so it needs a fresh sign-in."""
 
         async def handler(request: Request) -> Response:
-            guest = await self._admin_request(request)
-            if not isinstance(guest, AdminRequest):
-                return guest
-            if fresh and not self._sessions.is_fresh(guest.signed_in.session):
+            admin = await self._admin_request(request)
+            if not isinstance(admin, AdminRequest):
+                return admin
+            if fresh and not self._sessions.is_fresh(admin.signed_in.session):
                 return self.redirect_to_reauthentication(page_address(request))
-            return await self._render_refusal_on_error(request, guest, page_handler(request, guest))
+            return await self._render_refusal_on_error(request, admin, page_handler(request, admin))
 
         return ConsoleRoute(method="GET", path=path, handler=handler)
 
@@ -204,40 +256,57 @@ class ConsoleView:
         fresh: bool = False,
         form_suffix: str = "",
     ) -> ConsoleRoute:
-        """A form. What the command refuses is shown by `again`, with what was typed; who has no right sees no form.
+        """A form. `rerender` shows it again when the command refuses; without the right a refusal page is shown.
 
-        `below`: what its address has more than that of the page it is on, which a fresh proof leads back to.
+        `form_suffix`: the end of its address that the page it is on lacks; a fresh sign-in leads back to that page.
         """
 
         async def handler(request: Request) -> Response:
-            guest = await self._admin_request(request)
-            if not isinstance(guest, AdminRequest):
-                return guest
+            admin = await self._admin_request(request)
+            if not isinstance(admin, AdminRequest):
+                return admin
             form = await read_form(request, form_type)
-            self._browsers.check_form(request, guest.browser, form.csrf)
-            if fresh and not self._sessions.is_fresh(guest.signed_in.session):
+            self._browsers.check_form(request, admin.browser, form.csrf)
+            if fresh and not self._sessions.is_fresh(admin.signed_in.session):
                 back = self.redirect_to_reauthentication(page_address(request).removesuffix(form_suffix))
                 return self._flash.set(
                     back, NOT_SAVED_MESSAGE, lifetime=REAUTHENTICATION_SECONDS
                 )  # nor is it sent by itself
             if rerender is None:
-                return await self._render_refusal_on_error(request, guest, form_handler(request, guest, form))
+                return await self._render_refusal_on_error(request, admin, form_handler(request, admin, form))
             try:
-                return await form_handler(request, guest, form)
+                return await form_handler(request, admin, form)
             except NoRight as error:
-                return self._render_refusal(request, guest, problem_from(error))
+                return self._render_refusal(request, admin, problem_from(error))
             except EXPECTED_ERRORS as error:
-                shown = rerender(request, guest, form, problem_from(error))
-                return await self._render_refusal_on_error(request, guest, shown)
+                shown = rerender(request, admin, form, problem_from(error))
+                return await self._render_refusal_on_error(request, admin, shown)
 
         return ConsoleRoute(method="POST", path=path, handler=handler)
 
+    def confirmation(
+        self, path: str, form_type: type[Form], confirm: ConfirmationMaker, form_handler: FormHandler[Form]
+    ) -> Sequence[ConsoleRoute]:
+        """A page that asks before it acts, and its form; both need a fresh sign-in."""
+
+        async def show(request: Request, admin: AdminRequest) -> Response:
+            return self.render(request, admin, current_entry(request), await confirm(request, admin))
+
+        async def rerender(request: Request, admin: AdminRequest, form: Form, problem: FormProblem) -> Response:
+            context = (await confirm(request, admin)).after(form, problem)
+            return self.render(request, admin, current_entry(request), context)
+
+        return [
+            self.page(path, show, fresh=True),
+            self.form(path, form_type, form_handler, rerender=rerender, fresh=True),
+        ]
+
     async def not_found(self, request: Request) -> Response:
-        """An address that leads nowhere, inside the console: its entries are the way on."""
-        guest = await self._admin_request(request)
-        if not isinstance(guest, AdminRequest):
-            return guest
-        return self._render_refusal(request, guest, FormProblem(text=STATUS_MESSAGES[404], status=404))
+        """The page for an unknown address, inside the console."""
+        admin = await self._admin_request(request)
+        if not isinstance(admin, AdminRequest):
+            return admin
+        return self._render_refusal(request, admin, FormProblem(text=STATUS_MESSAGES[404], status=404))
 
     def render(
         self,
@@ -248,7 +317,10 @@ class ConsoleView:
         *,
         status: int | None = None,
     ) -> Response:
-        return self.render_off_loop(request, admin, entry, lambda: context, status=status or context.status)
+        """The page in its frame, with the status of the problem it shows."""
+        problem = getattr(context, "problem", None)
+        status = status or (problem.status if problem else context.status)
+        return self.render_off_loop(request, admin, entry, lambda: context, status=status)
 
     def render_off_loop(
         self,
@@ -259,9 +331,9 @@ class ConsoleView:
         *,
         status: int | None = None,
     ) -> Response:
-        """The page in its frame: where one is, where one may go, and what was just done.
+        """The page in its frame: the entries, and the flash message.
 
-        `make`: called off the event loop, for a context that takes long to make and is never refused.
+        `make`: called off the event loop, for a context that takes long to build and never fails.
         """
         frame = Frame(
             here=entry,
@@ -269,40 +341,43 @@ class ConsoleView:
             nick=admin.user.nick,
             user_id=admin.user.user_id,
             csrf=self._browsers.csrf_token(admin.browser),
-            note=self._flash.read(request),
+            message=self._flash.read(request),
             now=self._clock.now(),
             address=page_address(request),
         )
         page = self._pages.render_off_loop(request, make, status=status or 200, frame={"frame": frame})
-        return self._flash.clear(page) if frame.note else page
+        return self._flash.clear(page) if frame.message else page
+
+    def now(self) -> int:
+        return self._clock.now()
 
     def words(self, request: Request) -> Translator:
-        """The reader's language, for words that no template says."""
+        """Texts in the reader's language, for what no template writes."""
         return self._pages.translator_for(request)
 
     def redirect_with_flash(self, address: str, message: str) -> Response:
-        """On to another page of the console, which says once what was done; the words are `note.<note>`."""
+        """Redirects to a page that shows once what was done; the text is `note.<message>`."""
         return self._flash.set(see_other(address), message)
 
     def redirect_to_reauthentication(self, address: str) -> Response:
-        """To the page that asks for a fresh proof, and back to this one."""
+        """Redirects to the fresh sign-in, and back to this page."""
         return see_other(f"{Path.CONFIRM}?{urlencode({'next': address})}")
 
     async def for_application(self, admin: AdminRequest, application_id: int) -> AdminRequest:
-        """The same guest, with his rights on an application that no part of the path names."""
-        standing = await self._authenticate(admin.user.user_id, admin.authenticated.caller, application_id)
+        """The same request, with rights on an application that the path does not name."""
+        authenticated = await self._authenticate(admin.user.user_id, admin.authenticated.caller, application_id)
         return AdminRequest(
             browser=admin.browser,
             signed_in=admin.signed_in,
-            authenticated=standing,
+            authenticated=authenticated,
             visibility=admin.visibility,
             origin=admin.origin,
         )
 
     async def authenticate_for_each(
         self, admin: AdminRequest, application_ids: Collection[int]
-    ) -> Mapping[int, Standing]:
-        """His rights on many applications, of one moment."""
+    ) -> Mapping[int, AuthenticatedRequest]:
+        """Their rights on many applications, from one snapshot."""
         return await self._authenticator.attach_rights_in_each(admin.authenticated.caller, application_ids)
 
     async def _admin_request(self, request: Request) -> AdminRequest | Response:
@@ -313,16 +388,16 @@ class ConsoleView:
         address = caller_address_of(request.scope)
         caller = Caller(by=CallerKind.FACTOR, address=address.address if address.proven else None)
         application_id = request.path_params.get(APPLICATION_PARAM)
-        standing = await self._authenticate(signed_in.user.user_id, caller, application_id)
+        authenticated = await self._authenticate(signed_in.user.user_id, caller, application_id)
         return AdminRequest(
             browser=browser,
             signed_in=signed_in,
-            authenticated=standing,
-            visibility=await self._visibility.load(standing.rights),
+            authenticated=authenticated,
+            visibility=await self._visibility.load(authenticated.rights),
             origin=origin_of(request, signed_in.user.user_id),
         )
 
-    async def _authenticate(self, user_id: str, caller: Caller, application_id: int | None) -> Standing:
+    async def _authenticate(self, user_id: str, caller: Caller, application_id: int | None) -> AuthenticatedRequest:
         facts = await self._load_facts(user_id, {CENTRAL_ID, application_id or CENTRAL_ID})
         return await self._authenticator.attach_rights(
             Caller(by=caller.by, facts=facts, application_id=application_id, address=caller.address)
@@ -343,13 +418,13 @@ class ConsoleView:
             return self._render_refusal(request, admin, problem_from(error))
 
     def _render_refusal(self, request: Request, admin: AdminRequest, problem: FormProblem) -> Response:
-        """A refusal stays inside the console: who asks has to know whom to ask, and finds the way back."""
+        """A refusal is shown inside the console, with a reference to report."""
         context = RefusalContext(problem=problem, reference=admin.origin.request_id)
-        return self.render(request, admin, current_entry(request), context, status=problem.status)
+        return self.render(request, admin, current_entry(request), context)
 
 
 def problem_from(error: GatehouseError) -> FormProblem:
-    """What an API says to a program, as a form says it to a person: of a field, not of a member's path."""
+    """An API error as a form shows it: about a field, not about a member's path."""
     problem = problem_of(error)
     if isinstance(error, PersonNotFound | UserNotFound):
         return FormProblem(text=NO_SUCH_PERSON, status=problem.status)
@@ -357,6 +432,11 @@ def problem_from(error: GatehouseError) -> FormProblem:
     if place is None:
         return FormProblem(text=problem.message.removeprefix("data."), status=problem.status)
     return FormProblem(text=place["said"], status=problem.status, field=place["field"] or "")
+
+
+def require_confirmation_text(typed: str, expected: str) -> None:
+    if typed.strip() != expected:
+        raise WrongConfirmationText
 
 
 def current_entry(request: Request) -> ConsoleEntry:

@@ -1,4 +1,4 @@
-"""Webhooks: who is told of what happens here, and how that went."""
+"""Webhooks: their addresses, events, secrets and deliveries."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,16 +11,23 @@ from starlette.responses import Response
 from gatehouse.admin.paging import PAGE_SIZE, Page
 from gatehouse.admin.webhooks import DeliveryListItem, DeliveryListStore
 from gatehouse.web.api.permissions.webhooks import delivery_entry, webhook_entry
-from gatehouse.web.console.forms import FieldConflict, ListQuery, csv_file, field_conflicts, read_list_query
-from gatehouse.web.console.frame import ApiCall
+from gatehouse.web.console.forms import (
+    FieldConflict,
+    ListQuery,
+    VersionedForm,
+    conflicts_after,
+    csv_file,
+    read_list_query,
+)
+from gatehouse.web.console.frame import ApiCall, NewSecretContext
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.settings import SETTINGS_TABS
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 from gatehouse.webhooks.model import DeliveryState, Topic, Webhook
-from gatehouse.webhooks.service import WebhookDraft, Webhooks
+from gatehouse.webhooks.service import WebhookDraft, Webhooks, WebhookWithSecret
 
 ENTRY: Final = ConsoleEntry.SETTINGS
 PATH: Final = f"{ENTRY.path}/webhooks"
@@ -47,12 +54,11 @@ DELIVERY_COLUMNS: Final[Mapping[str, Callable[[DeliveryListItem], object]]] = {
 }
 
 
-class WebhookForm(CsrfForm, frozen=True, kw_only=True):
+class WebhookForm(VersionedForm, frozen=True, kw_only=True):
     url: str = ""
     description: str = ""
     events: list[str] = msgspec.field(default_factory=list)
     enabled: str = ""
-    version: int = 0
 
 
 class DeliveryQuery(ListQuery, frozen=True, kw_only=True):
@@ -76,7 +82,7 @@ class WebhooksContext(PageContext):
     template = "console/webhooks/list.html"
 
     path: str = PATH
-    tabs_shown: Sequence[tuple[str, str]] = SETTINGS_TABS
+    settings_tabs: Sequence[tuple[str, str]] = SETTINGS_TABS
     webhooks: Sequence[Webhook]
     call: ApiCall
 
@@ -99,26 +105,7 @@ class WebhookContext(PageContext):
     call: ApiCall | None = None
     log_call: ApiCall | None = None
     problem: FormProblem | None = None
-    clashes: tuple[FieldConflict, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebhookSecretContext(PageContext):
-    template = "console/webhooks/secret.html"
-
-    path: str = PATH
-    webhook: Webhook
-    secret: str
-    is_new: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveWebhookContext(PageContext):
-    template = "console/webhooks/remove.html"
-
-    path: str = PATH
-    webhook: Webhook
-    waiting: int
+    conflicts: tuple[FieldConflict, ...] = ()
 
 
 class WebhookScreens:
@@ -135,20 +122,20 @@ class WebhookScreens:
         return self._view.render(request, admin, ENTRY, context)
 
     async def new(self, request: Request, admin: AdminRequest) -> Response:
-        await self._webhooks.list(admin.actor)  # whoever may not see them may not make one
+        await self._webhooks.list(admin.actor)  # raises NoRight for those who may not see them
         form = WebhookForm(events=[topic.value for topic in Topic], enabled="1")
         return self._view.render(request, admin, ENTRY, WebhookContext(form=form))
 
     async def create(self, request: Request, admin: AdminRequest, form: WebhookForm) -> Response:
-        made = await self._webhooks.create(admin.actor, draft_from_form(form))
-        context = WebhookSecretContext(webhook=made.webhook, secret=made.secret, is_new=True)
-        return self._view.render(request, admin, ENTRY, context)
+        created = await self._webhooks.create(admin.actor, draft_from_form(form))
+        t = self._view.words(request)
+        return self._render_secret(request, admin, created, t("webhooks.secret_text"))
 
     async def rerender_new(
         self, request: Request, admin: AdminRequest, form: WebhookForm, problem: FormProblem
     ) -> Response:
         context = WebhookContext(form=form, problem=problem)
-        return self._view.render(request, admin, ENTRY, context, status=problem.status)
+        return self._view.render(request, admin, ENTRY, context)
 
     async def show(self, request: Request, admin: AdminRequest) -> Response:
         webhook, query = await self._load_webhook(request, admin), read_query(request, DeliveryQuery)
@@ -166,13 +153,13 @@ class WebhookScreens:
     ) -> Response:
         webhook = await self._load_webhook(request, admin)
         stored = form_of(webhook)
-        theirs = field_conflicts(form, stored) if problem.is_conflict and form.version != stored.version else ()
-        return await self._render_webhook(request, admin, webhook, form, problem=problem, conflicts=theirs)
+        conflicts = conflicts_after(problem, form, stored)
+        return await self._render_webhook(request, admin, webhook, form, problem=problem, conflicts=conflicts)
 
     async def rotate(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
-        made = await self._webhooks.rotate_secret(admin.actor, request.path_params["webhook_id"])
-        context = WebhookSecretContext(webhook=made.webhook, secret=made.secret, is_new=False)
-        return self._view.render(request, admin, ENTRY, context)
+        rotated = await self._webhooks.rotate_secret(admin.actor, request.path_params["webhook_id"])
+        t = self._view.words(request)
+        return self._render_secret(request, admin, rotated, t("webhooks.secret_rotated"))
 
     async def send_test(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         webhook_id = request.path_params["webhook_id"]
@@ -184,14 +171,34 @@ class WebhookScreens:
         await self._webhooks.redeliver(admin.actor, webhook_id, form.delivery_id)
         return self._view.redirect_with_flash(f"{PATH}/{webhook_id}", "webhook_redelivered")
 
-    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Response:
-        webhook = await self._load_webhook(request, admin)
+    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
+        webhook, t = await self._load_webhook(request, admin), self._view.words(request)
         waiting = await self._webhooks.list_deliveries(admin.actor, webhook.webhook_id, state=DeliveryState.WAITING)
-        return self._view.render(request, admin, ENTRY, RemoveWebhookContext(webhook=webhook, waiting=len(waiting)))
+        name = webhook.description or t("webhooks.one")
+        return Confirmation(
+            title=t("webhooks.remove_title"),
+            trail=[(t("webhooks.title"), PATH), (name, f"{PATH}/{webhook.webhook_id}")],
+            text=t("webhooks.remove_text", url=webhook.url),
+            consequences=[t("webhooks.breaks_waiting", count=len(waiting)), t("webhooks.breaks_log")],
+            button=t("webhooks.remove"),
+        )
 
     async def remove(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         await self._webhooks.remove(admin.actor, request.path_params["webhook_id"])
         return self._view.redirect_with_flash(PATH, "webhook_removed")
+
+    def _render_secret(
+        self, request: Request, admin: AdminRequest, created: WebhookWithSecret, text: str
+    ) -> Response:
+        t = self._view.words(request)
+        context = NewSecretContext(
+            title=t("webhooks.secret_title"),
+            trail=[(t("webhooks.title"), PATH)],
+            text=text,
+            value=created.secret,
+            back=f"{PATH}/{created.webhook.webhook_id}",
+        )
+        return self._view.render(request, admin, ENTRY, context)
 
     async def _load_webhook(self, request: Request, admin: AdminRequest) -> Webhook:
         return await self._webhooks.get(admin.actor, request.path_params["webhook_id"])
@@ -222,9 +229,9 @@ class WebhookScreens:
             ),
             log_call=await self._log_call(admin, webhook.webhook_id),
             problem=problem,
-            clashes=conflicts,
+            conflicts=conflicts,
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     async def _log_call(self, admin: AdminRequest, webhook_id: str) -> ApiCall:
         """The newest: over the API the log has no pages."""
@@ -236,18 +243,17 @@ class WebhookScreens:
         )
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, one = self._view, "/settings/webhooks/{webhook_id}"
+        view, one = self._view, "/settings/webhooks/{webhook_id}"
         return [
-            desk.page("/settings/webhooks", self.list),
-            desk.page("/settings/webhooks/new", self.new),
-            desk.form("/settings/webhooks/new", WebhookForm, self.create, rerender=self.rerender_new, fresh=True),
-            desk.page(one, self.show),
-            desk.form(one, WebhookForm, self.save, rerender=self.rerender_form, fresh=True),
-            desk.form(f"{one}/rotate", CsrfForm, self.rotate, fresh=True, form_suffix="/rotate"),
-            desk.form(f"{one}/test", CsrfForm, self.send_test),
-            desk.form(f"{one}/redeliver", DeliveryForm, self.redeliver),
-            desk.page(f"{one}/remove", self.confirm_removal, fresh=True),
-            desk.form(f"{one}/remove", CsrfForm, self.remove, fresh=True),
+            view.page("/settings/webhooks", self.list),
+            view.page("/settings/webhooks/new", self.new),
+            view.form("/settings/webhooks/new", WebhookForm, self.create, rerender=self.rerender_new, fresh=True),
+            view.page(one, self.show),
+            view.form(one, WebhookForm, self.save, rerender=self.rerender_form, fresh=True),
+            view.form(f"{one}/rotate", CsrfForm, self.rotate, fresh=True, form_suffix="/rotate"),
+            view.form(f"{one}/test", CsrfForm, self.send_test),
+            view.form(f"{one}/redeliver", DeliveryForm, self.redeliver),
+            *view.confirmation(f"{one}/remove", CsrfForm, self.confirm_removal, self.remove),
         ]
 
 

@@ -1,4 +1,4 @@
-"""What every tab of an application shows above itself: its name, and the tabs his rights open."""
+"""What every tab of an application shows on top: its name, and the tabs the reader may open."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,15 +7,17 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gatehouse.permissions.model.application import Application
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 from gatehouse.permissions.rights.secret_data import Extent, RecordPart
+from gatehouse.web.console.frame import NewSecretContext
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.view import AdminRequest, ConsoleView
-from gatehouse.web.pages.contexts import PageContext
+from gatehouse.web.pages.translations import Translator
 
 ENTRY: Final = ConsoleEntry.APPLICATIONS
-# In their order; the words are `applications.tab_<name>`. `users` is decided by who may read everybody's roles.
+# In their order; the texts are `applications.tab_<name>`. `users` is open to those who may read all people's roles.
 TABS: Final[Mapping[str, Operation | None]] = {
     "overview": Operation.APPLICATION_GET,
     "rules": Operation.SCHEMA_GET,
@@ -51,7 +53,7 @@ def application_path(application_id: int, tab: str = "overview") -> str:
 
 
 def application_head(admin: AdminRequest, model: ApplicationModel, tab: str) -> ApplicationHead:
-    """`guest` is one whose standing is about this application."""
+    """`admin` must be authenticated for this application."""
     application = model.application
     about = GuardTarget(application_id=application.application_id, project_id=application.project_id)
     return ApplicationHead(
@@ -78,12 +80,22 @@ def is_tab_open(admin: AdminRequest, operation: Operation | None, about: GuardTa
     return is_open(admin.rights, operation, about)
 
 
-# A secret that was just made: shown on the answer to its form, and on no other page.
+def tab_trail(t: Translator, application: Application, tab: str) -> Sequence[tuple[str, str]]:
+    """From the list of applications to a tab of one, for a page below it."""
+    number = application.application_id
+    return [
+        (application.name, application_path(number)),
+        (t(f"applications.tab_{tab}"), application_path(number, tab)),
+    ]
+
+
+def key_text(t: Translator, key_id: str, comment: str) -> str:
+    return t("applications.key_named", comment=comment or t("applications.no_comment"), id=key_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatedSecret:
-    """The words are `applications.secret_<name>` and `…_text`."""
+    """A secret of an application; the texts are `applications.secret_<name>` and `…_text`."""
 
     name: str
     tab: str
@@ -93,20 +105,16 @@ class CreatedSecret:
     about: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationSecretContext(PageContext):
-    template = "console/applications/secret.html"
-
-    head: ApplicationHead
-    secret: CreatedSecret
-
-
 def render_secret(
     view: ConsoleView, request: Request, admin: AdminRequest, model: ApplicationModel, secret: CreatedSecret
 ) -> Response:
-    return view.render(
-        request,
-        admin,
-        ENTRY,
-        ApplicationSecretContext(head=application_head(admin, model, secret.tab), secret=secret),
+    t = view.words(request)
+    context = NewSecretContext(
+        title=t(f"applications.secret_{secret.name}"),
+        trail=tab_trail(t, model.application, secret.tab),
+        text=t("applications.secret_once") + " " + t(f"applications.secret_{secret.name}_text", about=secret.about),
+        value=secret.value,
+        command=secret.command,
+        back=secret.back,
     )
+    return view.render(request, admin, ENTRY, context)

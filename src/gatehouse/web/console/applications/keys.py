@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -19,14 +20,17 @@ from gatehouse.web.console.applications.head import (
     CreatedSecret,
     application_head,
     application_path,
+    key_text,
     render_secret,
+    tab_trail,
 )
 from gatehouse.web.console.applications.overview import normalize_newlines
 from gatehouse.web.console.forms import csv_file, read_list_query
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
+from gatehouse.web.pages.template_filters import relative_time
 
 ACCESS_KEYS_TAB: Final = "access_keys"
 ACCESS_KEY_COLUMNS: Final = {
@@ -47,18 +51,10 @@ class AccessKeysContext(PageContext):
 
     head: ApplicationHead
     keys: Sequence[AccessKey]
-    most: int
+    max_keys: int
     comment: str
     call: ApiCall
     problem: FormProblem | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveAccessKeyContext(PageContext):
-    template = "console/applications/remove_key.html"
-
-    head: ApplicationHead
-    key: AccessKey
 
 
 class AccessKeyScreens:
@@ -66,9 +62,6 @@ class AccessKeyScreens:
         self._keys = keys
         self._view = view
         self._base_url = base_url
-
-    async def list(self, request: Request, admin: AdminRequest) -> Response:
-        return await self._render_list(request, admin)
 
     async def create(self, request: Request, admin: AdminRequest, form: NewAccessKeyForm) -> Response:
         model = admin.authenticated.require_application(Operation.ACCESS_KEYS)
@@ -83,17 +76,19 @@ class AccessKeyScreens:
         )
         return render_secret(self._view, request, admin, model, secret)
 
-    async def rerender_list(
-        self, request: Request, admin: AdminRequest, form: NewAccessKeyForm, problem: FormProblem
-    ) -> Response:
-        return await self._render_list(request, admin, comment=form.comment, problem=problem)
-
-    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Response:
-        model = admin.authenticated.require_application(Operation.ACCESS_KEYS)
-        context = RemoveAccessKeyContext(
-            head=application_head(admin, model, ACCESS_KEYS_TAB), key=await self._load_key(request, admin)
+    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
+        application = admin.authenticated.require_application(Operation.ACCESS_KEYS).application
+        key, t = await self._load_key(request, admin), self._view.words(request)
+        used = t("applications.key_unused")
+        if key.last_used:
+            used = t("applications.key_used") + " " + relative_time(t, key.last_used, self._view.now())
+        return Confirmation(
+            title=t("applications.key_remove_title"),
+            trail=tab_trail(t, application, ACCESS_KEYS_TAB),
+            text=t("applications.key_remove_text"),
+            consequences=[key_text(t, key.key_id, key.comment), used],
+            button=t("applications.key_remove"),
         )
-        return self._view.render(request, admin, ENTRY, context)
 
     async def remove(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         application_id = request.path_params["application_id"]
@@ -107,8 +102,12 @@ class AccessKeyScreens:
             raise AccessKeyNotFound
         return found
 
-    async def _render_list(
-        self, request: Request, admin: AdminRequest, *, comment: str = "", problem: FormProblem | None = None
+    async def list(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        form: NewAccessKeyForm | None = None,
+        problem: FormProblem | None = None,
     ) -> Response:
         model = admin.authenticated.require_application(Operation.ACCESS_KEYS)
         application_id = model.application.application_id
@@ -118,8 +117,8 @@ class AccessKeyScreens:
         context = AccessKeysContext(
             head=application_head(admin, model, ACCESS_KEYS_TAB),
             keys=keys,
-            most=MAX_ACCESS_KEYS,
-            comment=comment,
+            max_keys=MAX_ACCESS_KEYS,
+            comment=form.comment if form else "",
             call=ApiCall(
                 path="accessKey",
                 body={"action": "get", "application_id": application_id},
@@ -127,15 +126,14 @@ class AccessKeyScreens:
             ),
             problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._view, "/applications/{application_id:int}/access_keys"
+        view, path = self._view, "/applications/{application_id:int}/access_keys"
         return [
-            desk.page(path, self.list),
-            desk.form(path, NewAccessKeyForm, self.create, rerender=self.rerender_list, fresh=True),
-            desk.page(f"{path}/{{key_id}}/remove", self.confirm_removal, fresh=True),
-            desk.form(f"{path}/{{key_id}}/remove", CsrfForm, self.remove, fresh=True),
+            view.page(path, self.list),
+            view.form(path, NewAccessKeyForm, self.create, rerender=self.list, fresh=True),
+            *view.confirmation(f"{path}/{{key_id}}/remove", CsrfForm, self.confirm_removal, self.remove),
         ]
 
 
@@ -172,21 +170,13 @@ class PublicKeysContext(PageContext):
     head: ApplicationHead
     keys: Sequence[ApplicationKey]
     service_key: ApplicationKey | None
-    may_service: bool
-    published_at: str
-    house_keys_at: str
-    most: int
-    typed: str
+    may_edit_service: bool
+    public_keys_url: str
+    signing_keys_url: str
+    max_keys: int
+    public_key: str
     call: ApiCall
     problem: FormProblem | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemovePublicKeyContext(PageContext):
-    template = "console/applications/remove_public_key.html"
-
-    head: ApplicationHead
-    key: ApplicationKey
 
 
 class PublicKeyScreens:
@@ -195,35 +185,36 @@ class PublicKeyScreens:
         self._view = view
         self._base_url = base_url
 
-    async def list(self, request: Request, admin: AdminRequest) -> Response:
-        return await self._render_list(request, admin)
-
     async def add(self, request: Request, admin: AdminRequest, form: NewPublicKeyForm) -> Response:
         application_id = request.path_params["application_id"]
         await self._keys.add(admin.actor, application_id, normalize_newlines(form.public_key).strip())
         return self._view.redirect_with_flash(application_path(application_id, PUBLIC_KEYS_TAB), "key_added")
 
-    async def rerender_list(
-        self, request: Request, admin: AdminRequest, form: NewPublicKeyForm, problem: FormProblem
-    ) -> Response:
-        return await self._render_list(request, admin, typed=form.public_key, problem=problem)
-
-    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Response:
-        model = admin.authenticated.require_application(Operation.APPLICATION_KEYS)
-        keys = await self._keys.list(admin.actor, model.application.application_id)
+    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
+        application = admin.authenticated.require_application(Operation.APPLICATION_KEYS).application
+        keys, t = await self._keys.list(admin.actor, application.application_id), self._view.words(request)
         found = next((key for key in keys if key.kid == request.path_params["kid"]), None)
         if found is None:
             raise KeyNotFound
-        context = RemovePublicKeyContext(head=application_head(admin, model, PUBLIC_KEYS_TAB), key=found)
-        return self._view.render(request, admin, ENTRY, context)
+        return Confirmation(
+            title=t("applications.public_key_remove_title"),
+            trail=tab_trail(t, application, PUBLIC_KEYS_TAB),
+            text=t("applications.public_key_remove_text"),
+            consequences=[Markup("<code>{}</code>").format(found.kid)],
+            button=t("applications.key_remove"),
+        )
 
     async def remove(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         application_id = request.path_params["application_id"]
         await self._keys.remove(admin.actor, application_id, request.path_params["kid"])
         return self._view.redirect_with_flash(application_path(application_id, PUBLIC_KEYS_TAB), "key_removed")
 
-    async def _render_list(
-        self, request: Request, admin: AdminRequest, *, typed: str = "", problem: FormProblem | None = None
+    async def list(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        form: NewPublicKeyForm | None = None,
+        problem: FormProblem | None = None,
     ) -> Response:
         model = admin.authenticated.require_application(Operation.APPLICATION_KEYS)
         application = model.application
@@ -235,11 +226,11 @@ class PublicKeyScreens:
             head=application_head(admin, model, PUBLIC_KEYS_TAB),
             keys=keys,
             service_key=application.service_key,
-            may_service=is_open(admin.rights, Operation.SERVICE_META, admin.authenticated.target),
-            published_at=f"{self._base_url}/api/permissions/application/publicKeys/{application.application_id}",
-            house_keys_at=f"{self._base_url}/proxy/oauth/keys",
-            most=MAX_CUSTOM_KEYS,
-            typed=typed,
+            may_edit_service=is_open(admin.rights, Operation.SERVICE_META, admin.authenticated.target),
+            public_keys_url=f"{self._base_url}/api/permissions/application/publicKeys/{application.application_id}",
+            signing_keys_url=f"{self._base_url}/proxy/oauth/keys",
+            max_keys=MAX_CUSTOM_KEYS,
+            public_key=form.public_key if form else "",
             call=ApiCall(
                 path="application/keys",
                 body={"action": "get", "application_id": application.application_id},
@@ -247,13 +238,12 @@ class PublicKeyScreens:
             ),
             problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._view, "/applications/{application_id:int}/public_keys"
+        view, path = self._view, "/applications/{application_id:int}/public_keys"
         return [
-            desk.page(path, self.list),
-            desk.form(path, NewPublicKeyForm, self.add, rerender=self.rerender_list, fresh=True),
-            desk.page(f"{path}/{{kid}}/remove", self.confirm_removal, fresh=True),
-            desk.form(f"{path}/{{kid}}/remove", CsrfForm, self.remove, fresh=True),
+            view.page(path, self.list),
+            view.form(path, NewPublicKeyForm, self.add, rerender=self.list, fresh=True),
+            *view.confirmation(f"{path}/{{kid}}/remove", CsrfForm, self.confirm_removal, self.remove),
         ]

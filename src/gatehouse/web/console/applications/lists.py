@@ -1,9 +1,10 @@
 """The list of applications, and a new one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from markupsafe import Markup
 from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import Response
@@ -19,12 +20,21 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.commands.applications import ApplicationCommands, ApplicationDraft
 from gatehouse.permissions.errors import NoRight
 from gatehouse.permissions.rights.guard import Operation
-from gatehouse.web.console.applications.head import ENTRY, ApplicationHead, application_head, application_path
+from gatehouse.web.console.applications.head import ENTRY, application_path
 from gatehouse.web.console.forms import csv_file, read_list_query
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.view import (
+    AdminRequest,
+    Confirmation,
+    ConfirmationField,
+    ConsoleRoute,
+    ConsoleView,
+    FormProblem,
+    require_confirmation_text,
+)
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
+from gatehouse.web.pages.translations import Translator
 
 COLUMNS: Final = {
     "id": lambda line: line.application_id,
@@ -50,9 +60,9 @@ class ApplicationsContext(PageContext):
 class NewApplicationContext(PageContext):
     template = "console/applications/new.html"
 
-    homes: Sequence[TargetProject]
+    projects: Sequence[TargetProject]
     form: "NewApplicationForm"
-    may_stand_alone: bool
+    may_be_standalone: bool
     problem: FormProblem | None = None
 
 
@@ -88,31 +98,26 @@ class ApplicationListScreens:
             description=form.description.strip(),
             project_id=form.project_id.strip() or UNSET,
         )
-        made = await self._applications.save(admin.actor, draft)
-        return self._view.redirect_with_flash(application_path(made.application_id), "application_created")
-
-    async def rerender_new(
-        self, request: Request, admin: AdminRequest, form: NewApplicationForm, problem: FormProblem
-    ) -> Response:
-        return await self._render_new(request, admin, form, problem)
+        created = await self._applications.save(admin.actor, draft)
+        return self._view.redirect_with_flash(application_path(created.application_id), "application_created")
 
     async def _render_new(
         self, request: Request, admin: AdminRequest, form: NewApplicationForm, problem: FormProblem | None = None
     ) -> Response:
         context = NewApplicationContext(
-            homes=await self._lists.target_projects(admin.visibility),
+            projects=await self._lists.target_projects(admin.visibility),
             form=form,
-            may_stand_alone=admin.visibility.may_create,
+            may_be_standalone=admin.visibility.may_create,
             problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk = self._view
+        view = self._view
         return [
-            desk.page("/applications", self.list),
-            desk.page("/applications/new", self.new),
-            desk.form("/applications/new", NewApplicationForm, self.create, rerender=self.rerender_new),
+            view.page("/applications", self.list),
+            view.page("/applications/new", self.new),
+            view.form("/applications/new", NewApplicationForm, self.create, rerender=self._render_new),
         ]
 
 
@@ -120,21 +125,11 @@ def may_create(admin: AdminRequest) -> bool:
     return admin.visibility.may_create or bool(admin.visibility.managed)
 
 
-# Removing an application: what breaks, and the name typed once more.
+# Removing an application: its consequences, and the name to retype.
 
 
 class RemoveApplicationForm(CsrfForm, frozen=True, kw_only=True):
     name: str = ""  # typed once more
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveApplicationContext(PageContext):
-    template = "console/applications/remove.html"
-
-    head: ApplicationHead
-    breaks: ApplicationRemovalImpact
-    is_service: bool
-    problem: FormProblem | None = None
 
 
 class ApplicationRemovalScreens:
@@ -146,33 +141,44 @@ class ApplicationRemovalScreens:
         self._view = view
         self._clock = clock
 
-    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Response:
-        return await self._render_confirmation(request, admin)
-
-    async def remove(self, request: Request, admin: AdminRequest, form: RemoveApplicationForm) -> Response:
+    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
         application = admin.authenticated.require_application(Operation.APPLICATION_DELETE).application
-        if form.name.strip() != application.name:
-            return await self._render_confirmation(request, admin, FormProblem(text="", status=400))
+        impact = await self._lists.removal_impact(application.application_id, admin.visibility, self._clock.now())
+        t = self._view.words(request)
+        return Confirmation(
+            title=t("applications.remove_title", name=application.name),
+            trail=[(application.name, application_path(application.application_id))],
+            text=t("applications.remove_text"),
+            consequences=list(consequences_of(t, impact)),
+            field=ConfirmationField(
+                name="name",
+                label=t("applications.remove_type", name=application.name),
+                wrong=t("applications.remove_wrong"),
+            ),
+            button=t("applications.remove"),
+        )
+
+    async def remove(self, request: Request, admin: AdminRequest, form: RemoveApplicationForm) -> Response:  # noqa: ARG002
+        application = admin.authenticated.require_application(Operation.APPLICATION_DELETE).application
+        require_confirmation_text(form.name, application.name)
         await self._applications.delete(admin.actor, application.application_id)
         return self._view.redirect_with_flash(ENTRY.path, "application_removed")
 
-    async def _render_confirmation(
-        self, request: Request, admin: AdminRequest, problem: FormProblem | None = None
-    ) -> Response:
-        model = admin.authenticated.require_application(Operation.APPLICATION_DELETE)
-        context = RemoveApplicationContext(
-            head=application_head(admin, model, "overview"),
-            breaks=await self._lists.removal_impact(
-                model.application.application_id, admin.visibility, self._clock.now()
-            ),
-            is_service=model.application.is_published,
-            problem=problem,
-        )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
-
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._view, "/applications/{application_id:int}/remove"
-        return [
-            desk.page(path, self.confirm_removal, fresh=True),
-            desk.form(path, RemoveApplicationForm, self.remove, fresh=True),
-        ]
+        path = "/applications/{application_id:int}/remove"
+        return self._view.confirmation(path, RemoveApplicationForm, self.confirm_removal, self.remove)
+
+
+def consequences_of(t: Translator, impact: ApplicationRemovalImpact) -> Iterator[str]:
+    yield t("applications.breaks_people", count=impact.people)
+    sign_ins = t("applications.breaks_sign_ins", count=impact.sign_ins) if impact.sign_ins else ""
+    yield with_details(t("applications.breaks_clients", count=impact.clients), sign_ins)
+    yield t("applications.breaks_keys", count=impact.access_keys)
+    yield t("applications.breaks_tokens", count=impact.service_tokens)
+    if impact.connected:
+        projects = t("applications.breaks_connected", count=impact.connected)
+        yield with_details(projects, ", ".join(impact.connected_titles))
+
+
+def with_details(text: Markup, details: str) -> Markup:
+    return text + ": " + details if details else text

@@ -1,4 +1,4 @@
-"""What an application says of itself: name, project, settings, and its service."""
+"""The overview of an application: name, project, settings, and its service."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -64,13 +64,13 @@ class ApplicationContext(PageContext):
     application: Application
     form: ApplicationForm
     service: ServiceMetaForm
-    homes: Sequence[TargetProject]
+    projects: Sequence[TargetProject]
     may_move: bool
     may_publish: bool
-    may_keys: bool
+    may_set_keys: bool
     call: ApiCall
     problem: FormProblem | None = None
-    clashes: tuple[FieldConflict, ...] = ()
+    conflicts: tuple[FieldConflict, ...] = ()
 
 
 class ApplicationScreens:
@@ -130,10 +130,10 @@ class ApplicationScreens:
             application=application,
             form=form or form_of(application),
             service=service or service_form_of(application),
-            homes=await self._lists.target_projects(admin.visibility) if may_move else (),
+            projects=await self._lists.target_projects(admin.visibility) if may_move else (),
             may_move=may_move,
             may_publish=is_open(admin.rights, Operation.SERVICE_META, about) and not application.removed,
-            may_keys=is_open(admin.rights, Operation.APPLICATION_KEYS, about),
+            may_set_keys=is_open(admin.rights, Operation.APPLICATION_KEYS, about),
             call=ApiCall(
                 path="application",
                 body={
@@ -144,17 +144,17 @@ class ApplicationScreens:
                 record=application_record(application, full=True),
             ),
             problem=problem,
-            clashes=overview_conflicts(model, form, service, problem),
+            conflicts=overview_conflicts(model, form, service, problem),
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, here = self._view, "/applications/{application_id:int}"
+        view, here = self._view, "/applications/{application_id:int}"
         return [
-            desk.page(here, self.show),
-            desk.form(here, ApplicationForm, self.save, rerender=self.rerender_form),
-            desk.page(f"{here}/service", self.show),
-            desk.form(
+            view.page(here, self.show),
+            view.form(here, ApplicationForm, self.save, rerender=self.rerender_form),
+            view.page(f"{here}/service", self.show),
+            view.form(
                 f"{here}/service",
                 ServiceMetaForm,
                 self.save_service,
@@ -171,7 +171,7 @@ def overview_conflicts(
     service: ServiceMetaForm | None,
     problem: FormProblem | None,
 ) -> tuple[FieldConflict, ...]:
-    """What somebody else saved since the form was made."""
+    """What someone else saved since the form was shown."""
     if problem is None or not problem.is_conflict:
         return ()
     pairs = ((form, form_of(model.application)), (service, service_form_of(model.application)))

@@ -1,4 +1,4 @@
-"""How a program signs people in through one client: what it is told, with this client's own values.
+"""How a program signs people in through one client: configuration and code, with this client's own values.
 
 The OpenID Connect programs are those of tests/interop, cut down to what one has to write.
 """
@@ -139,7 +139,7 @@ print("Hello,", result.nick if result.outcome == "ok" else result.outcome)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snippet:
-    """The words are `applications.recipe_<name>` and `…_text`."""
+    """The texts are `applications.recipe_<name>` and `…_text`."""
 
     name: str
     text: str
@@ -147,12 +147,10 @@ class Snippet:
 
 def client_recipe(client: Client, application: Application, *, base_url: str) -> Sequence[Snippet]:
     values = template_values(client, application, base_url)
-    wanted = {
-        "discovery": Template("$discovery\n"),
-        "environment": ENVIRONMENT,
-        **dict(snippet_templates(client, application)),
-    }
-    return [Snippet(name=name, text=text.substitute(values).rstrip("\n")) for name, text in wanted.items()]
+    return [
+        Snippet(name=name, text=text.substitute(values).rstrip("\n"))
+        for name, text in snippet_templates(client, application)
+    ]
 
 
 def snippet_templates(client: Client, application: Application) -> Iterator[tuple[str, Template]]:

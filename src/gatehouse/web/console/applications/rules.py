@@ -1,4 +1,4 @@
-"""The rules of an application: listed, made, changed, removed."""
+"""The rules of an application: list, create, change, remove."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -84,11 +84,11 @@ class RuleContext(PageContext):
     rule: str  # "" for a new one
     form: RuleForm
     action: str
-    roles: Sequence[str]  # that say something of it
+    roles: Sequence[str]  # that set it
     version: int
     call: ApiCall | None
     problem: FormProblem | None = None
-    clashes: tuple[FieldConflict, ...] = ()
+    conflicts: tuple[FieldConflict, ...] = ()
 
 
 class RuleScreens:
@@ -194,7 +194,7 @@ class RuleScreens:
         action: str,
         needs_review: bool,
     ) -> Response:
-        """A save that changes what people hold is shown to be confirmed first."""
+        """Asks for confirmation first, if people gain or lose something."""
         tree = with_leaf(section_of(model, rule.section), rule.path, leaf_document(form.leaf))
         given = {rule.section.value: tree, "version": form.version}
         path = application_path(model.application.application_id, RULES_TAB)
@@ -236,21 +236,21 @@ class RuleScreens:
                 version=version if stale else form.version,
                 call=readable_schema_call(admin.authenticated, model),
                 problem=problem,
-                clashes=rule_conflicts(form, rule_form_of(model, parse_rule_name(rule))) if stale and rule else (),
+                conflicts=rule_conflicts(form, rule_form_of(model, parse_rule_name(rule))) if stale and rule else (),
             )
 
         return self._view.render_off_loop(request, admin, ENTRY, make, status=problem.status if problem else None)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._view, "/applications/{application_id:int}/rules"
+        view, path = self._view, "/applications/{application_id:int}/rules"
         return [
-            desk.page(path, self.list),
-            desk.page(f"{path}/new", self.new),
-            desk.form(f"{path}/new", RuleForm, self.add, rerender=self.rerender_new),
-            desk.page(f"{path}/{{rule}}", self.show),
-            desk.form(f"{path}/{{rule}}", RuleForm, self.change, rerender=self.rerender_form),
-            desk.page(f"{path}/{{rule}}/remove", self.confirm_removal, fresh=True),
-            desk.form(f"{path}/{{rule}}/remove", ConfirmedForm, self.remove, fresh=True),
+            view.page(path, self.list),
+            view.page(f"{path}/new", self.new),
+            view.form(f"{path}/new", RuleForm, self.add, rerender=self.rerender_new),
+            view.page(f"{path}/{{rule}}", self.show),
+            view.form(f"{path}/{{rule}}", RuleForm, self.change, rerender=self.rerender_form),
+            view.page(f"{path}/{{rule}}/remove", self.confirm_removal, fresh=True),
+            view.form(f"{path}/{{rule}}/remove", ConfirmedForm, self.remove, fresh=True),
         ]
 
 
@@ -272,7 +272,7 @@ class LoginRulesContext(PageContext):
     version: int
     call: ApiCall | None
     problem: FormProblem | None = None
-    clashes: tuple[FieldConflict, ...] = ()
+    conflicts: tuple[FieldConflict, ...] = ()
 
 
 class LoginRuleScreens:
@@ -314,13 +314,13 @@ class LoginRuleScreens:
             version=model.schema.version if stale else form.version,
             call=readable_schema_call(admin.authenticated, model),
             problem=problem,
-            clashes=field_conflicts(form, login_rules_form(model)) if stale else (),
+            conflicts=field_conflicts(form, login_rules_form(model)) if stale else (),
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._view, "/applications/{application_id:int}/rules/login"
-        return [desk.page(path, self.show), desk.form(path, LoginRulesForm, self.save, rerender=self.rerender_form)]
+        view, path = self._view, "/applications/{application_id:int}/rules/login"
+        return [view.page(path, self.show), view.form(path, LoginRulesForm, self.save, rerender=self.rerender_form)]
 
 
 def login_rules_form(model: ApplicationModel) -> LoginRulesForm:

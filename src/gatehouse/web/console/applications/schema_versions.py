@@ -1,4 +1,4 @@
-"""All rules and roles as one JSON document: taken out, and put back after a look at what it would change."""
+"""All rules and roles as one JSON document: export, and import after a review of its changes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -124,14 +124,14 @@ class SchemaFileScreens:
             version=model.schema.version,
             problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._view, "/applications/{application_id:int}/rules"
+        view, path = self._view, "/applications/{application_id:int}/rules"
         return [
-            desk.page(f"{path}/export", self.export),
-            desk.page(f"{path}/import", self.show_import),
-            desk.form(f"{path}/import", ImportSchemaForm, self.import_document, rerender=self.rerender_import),
+            view.page(f"{path}/export", self.export),
+            view.page(f"{path}/import", self.show_import),
+            view.form(f"{path}/import", ImportSchemaForm, self.import_document, rerender=self.rerender_import),
         ]
 
 
@@ -147,7 +147,7 @@ def parse_document(text: str) -> Mapping[str, object]:
 
 
 def importable_part(document: Mapping[str, object], actor: Actor) -> dict[str, object]:
-    """What of a document is saved; system rules are for who administers (R6)."""
+    """The part of a document that is saved; system rules are for administrators (R6)."""
     left = IGNORED_FIELDS if actor.rights.administers else IGNORED_FIELDS | {"secret_data"}
     return {name: value for name, value in document.items() if name not in left}
 
@@ -156,7 +156,7 @@ def split_text(text: str) -> Sequence[str]:
     return [text[start : start + PIECE_LENGTH] for start in range(0, len(text), PIECE_LENGTH)]
 
 
-# What rules and roles were: each save, what it changed, any two side by side, and back to one of them.
+# Past versions of rules and roles: the list, a comparison of two, and restoring one.
 
 
 VERSIONS_TAB: Final = "versions"
@@ -270,18 +270,18 @@ class VersionScreens:
         )
 
     async def _load_version(self, admin: AdminRequest, version: int) -> PastSchema:
-        """For whoever may read the schema: going back to it shows what it was as well."""
+        """Needs the right to read the schema, because restoring a version shows it."""
         return await schema_at_version(
             self._versions, admin.authenticated.require_application(Operation.SCHEMA_GET), version
         )
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._view, "/applications/{application_id:int}/versions"
+        view, path = self._view, "/applications/{application_id:int}/versions"
         return [
-            desk.page(path, self.list),
-            desk.page(f"{path}/compare", self.compare),
-            desk.page(f"{path}/{{version:int}}/restore", self.confirm_restore, fresh=True),
-            desk.form(f"{path}/{{version:int}}/restore", ConfirmedForm, self.restore, fresh=True),
+            view.page(path, self.list),
+            view.page(f"{path}/compare", self.compare),
+            view.page(f"{path}/{{version:int}}/restore", self.confirm_restore, fresh=True),
+            view.form(f"{path}/{{version:int}}/restore", ConfirmedForm, self.restore, fresh=True),
         ]
 
 

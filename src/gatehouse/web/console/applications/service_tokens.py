@@ -1,9 +1,10 @@
-"""Static service JWTs of an application, and its `with_email` secrets: both for who administers (R2, R3)."""
+"""Static service JWTs of an application, and its `with_email` secrets: both for administrators (R2, R3)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -19,13 +20,16 @@ from gatehouse.web.console.applications.head import (
     CreatedSecret,
     application_head,
     application_path,
+    key_text,
     render_secret,
+    tab_trail,
 )
 from gatehouse.web.console.forms import csv_file, read_list_query
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
+from gatehouse.web.pages.template_filters import exact_time
 
 TAB: Final = "service_tokens"
 COLUMNS: Final = {
@@ -54,22 +58,6 @@ class ServiceTokensContext(PageContext):
     call: ApiCall
     secrets_call: ApiCall
     problem: FormProblem | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RevokeEmailSecretContext(PageContext):
-    template = "console/applications/revoke_secret.html"
-
-    head: ApplicationHead
-    secret: EmailSecret
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RevokeServiceTokenContext(PageContext):
-    template = "console/applications/revoke_token.html"
-
-    head: ApplicationHead
-    token: ServiceToken
 
 
 class ServiceTokenScreens:
@@ -106,19 +94,20 @@ class ServiceTokenScreens:
         )
         return render_secret(self._view, request, admin, model, secret)
 
-    async def rerender_list(
-        self, request: Request, admin: AdminRequest, form: NewServiceTokenForm, problem: FormProblem
-    ) -> Response:
-        return await self._render_list(request, admin, form, problem)
-
-    async def confirm_revocation(self, request: Request, admin: AdminRequest) -> Response:
-        model = admin.authenticated.require_application(Operation.ADMINISTER)
-        tokens = await self._tokens.list(admin.actor, model.application.application_id)
+    async def confirm_revocation(self, request: Request, admin: AdminRequest) -> Confirmation:
+        application = admin.authenticated.require_application(Operation.ADMINISTER).application
+        tokens, t = await self._tokens.list(admin.actor, application.application_id), self._view.words(request)
         found = next((token for token in tokens if token.jti == request.path_params["jti"]), None)
         if found is None:
             raise KeyNotFound
-        context = RevokeServiceTokenContext(head=application_head(admin, model, TAB), token=found)
-        return self._view.render(request, admin, ENTRY, context)
+        end = t("applications.token_until") + " " + exact_time(t, found.ends_at)
+        return Confirmation(
+            title=t("applications.token_revoke_title"),
+            trail=tab_trail(t, application, TAB),
+            text=t("applications.token_revoke_text"),
+            consequences=[key_text(t, found.jti, found.comment), end],
+            button=t("applications.token_revoke"),
+        )
 
     async def revoke(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         application_id = request.path_params["application_id"]
@@ -132,14 +121,22 @@ class ServiceTokenScreens:
         secret = CreatedSecret(name="email_secret", tab=TAB, back=application_path(application_id, TAB), value=value)
         return render_secret(self._view, request, admin, model, secret)
 
-    async def confirm_email_secret_revocation(self, request: Request, admin: AdminRequest) -> Response:
-        model = admin.authenticated.require_application(Operation.ADMINISTER)
-        secrets = await self._email_secrets.list(admin.actor, model.application.application_id)
+    async def confirm_email_secret_revocation(self, request: Request, admin: AdminRequest) -> Confirmation:
+        application = admin.authenticated.require_application(Operation.ADMINISTER).application
+        secrets, t = (
+            await self._email_secrets.list(admin.actor, application.application_id),
+            self._view.words(request),
+        )
         found = next((one for one in secrets if one.ref == request.path_params["ref"]), None)
         if found is None:
             raise KeyNotFound
-        return self._view.render(
-            request, admin, ENTRY, RevokeEmailSecretContext(head=application_head(admin, model, TAB), secret=found)
+        created = t("applications.email_secret_made") + " " + exact_time(t, found.created_at)
+        return Confirmation(
+            title=t("applications.email_secret_revoke_title"),
+            trail=tab_trail(t, application, TAB),
+            text=t("applications.email_secret_revoke_text"),
+            consequences=[Markup("<code>{}</code> · {}").format(found.ref, created)],
+            button=t("applications.token_revoke"),
         )
 
     async def revoke_email_secret(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
@@ -177,19 +174,22 @@ class ServiceTokenScreens:
             ),
             problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._view, "/applications/{application_id:int}/service_tokens"
+        view, path = self._view, "/applications/{application_id:int}/service_tokens"
         return [
-            desk.page(path, self.list),
-            desk.form(path, NewServiceTokenForm, self.issue, rerender=self.rerender_list, fresh=True),
-            desk.page(f"{path}/email_secret", self.list),
-            desk.form(f"{path}/email_secret", CsrfForm, self.create_email_secret, fresh=True),
-            desk.page(f"{path}/email_secret/{{ref}}/revoke", self.confirm_email_secret_revocation, fresh=True),
-            desk.form(f"{path}/email_secret/{{ref}}/revoke", CsrfForm, self.revoke_email_secret, fresh=True),
-            desk.page(f"{path}/{{jti}}/revoke", self.confirm_revocation, fresh=True),
-            desk.form(f"{path}/{{jti}}/revoke", CsrfForm, self.revoke, fresh=True),
+            view.page(path, self.list),
+            view.form(path, NewServiceTokenForm, self.issue, rerender=self._render_list, fresh=True),
+            view.page(f"{path}/email_secret", self.list),
+            view.form(f"{path}/email_secret", CsrfForm, self.create_email_secret, fresh=True),
+            *view.confirmation(
+                f"{path}/email_secret/{{ref}}/revoke",
+                CsrfForm,
+                self.confirm_email_secret_revocation,
+                self.revoke_email_secret,
+            ),
+            *view.confirmation(f"{path}/{{jti}}/revoke", CsrfForm, self.confirm_revocation, self.revoke),
         ]
 
 

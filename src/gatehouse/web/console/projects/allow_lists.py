@@ -1,4 +1,4 @@
-"""Which groups a project lets in, and which it keeps out."""
+"""Which groups a project allows, and which it blocks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from gatehouse.permissions.questions.proposals import MembershipProposal
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
 from gatehouse.web.console.impact import ImpactForecaster, has_no_impact, review_context
 from gatehouse.web.console.paths import ConsoleEntry
-from gatehouse.web.console.projects.project import ProjectHead, ProjectLoader, project_head
+from gatehouse.web.console.projects.project import ProjectHead, ProjectLoader, project_head, project_path
 from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
@@ -76,13 +76,13 @@ class AllowListScreens:
         draft = draft_of(model, form)
         if form.do == "edit":
             return self._render_form(request, admin, model, groups_from_form(model, form), version=form.version)
-        path = f"{ENTRY.path}/{model.project.project_id}/members"
+        path = project_path(model.project.project_id, "members")
         if form.do != "apply":
-            foreseen = await self._forecaster.impact_in_each(
+            impacts = await self._forecaster.impact_in_each(
                 admin, model.project.settings.services, MembershipProposal(data=draft)
             )
-            if not has_no_impact(foreseen):
-                context = review_context(form, foreseen, name=model.project.title, back=path, action=f"{path}/lists")
+            if not has_no_impact(impacts):
+                context = review_context(form, impacts, name=model.project.title, back=path, action=f"{path}/lists")
                 return self._view.render(request, admin, ENTRY, context)
         await self._memberships.save(admin.actor, admin.authenticated.central, draft)
         return self._view.redirect_with_flash(path, "saved")
@@ -108,11 +108,11 @@ class AllowListScreens:
         context = AllowListsContext(
             head=project_head(admin, model.project, "members"), groups=groups, version=version, problem=problem
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._view, "/projects/{project_id}/members/lists"
-        return [desk.page(path, self.show), desk.form(path, AllowListsForm, self.save, rerender=self.rerender_form)]
+        view, path = self._view, "/projects/{project_id}/members/lists"
+        return [view.page(path, self.show), view.form(path, AllowListsForm, self.save, rerender=self.rerender_form)]
 
 
 def listed_groups(model: ProjectModel) -> Sequence[ListedGroup]:

@@ -58,24 +58,20 @@ class ProjectApplicationScreens:
         self._lists = lists
         self._view = view
 
-    async def list(self, request: Request, admin: AdminRequest) -> Response:
-        return await self._render_list(request, admin)
-
     async def create(self, request: Request, admin: AdminRequest, form: NewProjectApplicationForm) -> Response:
         model = await self._loader.load(request, admin)
         draft = ApplicationDraft(name=form.name.strip(), project_id=model.project.project_id)
-        made = await self._applications.save(admin.actor, draft)
+        created = await self._applications.save(admin.actor, draft)
         return self._view.redirect_with_flash(
-            f"{ConsoleEntry.APPLICATIONS.path}/{made.application_id}", "application_created"
+            f"{ConsoleEntry.APPLICATIONS.path}/{created.application_id}", "application_created"
         )
 
-    async def rerender_list(
-        self, request: Request, admin: AdminRequest, form: NewProjectApplicationForm, problem: FormProblem
-    ) -> Response:
-        return await self._render_list(request, admin, form.name, problem)
-
-    async def _render_list(
-        self, request: Request, admin: AdminRequest, name: str = "", problem: FormProblem | None = None
+    async def list(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        form: NewProjectApplicationForm | None = None,
+        problem: FormProblem | None = None,
     ) -> Response:
         model, query = await self._loader.load(request, admin), read_list_query(request)
         text = query.page_request.search.lower()
@@ -91,14 +87,14 @@ class ProjectApplicationScreens:
             found=page_of_list(lines, query.page_request),
             search=query.q,
             may_create=may_in_project(admin, Operation.APPLICATION_CREATE_IN_PROJECT, model),
-            name=name,
+            name=form.name if form else "",
             problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._view, "/projects/{project_id}/applications"
+        view, path = self._view, "/projects/{project_id}/applications"
         return [
-            desk.page(path, self.list),
-            desk.form(path, NewProjectApplicationForm, self.create, rerender=self.rerender_list),
+            view.page(path, self.list),
+            view.form(path, NewProjectApplicationForm, self.create, rerender=self.list),
         ]

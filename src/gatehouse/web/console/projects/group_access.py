@@ -1,4 +1,4 @@
-"""Who belongs to a group: people listed in it, and conditions; with who gains and who loses before it is saved."""
+"""Who belongs to a group: people listed in it, and conditions; a save shows its impact first."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class GroupConditionContext(PageContext):
 
 
 class GroupAccessForm(CsrfForm, frozen=True, kw_only=True):
-    """One change at a time: somebody comes, somebody goes, or a condition goes, by its number."""
+    """One change at a time: add a person, remove a person, or remove a condition by its number."""
 
     add: str = ""
     drop: str = ""
@@ -83,36 +83,36 @@ class GroupAccessScreens:
         self._view = view
 
     async def change_access(self, request: Request, admin: AdminRequest, form: GroupAccessForm) -> Response:
-        seen = await self._loader.load(request, admin)
+        loaded = await self._loader.load(request, admin)
         if form.do == "edit":
-            return see_other(seen.path)
+            return see_other(loaded.path)
         return await self._save_or_review(
-            request, admin, seen, form, access_draft(seen.group, form), f"{seen.path}/access"
+            request, admin, loaded, form, access_draft(loaded.group, form), f"{loaded.path}/access"
         )
 
     async def show_condition(self, request: Request, admin: AdminRequest) -> Response:
-        seen = await self._loader.load(request, admin)
-        about = GuardTarget(project_id=seen.group.project_id, group_id=seen.group.group_id)
+        loaded = await self._loader.load(request, admin)
+        about = GuardTarget(project_id=loaded.group.project_id, group_id=loaded.group.group_id)
         require_operation(admin.rights, Operation.GROUP_ACCESS, about)
-        at = condition_index(request, seen.group)
-        one = None if at is None else seen.group.conditions[at]
-        form = GroupConditionForm(title=one.title if one else "", version=seen.group.version)
+        at = condition_index(request, loaded.group)
+        one = None if at is None else loaded.group.conditions[at]
+        form = GroupConditionForm(title=one.title if one else "", version=loaded.group.version)
         return await self._render_condition(
-            request, admin, seen, form, rows_of_condition(one.condition if one else None)
+            request, admin, loaded, form, rows_of_condition(one.condition if one else None)
         )
 
     async def save_condition(self, request: Request, admin: AdminRequest, form: GroupConditionForm) -> Response:
-        seen, rows = await self._loader.load(request, admin), rows_from_form(form)
+        loaded, rows = await self._loader.load(request, admin), rows_from_form(form)
         if is_row_action(form.do) or form.do == "edit":
-            return await self._render_condition(request, admin, seen, form, apply_row_action(rows, form.do))
-        draft = with_condition(seen.group, condition_index(request, seen.group), form, rows)
-        return await self._save_or_review(request, admin, seen, form, draft, condition_path(request, seen))
+            return await self._render_condition(request, admin, loaded, form, apply_row_action(rows, form.do))
+        draft = with_condition(loaded.group, condition_index(request, loaded.group), form, rows)
+        return await self._save_or_review(request, admin, loaded, form, draft, condition_path(request, loaded))
 
     async def rerender_condition(
         self, request: Request, admin: AdminRequest, form: GroupConditionForm, problem: FormProblem
     ) -> Response:
-        seen, rows = await self._loader.load(request, admin), rows_from_form(form)
-        return await self._render_condition(request, admin, seen, form, rows, problem)
+        loaded, rows = await self._loader.load(request, admin), rows_from_form(form)
+        return await self._render_condition(request, admin, loaded, form, rows, problem)
 
     async def _save_or_review(  # noqa: PLR0917 - a form, its change and where it came to
         self,
@@ -125,10 +125,10 @@ class GroupAccessScreens:
     ) -> Response:
         if form.do != "apply":
             proposal = GroupAccessProposal(group_id=loaded.group.group_id, data=draft)
-            foreseen = await self._forecaster.impact_in_each(admin, loaded.applications, proposal)
-            if not has_no_impact(foreseen):
+            impacts = await self._forecaster.impact_in_each(admin, loaded.applications, proposal)
+            if not has_no_impact(impacts):
                 context = review_context(
-                    form, foreseen, name=loaded.group.title, back=loaded.path, action=action, trail=loaded.trail
+                    form, impacts, name=loaded.group.title, back=loaded.path, action=action, trail=loaded.trail
                 )
                 return self._view.render(request, admin, ENTRY, context)
         await self._groups.save_access(admin.actor, loaded.group.group_id, draft)
@@ -156,15 +156,15 @@ class GroupAccessScreens:
             call=group_call(loaded.group),
             problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, one = self._view, "/projects/{project_id}/groups/{group_id}"
+        view, one = self._view, "/projects/{project_id}/groups/{group_id}"
         condition = f"{one}/conditions/{{number}}"
         return [
-            desk.form(f"{one}/access", GroupAccessForm, self.change_access),
-            desk.page(condition, self.show_condition),
-            desk.form(condition, GroupConditionForm, self.save_condition, rerender=self.rerender_condition),
+            view.form(f"{one}/access", GroupAccessForm, self.change_access),
+            view.page(condition, self.show_condition),
+            view.form(condition, GroupConditionForm, self.save_condition, rerender=self.rerender_condition),
         ]
 
 

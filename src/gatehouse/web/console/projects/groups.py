@@ -1,4 +1,4 @@
-"""The way to one group: who manages it comes to it, whether or not he may view its project."""
+"""Groups of a project, for those who manage them, whether or not they may view the project."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,14 +22,15 @@ from gatehouse.web.api.permissions.projects import group_list as groups_listed
 from gatehouse.web.console.condition_builder import ConditionBuilders
 from gatehouse.web.console.forms import (
     FieldConflict,
+    VersionedForm,
+    conflicts_after,
     csv_file,
-    field_conflicts,
     join_lines,
     read_list_query,
     split_lines,
 )
 from gatehouse.web.console.frame import ApiCall, group_call
-from gatehouse.web.console.impact import Impact, ImpactForecaster
+from gatehouse.web.console.impact import ImpactForecaster
 from gatehouse.web.console.lookup import PersonFinder
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.projects.project import (
@@ -38,8 +39,9 @@ from gatehouse.web.console.projects.project import (
     may_in_project,
     page_of_list,
     project_head,
+    project_path,
 )
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
@@ -49,8 +51,8 @@ ENTRY: Final = ConsoleEntry.PROJECTS
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedGroup:
     group: Group
-    project: ProjectModel | None  # None: he may not view it
-    applications: frozenset[int]  # in which a change of its members may be felt, of those he may know of
+    project: ProjectModel | None  # None: they may not view it
+    applications: frozenset[int]  # that a change of its members may affect, as far as they may see them
 
     @property
     def path(self) -> str:
@@ -60,8 +62,7 @@ class LoadedGroup:
     def trail(self) -> Sequence[tuple[str, str]]:
         if self.project is None:
             return ()
-        home = f"{ENTRY.path}/{self.group.project_id}"
-        return [(self.project.project.title, f"{home}/groups")]
+        return [(self.project.project.title, project_path(self.group.project_id, "groups"))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,10 +133,10 @@ def group_head(admin: AdminRequest, loaded: LoadedGroup, tab: str) -> GroupHead:
 
 
 def sees_members(admin: AdminRequest, loaded: LoadedGroup) -> bool:
-    """Whom conditions hold for is told to who manages the project's groups.
+    """Only those who manage all groups of the project see the people that conditions hold for.
 
-    In an application of the project such a person could ask the same by a role. Who manages this group alone could
-    not: to him a count would tell the tags and purchases of people he only knows the ids of.
+    They could learn the same from a role in one of its applications. Those who manage this group alone could not: a
+    count would reveal tags and purchases of people they know only by ID.
     """
     return is_open(admin.rights, Operation.GROUP_SAVE, GuardTarget(project_id=loaded.group.project_id))
 
@@ -143,7 +144,6 @@ def sees_members(admin: AdminRequest, loaded: LoadedGroup) -> bool:
 # The groups of a project that one manages, and a new one.
 
 
-GROUP_LIST_ENTRY: Final = ConsoleEntry.PROJECTS
 GROUP_COLUMNS: Final = {
     "id": lambda group: group.group_id,
     "title": lambda group: group.title,
@@ -163,7 +163,7 @@ class GroupsContext(PageContext):
     names: Mapping[str, NamedPerson]
     search: str
     may_create: bool
-    call: ApiCall | None  # None: he manages none
+    call: ApiCall | None  # None: they manage none
     title: str = ""
     problem: FormProblem | None = None
 
@@ -186,24 +186,20 @@ class GroupListScreens:
         self._condition_builders = condition_builders
         self._view = view
 
-    async def list(self, request: Request, admin: AdminRequest) -> Response:
-        return await self._render_list(request, admin)
-
     async def create(self, request: Request, admin: AdminRequest, form: NewGroupForm) -> Response:
         model = await self._loader.load(request, admin)
         draft = GroupDraft(project_id=model.project.project_id, title=form.title.strip())
         group = await self._groups.save(admin.actor, None, draft)
         return self._view.redirect_with_flash(
-            f"{GROUP_LIST_ENTRY.path}/{group.project_id}/groups/{group.group_id}", "group_created"
+            f"{ENTRY.path}/{group.project_id}/groups/{group.group_id}", "group_created"
         )
 
-    async def rerender_list(
-        self, request: Request, admin: AdminRequest, form: NewGroupForm, problem: FormProblem
-    ) -> Response:
-        return await self._render_list(request, admin, form.title, problem)
-
-    async def _render_list(
-        self, request: Request, admin: AdminRequest, title: str = "", problem: FormProblem | None = None
+    async def list(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        form: NewGroupForm | None = None,
+        problem: FormProblem | None = None,
     ) -> Response:
         model, query = await self._loader.load(request, admin), read_list_query(request)
         text = query.page_request.search.lower()
@@ -222,23 +218,21 @@ class GroupListScreens:
             search=query.q,
             may_create=may_in_project(admin, Operation.GROUP_SAVE, model),
             call=None if managed is None else groups_call(model.project.project_id, managed),
-            title=title,
+            title=form.title if form else "",
             problem=problem,
         )
-        return self._view.render(
-            request, admin, GROUP_LIST_ENTRY, context, status=problem.status if problem else None
-        )
+        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
     async def _managed_groups(self, admin: AdminRequest, project_id: str) -> Sequence[Group] | None:
-        """Who may view a project and manages none of its groups sees that there is none for him: None."""
+        """None for those who may view the project and manage none of its groups."""
         try:
             return await self._groups.list_in_project(admin.actor, project_id)
         except NoRight:
             return None
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._view, "/projects/{project_id}/groups"
-        return [desk.page(path, self.list), desk.form(path, NewGroupForm, self.create, rerender=self.rerender_list)]
+        view, path = self._view, "/projects/{project_id}/groups"
+        return [view.page(path, self.list), view.form(path, NewGroupForm, self.create, rerender=self.list)]
 
 
 def groups_call(project_id: str, managed: Sequence[Group]) -> ApiCall:
@@ -253,7 +247,6 @@ def groups_call(project_id: str, managed: Sequence[Group]) -> ApiCall:
 # Groups of a project: the list, a new one, one group with what it says of itself, who is in it, its removal.
 
 
-GROUP_ENTRY: Final = ConsoleEntry.PROJECTS
 MEMBER_COLUMNS: Final = {
     "user_id": lambda line: line.user_id,
     "nick": lambda line: line.nick,
@@ -265,11 +258,10 @@ MEMBER_COLUMNS: Final = {
 LISTED_PEOPLE_COLUMNS: Final = {"user_id": lambda one: one[0], "nick": lambda one: one[1]}
 
 
-class GroupForm(CsrfForm, frozen=True, kw_only=True):
+class GroupForm(VersionedForm, frozen=True, kw_only=True):
     title: str = ""
     description: str = ""
     tags: str = ""
-    version: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,12 +271,12 @@ class GroupContext(PageContext):
     head: GroupHead
     group: Group
     form: GroupForm
-    names: Mapping[str, NamedPerson]  # of those who are listed, and of the first whom conditions name
+    names: Mapping[str, NamedPerson]  # of listed people, and of the first ones that conditions name
     search: str
     found: Sequence[NamedPerson]
     call: ApiCall
     problem: FormProblem | None = None
-    clashes: tuple[FieldConflict, ...] = ()
+    conflicts: tuple[FieldConflict, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,17 +286,6 @@ class GroupMembersContext(PageContext):
     head: GroupHead
     found: Page[GroupMember]
     search: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveGroupContext(PageContext):
-    template = "console/groups/remove.html"
-
-    head: GroupHead
-    listed: str  # allow or disallow: then it cannot be removed
-    services: int
-    foreseen: Sequence[Impact]
-    problem: FormProblem | None = None
 
 
 class GroupScreens:
@@ -329,10 +310,10 @@ class GroupScreens:
         self._view = view
 
     async def show(self, request: Request, admin: AdminRequest) -> Response:
-        seen = await self._loader.load(request, admin)
+        loaded = await self._loader.load(request, admin)
         if read_list_query(request).is_file:
-            return await self._export_listed_people(seen.group)
-        return await self._render_group(request, admin, seen, form_of(seen.group))
+            return await self._export_listed_people(loaded.group)
+        return await self._render_group(request, admin, loaded, form_of(loaded.group))
 
     async def _export_listed_people(self, group: Group) -> Response:
         names = await self._names.people_by_id(group.users)
@@ -340,69 +321,59 @@ class GroupScreens:
         return csv_file(f"{group.title_key}-listed", LISTED_PEOPLE_COLUMNS, listed)
 
     async def save(self, request: Request, admin: AdminRequest, form: GroupForm) -> Response:
-        seen = await self._loader.load(request, admin)
+        loaded = await self._loader.load(request, admin)
         draft = GroupDraft(
             title=form.title.strip(),
             description=form.description.strip().replace("\r\n", "\n"),
             version=form.version,
         )
-        saved = await self._groups.save(admin.actor, seen.group.group_id, draft)
+        saved = await self._groups.save(admin.actor, loaded.group.group_id, draft)
         tags = split_lines(form.tags)
         if tags != list(saved.tags):
             await self._groups.save_tags(admin.actor, saved.group_id, TagsDraft(tags=list(tags)))
-        return self._view.redirect_with_flash(seen.path, "saved")
+        return self._view.redirect_with_flash(loaded.path, "saved")
 
     async def rerender_form(
         self, request: Request, admin: AdminRequest, form: GroupForm, problem: FormProblem
     ) -> Response:
-        seen = await self._loader.load(request, admin)
-        stored = form_of(seen.group)
-        theirs = field_conflicts(form, stored) if problem.is_conflict and form.version != stored.version else ()
-        return await self._render_group(request, admin, seen, form, problem=problem, conflicts=theirs)
+        loaded = await self._loader.load(request, admin)
+        stored = form_of(loaded.group)
+        conflicts = conflicts_after(problem, form, stored)
+        return await self._render_group(request, admin, loaded, form, problem=problem, conflicts=conflicts)
 
     async def list_members(self, request: Request, admin: AdminRequest) -> Response:
-        seen, query = await self._loader.load(request, admin), read_list_query(request)
-        if not sees_members(admin, seen):
+        loaded, query = await self._loader.load(request, admin), read_list_query(request)
+        if not sees_members(admin, loaded):
             raise NoRight("who meets the group's conditions")
-        found = await self._matches.members_of_group(seen.group, query.page_request)
+        found = await self._matches.members_of_group(loaded.group, query.page_request)
         if query.is_file:
-            return csv_file(f"{seen.group.title_key}-members", MEMBER_COLUMNS, found.rows)
-        context = GroupMembersContext(head=group_head(admin, seen, "who"), found=found, search=query.q)
-        return self._view.render(request, admin, GROUP_ENTRY, context)
+            return csv_file(f"{loaded.group.title_key}-members", MEMBER_COLUMNS, found.rows)
+        context = GroupMembersContext(head=group_head(admin, loaded, "who"), found=found, search=query.q)
+        return self._view.render(request, admin, ENTRY, context)
 
-    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Response:
-        return await self._render_removal(request, admin)
+    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
+        loaded, t = await self._loader.load(request, admin), self._view.words(request)
+        group = loaded.group
+        about = GuardTarget(project_id=group.project_id, group_id=group.group_id)
+        require_operation(admin.rights, Operation.GROUP_DELETE, about)
+        title, trail = t("groups.remove_title", title=group.title), [*loaded.trail, (group.title, loaded.path)]
+        if access_list := access_list_of(loaded):
+            warning = t(f"groups.stands_in_{access_list}")
+            return Confirmation(title=title, trail=trail, warning=warning, text=t("groups.take_it_out"), button="")
+        proposal = GroupProposal(action="delete", group_id=group.group_id)
+        return Confirmation(
+            title=title,
+            trail=trail,
+            text=t("groups.remove_text"),
+            consequences=[t("groups.breaks_services", count=len(loaded.applications)), t("groups.breaks_managers")],
+            impacts=await self._forecaster.impact_in_each(admin, loaded.applications, proposal),
+            button=t("groups.remove"),
+        )
 
     async def remove(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
-        seen = await self._loader.load(request, admin)
-        await self._groups.delete(admin.actor, seen.group.group_id)
-        return self._view.redirect_with_flash(f"{GROUP_ENTRY.path}/{seen.group.project_id}/groups", "group_removed")
-
-    async def rerender_removal(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        form: CsrfForm,  # noqa: ARG002 - as the other screens take it
-        problem: FormProblem,
-    ) -> Response:
-        return await self._render_removal(request, admin, problem)
-
-    async def _render_removal(
-        self, request: Request, admin: AdminRequest, problem: FormProblem | None = None
-    ) -> Response:
-        seen = await self._loader.load(request, admin)
-        about = GuardTarget(project_id=seen.group.project_id, group_id=seen.group.group_id)
-        require_operation(admin.rights, Operation.GROUP_DELETE, about)
-        listed = access_list_of(seen)
-        proposal = GroupProposal(action="delete", group_id=seen.group.group_id)
-        context = RemoveGroupContext(
-            head=group_head(admin, seen, "group"),
-            listed=listed,
-            services=0 if listed else len(seen.applications),
-            foreseen=() if listed else await self._forecaster.impact_in_each(admin, seen.applications, proposal),
-            problem=problem,
-        )
-        return self._view.render(request, admin, GROUP_ENTRY, context, status=problem.status if problem else None)
+        loaded = await self._loader.load(request, admin)
+        await self._groups.delete(admin.actor, loaded.group.group_id)
+        return self._view.redirect_with_flash(project_path(loaded.group.project_id, "groups"), "group_removed")
 
     async def _render_group(
         self,
@@ -425,9 +396,9 @@ class GroupScreens:
             found=await self._find_people(admin, loaded, search),
             call=group_call(group),
             problem=problem,
-            clashes=conflicts,
+            conflicts=conflicts,
         )
-        return self._view.render(request, admin, GROUP_ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     async def _find_people(self, admin: AdminRequest, loaded: LoadedGroup, search: str) -> Sequence[NamedPerson]:
         """People to add; those of the project's other groups are found by a part of their names."""
@@ -437,13 +408,12 @@ class GroupScreens:
         return [one for one in found if one.user_id not in loaded.group.users]
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, one = self._view, "/projects/{project_id}/groups/{group_id}"
+        view, one = self._view, "/projects/{project_id}/groups/{group_id}"
         return [
-            desk.page(one, self.show),
-            desk.form(one, GroupForm, self.save, rerender=self.rerender_form),
-            desk.page(f"{one}/who", self.list_members),
-            desk.page(f"{one}/remove", self.confirm_removal, fresh=True),
-            desk.form(f"{one}/remove", CsrfForm, self.remove, rerender=self.rerender_removal, fresh=True),
+            view.page(one, self.show),
+            view.form(one, GroupForm, self.save, rerender=self.rerender_form),
+            view.page(f"{one}/who", self.list_members),
+            *view.confirmation(f"{one}/remove", CsrfForm, self.confirm_removal, self.remove),
         ]
 
 

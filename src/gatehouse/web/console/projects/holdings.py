@@ -1,12 +1,13 @@
-"""What somebody holds in a project, as rows of a form: a place, a role, and until when.
+"""What a person holds in a project, as rows of a form: a place, a role, and an end.
 
-Places are the project itself, its applications, the services it connects and its groups. Entries that stand in a
-record without a role are kept as they are; they are written through the API.
+Places are the project itself, its applications, the services it connects and its groups. Direct entries
+without a role are kept as they are; they are written through the API.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from gatehouse.admin.assignments import require_after_epoch
 from gatehouse.admin.projects import ProjectListStore
@@ -25,6 +26,9 @@ from gatehouse.permissions.model.rules import (
 )
 from gatehouse.web.pages.forms import CsrfForm
 
+T = TypeVar("T")
+
+OWNER = "project_owner"
 MAX_ROWS = 200
 MINUTE_TEXT_LENGTH = len("2026-11-15T16:00")
 
@@ -43,12 +47,12 @@ class HoldingRow:
     place: str
     role: str
     until: str = ""
-    fresh: bool = False
+    is_new: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldingPlace:
-    """`kind` is `project` or a kind of resource; the words are `place.<kind>`."""
+    """`kind` is `project` or a kind of resource; the text is `place.<kind>`."""
 
     scope: Scope
     kind: str
@@ -69,7 +73,7 @@ class PlacedRole:
 
 
 class ProjectPlaces:
-    """All places of a project, by scope; one that is gone is told by its id."""
+    """All places of a project, by scope; a removed one is shown by its ID."""
 
     def __init__(self, places: Sequence[HoldingPlace]) -> None:
         self.all = places
@@ -125,7 +129,7 @@ def scope_value(scope: Scope) -> str:
 
 
 def parse_scopes(document: object, project_id: str) -> Mapping[Scope, ScopeHoldings]:
-    """What a membership says of one person."""
+    """The part of a membership about one person."""
     return parse_project(document, project_id, place="member")
 
 
@@ -161,15 +165,17 @@ def rows_from_form(form: HoldingsForm) -> list[HoldingRow]:
 
 
 def apply_row_action(rows: Sequence[HoldingRow], do: str, *, role: str) -> list[HoldingRow]:
-    """What the buttons `add` and `remove:<n>` make of the rows."""
+    """The rows after the button `add` or `remove:<n>`."""
+    if do.partition(":")[0] == "add":
+        return [*rows, HoldingRow(place="project", role=role, is_new=True)]
+    return remove_row(rows, do)
+
+
+def remove_row(rows: Sequence[T], do: str) -> list[T]:
+    """The rows without row `<n>` of `remove:<n>`; an unknown row changes nothing."""
     act, _, number = do.partition(":")
-    if act == "add":
-        return [*rows, HoldingRow(place="project", role=role, fresh=True)]
-    at = (
-        int(number)
-        if act == "remove" and number.isascii() and number.isdecimal() and len(number) < len("1000")
-        else -1
-    )
+    is_number = number.isascii() and number.isdecimal() and len(number) < len("1000")
+    at = int(number) if act == "remove" and is_number else -1
     return [row for index, row in enumerate(rows) if index != at]
 
 
@@ -180,7 +186,7 @@ def is_row_action(do: str) -> bool:
 def scopes_from_rows(
     rows: Sequence[HoldingRow], stored: Mapping[Scope, ScopeHoldings], places: ProjectPlaces
 ) -> Mapping[Scope, ScopeHoldings]:
-    """What the rows say, with the direct entries that are stored; raises Malformed."""
+    """The holdings of the rows, with the stored direct entries. Raises Malformed."""
     known = {place.value: place.scope for place in (*places.all, *map(places.place_at, stored))}
     roles: dict[Scope, list[Assignment]] = {}
     for row in rows:
@@ -195,7 +201,7 @@ def scopes_from_rows(
 
 
 def assignment_from_row(row: HoldingRow, stored: ScopeHoldings) -> Assignment:
-    """An end that the form shows as it is stays to the second, and one that only programs write as well."""
+    """An unchanged end keeps its seconds, and one that only programs write."""
     before = next((one for one in stored.roles if one.role == row.role), None)
     if before is not None and format_end_field(before.end) == row.until:
         return before
@@ -205,14 +211,14 @@ def assignment_from_row(row: HoldingRow, stored: ScopeHoldings) -> Assignment:
 def membership_document(
     scopes: Mapping[Scope, ScopeHoldings], project_id: str, central: ApplicationModel
 ) -> dict[str, object] | None:
-    """As a membership says it; None when nothing is held."""
+    """The part of a membership document; None when nothing is held."""
     names = {key: role.name for key, role in central.roles.items()}
     kept = {scope: held for scope, held in scopes.items() if not held.is_empty}
     return project_access_document(kept, names).get(project_id)
 
 
 def format_end_field(end: End) -> str:
-    """As a field for date and time has it, in UTC."""
+    """The value of a date and time field, in UTC."""
     if end.ttl or not end.expired:
         return ""
     return f"{datetime.fromtimestamp(end.expired, UTC):%Y-%m-%dT%H:%M}"

@@ -24,6 +24,7 @@ from gatehouse.web.console.lookup import PersonFinder
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.projects.allow_lists import ListedGroup, listed_groups
 from gatehouse.web.console.projects.holdings import (
+    OWNER,
     HoldingPlace,
     HoldingRow,
     HoldingsForm,
@@ -47,13 +48,13 @@ from gatehouse.web.console.projects.project import (
     may_in_project,
     page_of_list,
     project_head,
+    project_path,
 )
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
 ENTRY: Final = ConsoleEntry.PROJECTS
-OWNER: Final = "project_owner"
 ADMINISTRATOR: Final = "project_administrator"
 DEFAULT_ROLE: Final = ADMINISTRATOR  # what a new row starts with
 
@@ -63,8 +64,8 @@ class MemberLine:
     user_id: str
     nick: str
     held: Sequence[PlacedRole]
-    entries: int  # places with entries of his own, which have no role
-    standing: str  # project_owner, project_administrator or nothing
+    entries: int  # places with direct entries, which have no role
+    leading_role: str  # project_owner, project_administrator or nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +87,7 @@ class FindMemberContext(PageContext):
     head: ProjectHead
     search: str
     found: Sequence[NamedPerson]
-    everybody: bool
+    searches_everyone: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,17 +111,6 @@ class MemberContext(PageContext):
         return f"{self.head.path}/members/{self.person.user_id}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveMemberContext(PageContext):
-    template = "console/projects/remove_member.html"
-
-    head: ProjectHead
-    person: NamedPerson
-    held: Sequence[PlacedRole]
-    entries: int
-    problem: FormProblem | None = None
-
-
 class MemberForm(HoldingsForm, frozen=True, kw_only=True):
     version: int = 0
 
@@ -130,7 +120,7 @@ class ProjectMember:
     person: NamedPerson
     scopes: Mapping[Scope, ScopeHoldings]
     places: ProjectPlaces
-    document: Mapping[str, object]  # the membership, as far as it is about him
+    document: Mapping[str, object]  # the membership, as far as it is about them
 
 
 class MemberScreens:
@@ -167,7 +157,7 @@ class MemberScreens:
             call=ApiCall(
                 path="project/membership",
                 body={"action": "get", "data": {"id": model.project.project_id}},
-                # The answer has everybody: of more than a page of this list each one shows his own.
+                # The answer has all people: if they fill more than a page, each shows their own.
                 record=document if len(users_in(document)) <= PAGE_SIZE else None,
             ),
         )
@@ -182,7 +172,7 @@ class MemberScreens:
             head=project_head(admin, model.project, "members"),
             search=query.q,
             found=await self._finder.find(admin, query.q, known_ids=known, by_email=True),
-            everybody=admin.visibility.everything,
+            searches_everyone=admin.visibility.everything,
         )
         return self._view.render(request, admin, ENTRY, context)
 
@@ -206,19 +196,19 @@ class MemberScreens:
             users={member.person.user_id: membership_document(scopes, project_id, central)},
             version=form.version,
         )
-        home = f"{ENTRY.path}/{project_id}/members"
-        foreseen = () if form.do == "apply" else await self._impacts(admin, draft)
-        if not has_no_impact(foreseen):
+        home = project_path(project_id, "members")
+        impacts = () if form.do == "apply" else await self._impacts(admin, draft)
+        if not has_no_impact(impacts):
             back = f"{home}/{member.person.user_id}"
             context = review_context(
-                form, foreseen, name=member.person.nick, back=back, trail=[(model.project.title, home)]
+                form, impacts, name=member.person.nick, back=back, trail=[(model.project.title, home)]
             )
             return self._view.render(request, admin, ENTRY, context)
         await self._memberships.save(admin.actor, central, draft)
         return self._view.redirect_with_flash(home, "saved")
 
     async def _impacts(self, admin: AdminRequest, draft: MembershipDraft) -> Sequence[Impact]:
-        """What he gains and loses, for whoever may see it."""
+        """What the person gains and loses, if the reader may see it."""
         found = await self._forecaster.impact_of_membership(admin, draft.id, MembershipProposal(data=draft))
         return () if found.hidden else (found,)
 
@@ -232,39 +222,28 @@ class MemberScreens:
             request, admin, model, member, rows_from_form(form), version=version, problem=problem
         )
 
-    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Response:
-        return await self._render_removal(request, admin)
+    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
+        model, t = await self._loader.load(request, admin), self._view.words(request)
+        require_operation(admin.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=model.project.project_id))
+        member = await self._load_member(request, admin, model)
+        person, entries = member.person, count_entries(member.scopes)
+        path = project_path(model.project.project_id, "members")
+        return Confirmation(
+            title=t("members.remove_title", nick=person.nick),
+            trail=[(model.project.title, path), (person.nick, f"{path}/{person.user_id}")],
+            text=t("members.remove_text", nick=person.nick),
+            roles=placed_roles(member.scopes, member.places, admin.authenticated.central),
+            consequences=[t("members.entries_go", count=entries)] if entries else (),
+            hint=t("members.remove_hint"),
+            button=t("members.remove"),
+        )
 
     async def remove(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
         model = await self._loader.load(request, admin)
         user_id = grammar.check_user_id(request.path_params["user_id"], "user_id")
         draft = MembershipDraft(id=model.project.project_id, users={user_id: None})
         await self._memberships.save(admin.actor, admin.authenticated.central, draft)
-        return self._view.redirect_with_flash(f"{ENTRY.path}/{model.project.project_id}/members", "member_removed")
-
-    async def rerender_removal(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        form: CsrfForm,  # noqa: ARG002 - as the other screens take it
-        problem: FormProblem,
-    ) -> Response:
-        return await self._render_removal(request, admin, problem)
-
-    async def _render_removal(
-        self, request: Request, admin: AdminRequest, problem: FormProblem | None = None
-    ) -> Response:
-        model = await self._loader.load(request, admin)
-        require_operation(admin.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=model.project.project_id))
-        member = await self._load_member(request, admin, model)
-        context = RemoveMemberContext(
-            head=project_head(admin, model.project, "members"),
-            person=member.person,
-            held=placed_roles(member.scopes, member.places, admin.authenticated.central),
-            entries=count_entries(member.scopes),
-            problem=problem,
-        )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.redirect_with_flash(project_path(model.project.project_id, "members"), "member_removed")
 
     def _render_editor(
         self,
@@ -299,10 +278,10 @@ class MemberScreens:
             ),
             problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     async def _load_member(self, request: Request, admin: AdminRequest, model: ProjectModel) -> ProjectMember:
-        """Somebody of the project, or anybody to whom the guest may give something in it."""
+        """A member of the project, or any person if the reader may assign roles in it."""
         user_id = grammar.check_user_id(request.path_params["user_id"], "user_id")
         document = await self._memberships.get(
             admin.actor, admin.authenticated.central, model.project.project_id, user_id=user_id
@@ -338,22 +317,19 @@ class MemberScreens:
                     nick=names[user_id].nick if user_id in names else user_id,
                     held=placed_roles(scopes, places, admin.authenticated.central),
                     entries=count_entries(scopes),
-                    standing=leading_role(scopes.get(Scope(model.project.project_id), NO_HOLDINGS)),
+                    leading_role=leading_role(scopes.get(Scope(model.project.project_id), NO_HOLDINGS)),
                 )
             )
-        return sorted(lines, key=lambda line: (RANK[line.standing], line.nick.lower(), line.user_id))
+        return sorted(lines, key=lambda line: (RANK[line.leading_role], line.nick.lower(), line.user_id))
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._view, "/projects/{project_id}/members"
+        view, path = self._view, "/projects/{project_id}/members"
         return [
-            desk.page(path, self.list),
-            desk.page(f"{path}/new", self.find_person),
-            desk.page(f"{path}/{{user_id}}", self.show),
-            desk.form(f"{path}/{{user_id}}", MemberForm, self.save, rerender=self.rerender_form),
-            desk.page(f"{path}/{{user_id}}/remove", self.confirm_removal, fresh=True),
-            desk.form(
-                f"{path}/{{user_id}}/remove", CsrfForm, self.remove, rerender=self.rerender_removal, fresh=True
-            ),
+            view.page(path, self.list),
+            view.page(f"{path}/new", self.find_person),
+            view.page(f"{path}/{{user_id}}", self.show),
+            view.form(f"{path}/{{user_id}}", MemberForm, self.save, rerender=self.rerender_form),
+            *view.confirmation(f"{path}/{{user_id}}/remove", CsrfForm, self.confirm_removal, self.remove),
         ]
 
 

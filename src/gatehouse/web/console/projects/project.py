@@ -1,4 +1,4 @@
-"""The way into a project's tabs: who may not view it comes no further."""
+"""Projects: the list, a new project, its overview, removal and erasure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from gatehouse.admin.names import NameStore
 from gatehouse.admin.paging import Page, PageRequest
-from gatehouse.admin.projects import GroupListItem, ProjectListItem, ProjectListStore, ProjectRemovalImpact
+from gatehouse.admin.projects import GroupListItem, ProjectListItem, ProjectListStore
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.commands.drafts import TagsDraft
 from gatehouse.permissions.commands.full_removal import FullRemoval
@@ -20,19 +20,36 @@ from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, 
 from gatehouse.permissions.store import ProjectStore
 from gatehouse.web.console.forms import (
     FieldConflict,
+    VersionedForm,
+    conflicts_after,
     csv_file,
-    field_conflicts,
     join_lines,
     read_list_query,
     split_lines,
 )
 from gatehouse.web.console.frame import ApiCall, project_call
 from gatehouse.web.console.paths import ConsoleEntry
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.view import (
+    AdminRequest,
+    Confirmation,
+    ConfirmationField,
+    ConsoleRoute,
+    ConsoleView,
+    FormProblem,
+    require_confirmation_text,
+)
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
 T = TypeVar("T")
+
+
+ENTRY: Final = ConsoleEntry.PROJECTS
+
+
+def project_path(project_id: str, tab: str = "overview") -> str:
+    base = f"{ENTRY.path}/{project_id}"
+    return base if tab == "overview" else f"{base}/{tab}"
 
 
 class ProjectLoader:
@@ -62,11 +79,8 @@ def page_of_list(rows: Sequence[T], page_request: PageRequest) -> Page[T]:
     )
 
 
-# Projects: the list, a new one, one project with what it says of itself, and its removal.
-
-
-ENTRY: Final = ConsoleEntry.PROJECTS
 TABS: Final = ("overview", "members", "applications", "services", "groups", "service_accounts")
+REMOVED: Final = ("people", "applications", "groups", "service_accounts")  # that lose something by a removal
 COLUMNS: Final = {
     "id": lambda line: line.project_id,
     "title": lambda line: line.title,
@@ -84,14 +98,14 @@ class ProjectsContext(PageContext):
     found: Page[ProjectListItem]
     search: str
     may_publish: bool
-    groups: Sequence[GroupListItem]  # he manages them, and may not view their projects
+    groups: Sequence[GroupListItem]  # they manage them, and may not view their projects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewProjectContext(PageContext):
     template = "console/projects/new.html"
 
-    lacks_factor: bool  # so that he cannot administer it himself
+    lacks_factor: bool  # so that they cannot administer it themselves
     title: str = ""
     user_id: str = ""
     problem: FormProblem | None = None
@@ -111,11 +125,11 @@ class ProjectHead:
 
     @property
     def path(self) -> str:
-        return f"{ENTRY.path}/{self.project_id}"
+        return project_path(self.project_id)
 
     @property
     def tabs(self) -> Sequence[tuple[str, str]]:
-        return [(tab, self.path if tab == "overview" else f"{self.path}/{tab}") for tab in TABS]
+        return [(tab, project_path(self.project_id, tab)) for tab in TABS]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,20 +138,11 @@ class ProjectContext(PageContext):
 
     head: ProjectHead
     project: Project
-    author: str  # his nick, or his id when he is gone
+    author: str  # their nick, or their ID if the account is gone
     form: "ProjectForm"
     call: ApiCall
     problem: FormProblem | None = None
-    clashes: tuple[FieldConflict, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveProjectContext(PageContext):
-    template = "console/projects/remove.html"
-
-    head: ProjectHead
-    breaks: ProjectRemovalImpact
-    problem: FormProblem | None = None
+    conflicts: tuple[FieldConflict, ...] = ()
 
 
 class NewProjectForm(CsrfForm, frozen=True, kw_only=True):
@@ -145,7 +150,7 @@ class NewProjectForm(CsrfForm, frozen=True, kw_only=True):
     user_id: str = ""
 
 
-class ProjectForm(CsrfForm, frozen=True, kw_only=True):
+class ProjectForm(VersionedForm, frozen=True, kw_only=True):
     """Lists are a line each."""
 
     title: str = ""
@@ -153,7 +158,6 @@ class ProjectForm(CsrfForm, frozen=True, kw_only=True):
     aliases: str = ""
     allowed_domains: str = ""
     tags: str = ""
-    version: int = 0
 
 
 class RemoveProjectForm(CsrfForm, frozen=True, kw_only=True):
@@ -200,7 +204,7 @@ class ProjectScreens:
         project = await self._publishing.publish(
             admin.actor, admin.authenticated.evaluation_input.facts, form.title.strip(), form.user_id.strip() or None
         )
-        return self._view.redirect_with_flash(f"{ENTRY.path}/{project.project_id}", "project_published")
+        return self._view.redirect_with_flash(project_path(project.project_id), "project_published")
 
     async def rerender_new(
         self, request: Request, admin: AdminRequest, form: NewProjectForm, problem: FormProblem
@@ -208,7 +212,7 @@ class ProjectScreens:
         context = NewProjectContext(
             lacks_factor=lacks_factor(admin), title=form.title, user_id=form.user_id, problem=problem
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status)
+        return self._view.render(request, admin, ENTRY, context)
 
     async def show(self, request: Request, admin: AdminRequest) -> Response:
         project = await self._load_project(request, admin)
@@ -229,38 +233,39 @@ class ProjectScreens:
         saved = await self._projects.save(admin.actor, draft)
         if tags != list(saved.tags):
             await self._projects.save_tags(admin.actor, TagsDraft(id=saved.project_id, tags=list(tags)))
-        return self._view.redirect_with_flash(f"{ENTRY.path}/{project.project_id}", "saved")
+        return self._view.redirect_with_flash(project_path(project.project_id), "saved")
 
     async def rerender_form(
         self, request: Request, admin: AdminRequest, form: ProjectForm, problem: FormProblem
     ) -> Response:
-        """What was typed stays; where somebody else saved meanwhile, his words stand beside it."""
+        """Keeps what was typed; if someone else saved meanwhile, shows both."""
         project = await self._load_project(request, admin)
         stored = form_of(project)
-        theirs = field_conflicts(form, stored) if problem.is_conflict and form.version != stored.version else ()
-        return await self._render_overview(request, admin, project, form, problem=problem, conflicts=theirs)
+        conflicts = conflicts_after(problem, form, stored)
+        return await self._render_overview(request, admin, project, form, problem=problem, conflicts=conflicts)
 
-    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Response:
-        return await self._render_removal(request, admin)
+    async def confirm_removal(self, request: Request, admin: AdminRequest) -> Confirmation:
+        project, t = await self._load_project(request, admin), self._view.words(request)
+        require_operation(admin.rights, Operation.PROJECT_DELETE, GuardTarget(project_id=project.project_id))
+        impact = await self._lists.removal_impact(project.project_id, self._clock.now())
+        return Confirmation(
+            title=t("projects.remove_title", title=project.title),
+            trail=[(project.title, project_path(project.project_id))],
+            text=t("projects.remove_text"),
+            consequences=[t(f"projects.breaks_{name}", count=getattr(impact, name)) for name in REMOVED],
+            field=ConfirmationField(
+                name="title",
+                label=t("projects.remove_type", title=project.title),
+                wrong=t("projects.remove_wrong"),
+            ),
+            button=t("projects.remove"),
+        )
 
     async def remove(self, request: Request, admin: AdminRequest, form: RemoveProjectForm) -> Response:
         project = await self._load_project(request, admin)
-        if form.title.strip() != project.title:
-            return await self._render_removal(request, admin, FormProblem(text="", status=400))
+        require_confirmation_text(form.title, project.title)
         await self._projects.delete(admin.actor, project.project_id)
         return self._view.redirect_with_flash(ENTRY.path, "project_removed")
-
-    async def _render_removal(
-        self, request: Request, admin: AdminRequest, problem: FormProblem | None = None
-    ) -> Response:
-        project = await self._load_project(request, admin)
-        require_operation(admin.rights, Operation.PROJECT_DELETE, GuardTarget(project_id=project.project_id))
-        context = RemoveProjectContext(
-            head=project_head(admin, project, "overview"),
-            breaks=await self._lists.removal_impact(project.project_id, self._clock.now()),
-            problem=problem,
-        )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
     async def _load_project(self, request: Request, admin: AdminRequest) -> Project:
         return await self._projects.get(admin.actor, request.path_params["project_id"])
@@ -283,20 +288,19 @@ class ProjectScreens:
             form=form,
             call=project_call(project),
             problem=problem,
-            clashes=conflicts,
+            conflicts=conflicts,
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk = self._view
+        view = self._view
         return [
-            desk.page("/projects", self.list),
-            desk.page("/projects/new", self.new),
-            desk.form("/projects/new", NewProjectForm, self.publish, rerender=self.rerender_new),
-            desk.page("/projects/{project_id}", self.show),
-            desk.form("/projects/{project_id}", ProjectForm, self.save, rerender=self.rerender_form),
-            desk.page("/projects/{project_id}/remove", self.confirm_removal, fresh=True),
-            desk.form("/projects/{project_id}/remove", RemoveProjectForm, self.remove, fresh=True),
+            view.page("/projects", self.list),
+            view.page("/projects/new", self.new),
+            view.form("/projects/new", NewProjectForm, self.publish, rerender=self.rerender_new),
+            view.page("/projects/{project_id}", self.show),
+            view.form("/projects/{project_id}", ProjectForm, self.save, rerender=self.rerender_form),
+            *view.confirmation("/projects/{project_id}/remove", RemoveProjectForm, self.confirm_removal, self.remove),
         ]
 
 
@@ -328,16 +332,19 @@ def form_of(project: Project) -> ProjectForm:
     )
 
 
-# The page on which a removed project goes for good (R5).
+# The final erasure of a removed project (R5).
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EraseProjectContext(PageContext):
-    template = "console/projects/erase.html"
-
-    goes: ErasureCounts
-    path: str
-    problem: FormProblem | None = None
+ERASED: Final = (
+    "applications",
+    "roles",
+    "clients",
+    "keys",
+    "groups",
+    "service_accounts",
+    "people",
+    "connections",
+)  # what is erased with a project, in the order of the page
 
 
 class EraseProjectForm(CsrfForm, frozen=True, kw_only=True):
@@ -349,29 +356,31 @@ class ProjectErasureScreens:
         self._removal = removal
         self._view = view
 
-    async def confirm_erasure(self, request: Request, admin: AdminRequest) -> Response:
-        return await self._render_confirmation(request, admin)
+    async def confirm_erasure(self, request: Request, admin: AdminRequest) -> Confirmation:
+        counts, t = await self._load_belongings(request, admin), self._view.words(request)
+        return Confirmation(
+            title=t("projects.erase_title", title=counts.title),
+            trail=[(counts.title, project_path(counts.project_id))],
+            text=t("projects.erase_text"),
+            consequences=[t(f"projects.erases_{name}", count=getattr(counts, name)) for name in ERASED],
+            hint=t("projects.erase_hint"),
+            field=ConfirmationField(
+                name="project_id",
+                label=t("projects.erase_type", project_id=counts.project_id),
+                wrong=t("projects.erase_wrong"),
+            ),
+            button=t("projects.erase"),
+        )
 
     async def erase(self, request: Request, admin: AdminRequest, form: EraseProjectForm) -> Response:
-        goes = await self._load_belongings(request, admin)
-        if form.project_id.strip() != goes.project_id:
-            return await self._render_confirmation(request, admin, FormProblem(text="", status=400))
-        await self._removal.remove(admin.actor, goes.project_id)
+        counts = await self._load_belongings(request, admin)
+        require_confirmation_text(form.project_id, counts.project_id)
+        await self._removal.remove(admin.actor, counts.project_id)
         return self._view.redirect_with_flash(ENTRY.path, "project_erased")
-
-    async def _render_confirmation(
-        self, request: Request, admin: AdminRequest, problem: FormProblem | None = None
-    ) -> Response:
-        goes = await self._load_belongings(request, admin)
-        context = EraseProjectContext(goes=goes, path=f"{ENTRY.path}/{goes.project_id}", problem=problem)
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
     async def _load_belongings(self, request: Request, admin: AdminRequest) -> ErasureCounts:
         return await self._removal.preview(admin.actor, request.path_params["project_id"])
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk = self._view
-        return [
-            desk.page("/projects/{project_id}/erase", self.confirm_erasure, fresh=True),
-            desk.form("/projects/{project_id}/erase", EraseProjectForm, self.erase, fresh=True),
-        ]
+        path = "/projects/{project_id}/erase"
+        return self._view.confirmation(path, EraseProjectForm, self.confirm_erasure, self.erase)

@@ -1,7 +1,7 @@
 """Service accounts of a project: programs that hold roles in it. The token of a new one is shown once."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from starlette.requests import Request
@@ -20,9 +20,10 @@ from gatehouse.permissions.model.rules import Role
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
 from gatehouse.web.api.permissions.service_accounts import service_account_entry as account_entry
 from gatehouse.web.console.forms import csv_file, read_list_query, split_lines
-from gatehouse.web.console.frame import ApiCall
+from gatehouse.web.console.frame import ApiCall, NewSecretContext
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.projects.holdings import (
+    OWNER,
     HoldingPlace,
     HoldingRow,
     HoldingsForm,
@@ -37,13 +38,19 @@ from gatehouse.web.console.projects.holdings import (
     rows_from_form,
     scopes_from_rows,
 )
-from gatehouse.web.console.projects.project import ProjectHead, ProjectLoader, may_in_project, project_head
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.projects.project import (
+    ProjectHead,
+    ProjectLoader,
+    may_in_project,
+    project_head,
+    project_path,
+)
+from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
+from gatehouse.web.pages.template_filters import exact_time
 
 ENTRY: Final = ConsoleEntry.PROJECTS
-OWNER: Final = "project_owner"  # never of a service account
 DEFAULT_ROLE: Final = "app_developer"  # what a new row starts with
 MAX_DAYS_DIGITS: Final = 5  # digits
 COLUMNS: Final = {
@@ -94,26 +101,6 @@ class NewServiceAccountContext(PageContext):
     rows: Sequence[HoldingRow]
     places: Sequence[HoldingPlace]
     roles: Sequence[Role]
-    problem: FormProblem | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatedServiceAccountContext(PageContext):
-    template = "console/projects/made_account.html"
-
-    head: ProjectHead
-    name: str
-    user_id: str
-    jwt: str = field(repr=False)
-    ends_at: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RevokeServiceAccountContext(PageContext):
-    template = "console/projects/revoke_account.html"
-
-    head: ProjectHead
-    line: ServiceAccountLine
     problem: FormProblem | None = None
 
 
@@ -177,13 +164,16 @@ class ServiceAccountScreens:
             services=holds.get("services"),
             groups=holds.get("groups"),
         )
-        made = await self._accounts.create(admin.actor, central, draft)
-        context = CreatedServiceAccountContext(
-            head=project_head(admin, model.project, "service_accounts"),
-            name=made.listed.account.name,
-            user_id=made.listed.account.user_id,
-            jwt=made.jwt,
-            ends_at=made.ends_at,
+        created = await self._accounts.create(admin.actor, central, draft)
+        t, path = self._view.words(request), project_path(model.project.project_id, "service_accounts")
+        user_id = created.listed.account.user_id
+        context = NewSecretContext(
+            title=t("accounts.made", name=created.listed.account.name),
+            trail=[(model.project.title, path)],
+            text=t("accounts.once"),
+            value=created.jwt,
+            facts=[(t("field.id"), user_id), (t("accounts.ends"), exact_time(t, created.ends_at))],
+            back=path,
         )
         return self._view.render(request, admin, ENTRY, context)
 
@@ -193,36 +183,25 @@ class ServiceAccountScreens:
         model = await self._loader.load(request, admin)
         return await self._render_form(request, admin, model, form, rows_from_form(form), problem=problem)
 
-    async def confirm_revocation(self, request: Request, admin: AdminRequest) -> Response:
-        return await self._render_revocation(request, admin)
-
-    async def revoke(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
-        await self._accounts.revoke(admin.actor, request.path_params["user_id"])
-        return self._view.redirect_with_flash(
-            f"{ENTRY.path}/{request.path_params['project_id']}/service_accounts", "account_revoked"
-        )
-
-    async def rerender_revocation(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        form: CsrfForm,  # noqa: ARG002 - as the other screens take it
-        problem: FormProblem,
-    ) -> Response:
-        return await self._render_revocation(request, admin, problem)
-
-    async def _render_revocation(
-        self, request: Request, admin: AdminRequest, problem: FormProblem | None = None
-    ) -> Response:
-        model = await self._loader.load(request, admin)
+    async def confirm_revocation(self, request: Request, admin: AdminRequest) -> Confirmation:
+        model, t = await self._loader.load(request, admin), self._view.words(request)
         user_id = request.path_params["user_id"]
         line = next((one for one in await self._load_lines(admin, model) if one.account.user_id == user_id), None)
         if line is None:
             raise PersonNotFound
-        context = RevokeServiceAccountContext(
-            head=project_head(admin, model.project, "service_accounts"), line=line, problem=problem
+        return Confirmation(
+            title=t("accounts.revoke_title", name=line.account.name),
+            trail=[(model.project.title, project_path(model.project.project_id, "service_accounts"))],
+            text=t("accounts.revoke_text"),
+            roles=line.held,
+            button=t("accounts.revoke"),
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+
+    async def revoke(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
+        await self._accounts.revoke(admin.actor, request.path_params["user_id"])
+        return self._view.redirect_with_flash(
+            project_path(request.path_params["project_id"], "service_accounts"), "account_revoked"
+        )
 
     async def _render_form(
         self,
@@ -242,7 +221,7 @@ class ServiceAccountScreens:
             roles=[role for role in assignable_roles(admin.authenticated.central) if role.key != OWNER],
             problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     async def _load_lines(self, admin: AdminRequest, model: ProjectModel) -> Sequence[ServiceAccountLine]:
         central, places = admin.authenticated.central, await load_places(self._lists, model)
@@ -254,15 +233,12 @@ class ServiceAccountScreens:
         return [line(one) for one in await self._accounts.list(admin.actor, central, model.project.project_id)]
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._view, "/projects/{project_id}/service_accounts"
+        view, path = self._view, "/projects/{project_id}/service_accounts"
         return [
-            desk.page(path, self.list),
-            desk.page(f"{path}/new", self.new, fresh=True),
-            desk.form(f"{path}/new", ServiceAccountForm, self.create, rerender=self.rerender_new, fresh=True),
-            desk.page(f"{path}/{{user_id}}/revoke", self.confirm_revocation, fresh=True),
-            desk.form(
-                f"{path}/{{user_id}}/revoke", CsrfForm, self.revoke, rerender=self.rerender_revocation, fresh=True
-            ),
+            view.page(path, self.list),
+            view.page(f"{path}/new", self.new, fresh=True),
+            view.form(f"{path}/new", ServiceAccountForm, self.create, rerender=self.rerender_new, fresh=True),
+            *view.confirmation(f"{path}/{{user_id}}/revoke", CsrfForm, self.confirm_revocation, self.revoke),
         ]
 
 

@@ -18,10 +18,17 @@ from gatehouse.permissions.questions.proposals import ProjectProposal
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
 from gatehouse.web.console.forms import csv_file
 from gatehouse.web.console.frame import ApiCall, project_call
-from gatehouse.web.console.impact import Impact, ImpactForecaster, has_no_impact, review_context
+from gatehouse.web.console.impact import ImpactForecaster, has_no_impact, review_context
 from gatehouse.web.console.paths import ConsoleEntry
-from gatehouse.web.console.projects.project import ProjectHead, ProjectLoader, may_in_project, project_head
-from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.console.projects.holdings import remove_row
+from gatehouse.web.console.projects.project import (
+    ProjectHead,
+    ProjectLoader,
+    may_in_project,
+    project_head,
+    project_path,
+)
+from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
 from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.responses import see_other
 from gatehouse.web.pages.contexts import PageContext
@@ -36,12 +43,12 @@ class GrantRow:
     group: str
     action: str = GrantAction.GRANT.value
     role: str = ""
-    fresh: bool = False
+    is_new: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantLine:
-    """A grant as it is told: `Testers get moderator`."""
+    """A grant as it is shown: `Testers get moderator`."""
 
     group: str
     action: str
@@ -81,7 +88,7 @@ class ServiceContext(PageContext):
     may_save: bool
     rows: Sequence[GrantRow]
     groups: Sequence[Group]
-    roles: Sequence[Role] | None  # None: he may not see them, and types their names
+    roles: Sequence[Role] | None  # None: they may not see them, and type their names
     version: int
     call: ApiCall
     problem: FormProblem | None = None
@@ -89,16 +96,6 @@ class ServiceContext(PageContext):
     @property
     def path(self) -> str:
         return f"{self.head.path}/services/{self.service.application_id}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DisconnectContext(PageContext):
-    template = "console/projects/disconnect.html"
-
-    head: ProjectHead
-    service: ApplicationSummary
-    foreseen: Impact
-    problem: FormProblem | None = None
 
 
 class ServiceGrantsForm(CsrfForm, frozen=True, kw_only=True):
@@ -126,7 +123,7 @@ class LoadedService:
 
     @property
     def services_path(self) -> str:
-        return f"{ENTRY.path}/{self.model.project.project_id}/services"
+        return project_path(self.model.project.project_id, "services")
 
 
 class ProjectServiceScreens:
@@ -163,64 +160,58 @@ class ProjectServiceScreens:
         return self._view.render(request, admin, ENTRY, context)
 
     async def show(self, request: Request, admin: AdminRequest) -> Response:
-        seen = await self._load_service(request, admin)
-        require_operation(admin.rights, Operation.PROJECT_SAVE, GuardTarget(project_id=seen.model.project.project_id))
-        rows = grant_rows(seen.stored_grants or ())
-        return self._render_editor(request, admin, seen, rows, version=seen.model.project.version)
+        loaded = await self._load_service(request, admin)
+        require_operation(
+            admin.rights, Operation.PROJECT_SAVE, GuardTarget(project_id=loaded.model.project.project_id)
+        )
+        rows = grant_rows(loaded.stored_grants or ())
+        return self._render_editor(request, admin, loaded, rows, version=loaded.model.project.version)
 
     async def save(self, request: Request, admin: AdminRequest, form: ServiceGrantsForm) -> Response:
-        seen, rows = await self._load_service(request, admin), rows_from_form(form)
-        require_operation(admin.rights, Operation.PROJECT_SAVE, GuardTarget(project_id=seen.model.project.project_id))
+        loaded, rows = await self._load_service(request, admin), rows_from_form(form)
+        require_operation(
+            admin.rights, Operation.PROJECT_SAVE, GuardTarget(project_id=loaded.model.project.project_id)
+        )
         if form.do.partition(":")[0] in ("add", "remove", "edit"):
-            changed = apply_row_action(seen, rows, form.do)
-            return self._render_editor(request, admin, seen, changed, version=form.version)
-        draft = draft_of(seen, {"groups": grants_of(rows)}, form.version)
+            changed = apply_row_action(loaded, rows, form.do)
+            return self._render_editor(request, admin, loaded, changed, version=form.version)
+        draft = draft_of(loaded, {"groups": grants_of(rows)}, form.version)
         if form.do != "apply":
-            foreseen = [await self._forecaster.impact_in(admin, seen.application_id, ProjectProposal(data=draft))]
-            if not has_no_impact(foreseen):
-                back = f"{seen.services_path}/{seen.application_id}"
-                context = review_context(form, foreseen, name=seen.service.name, back=back, trail=self._trail(seen))
+            impacts = [await self._forecaster.impact_in(admin, loaded.application_id, ProjectProposal(data=draft))]
+            if not has_no_impact(impacts):
+                back = f"{loaded.services_path}/{loaded.application_id}"
+                context = review_context(
+                    form, impacts, name=loaded.service.name, back=back, trail=self._trail(loaded)
+                )
                 return self._view.render(request, admin, ENTRY, context)
         await self._projects.save(admin.actor, draft)
-        return self._view.redirect_with_flash(seen.services_path, "saved")
+        return self._view.redirect_with_flash(loaded.services_path, "saved")
 
     async def rerender_form(
         self, request: Request, admin: AdminRequest, form: ServiceGrantsForm, problem: FormProblem
     ) -> Response:
-        seen = await self._load_service(request, admin)
-        version = seen.model.project.version
-        return self._render_editor(request, admin, seen, rows_from_form(form), version=version, problem=problem)
+        loaded = await self._load_service(request, admin)
+        version = loaded.model.project.version
+        return self._render_editor(request, admin, loaded, rows_from_form(form), version=version, problem=problem)
 
-    async def confirm_disconnect(self, request: Request, admin: AdminRequest) -> Response:
-        return await self._render_disconnect(request, admin)
+    async def confirm_disconnect(self, request: Request, admin: AdminRequest) -> Confirmation:
+        loaded, t = await self._load_service(request, admin), self._view.words(request)
+        project = loaded.model.project
+        require_operation(admin.rights, Operation.PROJECT_SAVE, GuardTarget(project_id=project.project_id))
+        proposal = ProjectProposal(data=draft_of(loaded, None, project.version))
+        name = loaded.service.name
+        return Confirmation(
+            title=t("services.disconnect_title", application=name),
+            trail=[*self._trail(loaded), (name, f"{loaded.services_path}/{loaded.application_id}")],
+            text=t("services.disconnect_text"),
+            impacts=[await self._forecaster.impact_in(admin, loaded.application_id, proposal)],
+            button=t("services.disconnect"),
+        )
 
     async def disconnect(self, request: Request, admin: AdminRequest, form: CsrfForm) -> Response:  # noqa: ARG002
-        seen = await self._load_service(request, admin)
-        await self._projects.save(admin.actor, draft_of(seen, None, seen.model.project.version))
-        return self._view.redirect_with_flash(seen.services_path, "service_disconnected")
-
-    async def rerender_disconnect(
-        self,
-        request: Request,
-        admin: AdminRequest,
-        form: CsrfForm,  # noqa: ARG002
-        problem: FormProblem,
-    ) -> Response:
-        return await self._render_disconnect(request, admin, problem)
-
-    async def _render_disconnect(
-        self, request: Request, admin: AdminRequest, problem: FormProblem | None = None
-    ) -> Response:
-        seen = await self._load_service(request, admin)
-        require_operation(admin.rights, Operation.PROJECT_SAVE, GuardTarget(project_id=seen.model.project.project_id))
-        proposal = ProjectProposal(data=draft_of(seen, None, seen.model.project.version))
-        context = DisconnectContext(
-            head=project_head(admin, seen.model.project, "services"),
-            service=seen.service,
-            foreseen=await self._forecaster.impact_in(admin, seen.application_id, proposal),
-            problem=problem,
-        )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        loaded = await self._load_service(request, admin)
+        await self._projects.save(admin.actor, draft_of(loaded, None, loaded.model.project.version))
+        return self._view.redirect_with_flash(loaded.services_path, "service_disconnected")
 
     def _render_editor(
         self,
@@ -244,13 +235,13 @@ class ProjectServiceScreens:
             call=project_call(loaded.model.project),
             problem=problem,
         )
-        return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
+        return self._view.render(request, admin, ENTRY, context)
 
     def _trail(self, loaded: LoadedService) -> Sequence[tuple[str, str]]:
         return [(loaded.model.project.title, loaded.services_path)]
 
     async def _load_service(self, request: Request, admin: AdminRequest) -> LoadedService:
-        """A service that is connected or can be; of other applications nothing is told."""
+        """A service that is connected or can be. Raises NoRight for other applications."""
         model = await self._loader.load(request, admin)
         number = request.path_params["application_id"]
         service = (await self._lists.applications_by_id([number])).get(number)
@@ -283,21 +274,20 @@ class ProjectServiceScreens:
         return [one for number, one in found.items() if number not in connected]
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._view, "/projects/{project_id}/services"
+        view, path = self._view, "/projects/{project_id}/services"
         one = f"{path}/{{application_id:int}}"
         return [
-            desk.page(path, self.list),
-            desk.page(one, self.show),
-            desk.form(one, ServiceGrantsForm, self.save, rerender=self.rerender_form),
-            desk.page(f"{one}/disconnect", self.confirm_disconnect, fresh=True),
-            desk.form(f"{one}/disconnect", CsrfForm, self.disconnect, rerender=self.rerender_disconnect, fresh=True),
+            view.page(path, self.list),
+            view.page(one, self.show),
+            view.form(one, ServiceGrantsForm, self.save, rerender=self.rerender_form),
+            *view.confirmation(f"{one}/disconnect", CsrfForm, self.confirm_disconnect, self.disconnect),
         ]
 
 
 def grantable_roles(admin: AdminRequest) -> Sequence[Role] | None:
-    standing = admin.authenticated
-    model: ApplicationModel | None = standing.model
-    if model is None or not is_open(standing.rights, Operation.ROLE_NAMES, standing.target):
+    authenticated = admin.authenticated
+    model: ApplicationModel | None = authenticated.model
+    if model is None or not is_open(authenticated.rights, Operation.ROLE_NAMES, authenticated.target):
         return None
     return [role for _, role in sorted(model.roles.items()) if not role.protected]
 
@@ -327,12 +317,10 @@ def rows_from_form(form: ServiceGrantsForm) -> list[GrantRow]:
 
 
 def apply_row_action(loaded: LoadedService, rows: Sequence[GrantRow], do: str) -> list[GrantRow]:
-    act, _, number = do.partition(":")
-    if act == "add":
+    if do.partition(":")[0] == "add":
         first = next(iter(sorted(loaded.model.groups.values(), key=lambda group: group.title_key)), None)
-        return [*rows, GrantRow(group="" if first is None else first.group_id, fresh=True)]
-    at = int(number) if number.isascii() and number.isdecimal() and len(number) < len("1000") else -1
-    return [row for index, row in enumerate(rows) if act != "remove" or index != at]
+        return [*rows, GrantRow(group="" if first is None else first.group_id, is_new=True)]
+    return remove_row(rows, do)
 
 
 def grants_of(rows: Sequence[GrantRow]) -> Sequence[Mapping[str, object]]:
@@ -344,7 +332,7 @@ def grants_of(rows: Sequence[GrantRow]) -> Sequence[Mapping[str, object]]:
 
 
 def draft_of(loaded: LoadedService, service: Mapping[str, object] | None, version: int) -> ProjectDraft:
-    """The project with this service as it is to be; None disconnects it."""
+    """The project with this service changed; None disconnects it."""
     project = loaded.model.project
     settings = settings_document(project.settings)
     services = settings["services"]

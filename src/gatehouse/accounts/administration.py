@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final
 
 from gatehouse.accounts.errors import BadAccount, SetupLinkDead, UserChanged
 from gatehouse.accounts.model import (
@@ -16,6 +16,7 @@ from gatehouse.accounts.model import (
     User,
     check_login,
 )
+from gatehouse.accounts.own_account.model import OwnAccountStore
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
 from gatehouse.accounts.store import AccountStore
@@ -161,16 +162,6 @@ EDITABLE_FIELDS: Final = ("nick", "login", "email_verified", "lang", "country", 
 PERSONAL_FIELDS: Final = ("nick", "login")
 
 
-class EditStore(Protocol):
-    async def change_account(
-        self, user: User, entries: Sequence[AuditRecord], mails: Sequence[OutboxMail], *, ends_links: bool
-    ) -> None:
-        """Replace the account whose version is still that one, all or nothing. Raises UserChanged, LoginTaken.
-
-        With `ends_links` no link that was mailed before opens anything any more.
-        """
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountDraft:
     """As it was typed; `version` is that of the account it was made from."""
@@ -186,7 +177,7 @@ class AccountDraft:
 
 
 class AccountEditor:
-    def __init__(self, *, store: EditStore, composer: Composer, recorder: Recorder) -> None:
+    def __init__(self, *, store: OwnAccountStore, composer: Composer, recorder: Recorder) -> None:
         self._store = store
         self._composer = composer
         self._recorder = recorder

@@ -10,7 +10,7 @@ from typing import Final
 
 from gatehouse.accounts.errors import LinkDead
 from gatehouse.accounts.model import EmailLink, LinkKind, User, login_key
-from gatehouse.accounts.store import LinkStore
+from gatehouse.accounts.store import EmailLinkStore
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder
@@ -86,7 +86,7 @@ class LinkRequester:
 
 class EmailLinks:
     def __init__(
-        self, *, store: LinkStore, composer: Composer, recorder: Recorder, quota: Quota, clock: Clock
+        self, *, store: EmailLinkStore, composer: Composer, recorder: Recorder, quota: Quota, clock: Clock
     ) -> None:
         self._store = store
         self._composer = composer

@@ -9,7 +9,7 @@ from gatehouse.accounts.model import LinkKind, User, check_login, login_key
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
 from gatehouse.accounts.sign_in import PasswordSignIn
-from gatehouse.accounts.store import RecoveryStore
+from gatehouse.accounts.store import EmailLinkStore
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
@@ -23,7 +23,7 @@ class PasswordRecovery:
     def __init__(
         self,
         *,
-        store: RecoveryStore,
+        store: EmailLinkStore,
         links: EmailLinks,
         passwords: Passwords,
         rules: PasswordRules,

@@ -11,7 +11,7 @@ from gatehouse.accounts.errors import DomainRefused, LoginTaken, RegistrationClo
 from gatehouse.accounts.model import JOINED_KEY, SELF_REGISTERED, LinkKind, User, check_login, login_key
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
-from gatehouse.accounts.store import InvitationStore, RegistrationStore
+from gatehouse.accounts.store import EmailLinkStore
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
@@ -39,7 +39,7 @@ class SelfRegistration:
     def __init__(
         self,
         *,
-        store: RegistrationStore,
+        store: EmailLinkStore,
         links: EmailLinks,
         passwords: Passwords,
         rules: PasswordRules,
@@ -161,7 +161,7 @@ class Invitations:
     def __init__(
         self,
         *,
-        store: InvitationStore,
+        store: EmailLinkStore,
         links: EmailLinks,
         administration: Administration,
         passwords: Passwords,

@@ -7,12 +7,13 @@ proves nothing else.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from gatehouse.accounts.errors import SignInRefused
 from gatehouse.accounts.model import User, login_key
 from gatehouse.accounts.password_rules import is_too_long
 from gatehouse.accounts.passwords import Passwords
+from gatehouse.accounts.store import AccountStore
 from gatehouse.audit.model import TallyKind
 from gatehouse.audit.recorder import SignInTally
 from gatehouse.kernel.clock import Clock
@@ -59,14 +60,6 @@ SOURCE_LIMIT: Final = AttemptLimit(free_attempts=100)  # an office, a school, a 
 DEVICE_LIMIT: Final = AttemptLimit(free_attempts=10)
 
 
-class SignInStore(Protocol):
-    async def user_by_login(self, login_key: str) -> User | None:
-        """Return the account whose login has this spelling."""
-
-    async def replace_password_hash(self, user_id: str, old: str, new: str) -> None:
-        """Keep the new hash if the old one is still there; a password changed meanwhile stays changed."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PasswordAttempt:
     login: str
@@ -79,7 +72,7 @@ class PasswordSignIn:
     def __init__(
         self,
         *,
-        store: SignInStore,
+        store: AccountStore,
         passwords: Passwords,
         limiter: AttemptLimiter,
         device_cookies: DeviceCookies,

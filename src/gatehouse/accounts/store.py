@@ -22,6 +22,9 @@ class AccountStore(Protocol):
     async def user_by_login(self, login_key: str) -> User | None:
         """Return the account whose login has this spelling."""
 
+    async def replace_password_hash(self, user_id: str, old: str, new: str) -> None:
+        """Store the new hash if the old one is still stored, so that a concurrent password change wins."""
+
     async def set_blocked(
         self, user_id: str, record: AuditRecord, *, blocked: bool, now: int, even_last_administrator: bool = False
     ) -> User:
@@ -90,34 +93,32 @@ class SessionStore(Protocol):
         """
 
 
-class LinkStore(Protocol):
+class EmailLinkStore(Protocol):
     async def find_link_owner(self, kind: LinkKind, digest: bytes, now: int) -> User | None:
-        """The account that this link would open now; takes nothing.
+        """Return the account that this link would open now, without using the link.
 
-        None when it was taken, replaced by a newer one, has expired or never was; when the account is gone,
-        blocked, or has another address than the one the link was mailed to.
+        None when the link was used, replaced by a newer one, has expired or never existed, and when the account is
+        gone, blocked, or has another address than the one the link was mailed to.
         """
 
-    async def send_link(self, owner: User, link: EmailLink, entry: AuditRecord, mails: Sequence[OutboxMail]) -> None:
-        """Keep the link, bound to the account and its address; older ones of its kind die with it."""
-
-    async def simulate_send(
-        self, nobody: User, link: EmailLink, entry: AuditRecord, mails: Sequence[OutboxMail]
-    ) -> None:
-        """Do what `send_link` does, step by step, and leave nothing that anyone could find or read.
-
-        For addresses without an account: how long it takes tells nothing (LG-05).
-        """
-
-
-class RegistrationStore(LinkStore, Protocol):
     async def user_by_login(self, login_key: str) -> User | None:
         """Return the account whose login has this spelling."""
+
+    async def send_link(self, owner: User, link: EmailLink, entry: AuditRecord, mails: Sequence[OutboxMail]) -> None:
+        """Store the link, bound to the account and its address, and end older links of its kind."""
+
+    async def simulate_send(
+        self, placeholder: User, link: EmailLink, entry: AuditRecord, mails: Sequence[OutboxMail]
+    ) -> None:
+        """Run every step of `send_link` and leave nothing that can be found or read.
+
+        Used for addresses without an account, so that the response time does not reveal them (LG-05).
+        """
 
     async def create_with_link(
         self, user: User, link: EmailLink, entry: AuditRecord, mails: Sequence[OutboxMail]
     ) -> None:
-        """Keep the new account and the link that will confirm its address.
+        """Store a new account and the link that will verify its address.
 
         Raises LoginTaken or UserIdTaken, and then nothing is changed.
         """
@@ -125,36 +126,29 @@ class RegistrationStore(LinkStore, Protocol):
     async def record_repeated_registration(
         self, known: User, entry: AuditRecord, mails: Sequence[OutboxMail]
     ) -> None:
-        """End links that would confirm the account's address; nothing else about it changes."""
+        """End the links that would verify the account's address and change nothing else."""
 
     async def verify_email(self, digest: bytes, entry: AuditRecord, now: int) -> None:
-        """Take the link and confirm the address it was mailed to, in one act. Raises LinkDead.
+        """Use the link and mark the address it was mailed to as verified, in one transaction. Raises LinkDead.
 
-        Of any number of callers exactly one succeeds; the address of the account is still that one.
+        Of any number of callers exactly one succeeds, and only while the account still has that address.
         """
 
-
-class InvitationStore(RegistrationStore, Protocol):
     async def accept_invitation(
         self, digest: bytes, nick: str, password_hash: str, entry: AuditRecord, now: int, *, lang: str
     ) -> None:
-        """Take the link, give the account its nick, first password and language, and confirm its address.
+        """Use the link, set nick, first password and language, and mark the address as verified.
 
-        Raises LinkDead, also when the account has a password meanwhile.
+        Raises LinkDead, also when the account has got a password in the meantime.
         """
-
-
-class RecoveryStore(LinkStore, Protocol):
-    async def user_by_login(self, login_key: str) -> User | None:
-        """Return the account whose login has this spelling."""
 
     async def reset_password(
         self, digest: bytes, password_hash: str, entry: AuditRecord, mails: Sequence[OutboxMail], now: int
     ) -> None:
-        """Take the link and replace the password, in one act; the address counts as confirmed.
+        """Use the link, replace the password and mark the address as verified, in one transaction.
 
-        Every session, login token and user JWT of the account ends with it, and so do its other links. Of
-        any number of callers exactly one succeeds. Raises LinkDead.
+        Every session, login token, user JWT and other link of the account ends with it. Of any number of callers
+        exactly one succeeds. Raises LinkDead.
         """
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from gatehouse.accounts.email_links import EmailLinks, PreparedLink, as_owner
 from gatehouse.accounts.errors import DomainRefused, LinkDead
 from gatehouse.accounts.model import LinkKind, User, check_login, login_key
-from gatehouse.accounts.own_account.model import EmailChange, EmailChangeStore, SameAddress
+from gatehouse.accounts.own_account.model import EmailChange, OwnAccountStore, SameAddress
 from gatehouse.accounts.registration import SelfRegistration
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
@@ -24,7 +24,7 @@ class EmailChanges:
     def __init__(
         self,
         *,
-        store: EmailChangeStore,
+        store: OwnAccountStore,
         links: EmailLinks,
         composer: Composer,
         recorder: Recorder,

@@ -16,7 +16,7 @@ from gatehouse.accounts.own_account.model import (
     AssignedRole,
     ClientSignIn,
     ConsentedClient,
-    ExportStore,
+    OwnAccountStore,
     PersonalRecords,
 )
 from gatehouse.accounts.own_account.profile import visible_address
@@ -120,7 +120,7 @@ class DataExport:
     def __init__(
         self,
         *,
-        store: ExportStore,
+        store: OwnAccountStore,
         applications: ApplicationDataSource,
         recorder: Recorder,
         clock: Clock,

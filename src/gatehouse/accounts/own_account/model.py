@@ -153,12 +153,18 @@ class ReauthenticationClient:
     origin: AuditOrigin
 
 
-# What a person's dealings with his own account need kept.
-
-
-class ProfileStore(Protocol):
+class OwnAccountStore(Protocol):
     async def account_details(self, user_id: str, now: int) -> AccountDetails:
-        """What is kept beside the account; the newest ACTS_SHOWN records only."""
+        """Return what is stored beside the account, with the newest MAX_ACTIVITY_SHOWN audit records only."""
+
+    async def personal_records(self, user_id: str, now: int) -> PersonalRecords:
+        """Return everything stored about the person, every audit record included, from one snapshot."""
+
+    async def add_record(self, record: AuditRecord) -> None:
+        """Store the audit record of an action that changes nothing else."""
+
+    async def user_by_login(self, login_key: str) -> User | None:
+        """Return the account whose login has this spelling."""
 
     async def set_nick(self, user_id: str, nick: str, entry: AuditRecord) -> None:
         """Raises UserNotFound."""
@@ -166,33 +172,34 @@ class ProfileStore(Protocol):
     async def set_lang(self, user_id: str, lang: str, entry: AuditRecord) -> None:
         """Raises UserNotFound."""
 
+    async def change_account(
+        self, user: User, entries: Sequence[AuditRecord], mails: Sequence[OutboxMail], *, ends_links: bool
+    ) -> None:
+        """Replace the account if its version has not changed, all or nothing. Raises UserChanged, LoginTaken.
 
-class EmailChangeStore(Protocol):
-    async def user_by_login(self, login_key: str) -> User | None:
-        """Return the account whose login has this spelling."""
+        With `ends_links` every link mailed before stops working.
+        """
 
     async def save_email_change(
         self, owner: User, link: EmailLink, login: str, entry: AuditRecord, mails: Sequence[OutboxMail]
     ) -> None:
-        """Keep the link, bound to the account, its present address and the new one; an older one dies with it."""
+        """Store the link, bound to the account, its current address and the new one, and end an older link."""
 
     async def find_email_change(self, digest: bytes, now: int) -> EmailChange | None:
-        """What the link would change now; takes nothing.
+        """Return what the link would change now, without using the link.
 
-        None when it was taken, replaced or never was, when it has expired, and when the account is gone, has
-        another address than it had, or had its sessions ended: whoever is thrown out leaves no way back.
+        None when the link was used, replaced, has expired or never existed, and when the account is gone, has another
+        address than before, or had its sessions ended: an attacker who was signed out keeps no link to come back.
         """
 
     async def apply_email_change(
         self, digest: bytes, change: EmailChange, entry: AuditRecord, mails: Sequence[OutboxMail], now: int
     ) -> None:
-        """Take the link and give the account its new address, confirmed, in one act; its other links die.
+        """Use the link and give the account its new, verified address in one transaction; its other links end.
 
-        Raises LinkDead, also when somebody else has that address by now. Of any number of callers one succeeds.
+        Raises LinkDead, also when another account has that address by now. Of any number of callers one succeeds.
         """
 
-
-class PasswordChangeStore(Protocol):
     async def set_password(
         self,
         user: User,
@@ -203,41 +210,29 @@ class PasswordChangeStore(Protocol):
         keep: bytes,
         now: int,
     ) -> None:
-        """Replace the password and end every link, token and session but `keep`, in one act.
+        """Replace the password and end every link, token and session but `keep`, in one transaction.
 
-        Raises UserChanged when the account's sessions were ended since it was read: whoever was thrown out
-        meanwhile sets no password.
+        Raises UserChanged when the account's sessions were ended since it was read: a client that was signed out in
+        the meantime sets no password.
         """
 
-
-class ReauthenticationStore(Protocol):
     async def rotate_session_secret(
         self, digest: bytes, fresh: bytes, auth: SignInMethod, entry: AuditRecord, now: int
     ) -> bool:
-        """Give a session another secret and note that its owner has just proved himself, in one act.
+        """Give a session a new secret and record that its owner has just reauthenticated, in one transaction.
 
-        False, and nothing recorded, when it has ended: a session that was ended is never revived.
+        False, with nothing recorded, when it has ended: an ended session is never revived.
         """
 
+    async def erase_user(self, user_id: str, entry: AuditRecord, *, even_last_administrator: bool, now: int) -> None:
+        """Delete the account and everything stored about the person; its ID is never used again.
 
-class ExportStore(Protocol):
-    async def personal_records(self, user_id: str, now: int) -> PersonalRecords:
-        """All of it, every record included, as it was at one moment."""
-
-    async def add_record(self, record: AuditRecord) -> None:
-        """Keep the record of an act that changes nothing else."""
+        The same transaction queues the removal calls to applications that have addresses for them (R6). Audit
+        records about the account stay, without their personal parts, and the chain stays valid. Raises UserNotFound,
+        and LastAdministrator, also when the last two are erased at the same time.
+        """
 
 
 class ApplicationDataSource(Protocol):
     async def collect(self, user_id: str) -> Sequence[ApplicationData]:
         """Hand over what applications have answered about the person since they were asked; each answer once."""
-
-
-class ErasureStore(Protocol):
-    async def erase_user(self, user_id: str, entry: AuditRecord, *, even_last_administrator: bool, now: int) -> None:
-        """Remove the account and all that is kept of the person; its id stays spent.
-
-        Applications that have addresses for it are told to do the same, from the same commit on (R6).
-        Audit records about it stay, without their personal parts, and the chain still holds. Raises UserNotFound;
-        and LastAdministrator, also when the last two go at the same moment.
-        """

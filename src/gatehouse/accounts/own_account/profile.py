@@ -5,13 +5,7 @@ from dataclasses import replace
 
 from gatehouse.accounts.administration import check_nick
 from gatehouse.accounts.model import User, UserSession
-from gatehouse.accounts.own_account.model import (
-    AccountActivity,
-    AccountDetails,
-    ErasureStore,
-    PasswordChangeStore,
-    ProfileStore,
-)
+from gatehouse.accounts.own_account.model import AccountActivity, AccountDetails, OwnAccountStore
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
 from gatehouse.accounts.second_factors.notifications import AccountNotifier
@@ -41,7 +35,7 @@ def visible_address(record: AuditRecord, user_id: str) -> str:
 
 
 class AccountProfile:
-    def __init__(self, *, store: ProfileStore, recorder: Recorder, clock: Clock) -> None:
+    def __init__(self, *, store: OwnAccountStore, recorder: Recorder, clock: Clock) -> None:
         self._store = store
         self._recorder = recorder
         self._clock = clock
@@ -76,7 +70,7 @@ class PasswordChange:
     def __init__(
         self,
         *,
-        store: PasswordChangeStore,
+        store: OwnAccountStore,
         sign_in: PasswordSignIn,
         passwords: Passwords,
         rules: PasswordRules,
@@ -122,7 +116,7 @@ class PasswordChange:
 
 
 class Erasure:
-    def __init__(self, *, store: ErasureStore, recorder: Recorder, clock: Clock) -> None:
+    def __init__(self, *, store: OwnAccountStore, recorder: Recorder, clock: Clock) -> None:
         self._store = store
         self._recorder = recorder
         self._clock = clock

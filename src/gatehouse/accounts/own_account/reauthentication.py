@@ -8,10 +8,10 @@ from gatehouse.accounts.errors import SignInRefused
 from gatehouse.accounts.model import SignInMethod, User, UserSession
 from gatehouse.accounts.own_account.model import (
     NothingToProve,
+    OwnAccountStore,
     ReauthenticationClient,
     ReauthenticationInput,
     ReauthenticationMethods,
-    ReauthenticationStore,
     SessionEnded,
 )
 from gatehouse.accounts.second_factors.model import Factor, enabled_factors
@@ -29,7 +29,7 @@ class Reauthentication:
     def __init__(
         self,
         *,
-        store: ReauthenticationStore,
+        store: OwnAccountStore,
         sign_in: PasswordSignIn,
         factors: SecondFactors,
         passkeys: Passkeys,

@@ -59,16 +59,16 @@ def send_link(owner: User, link: EmailLink, entry: AuditRecord, mails: Sequence[
     yield from add_audit_record(entry)
 
 
-def simulate_send(nobody: User, link: EmailLink, entry: AuditRecord, mails: Sequence[OutboxMail]) -> Verb[None]:
+def simulate_send(placeholder: User, link: EmailLink, entry: AuditRecord, mails: Sequence[OutboxMail]) -> Verb[None]:
     """As many statements as send_link has, for on PostgreSQL each is a round trip that could be heard.
 
     On SQLite it is writing that takes time: for the record that there is not, there are links that nobody can open.
     """
     del entry  # nothing happened; it was made because making it takes its time
-    seen = nobody.login_key or ""
+    seen = placeholder.login_key or ""
     beside = [sha256(link.digest + bytes([number])) for number in range(DECOY_LINKS)]
     yield from _put_link(link, f"nobody:{sha256(seen).hex()}", seen, beside)
-    yield from mail.queue_mails(mails, nobody.user_id)
+    yield from mail.queue_mails(mails, placeholder.user_id)
     for written in mails:  # taken back before the commit: no postman ever sees it
         yield from mail.delete_sent(written.mail_id)
 

@@ -1,6 +1,6 @@
-"""How the written form of a setting must look, decided by strict grammars of our own.
+"""Strict grammars for the text of settings.
 
-Each function raises ValueError in words that follow "<name>: ".
+Each function raises ValueError with a text that follows "<name>: ".
 """
 
 import re
@@ -26,12 +26,33 @@ MAX_BRAND_NAME_LENGTH: Final = 40
 MAX_PORT: Final = 65_535
 DEFAULT_PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 
-# The vendor nickname stands beside these in the login data (R1) and must not replace one of them.
-# fmt: off
-LOGIN_DATA_FIELDS: Final = frozenset({
-    "auth", "country", "delay", "error", "factor", "gsid", "jwt", "lang", "last_seen", "level", "login",
-    "meta", "nick", "reg_time", "started", "status", "stoken", "tags", "token", "token_exp", "ts", "user_id",
-})
+# The vendor nickname is added to these fields of the login data (R1) and must not replace one of them.
+LOGIN_DATA_FIELDS: Final = frozenset(
+    {
+        "auth",
+        "country",
+        "delay",
+        "error",
+        "factor",
+        "gsid",
+        "jwt",
+        "lang",
+        "last_seen",
+        "level",
+        "login",
+        "meta",
+        "nick",
+        "reg_time",
+        "started",
+        "status",
+        "stoken",
+        "tags",
+        "token",
+        "token_exp",
+        "ts",
+        "user_id",
+    }
+)
 # fmt: on
 
 
@@ -46,7 +67,7 @@ class UrlOrigin:
 
 
 def parse_origin(text: str, *schemes: str) -> UrlOrigin:
-    """Scheme, host and at most a port, in the one spelling that clients compare byte for byte (R0)."""
+    """Parse scheme, host and optional port in the one spelling that clients compare byte for byte (R0)."""
     found = ORIGIN.fullmatch(text)
     if found is None or found[1] not in schemes:
         raise ValueError(
@@ -64,12 +85,12 @@ def check_port(scheme: str, digits: str | None) -> None:
     if int(digits) > MAX_PORT:
         raise ValueError(f"has a port above {MAX_PORT}")
     if int(digits) == DEFAULT_PORTS[scheme]:
-        # Browsers drop it from Origin, so the two spellings would never compare equal.
+        # Browsers drop it from Origin, so the two spellings would never be equal.
         raise ValueError(f"must omit :{digits}, the default port of {scheme}")
 
 
 def check_host(host: str) -> None:
-    """A host name, an IPv4 address, or an IPv6 address in brackets; the one canonical spelling."""
+    """Check a host name, an IPv4 address, or an IPv6 address in brackets, in canonical spelling."""
     if host.startswith("["):
         address = parse_address(host[1:-1])
         if address is None or host != f"[{address}]":
@@ -80,7 +101,7 @@ def check_host(host: str) -> None:
 
 def is_host_name(text: str) -> bool:
     labels = text.split(".")
-    # Browsers read a name that ends in a number as an IPv4 address, however it is written.
+    # Browsers read a name that ends in a number as an IPv4 address.
     return (
         len(text) <= MAX_HOST_NAME_LENGTH
         and all(LABEL.fullmatch(label) for label in labels)
@@ -166,7 +187,7 @@ def master_key(text: str) -> None:
 
 
 def network(text: str) -> Network:
-    """Callers are compared as IPv4 when they are, so a mapped network would silently match nobody."""
+    """Callers are compared as IPv4 when possible, so a mapped network would silently match no address."""
     parsed = parse_network(text)
     if "%" in text or (parsed.version == 6 and parsed.network_address.ipv4_mapped is not None):  # noqa: PLR2004
         raise ValueError(f"{text!r} must be written as a plain IPv4 or IPv6 network")

@@ -1,6 +1,6 @@
-"""A copy of everything that is kept about a person, for that person (checklist OP-14).
+"""Export of everything stored about a person, for that person (checklist OP-14).
 
-Secrets are left out, and so is what is other people's: who as an administrator did something, and from where.
+Secrets are left out, and so are other people's data: which administrator did something, and from where.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ ADDRESS_KEY = "address"
 class ExportedAccount(msgspec.Struct, frozen=True, kw_only=True):
     user_id: str
     login: str | None
-    new_login: str  # that waits for its proof
+    new_login: str  # not verified yet
     nick: str
     has_password: bool
     lang: str
@@ -112,7 +112,7 @@ class PersonalDataExport(msgspec.Struct, frozen=True, kw_only=True):
     roles: Sequence[ExportedRole]
     allowed_clients: Sequence[ExportedConsent]
     client_sign_ins: Sequence[ExportedSignIn]
-    applications: Sequence[ExportedApplicationData]  # what they answered by now; each answer is handed out once
+    applications: Sequence[ExportedApplicationData]  # answered so far; each answer is exported once
     activity: Sequence[ExportedRecord]
 
 
@@ -133,7 +133,7 @@ class DataExport:
         self._service = service
 
     async def export_user(self, user: User, origin: AuditOrigin) -> PersonalDataExport:
-        """Read it all; that it was read is on record, and in the copy."""
+        """Return the export; that it was made is recorded, and part of it."""
         await self._store.add_record(self._recorder.record(AuditEvent.DATA_EXPORTED, origin, subject=user.user_id))
         now = self._clock.now()
         everything = await self._store.personal_records(user.user_id, now)

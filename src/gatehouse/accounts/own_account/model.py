@@ -1,4 +1,4 @@
-"""What can go wrong with one's own account."""
+"""Records, errors and the store of a person's own account."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from gatehouse.mail.model import OutboxMail
 
 
 class SameAddress(BadAccount):
-    """The new address is the old one."""
+    """The new address is the current one."""
 
 
 class LastAdministrator(Conflict):
@@ -21,18 +21,18 @@ class LastAdministrator(Conflict):
 
 
 class SessionEnded(Refused):
-    """Ended from elsewhere while its owner was proving himself."""
+    """The session was ended elsewhere during reauthentication."""
 
     public = "This session has ended; sign in again."
 
 
 class NothingToProve(Refused):
-    """An account that has neither a password nor a factor has no proof to repeat."""
+    """The account has neither a password nor a factor to reauthenticate with."""
 
     public = "This account has no password and no second factor. Set a password by email first."
 
 
-# What is kept about a person beside the account itself.
+# What is stored about a person beside the account itself.
 
 
 MAX_ACTIVITY_SHOWN: Final = 50
@@ -40,13 +40,13 @@ MAX_ACTIVITY_SHOWN: Final = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountDetails:
-    """Everything the account page shows, read at once."""
+    """Everything the account page shows, from one read."""
 
     overview: FactorOverview
     passkeys: Sequence[Passkey]  # the oldest first
     sessions: Sequence[Session]  # live ones, the last seen first
     records: Sequence[AuditRecord]  # about this account, the newest first
-    pending_login: str  # a new address that waits for its proof
+    pending_login: str  # a new address that is not verified yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class AssignedRole:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsentedClient:
-    """What a person allowed a client of others to know."""
+    """What a person allowed a third-party client to see."""
 
     client_id: str
     scopes: Sequence[str]
@@ -68,7 +68,7 @@ class ConsentedClient:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSignIn:
-    """One sign-in to a client whose tokens may still be good, or were a short while ago."""
+    """A sign-in to a client whose tokens may still be valid, or were until recently."""
 
     client_id: str
     scopes: Sequence[str]
@@ -79,17 +79,17 @@ class ClientSignIn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationData:
-    """What an application says it keeps about a person."""
+    """What an application reports to store about a person."""
 
     application_id: int
     application: str
     answered_at: int
-    document: bytes  # JSON, as it came
+    document: bytes  # JSON, as received
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonalRecords:
-    """All that is kept about a person, for a copy of it."""
+    """Everything stored about a person, for the export."""
 
     details: AccountDetails
     roles: Sequence[AssignedRole]
@@ -99,7 +99,7 @@ class PersonalRecords:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmailChange:
-    """An address that an account gets once somebody proves to read that mailbox."""
+    """A new address for an account, which is set once access to that mailbox is proved."""
 
     owner: User
     login: str
@@ -120,7 +120,7 @@ class AccountActivity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReauthenticationMethods:
-    """What a person is asked for to prove that it is still he: the same as at his sign-in."""
+    """What reauthentication asks for, the same as the person's sign-in."""
 
     password: bool
     factors: tuple[Factor, ...]  # one of them, if any
@@ -131,7 +131,7 @@ class ReauthenticationMethods:
 
     @property
     def can_be_typed(self) -> bool:
-        """False when a passkey is all there is beside the password: then the password alone proves nothing."""
+        """False when a passkey is the only second factor: then the password alone is not enough."""
         return not self.factors or any(factor is not Factor.PASSKEY for factor in self.factors)
 
 
@@ -139,16 +139,16 @@ class ReauthenticationMethods:
 class ReauthenticationInput:
     password: str = field(default="", repr=False)
     otp: str = field(default="", repr=False)
-    credential: str = field(default="", repr=False)  # of a passkey, which is all that is needed
+    credential: str = field(default="", repr=False)  # of a passkey, which is sufficient alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReauthenticationClient:
-    """Who says that it is still he, and from where."""
+    """The client that reauthenticates."""
 
-    source: str  # as throttles count it
-    device_cookie: str  # of the device, if the browser sent one
-    browser: bytes  # digest of what only this browser has
+    source: str  # as rate limits count it
+    device_cookie: str  # if the browser sent one
+    browser: bytes  # digest of a secret that only this browser has
     device: str  # "Firefox on Linux"
     origin: AuditOrigin
 
@@ -167,10 +167,10 @@ class OwnAccountStore(Protocol):
         """Return the account whose login has this spelling."""
 
     async def set_nick(self, user_id: str, nick: str, entry: AuditRecord) -> None:
-        """Raises UserNotFound."""
+        """Set the nick. Raises UserNotFound."""
 
     async def set_lang(self, user_id: str, lang: str, entry: AuditRecord) -> None:
-        """Raises UserNotFound."""
+        """Set the language. Raises UserNotFound."""
 
     async def change_account(
         self, user: User, entries: Sequence[AuditRecord], mails: Sequence[OutboxMail], *, ends_links: bool
@@ -235,4 +235,4 @@ class OwnAccountStore(Protocol):
 
 class ApplicationDataSource(Protocol):
     async def collect(self, user_id: str) -> Sequence[ApplicationData]:
-        """Hand over what applications have answered about the person since they were asked; each answer once."""
+        """Return the applications' new answers about the person, each once."""

@@ -1,4 +1,4 @@
-"""Before somebody is signed in elsewhere: he says yes or no, also with a live session (design: game confirmation)."""
+"""Confirmation before a person is signed in elsewhere, on a device or in a game, also with a live session."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -56,11 +56,11 @@ class ConfirmSignInQuery(msgspec.Struct, frozen=True, kw_only=True):
 class ConfirmSignInForm(CsrfForm, frozen=True, kw_only=True):
     interaction: str
     decision: ConfirmSignInDecision
-    code: str = ""  # picked out of those that the page offers
+    code: str = ""  # picked from the choices of the page
 
 
 class ConfirmSignInPage:
-    """`occasions`: those that end here, by their kind."""
+    """`purposes` are those that end with a confirmation, by their kind."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class ConfirmSignInPage:
             return self._expired_page(request, form.interaction, gone)
 
     async def _confirm(self, interaction: SignInFlow, form: ConfirmSignInForm, origin: AuditOrigin) -> str:
-        """Nothing picked is no wrong pick: a phone may have changed its network since the page was shown."""
+        """Confirm the sign-in; no choice is not a wrong choice, because the network of a phone may have changed."""
         occasion = self._purposes[interaction.kind]
         if not form.code and (await occasion.question(interaction, origin)).choices:
             return step_address(FlowStep.CONFIRM, form.interaction)
@@ -166,7 +166,7 @@ class ConfirmSignInPage:
         return await self._sign_in_flows.finish(await self._sign_in_flows.approve(interaction), origin)
 
     async def _find_pending(self, browser: Browser, handle: str) -> tuple[SignInFlow, UserSession]:
-        """The way at this step, of the very session that this browser still has. Raises InteractionGone."""
+        """Return the flow at this step, of the session this browser still has. Raises SignInFlowGone."""
         interaction = await self._sign_in_flows.find(handle, browser=browser.browser_id)
         signed_in = browser.signed_in
         if interaction.kind not in self._purposes or interaction.step is not FlowStep.CONFIRM or signed_in is None:
@@ -179,7 +179,7 @@ class ConfirmSignInPage:
         return interaction, signed_in
 
     def _expired_page(self, request: Request, handle: str, gone: SignInFlowGone) -> Response:
-        """A game's link begins anew; whoever came from a device types its code again."""
+        """Show how to start again: by the link of the game, or by typing the code of the device."""
         if isinstance(gone, SignInPurposeEnded):
             return self._pages.render(request, GameEndContext(end=GameEnd.OVER), status=NOT_FOUND)
         return self._pages.render(request, ExpiredContext(start_again=restart_address(handle, fallback=Path.DEVICE)))

@@ -1,4 +1,4 @@
-"""An application wants to know something about a person: allow or deny, equally easily (R3)."""
+"""Consent: an application requests data about a person, who allows or denies it (R3)."""
 
 from enum import StrEnum
 from typing import Protocol
@@ -40,10 +40,10 @@ class ConsentForm(CsrfForm, frozen=True, kw_only=True):
 
 
 class ApplicationOwnerLookup(Protocol):
-    """The permission room's word about whose an application is."""
+    """Tells who owns an application, answered by `permissions`."""
 
     async def owner(self, application_id: int) -> str:
-        """The title of its project; empty when it belongs to none."""
+        """Return the title of its project; empty when it belongs to none."""
 
 
 class ConsentPage:
@@ -119,7 +119,7 @@ class ConsentPage:
         return self._consents.denial_record(user_id, wanted.client_id, wanted.scopes, origin_of(request, user_id))
 
     async def _find_pending(self, browser: Browser, handle: str) -> tuple[SignInFlow, UserSession]:
-        """The way at this step, of the very session that this browser still has. Raises InteractionGone."""
+        """Return the flow at this step, of the session this browser still has. Raises SignInFlowGone."""
         interaction = await self._sign_in_flows.find(handle, browser=browser.browser_id)
         signed_in = browser.signed_in
         if interaction.kind != KIND or interaction.step is not FlowStep.CONSENT or signed_in is None:

@@ -1,4 +1,4 @@
-"""The second step of a sign-in."""
+"""The second step of a sign-in: the second factor."""
 
 from dataclasses import dataclass, replace
 from typing import Final
@@ -55,7 +55,7 @@ class MethodForm(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecondFactorStep:
-    """Who stands at the second step, and where."""
+    """The person and the flow at the second step."""
 
     browser: Browser
     handle: str
@@ -110,7 +110,7 @@ class SecondFactorPages:
             return self._flow_pages.show_expired(request, form.interaction)
 
     async def choose_method(self, request: Request) -> Response:
-        """Another method was asked for; choosing e-mail sends a code."""
+        """Show another method; choosing email sends a code."""
         browser = await self._browsers.read(request)
         form = await read_form(request, MethodForm)
         try:
@@ -228,6 +228,6 @@ class SecondFactorPages:
 
 
 def masked_email(login: str) -> str:
-    """Enough of an address to know it by, and not more: a…@studio.example."""
+    """Return the address partly hidden: a…@studio.example."""
     local, _, domain = login.rpartition("@")
     return f"{local[:1]}…@{domain}"

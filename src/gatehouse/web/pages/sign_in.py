@@ -1,4 +1,4 @@
-"""Sign in with a password or a passkey, and sign out."""
+"""Sign-in with a password or a passkey, and sign-out."""
 
 from dataclasses import replace
 from enum import StrEnum
@@ -34,7 +34,7 @@ from gatehouse.web.pages.vocabulary import Notice, PageProblem, ProblemKind
 
 FORBIDDEN: Final = 403
 TOO_MANY_REQUESTS: Final = 429
-# What may have brought someone here; an address cannot make the page say anything else.
+# What may precede the sign-in; an address cannot make the page show anything else.
 ARRIVAL_NOTICES: Final = {notice.value: notice for notice in (Notice.WELCOME, Notice.PASSWORD_RESET)}
 
 
@@ -106,7 +106,7 @@ class SignInPages:
             return self._flow_pages.show_expired(request, form.interaction)
 
     async def _try_password(self, request: Request, browser: Browser, form: SignInForm) -> Response:
-        await self._flow_pages.destination(browser, form.interaction)  # whoever comes too late proves nothing in vain
+        await self._flow_pages.destination(browser, form.interaction)  # an expired flow checks no password
         attempt = PasswordAttempt(
             login=form.login,
             password=form.password,
@@ -128,7 +128,7 @@ class SignInPages:
         return await self._completion.accept_password(request, browser, user, form.interaction)
 
     async def submit_passkey(self, request: Request) -> Response:
-        """Passwordless: the passkey says whose it is and was unlocked by that person, two factors in one."""
+        """Sign in with a passkey alone: it names its owner, who unlocked it, which is two factors in one."""
         browser = await self._browsers.read(request)
         form = await read_form(request, PasskeySignInForm)
         try:
@@ -219,7 +219,7 @@ class SignInPages:
         ]
 
 
-# Someone who is signed in already: go on as that person, or as another (prompt=select_account).
+# Signed in already: continue as this account or another one (prompt=select_account).
 
 
 class AccountChoice(StrEnum):

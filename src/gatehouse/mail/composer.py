@@ -17,12 +17,12 @@ from jinja2 import Template as Words
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.graphics import BLACK, TEXT_CONTRAST, WHITE, Color, adjust_for_contrast
+from gatehouse.kernel.sealing import SecretSealer
 from gatehouse.kernel.text import is_plain_line, nfc
 from gatehouse.mail.model import (
     BadMessage,
     MailTemplate,
     Message,
-    MessageSealer,
     NotMailable,
     OutboxMail,
     is_mailable,
@@ -59,7 +59,7 @@ PATH: Final = re.compile(r"/(?![/\\])[A-Za-z0-9/._~?=&%-]{0,999}", re.ASCII)
 
 class Composer:
     def __init__(
-        self, *, sealer: MessageSealer, base_url: str, name: str, clock: Clock, theme: MailTheme = DEFAULT_THEME
+        self, *, sealer: SecretSealer, base_url: str, name: str, clock: Clock, theme: MailTheme = DEFAULT_THEME
     ) -> None:
         """`name` is the name of the service in emails."""
         self._sealer = sealer

@@ -47,15 +47,6 @@ class MailTemplate(StrEnum):
     TEST = "test"
 
 
-class TemplateFactor(StrEnum):
-    """What FACTOR_ADDED and FACTOR_REMOVED can tell of."""
-
-    TOTP = "totp"
-    PASSKEY = "passkey"
-    EMAIL = "email"
-    RECOVERY = "recovery"
-
-
 class Message(msgspec.Struct, frozen=True, kw_only=True):
     """An email as the recipient reads it."""
 
@@ -131,16 +122,6 @@ class ServerUnusable(Undelivered):
     """The server is unreachable, does not respond or rejects the login: no email can be delivered now."""
 
     public = "The mail server is not available."
-
-
-class MessageSealer(Protocol):
-    """What closes and opens letters: the master keys."""
-
-    def seal(self, plain: bytes, *, purpose: str) -> bytes:
-        """Return the text so that only a holder of the master key can read it."""
-
-    def try_open(self, sealed: bytes, *, purpose: str) -> bytes | None:
-        """Return what was sealed for that purpose; None, with an alarm, for anything else."""
 
 
 class OutboxStore(Protocol):

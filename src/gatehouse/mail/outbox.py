@@ -12,11 +12,11 @@ import msgspec
 import structlog
 
 from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.sealing import SecretSealer
 from gatehouse.mail.delivery import DeliverySession, MailTransport
 from gatehouse.mail.model import (
     ClaimedMail,
     Message,
-    MessageSealer,
     OutboxMail,
     OutboxStore,
     RecipientRefused,
@@ -36,7 +36,7 @@ NO_RETRY: Final = 0
 
 class OutboxWorker:
     def __init__(
-        self, *, store: OutboxStore, transport: MailTransport | None, sealer: MessageSealer, clock: Clock
+        self, *, store: OutboxStore, transport: MailTransport | None, sealer: SecretSealer, clock: Clock
     ) -> None:
         """Without a transport everything stays in the outbox."""
         self._store = store

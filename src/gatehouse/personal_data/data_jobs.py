@@ -14,6 +14,7 @@ from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.sealing import SecretSealer
 from gatehouse.outbound.model import CallFailed, OutboundRequest, OutboundResponse, web_origin_of
 from gatehouse.outbound.worker import MAX_ERROR_LENGTH, Backoff, CallWorker, Poster
 from gatehouse.personal_data.model import (
@@ -23,7 +24,6 @@ from gatehouse.personal_data.model import (
     PersonalDataStore,
     answer_sealing_purpose,
 )
-from gatehouse.personal_data.requests import AnswerSealer
 from gatehouse.tokens.claims import OutboundServiceClaims
 from gatehouse.tokens.signer import Signer
 
@@ -55,7 +55,7 @@ class DataJobs:
         store: PersonalDataStore,
         poster: Poster,
         signer: Signer,
-        sealer: AnswerSealer,
+        sealer: SecretSealer,
         recorder: Recorder,
         clock: Clock,
         issuer: str,

@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Final, Protocol
+from typing import Final
 
 from gatehouse.accounts.own_account.model import ApplicationData
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.sealing import SecretSealer
 from gatehouse.personal_data.model import (
     CallState,
     DataCall,
@@ -23,16 +24,6 @@ from gatehouse.personal_data.model import (
 WORST_FIRST: Final = (CallState.WAITING, CallState.FAILED, CallState.DONE)
 
 
-class AnswerSealer(Protocol):
-    """What closes and opens answers: the master keys."""
-
-    def seal(self, plain: bytes, *, purpose: str) -> bytes:
-        """Return the text so that only a holder of the master key can read it."""
-
-    def try_open(self, sealed: bytes, *, purpose: str) -> bytes | None:
-        """Return what was sealed for that purpose; None, with an alarm, for anything else."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportStatus:
     applications: tuple[tuple[str, CallState], ...]  # by name
@@ -40,7 +31,7 @@ class ExportStatus:
 
 
 class DataRequests:
-    def __init__(self, *, store: PersonalDataStore, sealer: AnswerSealer, recorder: Recorder, clock: Clock) -> None:
+    def __init__(self, *, store: PersonalDataStore, sealer: SecretSealer, recorder: Recorder, clock: Clock) -> None:
         self._store = store
         self._sealer = sealer
         self._recorder = recorder

@@ -18,6 +18,7 @@ from gatehouse.audit.model import AuditOrigin, AuditRecord, AuditStore, HeadSwap
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.ids import new_record_id
+from gatehouse.kernel.sealing import SecretSealer
 from gatehouse.outbound.model import CallFailed, CallLimits, OutboundRequest
 from gatehouse.outbound.worker import Backoff, CallWorker, Poster
 from gatehouse.webhooks.messages import TOPIC_BY_EVENT, event_body, signed_headers
@@ -100,13 +101,6 @@ HTTP_GONE: Final = 410  # the receiver unsubscribes (Standard Webhooks, "Deliver
 SERVICE_ORIGIN: Final = AuditOrigin(actor="service")
 
 
-class SecretOpener(Protocol):
-    """What opens secrets: the master keys."""
-
-    def try_open(self, sealed: bytes, *, purpose: str) -> bytes | None:
-        """Return what was sealed for that purpose; None, with an alarm, for anything else."""
-
-
 class DeliveryWorker:
     def __init__(
         self,
@@ -114,7 +108,7 @@ class DeliveryWorker:
         store: WebhookStore,
         consumer: AuditLogConsumer,
         poster: Poster,
-        secret_opener: SecretOpener,
+        secret_opener: SecretSealer,
         recorder: Recorder,
         clock: Clock,
     ) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -13,6 +13,7 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.addresses import Network
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.ids import new_record_id
+from gatehouse.kernel.sealing import SecretSealer
 from gatehouse.permissions.commands.drafts import expected_version, refuse_old_version
 from gatehouse.permissions.documents.fields import printable, read_line, read_list
 from gatehouse.permissions.documents.grammar import check_outbound_url
@@ -55,13 +56,6 @@ class WebhookDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     created: object = None
     created_by: object = None
     old_secret_until: object = None
-
-
-class SecretSealer(Protocol):
-    """What closes secrets: the master keys."""
-
-    def seal(self, plain: bytes, *, purpose: str) -> bytes:
-        """Return the secret so that only a holder of the master key can read it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,51 +8,33 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final
 
-from gatehouse.kernel.addresses import Network, parse_address, parse_network
+from gatehouse.kernel.addresses import (
+    DEFAULT_PORTS,
+    MAX_PORT,
+    Network,
+    is_host_name,
+    parse_address,
+    parse_network,
+)
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.kernel.graphics import Color
 from gatehouse.keys.sealing import parse_master_key
 from gatehouse.mail.model import is_mailable
 
 ORIGIN: Final = re.compile(r"([a-z]+)://(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::([1-9][0-9]{0,4}))?", re.ASCII)
-LABEL: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 BIND: Final = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9.-]+):([1-9][0-9]{0,4})", re.ASCII)
 FIELD_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,31}", re.ASCII)
 POSTGRESQL: Final = re.compile(r"postgresql://[^/?#\s]+/[^/?#\s]+(?:\?[^#\s]*)?", re.ASCII)
 SQLITE: Final = re.compile(r"sqlite:///[^?#]+")
 
-MAX_HOST_NAME_LENGTH: Final = 253
 MAX_BRAND_NAME_LENGTH: Final = 40
-MAX_PORT: Final = 65_535
-DEFAULT_PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 
 # The vendor nickname is added to these fields of the login data (R1) and must not replace one of them.
-LOGIN_DATA_FIELDS: Final = frozenset(
-    {
-        "auth",
-        "country",
-        "delay",
-        "error",
-        "factor",
-        "gsid",
-        "jwt",
-        "lang",
-        "last_seen",
-        "level",
-        "login",
-        "meta",
-        "nick",
-        "reg_time",
-        "started",
-        "status",
-        "stoken",
-        "tags",
-        "token",
-        "token_exp",
-        "ts",
-        "user_id",
-    }
-)
+# fmt: off
+LOGIN_DATA_FIELDS: Final = frozenset({
+    "auth", "country", "delay", "error", "factor", "gsid", "jwt", "lang", "last_seen", "level", "login",
+    "meta", "nick", "reg_time", "started", "status", "stoken", "tags", "token", "token_exp", "ts", "user_id",
+})
 # fmt: on
 
 
@@ -84,7 +66,7 @@ def check_port(scheme: str, digits: str | None) -> None:
         return
     if int(digits) > MAX_PORT:
         raise ValueError(f"has a port above {MAX_PORT}")
-    if int(digits) == DEFAULT_PORTS[scheme]:
+    if int(digits) == DEFAULT_PORTS[scheme.replace("ws", "http")]:
         # Browsers drop it from Origin, so the two spellings would never be equal.
         raise ValueError(f"must omit :{digits}, the default port of {scheme}")
 
@@ -97,16 +79,6 @@ def check_host(host: str) -> None:
             raise ValueError(f"contains {host!r} where an IPv6 address in its shortest form is expected")
     elif parse_address(host) is None and not is_host_name(host):
         raise ValueError(f"contains {host!r} where a host name or address is expected")
-
-
-def is_host_name(text: str) -> bool:
-    labels = text.split(".")
-    # Browsers read a name that ends in a number as an IPv4 address.
-    return (
-        len(text) <= MAX_HOST_NAME_LENGTH
-        and all(LABEL.fullmatch(label) for label in labels)
-        and not labels[-1][0].isdigit()
-    )
 
 
 def is_loopback(host: str) -> bool:

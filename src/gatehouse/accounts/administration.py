@@ -36,6 +36,13 @@ LANGUAGE_TAG: Final = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}", re.ASCII
 COUNTRY_CODE: Final = re.compile(r"([A-Z]{2})?", re.ASCII)
 
 
+def check_nick(text: str) -> str:
+    nick = nfc(text.strip())
+    if not nick or len(nick) > MAX_NICK_LENGTH or not is_plain_line(nick):
+        raise BadAccount(f"the nick must be 1 to {MAX_NICK_LENGTH} visible characters on one line")
+    return nick
+
+
 def check_lang(text: str) -> str:
     if not LANGUAGE_TAG.fullmatch(text):
         raise BadAccount("must be a language tag such as en or pt-BR")
@@ -145,13 +152,6 @@ class Administration:
             AuditEvent.USER_TAGS_SAVED, origin, subject=user_id, details={"purchases": ", ".join(sorted(words))}
         )
         return await self._store.set_labels(user_id, record, purchases=words)
-
-
-def check_nick(text: str) -> str:
-    nick = nfc(text.strip())
-    if not nick or len(nick) > MAX_NICK_LENGTH or not is_plain_line(nick):
-        raise BadAccount(f"the nick must be 1 to {MAX_NICK_LENGTH} visible characters on one line")
-    return nick
 
 
 # Fields of an account, edited by an administrator: one save, one version, one audit record per kind of change.

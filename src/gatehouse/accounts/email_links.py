@@ -17,12 +17,10 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.ids import new_secret
+from gatehouse.kernel.times import DAY, MINUTE
 from gatehouse.mail.composer import Composer
 from gatehouse.mail.model import MailTemplate, OutboxMail
 from gatehouse.throttle.limits import AttemptLimit, Quota, ThrottleSubject, quota_limit
-
-MINUTE: Final = 60
-DAY: Final = 86_400
 
 EMAIL_LINK_LIFETIME: Final = 1_800  # seconds for a link that a person has just requested
 INVITATION_LIFETIME: Final = 7 * DAY  # seconds

@@ -72,7 +72,7 @@ class SelfRegistration:
         """
         self.refuse_when_closed()
         login, nick = check_login(account.login), check_nick(account.nick)
-        self._check_domain(login)
+        refuse_foreign_domain(login, self.domains)
         await self._rules.check(account.password, login, nick)
         if await self._links.may_email(login, requester.source):
             await self._create_or_notify(NewAccount(login=login, nick=nick, password=account.password), requester)
@@ -96,10 +96,6 @@ class SelfRegistration:
         entry = self._recorder.record(AuditEvent.EMAIL_VERIFIED, as_owner(origin, owner), subject=owner.user_id)
         await self._store.verify_email(sha256(secret), entry, self._clock.now())
         return owner
-
-    def _check_domain(self, login: str) -> None:
-        if self.domains and login_key(login).rpartition("@")[2] not in self.domains:
-            raise DomainRefused(f"only email addresses at {', '.join(self.domains)} can register")
 
     async def _create_or_notify(self, account: NewAccount, requester: LinkRequester) -> None:
         while (known := await self._store.user_by_login(login_key(account.login))) is None:
@@ -147,6 +143,12 @@ class SelfRegistration:
         )
         entry = self._recorder.record(AuditEvent.REGISTERED_AGAIN, requester.origin, subject=known.user_id)
         await self._store.record_repeated_registration(known, entry, (mail,))
+
+
+def refuse_foreign_domain(login: str, domains: tuple[str, ...]) -> None:
+    """Raise DomainRefused for an address outside the allowed domains, if there are any."""
+    if domains and login_key(login).rpartition("@")[2] not in domains:
+        raise DomainRefused(f"only email addresses at {', '.join(domains)} are allowed")
 
 
 def awaits_verification(user: User) -> bool:

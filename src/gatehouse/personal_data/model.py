@@ -6,8 +6,8 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 from gatehouse.audit.model import AuditRecord
+from gatehouse.kernel.times import DAY
 
-DAY: Final = 86_400
 MAX_ANSWER_BYTES: Final = 16 * 1_048_576  # per request, all its answers together
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.times import MINUTE
 
 MAX_SOURCES: Final = 50_000
-MINUTE: Final = 60
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 import base64
 import secrets
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
@@ -13,6 +12,7 @@ from gatehouse.audit.model import AuditRecord, Detail, Details
 from gatehouse.gamesessions.model import short_gsid
 from gatehouse.kernel.digests import hmac_sha256
 from gatehouse.kernel.ids import SECRET_BYTES
+from gatehouse.kernel.times import iso8601
 from gatehouse.webhooks.model import HEAD_EVENT, PING_EVENT, Topic
 
 ACCOUNT_EVENTS: Final = (
@@ -214,10 +214,6 @@ def public_details(details: Details) -> Mapping[str, Detail]:
 def public_actor(actor: str) -> str:
     """Return the actor without the operator's name on their machine."""
     return OPERATOR_ACTOR if actor.startswith(f"{OPERATOR_ACTOR}:") else actor
-
-
-def iso8601(at: int) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def new_webhook_key() -> bytes:

@@ -7,8 +7,8 @@ from typing import Final, Protocol
 
 from gatehouse.audit.model import AuditRecord, HeadSwap
 from gatehouse.kernel.errors import Conflict, GatehouseError, NotFound
+from gatehouse.kernel.times import DAY
 
-DAY: Final = 86_400
 MAX_WEBHOOKS: Final = 32
 MAX_LOGGED_DELIVERIES: Final = 1_000  # finished ones, per webhook
 LOG_RETENTION: Final = 30 * DAY

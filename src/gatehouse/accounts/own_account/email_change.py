@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gatehouse.accounts.email_links import EmailLinks, PreparedLink, as_owner
-from gatehouse.accounts.errors import DomainRefused, LinkDead
+from gatehouse.accounts.errors import LinkDead
 from gatehouse.accounts.model import LinkKind, User, check_login, login_key
 from gatehouse.accounts.own_account.model import EmailChange, OwnAccountStore, SameAddress
-from gatehouse.accounts.registration import SelfRegistration
+from gatehouse.accounts.registration import SelfRegistration, refuse_foreign_domain
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
@@ -75,8 +75,7 @@ class EmailChanges:
     def _refuse_unusable(self, user: User, login: str) -> None:
         if login_key(login) == user.login_key:
             raise SameAddress("this is already the account's email address")
-        if self._domains and login_key(login).rpartition("@")[2] not in self._domains:
-            raise DomainRefused(f"only email addresses at {', '.join(self._domains)} are allowed")
+        refuse_foreign_domain(login, self._domains)
 
     async def _request_mails(self, login: str, prepared: PreparedLink, origin: AuditOrigin) -> Sequence[OutboxMail]:
         """Return the email with the link, or for an address that has an account a notice to its owner."""

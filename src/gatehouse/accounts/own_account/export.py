@@ -4,7 +4,6 @@ Secrets are left out, and so are other people's data: which administrator did so
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 
 import msgspec
 
@@ -24,6 +23,7 @@ from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord, Details
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.times import iso8601
 
 ADDRESS_KEY = "address"
 
@@ -145,7 +145,7 @@ class DataExport:
         holdings = everything.details
         return PersonalDataExport(
             service=self._service,
-            made=iso8601_or_empty(now),
+            made=iso8601(now),
             account=exported_account(user, holdings),
             second_factors=exported_factors(user, holdings),
             sessions=[exported_session(one) for one in holdings.sessions],
@@ -167,7 +167,7 @@ def exported_account(user: User, details: AccountDetails) -> ExportedAccount:
         lang=user.lang,
         country=user.country,
         level=user.level,
-        registered=iso8601_or_empty(user.reg_time),
+        registered=iso8601(user.reg_time),
         email_verified=user.email_verified,
         phone_verified=user.phone_verified,
         tags=sorted(user.tags | user.system_tags),
@@ -178,14 +178,14 @@ def exported_account(user: User, details: AccountDetails) -> ExportedAccount:
 
 def exported_factors(user: User, details: AccountDetails) -> ExportedFactors:
     return ExportedFactors(
-        totp_since=iso8601_or_empty(details.overview.totp_since),
+        totp_since=iso8601(details.overview.totp_since),
         email_code=user.email_code,
         recovery_codes_left=details.overview.recovery_left,
         passkeys=[
             ExportedPasskey(
                 name=passkey.name,
-                added=iso8601_or_empty(passkey.created_at),
-                last_used=iso8601_or_empty(passkey.used_at),
+                added=iso8601(passkey.created_at),
+                last_used=iso8601(passkey.used_at),
                 transports=passkey.transports,
             )
             for passkey in details.passkeys
@@ -195,9 +195,9 @@ def exported_factors(user: User, details: AccountDetails) -> ExportedFactors:
 
 def exported_session(one: Session) -> ExportedSession:
     return ExportedSession(
-        signed_in=iso8601_or_empty(one.created_at),
-        last_seen=iso8601_or_empty(one.seen_at),
-        ends=iso8601_or_empty(min(one.idle_ends_at, one.ends_at)),
+        signed_in=iso8601(one.created_at),
+        last_seen=iso8601(one.seen_at),
+        ends=iso8601(min(one.idle_ends_at, one.ends_at)),
         address=one.address,
         browser=one.agent,
         proved_by=one.auth.value,
@@ -209,21 +209,21 @@ def exported_role(held: AssignedRole) -> ExportedRole:
         application_id=held.application_id,
         role=held.role,
         project_id=held.project_id,
-        ends=iso8601_or_empty(held.ends_at),
+        ends=iso8601(held.ends_at),
     )
 
 
 def exported_consent(one: ConsentedClient) -> ExportedConsent:
-    return ExportedConsent(client_id=one.client_id, scopes=one.scopes, allowed=iso8601_or_empty(one.given_at))
+    return ExportedConsent(client_id=one.client_id, scopes=one.scopes, allowed=iso8601(one.given_at))
 
 
 def exported_sign_in(one: ClientSignIn) -> ExportedSignIn:
     return ExportedSignIn(
         client_id=one.client_id,
         scopes=one.scopes,
-        signed_in=iso8601_or_empty(one.created_at),
-        ends=iso8601_or_empty(one.ends_at),
-        revoked=iso8601_or_empty(one.revoked_at),
+        signed_in=iso8601(one.created_at),
+        ends=iso8601(one.ends_at),
+        revoked=iso8601(one.revoked_at),
     )
 
 
@@ -231,7 +231,7 @@ def exported_application_data(answer: ApplicationData) -> ExportedApplicationDat
     return ExportedApplicationData(
         application_id=answer.application_id,
         application=answer.application,
-        answered=iso8601_or_empty(answer.answered_at),
+        answered=iso8601(answer.answered_at),
         data=msgspec.Raw(answer.document),
     )
 
@@ -240,13 +240,8 @@ def exported_record(one: AuditRecord, user_id: str) -> ExportedRecord:
     told = {name: value for name, value in (one.personal or {}).items() if name != ADDRESS_KEY}
     address = visible_address(one, user_id)
     return ExportedRecord(
-        at=iso8601_or_empty(one.at),
+        at=iso8601(one.at),
         event=one.event,
         details=one.details,
         personal={**told, ADDRESS_KEY: address} if address else told,
     )
-
-
-def iso8601_or_empty(at: int) -> str:
-    """ISO 8601 in UTC; nothing for never."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if at else ""

@@ -25,6 +25,7 @@ from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
+from gatehouse.kernel.times import MINUTE
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.mail.model import MailTemplate
 from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter, ThrottleSubject
@@ -93,10 +94,7 @@ class RecoveryCodes:
 
 EMAIL_CODE_DIGITS: Final = 6
 EMAIL_CODE_LIFETIME: Final = 600  # seconds
-MINUTE: Final = 60
-EMAIL_CODE_LIMIT: Final = AttemptLimit(
-    free_attempts=5, first_delay=60, window=3_600
-)  # emails that one account can request
+EMAIL_CODE_LIMIT: Final = AttemptLimit(free_attempts=5, first_delay=60, window=3_600)  # emails per account
 
 
 class EmailCodes:

@@ -9,11 +9,9 @@ from typing import Any, Final
 
 from markupsafe import Markup, escape
 
+from gatehouse.kernel.times import DAY, HOUR, MINUTE
 from gatehouse.web.pages.translations import Translator
 
-MINUTE: Final = 60
-HOUR: Final = 60 * MINUTE
-DAY: Final = 24 * HOUR
 DATE_AFTER_SECONDS: Final = 30 * DAY  # seconds after which a date is shown
 GROUP_SIZE: Final = 4  # characters of a secret per group
 QUIET_ZONE: Final = 4  # modules; ISO/IEC 18004 §5.3.8

@@ -67,9 +67,9 @@ class SignInFlows:
         """Start a flow for a signed-in person, at the step the purpose requires."""
         handle = new_handle(request)
         known = with_proof(self._new_flow(handle, kind, ask, browser), proof)
-        interaction = replace(known, step=await self._purpose_of(known).next_step(known))
-        await self._store.create_flow(interaction)
-        return handle, interaction
+        flow = replace(known, step=await self._purpose_of(known).next_step(known))
+        await self._store.create_flow(flow)
+        return handle, flow
 
     def _new_flow(self, handle: str, kind: str, ask: Mapping[str, str], browser: str) -> SignInFlow:
         now = self._clock.now()
@@ -78,10 +78,10 @@ class SignInFlows:
 
     async def find(self, handle: str, *, browser: str) -> SignInFlow:
         """Return the flow of this handle and browser; a handle alone is not enough. Raises SignInFlowGone."""
-        interaction = await self._store.find_flow(sha256(handle), self._clock.now())
-        if interaction is None or not constant_time_equal(interaction.ask[BROWSER], sha256(browser).hex()):
+        flow = await self._store.find_flow(sha256(handle), self._clock.now())
+        if flow is None or not constant_time_equal(flow.ask[BROWSER], sha256(browser).hex()):
             raise SignInFlowGone
-        return interaction
+        return flow
 
     async def accept_first_factor(self, flow: SignInFlow, user: User) -> SignInFlow:
         """Record that the password was right and the second factor is next."""

@@ -104,10 +104,10 @@ class GamePages:
             handle = await self._sign_in_flows.start(KIND, ask, browser=browser.browser_id, request=again)
             return step_address(FlowStep.LOGIN, handle)
         proof = proof_of_session(signed_in.session)
-        handle, interaction = await self._sign_in_flows.start_with_proof(
+        handle, flow = await self._sign_in_flows.start_with_proof(
             KIND, ask, proof, browser=browser.browser_id, request=again
         )
-        return step_address(interaction.step, handle)
+        return step_address(flow.step, handle)
 
     async def show_done(self, request: Request) -> Response:
         """Show that the person confirmed; the page then shows what the game reports."""

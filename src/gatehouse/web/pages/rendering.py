@@ -197,8 +197,8 @@ class PageRenderer:
     def render_html(
         self, context: PageContext, look: DisplayPreferences, frame: Mapping[str, object] = MappingProxyType({})
     ) -> str:
-        told = {field.name: getattr(context, field.name) for field in fields(context)}
-        return self._templates.get_template(context.template).render(self._shared_context(look), **frame, **told)
+        values = {field.name: getattr(context, field.name) for field in fields(context)}
+        return self._templates.get_template(context.template).render(self._shared_context(look), **frame, **values)
 
     def language_of(self, request: Request) -> str:
         """Return the language a page would have, for the email or account that results."""

@@ -3,14 +3,15 @@
 import base64
 import binascii
 import zlib
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeVar
 from urllib.parse import parse_qs, urlencode
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.model import SignInMethod, User
+from gatehouse.accounts.model import SignInMethod, User, UserSession
 from gatehouse.accounts.second_factors.model import enabled_factors
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.accounts.sign_in import DeviceCookies
@@ -19,10 +20,20 @@ from gatehouse.mail.composer import Composer
 from gatehouse.mail.model import MailTemplate, OutboxMail
 from gatehouse.sign_in_flow.flows import ACCOUNT_KIND as ACCOUNT
 from gatehouse.sign_in_flow.flows import SignInFlows, request_of_handle
-from gatehouse.sign_in_flow.model import Destination, FlowStep, SignInProof, proof_of_session
+from gatehouse.sign_in_flow.model import (
+    Destination,
+    FlowStep,
+    SignInFlow,
+    SignInFlowGone,
+    SignInProof,
+    proof_of_flow,
+    proof_of_session,
+    sign_in_id_of,
+)
 from gatehouse.web.console.paths import is_console_page
-from gatehouse.web.http.browser import Browser, BrowserSessions, device_name
+from gatehouse.web.http.browser import Browser, BrowserSessions, FormExpired, device_name
 from gatehouse.web.http.context import content_security_policy, origin_of
+from gatehouse.web.http.parse import read_form
 from gatehouse.web.http.responses import see_other
 from gatehouse.web.pages.contexts import ExpiredContext, PageContext
 from gatehouse.web.pages.paths import Path
@@ -32,6 +43,15 @@ MAX_PACKED_LENGTH: Final = 6_000  # characters; the whole address stays below th
 MAX_QUERY_LENGTH: Final = 8_192
 STALE_FORM_STATUS: Final = 403  # like every other form that is not of this session
 NO_DESTINATION: Final = Destination()
+
+
+class FlowForm(msgspec.Struct, frozen=True, kw_only=True):
+    interaction: str
+    csrf: str = ""
+
+
+F = TypeVar("F", bound=FlowForm)
+FormHandler = Callable[[Request, Browser, F], Awaitable[Response]]
 
 
 class SignInFlowPages:
@@ -44,8 +64,8 @@ class SignInFlowPages:
         """Return the destination of this browser's flow; empty without a flow. Raises SignInFlowGone."""
         if not handle:
             return NO_DESTINATION
-        interaction = await self._sign_in_flows.find(handle, browser=browser.browser_id)
-        return await self._sign_in_flows.destination(interaction)
+        flow = await self._sign_in_flows.find(handle, browser=browser.browser_id)
+        return await self._sign_in_flows.destination(flow)
 
     def show(
         self,
@@ -70,13 +90,30 @@ class SignInFlowPages:
         )
         return self._browsers.set_browser_cookie(page, browser)
 
+    async def handle_form(self, request: Request, kind: type[F], handle: FormHandler[F]) -> Response:
+        """Read and check a form of the flow and handle it, or show that the form or the flow has expired."""
+        browser = await self._browsers.read(request)
+        form = await read_form(request, kind)
+        try:
+            self._browsers.check_form(request, browser, form.csrf)
+            return await handle(request, browser, form)
+        except FormExpired:
+            return stale_form_page(self._pages, request, form.interaction)
+        except SignInFlowGone:
+            return self.show_expired(request, form.interaction)
+
     def show_expired(self, request: Request, handle: str) -> Response:
         """Show that the flow has expired, with a link that starts the same request again."""
         again = restart_address(handle)
         return self._pages.render(request, ExpiredContext(start_again=again), ui_locales=ui_locales_in(again))
 
-    def show_stale(self, request: Request, handle: str) -> Response:
-        return stale_form_page(self._pages, request, handle)
+
+def session_of_flow(browser: Browser, flow: SignInFlow) -> UserSession:
+    """Return the browser's session if it is the one the flow was authenticated with. Raises SignInFlowGone."""
+    signed_in = browser.signed_in
+    if signed_in is None or proof_of_flow(flow).sign_in_id != sign_in_id_of(signed_in.session):
+        raise SignInFlowGone
+    return signed_in
 
 
 def stale_form_page(pages: PageRenderer, request: Request, handle: str, *, fallback: str = Path.SIGN_IN) -> Response:
@@ -179,8 +216,8 @@ class SignInCompletion:
         """Return where the person goes after authentication: on with the flow, or to the account."""
         if not handle:
             return Path.ACCOUNT
-        interaction = await self._sign_in_flows.find(handle, browser=browser.browser_id)
-        moved = await self._sign_in_flows.accept_proof(interaction, proof)
+        flow = await self._sign_in_flows.find(handle, browser=browser.browser_id)
+        moved = await self._sign_in_flows.accept_proof(flow, proof)
         if moved.step is FlowStep.DONE:
             return await self._sign_in_flows.finish(moved, origin_of(request, proof.user_id))
         return step_address(moved.step, handle)

@@ -112,8 +112,8 @@ def _row(columns: Sequence[str], row: re.Match[str]) -> str:
 
 def _cell(cell: re.Match[str], column: str) -> str:
     tag, attributes = cell.groups()
-    told = 'role="rowheader"' if tag == "th" else f'role="cell" data-column="{escape(column)}"'
-    return f"<{tag} {told}{attributes}>"
+    role = 'role="rowheader"' if tag == "th" else f'role="cell" data-column="{escape(column)}"'
+    return f"<{tag} {role}{attributes}>"
 
 
 def _part(part: re.Match[str]) -> str:

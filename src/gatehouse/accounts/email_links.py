@@ -124,19 +124,19 @@ class EmailLinks:
         await save(owner, prepared.link, entry, prepared.mails)
 
     def prepare(self, kind: LinkKind, *, to: str, lang: str, origin: AuditOrigin) -> PreparedLink:
-        terms = LINK_POLICIES[kind]
+        policy = LINK_POLICIES[kind]
         secret = new_secret()
         now = self._clock.now()
         values = {
-            "path": f"{terms.path}?token={secret}",
-            "minutes": str(terms.lifetime // MINUTE),
-            "days": str(terms.lifetime // DAY),
+            "path": f"{policy.path}?token={secret}",
+            "minutes": str(policy.lifetime // MINUTE),
+            "days": str(policy.lifetime // DAY),
             "address": origin.address,
         }
-        told = {name: value for name, value in values.items() if name in terms.template.needs}
+        needed = {name: value for name, value in values.items() if name in policy.template.needs}
         return PreparedLink(
-            link=EmailLink(kind=kind, digest=sha256(secret), created_at=now, expires_at=now + terms.lifetime),
-            mails=(self._composer.compose(terms.template, to=to, lang=lang, **told),),
+            link=EmailLink(kind=kind, digest=sha256(secret), created_at=now, expires_at=now + policy.lifetime),
+            mails=(self._composer.compose(policy.template, to=to, lang=lang, **needed),),
         )
 
     async def find_owner(self, kind: LinkKind, secret: str) -> User:

@@ -76,11 +76,11 @@ class Composer:
         `lang` may be any language tag. The value `path` becomes a link to this service; links to other hosts are
         impossible. Other values become one plain line each, shortened if necessary.
         """
-        letter = self.render(template, to=to, lang=lang, **values)
+        message = self.render(template, to=to, lang=lang, **values)
         mail_id = secrets.token_hex(16)
         return OutboxMail(
             mail_id=mail_id,
-            sealed=self._sealer.seal(msgspec.json.encode(letter), purpose=mail_sealing_purpose(mail_id)),
+            sealed=self._sealer.seal(msgspec.json.encode(message), purpose=mail_sealing_purpose(mail_id)),
             template=template.value,
             created_at=self._clock.now(),
         )

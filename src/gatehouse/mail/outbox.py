@@ -46,29 +46,29 @@ class OutboxWorker:
 
     async def run_once(self) -> None:
         """Deliver everything that is due; return when nothing is left or the server is not available."""
-        carrier = self._transport
-        if carrier is None:
+        transport = self._transport
+        if transport is None:
             return
         # The lease outlasts the slowest possible batch, so that no other node claims an email being sent.
-        lease = round(carrier.timeout * (BATCH_SIZE + 2)) + FIRST_DELAY
+        lease = round(transport.timeout * (BATCH_SIZE + 2)) + FIRST_DELAY
         while claims := await self._store.claim_due(self._clock.now(), lease, BATCH_SIZE):
-            if not await self._deliver_batch(carrier, claims):
+            if not await self._deliver_batch(transport, claims):
                 return
 
     async def deliver_now(self, mail: OutboxMail) -> None:
         """Deliver an email directly, while the caller waits for the result. Raises Undelivered."""
         if self._transport is None:
             raise ServerUnusable("no mail server is configured: set mail.host and mail.from_address")
-        async with self._transport.open_session() as courier:
-            await courier.deliver(mail, self._open(mail))
+        async with self._transport.open_session() as session:
+            await session.deliver(mail, self._open(mail))
 
     async def _deliver_batch(self, transport: MailTransport, claims: Sequence[ClaimedMail]) -> bool:
         """Deliver the claims over one connection; False when the connection failed."""
         left = list(claims)
         try:
-            async with transport.open_session() as courier:
+            async with transport.open_session() as session:
                 while left:
-                    await self._deliver(courier, left.pop(0))
+                    await self._deliver(session, left.pop(0))
         except ServerUnusable as trouble:
             log.warning("mail server not available", reason=trouble.detail, count=len(left))
             # The email at which the connection broke waits longer than the rest of its batch: if it is the cause,

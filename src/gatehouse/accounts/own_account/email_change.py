@@ -82,17 +82,17 @@ class EmailChanges:
         known = await self._store.user_by_login(login_key(login))
         if known is None:
             return prepared.mails
-        told = known.login or login
+        to = known.login or login
         return (
-            self._composer.compose(MailTemplate.ALREADY_REGISTERED, to=told, lang=known.lang, address=origin.address),
+            self._composer.compose(MailTemplate.ALREADY_REGISTERED, to=to, lang=known.lang, address=origin.address),
         )
 
     def _notice_mails(self, change: EmailChange, origin: AuditOrigin, device: str) -> Sequence[OutboxMail]:
-        told = {"lang": change.owner.lang, "address": origin.address, "device": device}
+        values = {"lang": change.owner.lang, "address": origin.address, "device": device}
         old = change.owner.login
-        new = self._composer.compose(MailTemplate.EMAIL_CHANGED_NEW, to=change.login, **told)
+        new = self._composer.compose(MailTemplate.EMAIL_CHANGED_NEW, to=change.login, **values)
         return (
-            (new,) if old is None else (self._composer.compose(MailTemplate.EMAIL_CHANGED_OLD, to=old, **told), new)
+            (new,) if old is None else (self._composer.compose(MailTemplate.EMAIL_CHANGED_OLD, to=old, **values), new)
         )
 
 

@@ -142,18 +142,18 @@ class DataExport:
     def _build(
         self, user: User, everything: PersonalRecords, answers: Sequence[ApplicationData], now: int
     ) -> PersonalDataExport:
-        holdings = everything.details
+        details = everything.details
         return PersonalDataExport(
             service=self._service,
             made=iso8601(now),
-            account=exported_account(user, holdings),
-            second_factors=exported_factors(user, holdings),
-            sessions=[exported_session(one) for one in holdings.sessions],
+            account=exported_account(user, details),
+            second_factors=exported_factors(user, details),
+            sessions=[exported_session(one) for one in details.sessions],
             roles=[exported_role(one) for one in everything.roles],
             allowed_clients=[exported_consent(one) for one in everything.allowed],
             client_sign_ins=[exported_sign_in(one) for one in everything.sign_ins],
             applications=[exported_application_data(one) for one in answers],
-            activity=[exported_record(one, user.user_id) for one in holdings.records],
+            activity=[exported_record(one, user.user_id) for one in details.records],
         )
 
 
@@ -237,11 +237,11 @@ def exported_application_data(answer: ApplicationData) -> ExportedApplicationDat
 
 
 def exported_record(one: AuditRecord, user_id: str) -> ExportedRecord:
-    told = {name: value for name, value in (one.personal or {}).items() if name != ADDRESS_KEY}
+    personal = {name: value for name, value in (one.personal or {}).items() if name != ADDRESS_KEY}
     address = visible_address(one, user_id)
     return ExportedRecord(
         at=iso8601(one.at),
         event=one.event,
         details=one.details,
-        personal={**told, ADDRESS_KEY: address} if address else told,
+        personal={**personal, ADDRESS_KEY: address} if address else personal,
     )

@@ -39,8 +39,8 @@ class AccountNotifier:
         """Return one email to the account's address, if it has one."""
         if user.login is None:
             return ()
-        told = {"address": origin.address, "device": device, **values}
-        return (self.composer.compose(template, to=user.login, lang=user.lang, **told),)
+        needed = {"address": origin.address, "device": device, **values}
+        return (self.composer.compose(template, to=user.login, lang=user.lang, **needed),)
 
 
 def reason_details(reason: str) -> dict[str, Detail]:

@@ -66,10 +66,10 @@ class SecondFactors:
         # One at a time per account: concurrent attempts would all pass the check before the first one fails.
         async with self._locks.setdefault(user.user_id, asyncio.Lock()):
             await self._limiter.refuse_blocked_subjects(subject)
-            for way in possible_factors(user, otp, method):
-                if await self._spend(way, user, otp, origin, device):
+            for factor in possible_factors(user, otp, method):
+                if await self._spend(factor, user, otp, origin, device):
                     await self._limiter.clear_all_failures(subject)
-                    return way
+                    return factor
             await self._limiter.record_failures(subject)
         raise SecondFactorWrong(f"user {user.user_id}")
 
@@ -103,4 +103,4 @@ def possible_factors(user: User, otp: str, method: Factor | None) -> list[Factor
         possible += [Factor.EMAIL] if user.email_code else []
     elif normalize_recovery_code(otp) is not None:
         possible = [Factor.RECOVERY]
-    return [way for way in possible if method in (None, way)]
+    return [factor for factor in possible if method in (None, factor)]

@@ -111,7 +111,7 @@ class Composer:
             "lang": lang,
             "words": self._texts.get_template(f"{lang}/words.jinja").module,
             "name": self._name,
-            "inks": self._theme,
+            "theme": self._theme,
             "base_url": self._base_url,
             "service": self._base_url.partition("://")[2],
             "when": datetime.fromtimestamp(self._clock.now(), UTC).strftime("%Y-%m-%d %H:%M UTC"),

@@ -1,4 +1,4 @@
-"""The promises of LinkStore and those that follow it (accounts/store.py)."""
+"""The promises of EmailLinkStore (accounts/store.py)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -23,7 +23,7 @@ from cryptography.x509.oid import NameOID
 from gatehouse.kernel.clock import Clock
 from gatehouse.mail.composer import Composer
 from gatehouse.mail.delivery import Sender, SmtpSecurity, SmtpServer, SmtpTransport
-from gatehouse.mail.model import ClaimedMail, MailTemplate, Message, OutboxMail, OutboxStatus, TemplateFactor
+from gatehouse.mail.model import ClaimedMail, MailTemplate, Message, OutboxMail, OutboxStatus
 from tests.support.builders import NOW
 from tests.support.keys import master_keys
 from tests.support.processes import LOOPBACK, free_port
@@ -37,7 +37,7 @@ VALUES: Final = {
     "days": "7",
     "address": "192.0.2.7",
     "device": "Firefox on Linux",
-    "factor": TemplateFactor.PASSKEY.value,
+    "factor": "passkey",
     "left": "2",
     "code": "481202",
 }

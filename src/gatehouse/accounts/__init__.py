@@ -1,4 +1,4 @@
-"""People and how they prove who they are: accounts, passwords, the first administrator.
+"""Accounts of people and how they sign in: accounts, passwords, sessions, the first administrator.
 
-Never speaks HTTP, never decides what an account may do in an application (that is `permissions`).
+Does not handle HTTP and does not decide what an account may do in an application (`permissions` does).
 """

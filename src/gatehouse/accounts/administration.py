@@ -1,9 +1,9 @@
-"""Tags and purchases of an account: words that conditions look at (R1, interface §2.7); its language and country."""
+"""Accounts created, edited and blocked by an administrator, and the first administrator."""
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final
 
 from gatehouse.accounts.errors import BadAccount, SetupLinkDead, UserChanged
 from gatehouse.accounts.model import (
@@ -16,6 +16,7 @@ from gatehouse.accounts.model import (
     User,
     check_login,
 )
+from gatehouse.accounts.own_account.model import OwnAccountStore
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
 from gatehouse.accounts.store import AccountStore
@@ -30,9 +31,16 @@ from gatehouse.mail.composer import Composer
 from gatehouse.mail.model import MailTemplate, OutboxMail
 from gatehouse.tokens.claims import MAX_TAG_BYTES, json_length
 
-MAX_CUSTOM_TAG_BYTES: Final = MAX_TAG_BYTES - 128  # the rest is for the tags that the service keeps
+MAX_CUSTOM_TAG_BYTES: Final = MAX_TAG_BYTES - 128  # the rest is for system tags
 LANGUAGE_TAG: Final = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}", re.ASCII)
 COUNTRY_CODE: Final = re.compile(r"([A-Z]{2})?", re.ASCII)
+
+
+def check_nick(text: str) -> str:
+    nick = nfc(text.strip())
+    if not nick or len(nick) > MAX_NICK_LENGTH or not is_plain_line(nick):
+        raise BadAccount(f"the nick must be 1 to {MAX_NICK_LENGTH} visible characters on one line")
+    return nick
 
 
 def check_lang(text: str) -> str:
@@ -52,7 +60,7 @@ def check_tags(tags: frozenset[str]) -> frozenset[str]:
     if own:
         raise BadAccount(f"{', '.join(sorted(own))}: managed automatically, cannot be set")
     if any("," in tag for tag in tags):
-        raise BadAccount("a tag cannot contain a comma")  # they travel joined by commas (R2, claim tgs)
+        raise BadAccount("a tag cannot contain a comma")  # tags are sent joined by commas (R2, claim tgs)
     if json_length(",".join(check_labels(tags))) > MAX_CUSTOM_TAG_BYTES:
         raise BadAccount(f"all tags together are limited to {MAX_CUSTOM_TAG_BYTES} bytes")
     return tags
@@ -67,7 +75,7 @@ def check_labels(words: frozenset[str]) -> frozenset[str]:
     return words
 
 
-# Accounts made and stopped by an administrator or the operator.
+# Accounts created and blocked by an administrator or the operator.
 
 
 class Administration:
@@ -102,7 +110,7 @@ class Administration:
         return user
 
     async def new_user(self, *, login: str, nick: str, password: str | None, lang: str = "en") -> User:
-        """Check every field and hash the password; nothing is kept yet."""
+        """Check every field and hash the password, without storing anything."""
         checked_login, checked_nick = check_login(login), check_nick(nick)
         if password is not None:
             await self._rules.check(password, checked_login, checked_nick)
@@ -116,7 +124,7 @@ class Administration:
         )
 
     async def block(self, user_id: str, origin: AuditOrigin, *, even_last_administrator: bool = False) -> User:
-        """Raises UserNotFound, and LastAdministrator."""
+        """Block the account. Raises UserNotFound and LastAdministrator."""
         record = self._recorder.record(AuditEvent.USER_BLOCKED, origin, subject=user_id)
         return await self._store.set_blocked(
             user_id,
@@ -131,7 +139,7 @@ class Administration:
         return await self._store.set_blocked(user_id, record, blocked=False, now=self._clock.now())
 
     async def set_tags(self, user_id: str, tags: frozenset[str], origin: AuditOrigin) -> User:
-        """Replace the tags that people write; those the service keeps in step are no matter of theirs."""
+        """Replace the tags that people set; system tags are not affected."""
         words = check_tags(tags)
         record = self._recorder.record(
             AuditEvent.USER_TAGS_SAVED, origin, subject=user_id, details={"tags": ", ".join(sorted(words))}
@@ -146,14 +154,7 @@ class Administration:
         return await self._store.set_labels(user_id, record, purchases=words)
 
 
-def check_nick(text: str) -> str:
-    nick = nfc(text.strip())
-    if not nick or len(nick) > MAX_NICK_LENGTH or not is_plain_line(nick):
-        raise BadAccount(f"the nick must be 1 to {MAX_NICK_LENGTH} visible characters on one line")
-    return nick
-
-
-# Fields of an account, changed by an administrator: one save, one version, on record field by field.
+# Fields of an account, edited by an administrator: one save, one version, one audit record per kind of change.
 
 
 LABEL_FIELDS: Final = ("tags", "purchases")
@@ -161,19 +162,9 @@ EDITABLE_FIELDS: Final = ("nick", "login", "email_verified", "lang", "country", 
 PERSONAL_FIELDS: Final = ("nick", "login")
 
 
-class EditStore(Protocol):
-    async def change_account(
-        self, user: User, entries: Sequence[AuditRecord], mails: Sequence[OutboxMail], *, ends_links: bool
-    ) -> None:
-        """Replace the account whose version is still that one, all or nothing. Raises UserChanged, LoginTaken.
-
-        With `ends_links` no link that was mailed before opens anything any more.
-        """
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountDraft:
-    """As it was typed; `version` is that of the account it was made from."""
+    """The fields as submitted; `version` is the version of the account the form was made from."""
 
     nick: str
     login: str
@@ -186,13 +177,13 @@ class AccountDraft:
 
 
 class AccountEditor:
-    def __init__(self, *, store: EditStore, composer: Composer, recorder: Recorder) -> None:
+    def __init__(self, *, store: OwnAccountStore, composer: Composer, recorder: Recorder) -> None:
         self._store = store
         self._composer = composer
         self._recorder = recorder
 
     async def save(self, user: User, draft: AccountDraft, origin: AuditOrigin) -> None:
-        """Raises BadAccount, UserChanged and LoginTaken; a save that changes nothing leaves no trace."""
+        """Save the draft; a save without changes records nothing. Raises BadAccount, UserChanged and LoginTaken."""
         if draft.version != user.version:
             raise UserChanged
         after = apply_draft(user, draft)
@@ -204,7 +195,7 @@ class AccountEditor:
             await self._store.change_account(after, entries, mails, ends_links=moved)
 
     def _audit_records(self, after: User, changed: Sequence[str], origin: AuditOrigin) -> Iterator[AuditRecord]:
-        """The general event, and the one that people look for by name."""
+        """Yield the general event, and the specific one for tags and purchases."""
         personal = {name: str(getattr(after, name) or "") for name in PERSONAL_FIELDS if name in changed}
         yield self._recorder.record(
             AuditEvent.USER_CHANGED,
@@ -218,7 +209,7 @@ class AccountEditor:
             yield self._recorder.record(AuditEvent.USER_TAGS_SAVED, origin, subject=after.user_id, details=labels)
 
     def _old_address_notice(self, user: User, origin: AuditOrigin) -> Iterator[OutboxMail]:
-        """Whoever reads the old mailbox is told, as with a change of his own."""
+        """Yield the email that tells the old address about the change, as when the owner changes it."""
         if user.login is not None:
             yield self._composer.compose(
                 MailTemplate.EMAIL_CHANGED_OLD, to=user.login, lang=user.lang, address=origin.address, device=""
@@ -226,7 +217,7 @@ class AccountEditor:
 
 
 def apply_draft(user: User, draft: AccountDraft) -> User:
-    """The account as it is to be, every field in the spelling that is kept."""
+    """Return the account with the checked fields of the draft."""
     return replace(
         user,
         nick=check_nick(draft.nick),
@@ -239,7 +230,7 @@ def apply_draft(user: User, draft: AccountDraft) -> User:
     )
 
 
-# The first administrator, made once through a one-time link; never a default password (S-28).
+# The first administrator, created once through a one-time link; there is no default password (S-28).
 
 
 SETUP_LINK_LIFETIME: Final = 1_800  # seconds a setup link can be used
@@ -258,7 +249,7 @@ class Setup:
         return await self._store.setup_is_closed()
 
     async def new_link(self, origin: AuditOrigin) -> str:
-        """Return the secret of a new link; whoever reads it may become administrator. Raises SetupClosed."""
+        """Return the secret of a new link, which lets its reader become administrator. Raises SetupClosed."""
         secret = new_secret()
         now = self._clock.now()
         link = SetupLink(digest=sha256(secret), created_at=now, expires_at=now + SETUP_LINK_LIFETIME)

@@ -1,7 +1,7 @@
-"""Links that go out by mail and prove, when they are opened, that the account's owner reads that mailbox.
+"""Links sent by email that prove, when opened, that the account's owner reads that mailbox.
 
-Single use; a new one of a kind ends the older ones; good only while the account has the address it was
-mailed to. What strangers can have sent is limited, and looks the same whether there is an account or not.
+A link works once, is replaced by a newer one of its kind, and works only while the account has the address it was
+mailed to. The emails that strangers can cause are limited, and the response is the same with or without an account.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -10,36 +10,34 @@ from typing import Final
 
 from gatehouse.accounts.errors import LinkDead
 from gatehouse.accounts.model import EmailLink, LinkKind, User, login_key
-from gatehouse.accounts.store import LinkStore
+from gatehouse.accounts.store import EmailLinkStore
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.ids import new_secret
+from gatehouse.kernel.times import DAY, MINUTE
 from gatehouse.mail.composer import Composer
 from gatehouse.mail.model import MailTemplate, OutboxMail
 from gatehouse.throttle.limits import AttemptLimit, Quota, ThrottleSubject, quota_limit
 
-MINUTE: Final = 60
-DAY: Final = 86_400
+EMAIL_LINK_LIFETIME: Final = 1_800  # seconds for a link that a person has just requested
+INVITATION_LIFETIME: Final = 7 * DAY  # seconds
 
-EMAIL_LINK_LIFETIME: Final = 1_800  # seconds for which a link lives that a person has just asked for
-INVITATION_LIFETIME: Final = 7 * DAY  # seconds for which an invitation stands
-
-# So few that nobody's mailbox is flooded (LG-16). A window is as long as a link lives: whoever is flooded by
-# somebody else still finds one among the letters that works.
+# Few enough that no mailbox is flooded (LG-16). A window is as long as a link lives, so that an owner whose mailbox
+# is flooded by others still finds a working link among the emails.
 PER_ADDRESS_LIMIT: Final[AttemptLimit] = quota_limit(5, EMAIL_LINK_LIFETIME)
-PER_SOURCE_LIMIT: Final[AttemptLimit] = quota_limit(100, 3_600)  # an office, a school, a mobile carrier's gateway
+PER_SOURCE_LIMIT: Final[AttemptLimit] = quota_limit(100, 3_600)  # for an office, a school, a mobile carrier's gateway
 
 
-NO_USER_ID: Final = "nobody"
+NO_USER_ID: Final = "none"
 SaveLink = Callable[[User, EmailLink, AuditRecord, Sequence[OutboxMail]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkPolicy:
-    path: str  # of the page that spends it
+    path: str  # of the page that uses the link
     lifetime: int  # seconds
     template: MailTemplate
     event: AuditEvent
@@ -69,7 +67,7 @@ LINK_POLICIES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedLink:
-    """A link and the letter that carries it, to be kept in one act."""
+    """A link and the email that carries it, to be stored in one transaction."""
 
     link: EmailLink
     mails: Sequence[OutboxMail]
@@ -77,7 +75,7 @@ class PreparedLink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkRequester:
-    """Who asks for a letter: nobody knows him yet."""
+    """An unauthenticated client that requests an email."""
 
     source: str
     lang: str
@@ -86,7 +84,7 @@ class LinkRequester:
 
 class EmailLinks:
     def __init__(
-        self, *, store: LinkStore, composer: Composer, recorder: Recorder, quota: Quota, clock: Clock
+        self, *, store: EmailLinkStore, composer: Composer, recorder: Recorder, quota: Quota, clock: Clock
     ) -> None:
         self._store = store
         self._composer = composer
@@ -95,7 +93,10 @@ class EmailLinks:
         self._clock = clock
 
     async def may_email(self, login: str, source: str) -> bool:
-        """Count a letter to that address that someone there caused; whoever is refused is not told."""
+        """Count an email to that address, requested from that source, and return whether it may be sent.
+
+        The client is not told about a refusal.
+        """
         return await self._quota.consume(
             [
                 ThrottleSubject(("letter-to", login_key(login)), PER_ADDRESS_LIMIT),
@@ -104,18 +105,18 @@ class EmailLinks:
         )
 
     async def send(self, kind: LinkKind, owner: User, origin: AuditOrigin) -> None:
-        """Mail a link to the account's own address."""
+        """Send a link to the account's own address."""
         await self._send(self._store.send_link, kind, owner, origin)
 
     async def send_or_simulate(
         self, kind: LinkKind, owner: User | None, login: str, requester: LinkRequester
     ) -> None:
-        """Mail a link if there is somebody to get it; else do the same for nothing (LG-05)."""
+        """Send a link if there is an account; otherwise do the same work without effect (LG-05)."""
         if owner is not None:
             await self.send(kind, owner, requester.origin)
         else:
-            nobody = User(user_id=NO_USER_ID, login=login, nick="", lang=requester.lang, reg_time=0)
-            await self._send(self._store.simulate_send, kind, nobody, requester.origin)
+            placeholder = User(user_id=NO_USER_ID, login=login, nick="", lang=requester.lang, reg_time=0)
+            await self._send(self._store.simulate_send, kind, placeholder, requester.origin)
 
     async def _send(self, save: SaveLink, kind: LinkKind, owner: User, origin: AuditOrigin) -> None:
         prepared = self.prepare(kind, to=owner.login or "", lang=owner.lang, origin=origin)
@@ -123,23 +124,23 @@ class EmailLinks:
         await save(owner, prepared.link, entry, prepared.mails)
 
     def prepare(self, kind: LinkKind, *, to: str, lang: str, origin: AuditOrigin) -> PreparedLink:
-        terms = LINK_POLICIES[kind]
+        policy = LINK_POLICIES[kind]
         secret = new_secret()
         now = self._clock.now()
         values = {
-            "path": f"{terms.path}?token={secret}",
-            "minutes": str(terms.lifetime // MINUTE),
-            "days": str(terms.lifetime // DAY),
+            "path": f"{policy.path}?token={secret}",
+            "minutes": str(policy.lifetime // MINUTE),
+            "days": str(policy.lifetime // DAY),
             "address": origin.address,
         }
-        told = {name: value for name, value in values.items() if name in terms.template.needs}
+        needed = {name: value for name, value in values.items() if name in policy.template.needs}
         return PreparedLink(
-            link=EmailLink(kind=kind, digest=sha256(secret), created_at=now, expires_at=now + terms.lifetime),
-            mails=(self._composer.compose(terms.template, to=to, lang=lang, **told),),
+            link=EmailLink(kind=kind, digest=sha256(secret), created_at=now, expires_at=now + policy.lifetime),
+            mails=(self._composer.compose(policy.template, to=to, lang=lang, **needed),),
         )
 
     async def find_owner(self, kind: LinkKind, secret: str) -> User:
-        """Whose link it is, for the page that asks before it is spent. Raises LinkDead."""
+        """Return the link's owner, for the page that asks before the link is used. Raises LinkDead."""
         owner = await self._store.find_link_owner(kind, sha256(secret), self._clock.now())
         if owner is None:
             raise LinkDead(f"no open {kind} link")
@@ -147,5 +148,5 @@ class EmailLinks:
 
 
 def as_owner(origin: AuditOrigin, owner: User) -> AuditOrigin:
-    """What was done with a link was done by whoever reads the owner's mail."""
+    """Return the origin with the link's owner as actor: only they read that mailbox."""
     return replace(origin, actor=owner.user_id)

@@ -1,4 +1,4 @@
-"""What can go wrong with accounts."""
+"""Errors of accounts."""
 
 from gatehouse.kernel.errors import BadInput, Conflict, NotFound, Refused
 
@@ -20,15 +20,15 @@ class UserChanged(Conflict):
 
 
 class BadAccount(BadInput):
-    """A field of an account is not acceptable; the detail says which and why, for its writer."""
+    """A field of an account is invalid; the detail says which and why, for the person who entered it."""
 
 
 class PasswordWeak(BadAccount):
-    """Too easy to guess, for someone who knows the person as well."""
+    """The password is too easy to guess, also for someone who knows the person."""
 
 
 class PasswordBreached(BadAccount):
-    """In the operator's list of stolen passwords."""
+    """The password is in the operator's list of breached passwords."""
 
 
 class DomainRefused(BadAccount):
@@ -40,13 +40,13 @@ class RegistrationClosed(Refused):
 
 
 class LinkDead(Refused):
-    """Used, expired, replaced by a newer one, or made for an address the account no longer has: all alike."""
+    """The link was used, has expired, was replaced, or was made for a former address; all look alike."""
 
     public = "This link is invalid: it was already used or has expired."
 
 
 class SignInRefused(Refused):
-    """Wrong, unknown and blocked look alike (R1)."""
+    """Wrong password, unknown account and blocked account look alike (R1)."""
 
     public = "Wrong email or password."
 

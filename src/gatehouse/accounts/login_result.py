@@ -1,4 +1,4 @@
-"""What accounts asks of others; `app/services/accounts.py` hands the answers in."""
+"""The result of the login operation: account data, tokens and the user JWT (interface §2.2, R1)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,29 +22,29 @@ from gatehouse.tokens.claims import PermissionClaims
 
 
 class ApplicationAccess(Protocol):
-    """The permission room's word about signing in to applications."""
+    """Decisions of `permissions` that a login needs."""
 
     async def may_log_in(self, user: User, application_ids: Sequence[int]) -> bool:
-        """Whether the login rules of every one of them let this user in (R5); an unknown one lets nobody in."""
+        """Return whether the login rules of all these applications admit the user (R5); unknown ones do not."""
 
     async def service_application(self, service_jwt: str) -> int:
-        """Whose service JWT this is. Raises InvalidToken."""
+        """Return the application of this service JWT. Raises InvalidToken."""
 
     async def permissions(self, user: User, application_id: int) -> PermissionClaims | None:
-        """What the user holds there, for his JWT; None when there is no such application."""
+        """Return the user's permissions for their JWT; None when there is no such application."""
 
     async def shares_email(self, application_id: int, secret: str) -> bool:
-        """Whether the secret is one that lets this application see login e-mails (R1)."""
+        """Return whether this secret lets the application see login emails (R1)."""
 
 
 class CountryLookup(Protocol):
-    """What an operator's GeoIP file tells."""
+    """Country lookup in the operator's GeoIP file."""
 
     def country(self, address: str) -> str:
-        """The ISO 3166 code of the country the address is in; empty when it is not known."""
+        """Return the ISO 3166 code of the address's country; empty when unknown."""
 
 
-# The address ranges a user JWT can be tied to (R4): subnets of private networks, in one spelling.
+# The address ranges a user JWT can be tied to (R4): subnets of private networks in canonical form.
 
 
 MAX_RANGES: Final = 32
@@ -54,9 +54,9 @@ PRIVATE_NETWORKS: Final[tuple[Network, ...]] = tuple(
 
 
 def check_fixed_ips(texts: Sequence[str]) -> tuple[str, ...]:
-    """Return the ranges as CIDR, each once; a bare address is a range of one. Raises BadAccount.
+    """Return the distinct ranges as CIDR; a bare address is a range of one. Raises BadAccount.
 
-    They are counted as sent, before any is read: equal ones cost as much as different ones.
+    The limit counts the texts as sent, before parsing, because duplicates cost as much as distinct ones.
     """
     if len(texts) > MAX_RANGES:
         raise BadAccount(f"fixed_ips: at most {MAX_RANGES} ranges")
@@ -74,14 +74,14 @@ def _private_range(text: str) -> str:
 
 
 def single_address_range(address: str) -> str:
-    """The one-address range of a caller, for fixed_ip=1."""
+    """Return the one-address range of a caller, for fixed_ip=1."""
     parsed = parse_address(address)
     if parsed is None:
         raise BadAccount("the client IP address is unknown")
     return f"{parsed}/{parsed.max_prefixlen}"
 
 
-# The answer of the ordinary login operation (interface §2.2, R1).
+# The response of the login operation.
 
 
 TOKEN_SECONDS: Final = 3_600  # of `token`; R1
@@ -89,7 +89,7 @@ SHORT_TOKEN_SECONDS: Final = 300  # of `stoken`
 
 
 class LoginOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What shapes the answer; the optional fields of interface §4.3, checked."""
+    """The checked optional fields of interface §4.3 that shape the response."""
 
     factor: str | None = None
     jwt_public_key: str | None = None
@@ -101,24 +101,24 @@ class LoginOptions(msgspec.Struct, frozen=True, kw_only=True):
     meta: bool = False
     with_email: str = ""
     service_jwt: str = ""
-    service_application: int = 0  # whose service JWT it was, where that was found out before
+    service_application: int = 0  # of the service JWT, when already known
 
     @property
     def applications(self) -> tuple[int, ...]:
-        """Those it names, the one whose permissions are told first (R4)."""
+        """The named applications; the permissions of the first one go into the JWT (R4)."""
         numbers = (self.app_id, self.service_application, self.gapp_id)
         return tuple(dict.fromkeys(number for number in numbers if number > 0))
 
 
 @dataclass(frozen=True, slots=True)
 class NamedApplications:
-    """The applications a login names: by app_id, by a service JWT, by gapp_id (R4)."""
+    """The applications a login names by app_id, by a service JWT and by gapp_id (R4)."""
 
     applications: tuple[int, ...]
 
     @property
     def primary(self) -> int | None:
-        """The first of them: its permissions stand in the JWT, the token and the with_email secret are its own."""
+        """The first of them: owner of the permissions in the JWT, of the token and of the with_email secret."""
         return self.applications[0] if self.applications else None
 
 
@@ -130,7 +130,7 @@ class LoginSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedLogin:
-    """An answer that nobody has seen yet: it counts once `kept` is stored with its record."""
+    """A response that takes effect once `token_record` is stored together with `entry`."""
 
     data: dict[str, object]
     token_record: LoginTokenRecord
@@ -160,7 +160,7 @@ class LoginResult:
     async def login_data(
         self, user: User, auth: SignInMethod, options: LoginOptions, origin: AuditOrigin
     ) -> dict[str, object]:
-        """Issue what was asked for and return the login data; raises LoginDenied."""
+        """Issue the requested tokens, store them and return the login data. Raises LoginDenied."""
         prepared = await self.prepare(user, auth, options, origin)
         if not await self._store.save_login(prepared.token_record, prepared.entry):
             raise LoginDenied
@@ -169,7 +169,7 @@ class LoginResult:
     async def prepare(
         self, user: User, auth: SignInMethod, options: LoginOptions, origin: AuditOrigin
     ) -> PreparedLogin:
-        """Ask the rules and sign, and leave it to the caller to keep what comes of it; raises LoginDenied."""
+        """Check the login rules and sign; the caller stores the result. Raises LoginDenied."""
         named = await self._named_applications(options)
         if user.blocked or not await self._rules.may_log_in(user, named.applications):
             raise LoginDenied
@@ -191,7 +191,7 @@ class LoginResult:
         )
 
     async def _named_applications(self, options: LoginOptions) -> NamedApplications:
-        """Raises InvalidToken for a service JWT that is none: every credential given must be valid (R6)."""
+        """Return the named applications. Raises InvalidToken: every credential in a request must be valid (R6)."""
         if options.service_jwt:
             application = await self._rules.service_application(options.service_jwt)
             options = msgspec.structs.replace(options, service_application=application)
@@ -239,7 +239,7 @@ class LoginResult:
     async def _email_data(
         self, user: User, options: LoginOptions, applications: NamedApplications
     ) -> Mapping[str, object]:
-        """The login e-mail for an application that knows its secret; a wrong one silently leaves it out (R1)."""
+        """Return the login email if the application knows its secret; a wrong secret silently omits it (R1)."""
         if not options.with_email or user.login is None or applications.primary is None:
             return {}
         shared = await self._rules.shares_email(applications.primary, options.with_email)
@@ -248,7 +248,7 @@ class LoginResult:
     async def _jwt_data(
         self, user: User, auth: SignInMethod, options: LoginOptions, applications: NamedApplications
     ) -> Mapping[str, object]:
-        """No factor, no JWT (R2), unless the operator lets game clients have one without."""
+        """Return the JWT; without a factor there is none (R2), unless the operator allows it for game clients."""
         if options.nojwt or (options.factor is None and not self._settings.jwt_without_factor):
             return {}
         jwt = await self._tokens.issue(

@@ -1,4 +1,7 @@
-"""A login is an e-mail address, kept as written and compared in one spelling."""
+"""Accounts, their sessions and the links sent to them (R1).
+
+A login is an email address, stored as written and compared in one canonical spelling.
+"""
 
 import re
 from collections.abc import Mapping
@@ -11,14 +14,14 @@ from gatehouse.kernel.text import is_plain_line, nfc
 
 MAX_LOGIN_LENGTH: Final = 254  # RFC 5321 §4.5.3.1.3, less the angle brackets
 MAX_LOCAL_LENGTH: Final = 64
-# Dots apart, anything that needs no quoting (RFC 5322 §3.2.3), and letters of any script.
+# Parts separated by dots, of characters that need no quoting (RFC 5322 §3.2.3) in any script.
 LOCAL_PART: Final = re.compile(r"[^\s\"(),:;<>@\[\\\].]+(\.[^\s\"(),:;<>@\[\\\].]+)*")
 DOMAIN_LABEL: Final = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 DOMAIN: Final = re.compile(rf"{DOMAIN_LABEL}(\.{DOMAIN_LABEL})*", re.ASCII)
 
 
 def check_login(text: str) -> str:
-    """Return the login as it is kept; a domain in another script must be given in its ASCII form."""
+    """Return the login in its stored form; a domain in another script must be given in ASCII. Raises BadAccount."""
     login = nfc(text.strip(" "))
     local, at, domain = login.rpartition("@")
     well_formed = (
@@ -35,24 +38,21 @@ def check_login(text: str) -> str:
 
 
 def login_key(login: str) -> str:
-    """The spelling all spellings of one login share: case is ignored in both halves."""
+    """Return the canonical spelling of a login; case is ignored in both halves."""
     local, _, domain = nfc(login.strip(" ")).rpartition("@")
     return f"{nfc(local.casefold())}@{_ascii_lower(domain)}"
 
 
 def _ascii_lower(text: str) -> str:
-    # str.lower would turn the Kelvin sign into a plain k: another domain under the same name.
+    # str.lower would turn the Kelvin sign into a plain k, which is another domain.
     return text.lower() if text.isascii() else text
 
 
-# An account (R1).
+ADMINISTRATOR_ROLE: Final = "administrator"  # the root role of application 1 that grants everything (R5)
+CENTRAL_APPLICATION: Final = 1  # the service itself
 
-
-ADMINISTRATOR_ROLE: Final = "administrator"  # the root role of application 1 that opens everything (R5)
-CENTRAL_APPLICATION: Final = 1  # the application that is the service itself
-
-JOINED_KEY: Final = "joined"  # in `meta`: how the account came to be
-SELF_REGISTERED: Final = "registered"  # by whoever typed the address
+JOINED_KEY: Final = "joined"  # in `meta`: how the account was created
+SELF_REGISTERED: Final = "registered"  # by an unverified client
 
 MAX_NICK_LENGTH: Final = 64
 MAX_TAG_LENGTH: Final = 64
@@ -65,7 +65,7 @@ class AccountKind(StrEnum):
 
 
 class SignInMethod(StrEnum):
-    """How a person proved who he is (R1)."""
+    """How a person authenticated (R1)."""
 
     LOGIN = "login"
     TWO_STEP = "2step"
@@ -86,7 +86,7 @@ class User:
     reg_time: int
     email_verified: bool = False
     phone_verified: bool = False
-    email_code: bool = False  # a code by e-mail is one of the second factors
+    email_code: bool = False  # codes by email are enabled as a second factor
     blocked: bool = False
     rev: int = 0  # revocation epoch: a token with an older one is refused (R2)
     meta: Mapping[str, str] = field(default_factory=dict)
@@ -98,10 +98,10 @@ class User:
 
     @property
     def may_add_factors(self) -> bool:
-        """False for someone who registered with an address that was never proved to be his.
+        """False for a self-registered account whose address was never verified.
 
-        Else a stranger could register another person's address, add a passkey, and still be in after the
-        owner has come and set a password of his own.
+        Otherwise a stranger could register another person's address, add a passkey, and still have access after the
+        owner has set a password.
         """
         return self.email_verified or self.meta.get(JOINED_KEY) != SELF_REGISTERED
 
@@ -119,7 +119,7 @@ class User:
 
     @property
     def system_tags(self) -> frozenset[str]:
-        """Tags the service itself keeps in step with the account (R1); nobody writes them."""
+        """Tags that follow from the state of the account (R1); they cannot be set."""
         facts = {
             "email_verified": self.email_verified,
             "phone_verified": self.phone_verified,
@@ -138,7 +138,7 @@ SYSTEM_TAGS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetupLink:
-    """Opens the page that makes the first administrator, once."""
+    """A link that opens the page to create the first administrator, once."""
 
     digest: bytes
     created_at: int
@@ -146,17 +146,17 @@ class SetupLink:
 
 
 class LinkKind(StrEnum):
-    """What a mailed link is good for."""
+    """What a mailed link does."""
 
     VERIFY = "verify_email"
     INVITE = "invite"
     RESET = "reset"
-    CHANGE = "change_email"  # goes to the new address
+    CHANGE = "change_email"  # sent to the new address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmailLink:
-    """Goes to an account's address by mail; whoever opens it reads that mailbox. Works once."""
+    """A link sent to an account's address, which proves access to that mailbox and works once."""
 
     kind: LinkKind
     digest: bytes
@@ -203,5 +203,5 @@ class LoginTokenRecord:
     token_ends_at: int
     stoken: bytes | None
     stoken_ends_at: int
-    address: str  # stoken is good from here only
+    address: str  # stoken works only from this address
     now: int

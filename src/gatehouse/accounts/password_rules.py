@@ -1,7 +1,8 @@
-"""A list of stolen passwords on the operator's own disk: nothing about a password ever leaves the house.
+"""Rules for new passwords, and the operator's local list of breached passwords.
 
-One line each, `SHA-1:count`, ordered by digest, as haveibeenpwned.com gives it out. It is some forty
-gigabytes, so it is searched where it lies; a look-up reads about forty lines.
+The list has one line `SHA-1:count` for each password, sorted by digest, as haveibeenpwned.com publishes it. It has
+about forty gigabytes, so it is searched on disk; a lookup reads about forty lines. Nothing about a password is sent
+to another service.
 """
 
 import asyncio
@@ -20,7 +21,7 @@ from gatehouse.kernel.text import nfc
 
 DIGEST_LENGTH: Final = 40
 DIGEST_LINE: Final = re.compile(rb"[0-9A-Fa-f]{40}:[0-9]{1,12}\r?\n?")
-MAX_LINE_LENGTH: Final = 64  # bytes; whatever is longer is no such line
+MAX_LINE_LENGTH: Final = 64  # bytes; a longer line is malformed
 
 
 class BreachedPasswordFile:
@@ -28,7 +29,7 @@ class BreachedPasswordFile:
         self._path = path
 
     def contains(self, sha1: str) -> bool:
-        """Search by halves; a file that cannot be read is no answer, and raises Unavailable."""
+        """Search the sorted file for the digest. Raises Unavailable when the file cannot be read."""
         try:
             with self._path.open("rb") as lines:
                 return digest_at(lines, lower_bound(lines, sha1.encode())) == sha1.encode()
@@ -36,7 +37,7 @@ class BreachedPasswordFile:
             raise Unavailable(f"cannot read the list of breached passwords: {error.strerror}") from error
 
     def refuse_invalid_format(self) -> None:
-        """Raise Misconfigured for a file that is not such a list; only its beginning is looked at."""
+        """Raise Misconfigured for a file that does not begin like such a list."""
         try:
             with self._path.open("rb") as lines:
                 first = lines.readline(MAX_LINE_LENGTH)
@@ -47,7 +48,7 @@ class BreachedPasswordFile:
 
 
 def lower_bound(lines: BinaryIO, wanted: bytes) -> int:
-    """The least position after which the next line is not below the wanted one."""
+    """Return the lowest position after which the next line is not below the wanted digest."""
     low, high = 0, lines.seek(0, SEEK_END)
     while low < high:
         middle = (low + high) // 2
@@ -60,48 +61,49 @@ def lower_bound(lines: BinaryIO, wanted: bytes) -> int:
 
 
 def digest_at(lines: BinaryIO, position: int) -> bytes:
-    """The digest in the first line that begins at the position or after it; nothing at the end."""
+    """Return the digest in the first line that begins at or after the position; empty at the end."""
     lines.seek(max(position - 1, 0))
     if position:
         lines.readline(MAX_LINE_LENGTH)
     return lines.readline(MAX_LINE_LENGTH)[:DIGEST_LENGTH].upper()
 
 
-# What a new password must be, wherever one is set: page, command, applied file.
+# Rules for a new password, wherever it is set: page, command, applied file.
 #
-# Compared and kept in NFC, so that the same password typed on two systems is one (checklist LG-18). No rule
-# about kinds of characters: what counts is how many guesses it takes, also by someone who knows the person.
+# Passwords are compared and stored in NFC, so that the same password typed on two systems matches (checklist
+# LG-18). There is no rule about kinds of characters; the number of guesses counts, also for someone who knows the
+# person.
 
 
-ESTIMATOR: Final = "zxcvbn_rs_py"  # loaded when the first password is judged: it takes 2 MB
+ESTIMATOR: Final = "zxcvbn_rs_py"  # imported at the first check: it takes 2 MB
 MIN_LENGTH: Final = 10  # characters
 MAX_BYTES: Final = 1_024
-# What zxcvbn scores 3: at the cost of our digests a machine is busy for months with so many guesses.
+# zxcvbn score 3: at the cost of our hashes this many guesses keep a machine busy for months.
 MIN_GUESSES_LOG10: Final = 8  # power of ten
 
-# The estimate tries every reading of digits and signs as letters, which for some passwords takes seconds, and
-# keeps the interpreter to itself meanwhile. So only a beginning is judged: what is strong so far stays strong.
+# The estimate tries every reading of digits and signs as letters, which takes seconds for some passwords and holds
+# the interpreter lock. So only a prefix is estimated: a strong prefix makes a strong password.
 MAX_ESTIMATED_LENGTH: Final = 32  # characters
 LOOK_ALIKES: Final = frozenset("0123456789@({[<!|$+%")
-MAX_LOOK_ALIKES: Final = 12  # different ones
+MAX_LOOK_ALIKES: Final = 12  # distinct ones
 MIN_WORD_LENGTH: Final = 3
 WORD: Final = re.compile(r"[^\W_]+")
 
 
 class BreachedPasswords(Protocol):
     def contains(self, sha1: str) -> bool:
-        """Whether a password of that digest (40 hexadecimal capitals) was stolen; may read a disk."""
+        """Return whether the password with this digest (40 uppercase hex digits) was breached; may read a disk."""
 
 
 class PasswordRules:
     def __init__(self, *, breached: BreachedPasswords | None = None, service_words: Iterable[str] = ()) -> None:
-        """`service_words` are names of this service, which anyone would try first."""
+        """`service_words` are names of this service, which attackers try first."""
         self._breached = breached
         self._service_words = list(words_of(service_words))
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="password-rules")
 
     async def check(self, password: str, *own_words: str) -> None:
-        """Raise BadAccount, PasswordWeak or PasswordBreached; the own words are login, nick and the like."""
+        """Raise BadAccount, PasswordWeak or PasswordBreached; `own_words` are login, nick and the like."""
         refuse_too_long(password)
         text = nfc(password)
         if len(text) < MIN_LENGTH:
@@ -123,12 +125,12 @@ def refuse_too_long(password: str) -> None:
 
 
 def is_too_long(password: str) -> bool:
-    """Measured as it is hashed; a megabyte is turned away before anything is done with it (LG-17)."""
+    """Return whether the password exceeds MAX_BYTES as hashed; a megabyte is rejected before any work (LG-17)."""
     return len(password) > 4 * MAX_BYTES or len(nfc(password).encode("utf-8", "surrogatepass")) > MAX_BYTES
 
 
 def estimated_part(text: str) -> str:
-    """The beginning that is estimated."""
+    """Return the prefix that is estimated."""
     seen: set[str] = set()
     for place, character in enumerate(text[:MAX_ESTIMATED_LENGTH]):
         seen |= LOOK_ALIKES & {character}
@@ -138,18 +140,18 @@ def estimated_part(text: str) -> str:
 
 
 def remove_words(text: str, words: Iterable[str]) -> str:
-    """What is left when the words are taken out: they add nothing for someone who knows them."""
+    """Remove the words: they add nothing for an attacker who knows them."""
     known = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
     return re.sub(known, "", text, flags=re.IGNORECASE) if known else text
 
 
 def words_of(texts: Iterable[str]) -> Iterator[str]:
-    """Each text as a whole and word by word, in lower case, as the estimate compares them."""
+    """Yield each text and each of its words in lower case, as the estimate compares them."""
     for text in texts:
         whole = nfc(text).lower()
         yield from (word for word in (whole, *WORD.findall(whole)) if len(word) >= MIN_WORD_LENGTH)
 
 
 def sha1(text: str) -> str:
-    """How lists of stolen passwords name them; protects nothing here."""
+    """Return the digest by which lists of breached passwords are keyed; it protects nothing here."""
     return hashlib.sha1(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest().upper()

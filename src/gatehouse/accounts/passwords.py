@@ -1,4 +1,4 @@
-"""Argon2id in a bounded pool (defaults S-02): memory in use is workers x memory, whatever the load."""
+"""Argon2id in a bounded pool (S-02): memory in use is at most workers x memory, at any load."""
 
 import asyncio
 import os
@@ -20,8 +20,8 @@ from gatehouse.kernel.text import nfc
 
 T = TypeVar("T")
 
-LOWEST_PRIORITY: Final = 19  # of a thread, to Linux
-MAX_WAITING: Final = 64  # hashes under way and waiting; at 0.1 s each the last one waits some seconds
+LOWEST_PRIORITY: Final = 19  # nice value of a thread on Linux
+MAX_WAITING: Final = 64  # hashes running and queued; at 0.1 s each the last one waits a few seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +33,13 @@ class PasswordCost:
 
 
 def lower_thread_priority() -> None:
-    """Let the event loop have the processor first: a storm of logins slows nobody but those who log in (P15)."""
-    with suppress(OSError):  # where that is forbidden, logins are merely as urgent as the rest
+    """Lower the priority of hash threads, so that many logins slow down only logins (P15)."""
+    with suppress(OSError):  # where that is forbidden, hash threads keep their priority
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOWEST_PRIORITY)
 
 
 class Passwords:
-    """Hashes and checks; knows no account."""
+    """Hashes and verifies passwords, without knowing accounts."""
 
     def __init__(self, cost: PasswordCost, *, pepper: bytes = b"") -> None:
         self._hasher = PasswordHasher(
@@ -57,13 +57,13 @@ class Passwords:
         return await self._run(partial(self._verify, self._bytes_to_hash(password), password_hash))
 
     async def decoy_hash(self) -> str:
-        """A hash of today's cost that no password matches, for accounts that do not exist."""
+        """Return a hash at the current cost that no password matches, for accounts that do not exist."""
         if self._decoy_hash is None:
             self._decoy_hash = await self.hash(new_secret())
         return self._decoy_hash
 
     def is_outdated(self, password_hash: str) -> bool:
-        """True when the hash was made at another cost than today's: hash again at the next login."""
+        """Return whether the hash was made at another cost than the current one, to be replaced at the next login."""
         return self._hasher.check_needs_rehash(password_hash)
 
     def refuse_when_full(self) -> None:
@@ -74,7 +74,7 @@ class Passwords:
         self._pool.shutdown()
 
     async def _run(self, work: Callable[[], T]) -> T:
-        """Wait for a worker, but not behind a crowd: a storm of logins is shed, not queued (faults R-19)."""
+        """Run the work in the pool; raise Unavailable when the queue is full (faults R-19)."""
         self.refuse_when_full()
         self._waiting += 1
         try:
@@ -89,6 +89,6 @@ class Passwords:
             return False
 
     def _bytes_to_hash(self, password: str) -> bytes:
-        """The bytes that are hashed: NFC, so that a password typed on two systems stays one (LG-18)."""
+        """Return the bytes to hash, in NFC, so that a password typed on two systems matches (LG-18)."""
         text = nfc(password).encode()
         return hmac_sha256(self._pepper, text) if self._pepper else text

@@ -1,6 +1,6 @@
-"""A forgotten password: a link by mail, and a new password by that link.
+"""Password recovery: a link by email, and a new password through that link.
 
-Nobody is signed in by it, and second factors are still asked for at the next sign-in (LG-15).
+The link does not sign anyone in, and the next sign-in still requires the second factor (LG-15).
 """
 
 from gatehouse.accounts.email_links import EmailLinks, LinkRequester, as_owner
@@ -9,7 +9,7 @@ from gatehouse.accounts.model import LinkKind, User, check_login, login_key
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
 from gatehouse.accounts.sign_in import PasswordSignIn
-from gatehouse.accounts.store import RecoveryStore
+from gatehouse.accounts.store import EmailLinkStore
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
@@ -23,7 +23,7 @@ class PasswordRecovery:
     def __init__(
         self,
         *,
-        store: RecoveryStore,
+        store: EmailLinkStore,
         links: EmailLinks,
         passwords: Passwords,
         rules: PasswordRules,
@@ -42,9 +42,10 @@ class PasswordRecovery:
         self._clock = clock
 
     async def request_link(self, login: str, requester: LinkRequester) -> None:
-        """Mail a link to the account's owner, whether the address was confirmed or not.
+        """Send a link to the account's owner, whether the address is verified or not.
 
-        No account, a blocked one and too many letters look the same. Raises BadAccount for what is no address.
+        A missing account, a blocked account and an exhausted quota look the same. Raises BadAccount for an invalid
+        address.
         """
         checked = check_login(login)
         if not await self._links.may_email(checked, requester.source):
@@ -54,23 +55,22 @@ class PasswordRecovery:
         await self._links.send_or_simulate(LinkKind.RESET, owner, checked, requester)
 
     async def send_link(self, user: User, origin: AuditOrigin) -> None:
-        """Mail him a link, on an administrator's word. Raises UserBlocked, for whom it would not open."""
+        """Send a link at an administrator's request. Raises UserBlocked, because the link would not work."""
         if user.blocked or user.login is None:
             raise UserBlocked(f"no link for {user.user_id}")
         await self._links.send(LinkKind.RESET, user, origin)
 
     async def find_owner(self, secret: str) -> User:
-        """Whose password the link would replace. Raises LinkDead."""
+        """Return the account whose password the link would replace. Raises LinkDead."""
         return await self._links.find_owner(LinkKind.RESET, secret)
 
     async def reset_password(
         self, secret: str, password: str, *, origin: AuditOrigin, device: str, source: str, device_cookie: str = ""
     ) -> None:
-        """Spend the link: the new password is set, and whatever was signed in is signed out.
+        """Use the link: set the new password and end every session and token.
 
-        The owner is told by mail, and need not wait for failures at the old password: those of the account, and of
-        whoever resets it by source and device cookie, are forgotten. Raises LinkDead, and BadAccount for a password
-        that breaks the rules.
+        The owner is notified by email. Failed attempts at the old password, of the account and of this source and
+        device cookie, are cleared. Raises LinkDead, and BadAccount for a password that breaks the rules.
         """
         owner = await self.find_owner(secret)  # before the costly hash: a dead link costs nothing
         await self._rules.check(password, owner.login or "", owner.nick)

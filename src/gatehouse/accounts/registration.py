@@ -1,6 +1,6 @@
-"""Accounts that people make for themselves, and the proof that the address is theirs.
+"""Self-registration, invitations, and verification of the email address.
 
-The answer never tells whether an address has an account already: its owner is told by mail instead.
+The response never reveals whether an address has an account; its owner is notified by email instead.
 """
 
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from gatehouse.accounts.errors import DomainRefused, LoginTaken, RegistrationClo
 from gatehouse.accounts.model import JOINED_KEY, SELF_REGISTERED, LinkKind, User, check_login, login_key
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
-from gatehouse.accounts.store import InvitationStore, RegistrationStore
+from gatehouse.accounts.store import EmailLinkStore
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
@@ -25,7 +25,7 @@ from gatehouse.mail.model import MailTemplate
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistrationPolicy:
     is_open: bool
-    domains: tuple[str, ...] = ()  # the only ones; none means any
+    domains: tuple[str, ...] = ()  # the only allowed ones; empty allows any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class SelfRegistration:
     def __init__(
         self,
         *,
-        store: RegistrationStore,
+        store: EmailLinkStore,
         links: EmailLinks,
         passwords: Passwords,
         rules: PasswordRules,
@@ -66,19 +66,19 @@ class SelfRegistration:
             raise RegistrationClosed
 
     async def register(self, account: NewAccount, requester: LinkRequester) -> None:
-        """Make the account and mail its proof, or tell the owner of the one that exists; nobody else learns which.
+        """Create the account and send a verification link, or notify the owner of an existing account.
 
-        Raises BadAccount for what is wrong with the input itself.
+        The response is the same for both. Raises BadAccount for invalid input.
         """
         self.refuse_when_closed()
         login, nick = check_login(account.login), check_nick(account.nick)
-        self._check_domain(login)
+        refuse_foreign_domain(login, self.domains)
         await self._rules.check(account.password, login, nick)
         if await self._links.may_email(login, requester.source):
             await self._create_or_notify(NewAccount(login=login, nick=nick, password=account.password), requester)
 
     async def resend_verification(self, login: str, requester: LinkRequester) -> None:
-        """Mail a new proof to an account that waits for one; an address without one looks the same."""
+        """Send a new verification link to an account that awaits one; other addresses look the same."""
         checked = check_login(login)
         if not await self._links.may_email(checked, requester.source):
             return
@@ -87,25 +87,21 @@ class SelfRegistration:
         await self._links.send_or_simulate(LinkKind.VERIFY, known if waits else None, checked, requester)
 
     async def find_unverified(self, secret: str) -> User:
-        """Whose address the link would confirm. Raises LinkDead."""
+        """Return the account whose address the link would verify. Raises LinkDead."""
         return await self._links.find_owner(LinkKind.VERIFY, secret)
 
     async def verify_email(self, secret: str, origin: AuditOrigin) -> User:
-        """Spend the link: its owner's address is confirmed. Nobody is signed in by it. Raises LinkDead."""
+        """Use the link: verify the address, without signing in. Raises LinkDead."""
         owner = await self.find_unverified(secret)
         entry = self._recorder.record(AuditEvent.EMAIL_VERIFIED, as_owner(origin, owner), subject=owner.user_id)
         await self._store.verify_email(sha256(secret), entry, self._clock.now())
         return owner
 
-    def _check_domain(self, login: str) -> None:
-        if self.domains and login_key(login).rpartition("@")[2] not in self.domains:
-            raise DomainRefused(f"only email addresses at {', '.join(self.domains)} can register")
-
     async def _create_or_notify(self, account: NewAccount, requester: LinkRequester) -> None:
         while (known := await self._store.user_by_login(login_key(account.login))) is None:
             try:
                 await self._create(account, requester)
-            except (LoginTaken, UserIdTaken):  # somebody was faster, or had that id before: look again
+            except (LoginTaken, UserIdTaken):  # a concurrent request was faster, or the ID is used: look again
                 continue
             return
         await self._notify_existing(known, account, requester)
@@ -132,10 +128,10 @@ class SelfRegistration:
         await self._store.create_with_link(user, prepared.link, entry, prepared.mails)
 
     async def _notify_existing(self, known: User, account: NewAccount, requester: LinkRequester) -> None:
-        """The same form sent twice gets its letter twice; anyone else is somebody else.
+        """Resend the link when the same form is sent twice; otherwise notify the owner and end pending links.
 
-        Then the owner is told, and what would confirm the address is ended: it may be the stranger who came
-        first, with a password of his own, and his link must not be the one that the owner opens.
+        The account may have been registered by a stranger, with the stranger's password. Then the owner must not
+        verify the address with a link of that registration.
         """
         kept = known.password_hash or await self._passwords.decoy_hash()
         is_the_same = await self._passwords.matches(account.password, kept)
@@ -149,19 +145,25 @@ class SelfRegistration:
         await self._store.record_repeated_registration(known, entry, (mail,))
 
 
+def refuse_foreign_domain(login: str, domains: tuple[str, ...]) -> None:
+    """Raise DomainRefused for an address outside the allowed domains, if there are any."""
+    if domains and login_key(login).rpartition("@")[2] not in domains:
+        raise DomainRefused(f"only email addresses at {', '.join(domains)} are allowed")
+
+
 def awaits_verification(user: User) -> bool:
-    """Whether the account waits for the proof of its address; an invited one waits for its invitation."""
+    """Return whether the account awaits verification of its address; an invited account awaits its invitation."""
     return not user.email_verified and not user.blocked and user.password_hash is not None
 
 
-# Accounts made by an administrator for somebody else: no password until the invited person chooses one.
+# Accounts created by an administrator for another person: no password until the invited person chooses one.
 
 
 class Invitations:
     def __init__(
         self,
         *,
-        store: InvitationStore,
+        store: EmailLinkStore,
         links: EmailLinks,
         administration: Administration,
         passwords: Passwords,
@@ -178,7 +180,7 @@ class Invitations:
         self._clock = clock
 
     async def invite(self, *, login: str, nick: str, lang: str, origin: AuditOrigin) -> User:
-        """Make the account and mail the invitation; one that was not accepted yet is mailed anew.
+        """Create the account and send the invitation; an invitation that was not accepted is sent again.
 
         Raises LoginTaken when the account has a password already, and BadAccount.
         """
@@ -191,14 +193,14 @@ class Invitations:
         return known
 
     async def find_invited(self, secret: str) -> User:
-        """Who is invited by this link. Raises LinkDead."""
+        """Return the account this link invites. Raises LinkDead."""
         return await self._links.find_owner(LinkKind.INVITE, secret)
 
     async def accept(self, secret: str, *, nick: str, password: str, lang: str, origin: AuditOrigin) -> User:
-        """Spend the link: nick, first password and language are set, the address is confirmed.
+        """Use the link: set nick, first password and language, and verify the address.
 
-        The language is the one the person has just read; whoever invited could only suppose it. Raises LinkDead and
-        BadAccount.
+        The language is the one of the page the person has just read; the inviting administrator could only guess
+        it. Raises LinkDead and BadAccount.
         """
         owner = await self.find_invited(secret)
         chosen = check_nick(nick)

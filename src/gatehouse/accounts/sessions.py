@@ -1,4 +1,4 @@
-"""Browser sessions: server-side, opaque, ended on every node at the answer (S-07)."""
+"""Browser sessions: stored on the server, opaque, ended on every node before the response (S-07)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ LAST_SEEN_INTERVAL: Final = 60  # seconds between two writes of "last seen"
 class SessionLifetimes:
     idle: int = 3 * 86_400  # seconds without a request
     absolute: int = 30 * 86_400
-    fresh: int = 600  # seconds for which a proof lets a person change how he signs in
+    fresh: int = 600  # seconds after authentication in which a person may change how they sign in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class Sessions:
         mails: Sequence[OutboxMail] = (),
         strength: SessionStrength = SessionStrength.FULL,
     ) -> OpenedSession:
-        """Begin a session for someone who has just proved himself."""
+        """Open a session for a person who has just authenticated."""
         secret = new_secret()
         now = self._clock.now()
         session = Session(
@@ -79,7 +79,7 @@ class Sessions:
         return OpenedSession(secret=secret, session=kept)
 
     async def find(self, secret: str) -> UserSession | None:
-        """Who is signed in with this cookie; an unknown one is nobody and is never adopted (LG-01)."""
+        """Return the session of this cookie; an unknown secret is never adopted (LG-01)."""
         now = self._clock.now()
         found = await self._store.find_session(sha256(secret), now)
         if found is not None and found.session.seen_at + LAST_SEEN_INTERVAL <= now:
@@ -87,7 +87,7 @@ class Sessions:
         return found
 
     def is_fresh(self, session: Session) -> bool:
-        """Whether the person proved himself recently enough to change how he signs in."""
+        """Return whether the person authenticated recently enough to change how they sign in."""
         return (
             session.strength is SessionStrength.FULL and self._clock.now() < session.proved_at + self._lifetimes.fresh
         )
@@ -97,7 +97,7 @@ class Sessions:
         return await self._store.end_session(signed_in.user.user_id, session_id, entry)
 
     async def end_as_administrator(self, user_id: str, session_id: str, origin: AuditOrigin) -> bool:
-        """End somebody else's, on an administrator's word."""
+        """End another person's session, at an administrator's request."""
         entry = self._recorder.record(AuditEvent.SESSION_CLOSED, origin, subject=user_id)
         return await self._store.end_session(user_id, session_id, entry)
 
@@ -109,7 +109,7 @@ class Sessions:
         await self._store.revoke_user(user_id, entry, keep=keep.digest if keep else None, now=self._clock.now())
 
 
-# `stoken`: opens a browser session once, from the address it was given to (R1).
+# `stoken`: opens a browser session once, from the address it was issued to (R1).
 
 
 class ShortTokens:
@@ -119,13 +119,13 @@ class ShortTokens:
         self._clock = clock
 
     async def find_owner(self, stoken: str, address: str) -> User:
-        """Whose it is, while it can be spent from here; spends nothing. Raises ShortTokenDead."""
+        """Return the token's owner, without using the token. Raises ShortTokenDead."""
         return await self._live_owner(
             await self._store.find_short_token_owner(sha256(stoken), address, self._clock.now())
         )
 
     async def spend(self, stoken: str, address: str) -> User:
-        """Take it, once. Raises ShortTokenDead, and from another address takes nothing."""
+        """Use the token once. Raises ShortTokenDead, and keeps the token when the address differs."""
         return await self._live_owner(await self._store.take_short_token(sha256(stoken), address, self._clock.now()))
 
     async def _live_owner(self, found: tuple[str, int] | None) -> User:

@@ -1,18 +1,18 @@
-"""Browsers that have signed in to an account before (S-15).
+"""Sign-in with a password, and the cookies of browsers that have signed in before (S-15, R1).
 
-Guesses from a known browser are counted by themselves: whoever keeps failing for someone else's
-account does not lock its owner out (checklist LG-09). The cookie is a sealed statement of ours and
-proves nothing else.
+Failed attempts from a known browser are counted separately: an attacker who keeps failing does not lock the owner
+out (checklist LG-09). The device cookie is authenticated by a MAC and proves nothing else.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from gatehouse.accounts.errors import SignInRefused
 from gatehouse.accounts.model import User, login_key
 from gatehouse.accounts.password_rules import is_too_long
 from gatehouse.accounts.passwords import Passwords
+from gatehouse.accounts.store import AccountStore
 from gatehouse.audit.model import TallyKind
 from gatehouse.audit.recorder import SignInTally
 from gatehouse.kernel.clock import Clock
@@ -31,13 +31,13 @@ class DeviceCookies:
         self._clock = clock
 
     def issue(self, login_key: str) -> str:
-        """A cookie that says: this browser has signed in to that login."""
+        """Return a cookie saying that this browser has signed in to that login."""
         now = self._clock.now()
         body = f"{new_record_id(now)}.{now + COOKIE_LIFETIME}"
         return f"{body}.{self._mac(body, login_key)}"
 
     def recognize(self, cookie: str, login_key: str) -> str | None:
-        """The browser's own name if the cookie is ours, for this login, and has not ended."""
+        """Return the browser's name if the cookie is valid for this login and has not expired."""
         parts = cookie.split(".")
         if len(parts) != COOKIE_FIELDS or not cookie.isascii():
             return None
@@ -50,21 +50,13 @@ class DeviceCookies:
         return hmac_sha256(self._key, body.encode() + sha256(login_key)).hex()
 
 
-# Proving who one is with a password, in the browser and through the login operation alike (R1).
+# Password authentication, shared by the browser and the login operation (R1).
 
 
 ACCOUNT_LIMIT: Final = AttemptLimit(free_attempts=10)
 PAIR_LIMIT: Final = AttemptLimit(free_attempts=10)
-SOURCE_LIMIT: Final = AttemptLimit(free_attempts=100)  # an office, a school, a mobile carrier's gateway
+SOURCE_LIMIT: Final = AttemptLimit(free_attempts=100)  # for an office, a school, a mobile carrier's gateway
 DEVICE_LIMIT: Final = AttemptLimit(free_attempts=10)
-
-
-class SignInStore(Protocol):
-    async def user_by_login(self, login_key: str) -> User | None:
-        """Return the account whose login has this spelling."""
-
-    async def replace_password_hash(self, user_id: str, old: str, new: str) -> None:
-        """Keep the new hash if the old one is still there; a password changed meanwhile stays changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,14 +64,14 @@ class PasswordAttempt:
     login: str
     password: str
     source: str
-    device_cookie: str = ""  # the device cookie, if the browser sent one
+    device_cookie: str = ""  # if the browser sent one
 
 
 class PasswordSignIn:
     def __init__(
         self,
         *,
-        store: SignInStore,
+        store: AccountStore,
         passwords: Passwords,
         limiter: AttemptLimiter,
         device_cookies: DeviceCookies,
@@ -95,9 +87,10 @@ class PasswordSignIn:
         """Return the account; raise SignInRefused, alike for wrong, unknown and blocked, or TooMany.
 
         An unknown account costs the same hash as a known one, and its failures count the same (LG-05, LG-06). An
-        attempt counts as a failure until it was right: many at once never get more checks than one after the other.
+        attempt counts as a failure until it succeeds, so that concurrent attempts get no more checks than
+        sequential ones.
         """
-        self._passwords.refuse_when_full()  # before anything is written: a storm is shed at the least cost
+        self._passwords.refuse_when_full()  # before anything is written: overload is rejected at the lowest cost
         key = login_key(attempt.login)
         guess = await self._limiter.begin_attempt(self._subjects(attempt, key))
         try:
@@ -114,7 +107,7 @@ class PasswordSignIn:
         return user
 
     async def clear_failures(self, login: str, *, source: str, device_cookie: str) -> None:
-        """Forget failures at the account, and those of whoever is there now: he has proved himself otherwise."""
+        """Clear the failures of the account and of this client, which has authenticated in another way."""
         key = login_key(login)
         known = self._known_device(key, device_cookie)
         subjects = [*self._unknown_device(key, source), *([] if known is None else [known])]
@@ -122,7 +115,7 @@ class PasswordSignIn:
 
     async def _matches(self, password: str, user: User | None) -> bool:
         if is_too_long(password):
-            return False  # not worth a hash; nobody could have set it
+            return False  # not worth a hash: such a password cannot be set
         kept = user.password_hash if user is not None else None
         matches = await self._passwords.matches(password, kept or await self._passwords.decoy_hash())
         return matches and kept is not None

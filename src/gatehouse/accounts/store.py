@@ -1,4 +1,4 @@
-"""What accounts need kept."""
+"""What accounts store."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -10,10 +10,10 @@ from gatehouse.mail.model import OutboxMail
 
 class AccountStore(Protocol):
     async def create_user(self, user: User, record: AuditRecord, *, administrator: bool = False) -> None:
-        """Keep a new account under an id that was never used and a login nobody has, all or nothing.
+        """Store a new account under an ID that was never used and a free login, all or nothing.
 
-        With `administrator` it holds that role of application 1 from the same moment on, and setup is closed.
-        Of two callers racing for one login or id exactly one succeeds; the other gets LoginTaken or UserIdTaken.
+        With `administrator` it has that role of application 1 from the same transaction on, and setup is closed. Of
+        two callers racing for one login or ID exactly one succeeds; the other gets LoginTaken or UserIdTaken.
         """
 
     async def user(self, user_id: str) -> User:
@@ -22,13 +22,16 @@ class AccountStore(Protocol):
     async def user_by_login(self, login_key: str) -> User | None:
         """Return the account whose login has this spelling."""
 
+    async def replace_password_hash(self, user_id: str, old: str, new: str) -> None:
+        """Store the new hash if the old one is still stored, so that a concurrent password change wins."""
+
     async def set_blocked(
         self, user_id: str, record: AuditRecord, *, blocked: bool, now: int, even_last_administrator: bool = False
     ) -> User:
-        """Block or unblock; blocking raises `rev` in the same act, so that no token outlives it.
+        """Block or unblock; blocking raises `rev` in the same transaction, so that every token ends.
 
-        `rev` grows with every call, also when the clock was set back. Raises UserNotFound; and LastAdministrator
-        when nobody would be left who administers, also when the last two are blocked at the same moment.
+        `rev` grows with every call, also when the clock was set back. Raises UserNotFound, and LastAdministrator
+        when no administrator would be left, also when the last two are blocked concurrently.
         """
 
     async def set_labels(
@@ -39,25 +42,25 @@ class AccountStore(Protocol):
         tags: frozenset[str] | None = None,
         purchases: frozenset[str] | None = None,
     ) -> User:
-        """Replace the account's tags or purchases, or both; None leaves them. Raises UserNotFound."""
+        """Replace the account's tags, purchases or both; None keeps the current ones. Raises UserNotFound."""
 
     async def add_record(self, record: AuditRecord) -> None:
-        """Keep the record of an act that changes nothing else."""
+        """Store the audit record of an action that changes nothing else."""
 
     async def put_setup_link(self, link: SetupLink, record: AuditRecord) -> None:
-        """Keep the link; older ones die with it. Raises SetupClosed once an administrator was made."""
+        """Store the link and end older ones. Raises SetupClosed once an administrator was created."""
 
     async def setup_is_closed(self) -> bool:
-        """True for ever once the first administrator was made, also when he is removed later (LG-27)."""
+        """True forever once the first administrator was created, even after their removal (LG-27)."""
 
     async def setup_link_is_open(self, digest: bytes, now: int) -> bool:
-        """True while the link can be used; uses nothing."""
+        """Return whether the link can be used, without using it."""
 
     async def complete_setup(self, digest: bytes, user: User, records: Mapping[str, AuditRecord], now: int) -> None:
-        """Take the link, create the first administrator and close setup, in one atomic act.
+        """Use the link, create the first administrator and close setup, in one transaction.
 
-        Of any number of callers on any number of nodes exactly one succeeds. Raises SetupLinkDead or
-        SetupClosed, and then nothing is changed. `records` holds the entries `created` and `closed`.
+        Of any number of callers on any number of nodes exactly one succeeds. Raises SetupLinkDead or SetupClosed,
+        and then nothing is changed. `records` holds the entries `created` and `closed`.
         """
 
 
@@ -65,59 +68,58 @@ class SessionStore(Protocol):
     async def open_session(
         self, session: Session, entry: AuditRecord, *, replaces: bytes | None, mails: Sequence[OutboxMail] = ()
     ) -> Session:
-        """Keep the session, and end the one it replaces in the same act: an old cookie never lives on (LG-01).
+        """Store the session and end the one it replaces in the same transaction (LG-01).
 
-        Returns it as it is kept: in the place of a session of the same person it goes by the id of that one, for
-        clients know it by that. What clients were granted by another person's ends, and they are told.
+        Returns the stored session: one that replaces a session of the same person takes over its ID, by which
+        clients know it. When it replaces another person's session, the client grants of that session end and the
+        clients are notified.
         """
 
     async def find_session(self, digest: bytes, now: int) -> UserSession | None:
-        """The session and its account, while neither has ended: not idle too long, not revoked, not blocked."""
+        """Return the session and its account, unless it has ended, idled out, or was revoked or blocked."""
 
     async def update_last_seen(self, digest: bytes, now: int, idle_ends_at: int) -> None:
-        """Note that it was used; the later of two times wins."""
+        """Record the last use; the later of two times wins."""
 
     async def end_session(self, user_id: str, session_id: str, entry: AuditRecord) -> bool:
-        """End one session of that user; False, and nothing recorded, when he has none of that id."""
+        """End one session of that user; False, with nothing recorded, when there is none with that ID."""
 
     async def sessions_of_user(self, user_id: str, now: int) -> Sequence[Session]:
-        """His live sessions, the last seen first."""
+        """Return the user's live sessions, the last seen first."""
 
     async def revoke_user(self, user_id: str, entry: AuditRecord, *, keep: bytes | None, now: int) -> int:
-        """Raise the account's rev, which ends every session, login token and user JWT; returns the new one.
+        """Raise the account's rev, which ends every session, login token and user JWT, and return the new one.
 
-        The session `keep`, if any, is carried over in the same act. Raises UserNotFound.
+        The session `keep`, if any, is carried over in the same transaction. Raises UserNotFound.
         """
 
 
-class LinkStore(Protocol):
+class EmailLinkStore(Protocol):
     async def find_link_owner(self, kind: LinkKind, digest: bytes, now: int) -> User | None:
-        """The account that this link would open now; takes nothing.
+        """Return the account that this link would open now, without using the link.
 
-        None when it was taken, replaced by a newer one, has expired or never was; when the account is gone,
-        blocked, or has another address than the one the link was mailed to.
+        None when the link was used, replaced by a newer one, has expired or never existed, and when the account is
+        gone, blocked, or has another address than the one the link was mailed to.
         """
 
-    async def send_link(self, owner: User, link: EmailLink, entry: AuditRecord, mails: Sequence[OutboxMail]) -> None:
-        """Keep the link, bound to the account and its address; older ones of its kind die with it."""
-
-    async def simulate_send(
-        self, nobody: User, link: EmailLink, entry: AuditRecord, mails: Sequence[OutboxMail]
-    ) -> None:
-        """Do what `send_link` does, step by step, and leave nothing that anyone could find or read.
-
-        For addresses without an account: how long it takes tells nothing (LG-05).
-        """
-
-
-class RegistrationStore(LinkStore, Protocol):
     async def user_by_login(self, login_key: str) -> User | None:
         """Return the account whose login has this spelling."""
+
+    async def send_link(self, owner: User, link: EmailLink, entry: AuditRecord, mails: Sequence[OutboxMail]) -> None:
+        """Store the link, bound to the account and its address, and end older links of its kind."""
+
+    async def simulate_send(
+        self, placeholder: User, link: EmailLink, entry: AuditRecord, mails: Sequence[OutboxMail]
+    ) -> None:
+        """Run every step of `send_link` and leave nothing that can be found or read.
+
+        Used for addresses without an account, so that the response time does not reveal them (LG-05).
+        """
 
     async def create_with_link(
         self, user: User, link: EmailLink, entry: AuditRecord, mails: Sequence[OutboxMail]
     ) -> None:
-        """Keep the new account and the link that will confirm its address.
+        """Store a new account and the link that will verify its address.
 
         Raises LoginTaken or UserIdTaken, and then nothing is changed.
         """
@@ -125,47 +127,40 @@ class RegistrationStore(LinkStore, Protocol):
     async def record_repeated_registration(
         self, known: User, entry: AuditRecord, mails: Sequence[OutboxMail]
     ) -> None:
-        """End links that would confirm the account's address; nothing else about it changes."""
+        """End the links that would verify the account's address and change nothing else."""
 
     async def verify_email(self, digest: bytes, entry: AuditRecord, now: int) -> None:
-        """Take the link and confirm the address it was mailed to, in one act. Raises LinkDead.
+        """Use the link and mark the address it was mailed to as verified, in one transaction. Raises LinkDead.
 
-        Of any number of callers exactly one succeeds; the address of the account is still that one.
+        Of any number of callers exactly one succeeds, and only while the account still has that address.
         """
 
-
-class InvitationStore(RegistrationStore, Protocol):
     async def accept_invitation(
         self, digest: bytes, nick: str, password_hash: str, entry: AuditRecord, now: int, *, lang: str
     ) -> None:
-        """Take the link, give the account its nick, first password and language, and confirm its address.
+        """Use the link, set nick, first password and language, and mark the address as verified.
 
-        Raises LinkDead, also when the account has a password meanwhile.
+        Raises LinkDead, also when the account has got a password in the meantime.
         """
-
-
-class RecoveryStore(LinkStore, Protocol):
-    async def user_by_login(self, login_key: str) -> User | None:
-        """Return the account whose login has this spelling."""
 
     async def reset_password(
         self, digest: bytes, password_hash: str, entry: AuditRecord, mails: Sequence[OutboxMail], now: int
     ) -> None:
-        """Take the link and replace the password, in one act; the address counts as confirmed.
+        """Use the link, replace the password and mark the address as verified, in one transaction.
 
-        Every session, login token and user JWT of the account ends with it, and so do its other links. Of
-        any number of callers exactly one succeeds. Raises LinkDead.
+        Every session, login token, user JWT and other link of the account ends with it. Of any number of callers
+        exactly one succeeds. Raises LinkDead.
         """
 
 
 class LoginStore(Protocol):
     async def save_login(self, login: LoginTokenRecord, entry: AuditRecord) -> bool:
-        """Keep tokens and record in one act; False, and nothing kept, when the account was revoked meanwhile."""
+        """Store tokens and record in one transaction; False, with nothing stored, if the account was revoked."""
 
 
 class ShortTokenStore(Protocol):
     async def find_short_token_owner(self, digest: bytes, address: str, now: int) -> tuple[str, int] | None:
-        """The user id, and the rev it was given at, of one that can still be spent from that address."""
+        """Return the user ID, and the rev at issue, of a token that can still be used from that address."""
 
     async def take_short_token(self, digest: bytes, address: str, now: int) -> tuple[str, int] | None:
-        """The same, and take it: of any number of callers one gets it; another address takes nothing."""
+        """Return the same and use the token: of any number of callers one gets it; another address uses nothing."""

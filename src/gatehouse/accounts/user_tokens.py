@@ -36,7 +36,7 @@ class UserTokens:
         self._lifetime = lifetime
 
     async def issue_for_script(self, user_id: str, *, factor: str, origin: AuditOrigin) -> str:
-        """Issue a JWT without a sign-in, on the operator's word; recorded before it is signed."""
+        """Issue a JWT without a sign-in, at the operator's request; recorded before it is signed."""
         user = await self._store.user(user_id)
         if user.blocked:
             raise UserBlocked(f"user {user_id} is blocked")
@@ -54,7 +54,7 @@ class UserTokens:
         fixed_ips: Sequence[str] = (),
         permissions: PermissionClaims | None = None,
     ) -> str:
-        """Sign a JWT for someone who has just proved himself; whoever calls has recorded it."""
+        """Sign a JWT for a user who has just authenticated; the caller has recorded it."""
         claims = self.build_claims(
             user,
             auth=auth,
@@ -75,7 +75,7 @@ class UserTokens:
         fixed_ips: Sequence[str] = (),
         permissions: PermissionClaims | None = None,
     ) -> UserJwtClaims:
-        """The claims of a fresh JWT; without a factor there is no `fac`, and no factor check ever passes."""
+        """Return the claims of a new JWT; without a factor there is no `fac`, and no factor check ever passes."""
         slt = secrets.token_urlsafe(SALT_BYTES)
         now = self._clock.now()
         claims = UserJwtClaims(

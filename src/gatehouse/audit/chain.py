@@ -12,6 +12,7 @@ import msgspec
 
 from gatehouse.audit.model import GENESIS, AuditRecord, ChainEnd, Seal
 from gatehouse.kernel.digests import constant_time_equal, hmac_sha256, sha256
+from gatehouse.kernel.sealing import SecretSealer
 
 CANONICAL_JSON = msgspec.json.Encoder(order="sorted")
 
@@ -124,20 +125,10 @@ class ExportedHead(msgspec.Struct, frozen=True, kw_only=True):
 HEAD_DECODER: Final = msgspec.json.Decoder(ChainHead)
 
 
-class HeadSealing(Protocol):
-    """The master keys, handed in: this package knows no keys."""
-
-    def seal(self, plain: bytes, *, purpose: str) -> bytes:
-        """Encrypt and authenticate."""
-
-    def try_open(self, sealed: bytes, *, purpose: str) -> bytes | None:
-        """Return what was sealed for that purpose; None, with an alarm, for anything else."""
-
-
 class HeadCodec:
     """Seals the head for the installation table and opens it again."""
 
-    def __init__(self, sealing: HeadSealing) -> None:
+    def __init__(self, sealing: SecretSealer) -> None:
         self._sealing = sealing
 
     def encode(self, head: ChainHead) -> str:

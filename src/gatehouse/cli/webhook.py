@@ -17,11 +17,11 @@ from gatehouse.cli.common import (
     print_table,
 )
 from gatehouse.cli.services import operator_origin, run_with_services
+from gatehouse.kernel.times import DAY
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.rights.operators import operator_actor as acting
 from gatehouse.permissions.rights.rights import Actor
 from gatehouse.webhooks.model import (
-    DAY,
     MAX_LOGGED_DELIVERIES,
     OLD_SECRET_LIFETIME,
     Delivery,

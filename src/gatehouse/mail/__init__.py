@@ -1,5 +1,5 @@
-"""Letters to people: composed in their language, sealed into an outbox with the act they tell of, delivered by SMTP.
+"""Emails: rendered in the recipient's language, sealed into an outbox in the causing transaction, sent by SMTP.
 
-Never makes a request wait for a mail server, never forgets a letter before a server took it, and never decides
-whom to write to.
+A request never waits for a mail server, and an email stays in the outbox until a server has accepted it. Other
+packages decide whom to write to.
 """

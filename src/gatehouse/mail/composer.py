@@ -1,4 +1,8 @@
-"""The colours of a letter: of links in light and dark, and of the button, always readable."""
+"""Renders email templates and seals the result.
+
+Each email is one small file per language, rendered into two layouts, plain text and HTML, so that both say the
+same.
+"""
 
 import re
 import secrets
@@ -13,19 +17,19 @@ from jinja2 import Template as Words
 
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.graphics import BLACK, TEXT_CONTRAST, WHITE, Color, adjust_for_contrast
+from gatehouse.kernel.sealing import SecretSealer
 from gatehouse.kernel.text import is_plain_line, nfc
 from gatehouse.mail.model import (
     BadMessage,
     MailTemplate,
     Message,
-    MessageSealer,
     NotMailable,
     OutboxMail,
     is_mailable,
     mail_sealing_purpose,
 )
 
-# What stands behind links in templates/layout.html: the card and the page around it.
+# Backgrounds of links in templates/layout.html: the card and the page around it.
 LIGHT_BACKGROUNDS: Final = (WHITE, Color.parse("#eef2f5"))
 DARK_BACKGROUNDS: Final = (Color.parse("#1a2430"), Color.parse("#0f1720"))
 
@@ -33,7 +37,7 @@ DARK_BACKGROUNDS: Final = (Color.parse("#1a2430"), Color.parse("#0f1720"))
 class MailTheme(NamedTuple):
     link: Color = Color.parse("#1d5f8a")
     link_dark: Color = Color.parse("#8ec5ea")
-    button: Color = Color.parse("#1d5f8a")  # under white words
+    button: Color = Color.parse("#1d5f8a")  # under white text
 
 
 DEFAULT_THEME: Final = MailTheme()
@@ -47,23 +51,17 @@ def theme_for_accent(accent: Color) -> MailTheme:
     )
 
 
-# Fills a template with values and seals what comes out.
-#
-# Each letter is one small file of words per language, rendered into two layouts, plain text and HTML, so that the
-# two cannot say different things.
-
-
-LANGUAGES: Final = ("en", "de")  # complete ones; the first stands in for every other
-MAX_VALUE_LENGTH: Final = 200  # characters; some browsers name themselves at length
-# From the root of this service, with nothing in it that a reader or a mail program would take for the end.
+LANGUAGES: Final = ("en", "de")  # complete ones; the first one is the fallback
+MAX_VALUE_LENGTH: Final = 200  # characters; some browsers have long names
+# A path of this service without characters that a reader or a mail program could take for its end.
 PATH: Final = re.compile(r"/(?![/\\])[A-Za-z0-9/._~?=&%-]{0,999}", re.ASCII)
 
 
 class Composer:
     def __init__(
-        self, *, sealer: MessageSealer, base_url: str, name: str, clock: Clock, theme: MailTheme = DEFAULT_THEME
+        self, *, sealer: SecretSealer, base_url: str, name: str, clock: Clock, theme: MailTheme = DEFAULT_THEME
     ) -> None:
-        """`name` is what the service is called in its letters."""
+        """`name` is the name of the service in emails."""
         self._sealer = sealer
         self._base_url = base_url
         self._name = name
@@ -73,16 +71,16 @@ class Composer:
         self._pages = jinja_environment(escaping=True)
 
     def compose(self, template: MailTemplate, *, to: str, lang: str, **values: str) -> OutboxMail:
-        """Return the letter, sealed, for the outbox. Raises NotMailable and BadLetter.
+        """Return the sealed email for the outbox. Raises NotMailable and BadMessage.
 
-        `lang` may be any language tag. The value `path` becomes a link to this service; there is no way to name
-        another one. Other values come out as one plain line each, shortened when they are long.
+        `lang` may be any language tag. The value `path` becomes a link to this service; links to other hosts are
+        impossible. Other values become one plain line each, shortened if necessary.
         """
-        letter = self.render(template, to=to, lang=lang, **values)
+        message = self.render(template, to=to, lang=lang, **values)
         mail_id = secrets.token_hex(16)
         return OutboxMail(
             mail_id=mail_id,
-            sealed=self._sealer.seal(msgspec.json.encode(letter), purpose=mail_sealing_purpose(mail_id)),
+            sealed=self._sealer.seal(msgspec.json.encode(message), purpose=mail_sealing_purpose(mail_id)),
             template=template.value,
             created_at=self._clock.now(),
         )
@@ -113,7 +111,7 @@ class Composer:
             "lang": lang,
             "words": self._texts.get_template(f"{lang}/words.jinja").module,
             "name": self._name,
-            "inks": self._theme,
+            "theme": self._theme,
             "base_url": self._base_url,
             "service": self._base_url.partition("://")[2],
             "when": datetime.fromtimestamp(self._clock.now(), UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -125,7 +123,7 @@ class Composer:
         return f"{self._base_url}{path}"
 
 
-@cache  # a letter's template is compiled once in a process
+@cache  # templates are compiled once per process
 def jinja_environment(*, escaping: bool) -> Environment:
     return Environment(
         loader=PackageLoader("gatehouse.mail"),
@@ -137,7 +135,7 @@ def jinja_environment(*, escaping: bool) -> Environment:
 
 
 def mail_language(tag: str) -> str:
-    """The language to write in for somebody whose language is `tag`: de for de-AT, en for what we do not speak."""
+    """Return the language to write in for a language tag: de for de-AT, en for unsupported ones."""
     primary = tag.replace("_", "-").partition("-")[0].lower()
     return primary if primary in LANGUAGES else LANGUAGES[0]
 
@@ -150,6 +148,6 @@ def subject_of(words: Words, context: Mapping[str, object]) -> str:
 
 
 def clean_line(value: str) -> str:
-    """One line in which every character is what it seems: what people and browsers call themselves is theirs."""
+    """Return one plain line without control or invisible characters, because names are untrusted input."""
     line = "".join(character if is_plain_line(character) else " " for character in nfc(value[: MAX_VALUE_LENGTH + 1]))
     return line if len(line) <= MAX_VALUE_LENGTH else f"{line[: MAX_VALUE_LENGTH - 1]}…"

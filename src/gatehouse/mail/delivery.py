@@ -1,6 +1,6 @@
-"""Who carries letters out of the house: an SMTP server, or the terminal of whoever develops.
+"""Delivery of emails, to an SMTP server or to the terminal during development.
 
-Every step has a deadline, also against a server that accepts and never answers (faults R-27).
+Every step has a deadline, also against a server that accepts and never responds (faults R-27).
 """
 
 import asyncio
@@ -19,28 +19,28 @@ import aiosmtplib
 
 from gatehouse.mail.model import Message, OutboxMail, RecipientRefused, ServerUnusable, Undelivered
 
-PERMANENT_FAILURE: Final = 500  # SMTP replies from here on say: never (RFC 5321 §4.2.1)
+PERMANENT_FAILURE: Final = 500  # SMTP replies from here on are permanent (RFC 5321 §4.2.1)
 MAX_ERROR_LENGTH: Final = 200  # characters
-# An SMTPResponseException is the server's word about one letter; whatever else happens is about the connection.
+# An SMTPResponseException is about one email; every other error is about the connection.
 CONNECTION_ERRORS: Final = (aiosmtplib.SMTPException, OSError, TimeoutError)
 
 
 class DeliverySession(Protocol):
     async def deliver(self, mail: OutboxMail, content: Message) -> None:
-        """Have the letter taken. Raises RecipientRefused, ServerUnusable, or Undelivered for anything else."""
+        """Deliver the email. Raises RecipientRefused, ServerUnusable, or Undelivered for other failures."""
 
 
 class MailTransport(Protocol):
     @property
     def timeout(self) -> float:
-        """Seconds that getting ready, or one letter, takes at most."""
+        """The maximum seconds for opening a session, and for one email."""
 
     def open_session(self) -> AbstractAsyncContextManager[DeliverySession]:
-        """Get ready for any number of letters. Raises ServerUnusable."""
+        """Open a session for any number of emails. Raises ServerUnusable."""
 
 
 class SmtpSecurity(StrEnum):
-    STARTTLS = "starttls"  # and nothing is sent to a server that does not offer it
+    STARTTLS = "starttls"  # required: a server without it gets nothing
     TLS = "tls"
     NONE = "none"
 
@@ -67,7 +67,7 @@ class SmtpServer:
 
 class SmtpTransport:
     def __init__(self, server: SmtpServer, sender: Sender, *, tls: ssl.SSLContext | None = None) -> None:
-        """`tls` says whom to trust, if not the authorities this machine trusts."""
+        """`tls` replaces the certificate authorities this machine trusts."""
         self._server = server
         self._sender = sender
         self._tls = tls or ssl.create_default_context()
@@ -97,7 +97,7 @@ class SmtpTransport:
             use_tls=server.security is SmtpSecurity.TLS,
             start_tls=server.security is SmtpSecurity.STARTTLS,
             tls_context=self._tls,
-            local_hostname=self._sender.domain,  # else the library asks DNS for our own name, and waits
+            local_hostname=self._sender.domain,  # otherwise the library blocks on a DNS lookup of our name
         )
 
     async def _connect(self, connection: aiosmtplib.SMTP) -> None:
@@ -107,7 +107,7 @@ class SmtpTransport:
             raise ServerUnusable(f"{self._server.host}:{self._server.port}: {error_text(error)}") from error
 
     async def _quit(self, connection: aiosmtplib.SMTP) -> None:
-        """Say goodbye; everything was taken already, so it does not matter how that goes."""
+        """End the session and ignore errors: everything was accepted already."""
         try:
             await run_with_deadline(self.timeout, connection.quit())
         except CONNECTION_ERRORS:
@@ -129,7 +129,7 @@ class SmtpSession:
             word = refused.recipients[0]
             kind = RecipientRefused if word.code >= PERMANENT_FAILURE else Undelivered
             raise kind(error_text(word, redacted=content.to)) from refused
-        except (aiosmtplib.SMTPNotSupported, ValueError) as error:  # an address in letters the server does not know
+        except (aiosmtplib.SMTPNotSupported, ValueError) as error:  # the server does not support the address
             raise RecipientRefused(error_text(error, redacted=content.to)) from error
         except aiosmtplib.SMTPResponseException as error:
             raise Undelivered(error_text(error, redacted=content.to)) from error
@@ -138,7 +138,7 @@ class SmtpSession:
 
 
 class PrintingTransport:
-    """For development without a mail server: whoever started the service reads the mail."""
+    """Prints emails to the terminal, for development without a mail server."""
 
     timeout: Final = 1.0
 
@@ -155,17 +155,17 @@ class PrintingTransport:
 
 
 async def run_with_deadline(seconds: float, work: Coroutine[Any, Any, object]) -> None:
-    """Wait for the library no longer than that, and not at all once this task is cancelled.
+    """Wait for the library at most that long, and stop at once when this task is canceled.
 
-    In a task of its own: the `asyncio.wait_for` inside the library can swallow a cancellation (Python 3.11), which
-    then would be neither a deadline nor the end of the service. Whoever gives up waiting closes the connection.
+    The work runs in its own task, because the `asyncio.wait_for` inside the library can swallow a cancellation
+    (Python 3.11). The caller closes the connection after a timeout.
     """
     task = asyncio.ensure_future(work)
     try:
         done, _ = await asyncio.wait({task}, timeout=seconds)
     finally:
         if not task.done():
-            task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # nobody asks any more
+            task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # marked as retrieved
             task.cancel()
     if not done:
         raise TimeoutError
@@ -173,21 +173,21 @@ async def run_with_deadline(seconds: float, work: Coroutine[Any, Any, object]) -
 
 
 def to_email_message(mail: OutboxMail, content: Message, sender: Sender) -> EmailMessage:
-    message = EmailMessage(policy=SMTP_POLICY)  # which refuses a line break in a header
+    message = EmailMessage(policy=SMTP_POLICY)  # rejects line breaks in headers
     message["From"] = Address(sender.name, addr_spec=sender.address)
     message["To"] = content.to
     message["Subject"] = content.subject
     message["Date"] = datetime.fromtimestamp(mail.created_at, UTC)
     message["Message-ID"] = f"<{mail.mail_id}@{sender.domain}>"
-    message["Auto-Submitted"] = "auto-generated"  # no out-of-office answers, please (RFC 3834 §5)
+    message["Auto-Submitted"] = "auto-generated"  # suppresses out-of-office replies (RFC 3834 §5)
     message.set_content(content.text)
     message.add_alternative(content.html, subtype="html")
-    message["Content-Language"] = content.lang  # last: earlier it would become the text's alone
+    message["Content-Language"] = content.lang  # last: earlier it would apply to the text part only
     return message
 
 
 def error_text(error: Exception, *, redacted: str = "") -> str:
-    """What went wrong in a line for the operator; servers like to repeat the recipient, whom it does not name."""
+    """Return the error as one line for the operator, without the recipient's address."""
     words = f"{error.code} {error.message}" if isinstance(error, aiosmtplib.SMTPResponseException) else str(error)
-    line = " ".join(words.split()) or "timeout"  # asyncio's TimeoutError has no words
+    line = " ".join(words.split()) or "timeout"  # asyncio's TimeoutError has no message
     return (line.replace(redacted, "(recipient)") if redacted else line)[:MAX_ERROR_LENGTH]

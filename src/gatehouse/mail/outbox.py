@@ -1,7 +1,8 @@
-"""Empties the outbox: takes what is due, hands it to the carrier, remembers what became of it.
+"""The outbox worker: claims due emails, delivers them, stores the outcome.
 
-Mails are held by lease, so no two nodes deliver one at the same time. A node that dies after a server took a mail
-and before that was kept delivers it again: twice is better than never. The copies have the same Message-ID.
+Emails are held by lease, so that no two nodes deliver one at the same time. A node that dies after a server
+accepted an email and before that was stored delivers it again, with the same Message-ID: twice is better than
+never.
 """
 
 from collections.abc import Sequence
@@ -11,11 +12,11 @@ import msgspec
 import structlog
 
 from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.sealing import SecretSealer
 from gatehouse.mail.delivery import DeliverySession, MailTransport
 from gatehouse.mail.model import (
     ClaimedMail,
     Message,
-    MessageSealer,
     OutboxMail,
     OutboxStore,
     RecipientRefused,
@@ -26,52 +27,52 @@ from gatehouse.mail.model import (
 
 log = structlog.get_logger(__name__)
 
-BATCH_SIZE: Final = 10  # mails delivered over one connection
+BATCH_SIZE: Final = 10  # emails per connection
 FIRST_DELAY: Final = 60  # seconds
 MAX_DELAY: Final = 3_600
-GIVE_UP_AFTER: Final = 3 * 86_400  # seconds after which nobody waits for the mail any more
+GIVE_UP_AFTER: Final = 3 * 86_400  # seconds after which an email is useless
 NO_RETRY: Final = 0
 
 
 class OutboxWorker:
     def __init__(
-        self, *, store: OutboxStore, transport: MailTransport | None, sealer: MessageSealer, clock: Clock
+        self, *, store: OutboxStore, transport: MailTransport | None, sealer: SecretSealer, clock: Clock
     ) -> None:
-        """Without a carrier everything stays in the outbox."""
+        """Without a transport everything stays in the outbox."""
         self._store = store
         self._transport = transport
         self._sealer = sealer
         self._clock = clock
 
     async def run_once(self) -> None:
-        """Deliver whatever is due; return when nothing is left, or when the server cannot be used now."""
-        carrier = self._transport
-        if carrier is None:
+        """Deliver everything that is due; return when nothing is left or the server is not available."""
+        transport = self._transport
+        if transport is None:
             return
-        # Nobody else may take a mail that is under way: the lease outlasts the slowest round there can be.
-        lease = round(carrier.timeout * (BATCH_SIZE + 2)) + FIRST_DELAY
+        # The lease outlasts the slowest possible batch, so that no other node claims an email being sent.
+        lease = round(transport.timeout * (BATCH_SIZE + 2)) + FIRST_DELAY
         while claims := await self._store.claim_due(self._clock.now(), lease, BATCH_SIZE):
-            if not await self._deliver_batch(carrier, claims):
+            if not await self._deliver_batch(transport, claims):
                 return
 
     async def deliver_now(self, mail: OutboxMail) -> None:
-        """Deliver a mail past the outbox, while somebody waits to see whether that works. Raises Undelivered."""
+        """Deliver an email directly, while the caller waits for the result. Raises Undelivered."""
         if self._transport is None:
             raise ServerUnusable("no mail server is configured: set mail.host and mail.from_address")
-        async with self._transport.open_session() as courier:
-            await courier.deliver(mail, self._open(mail))
+        async with self._transport.open_session() as session:
+            await session.deliver(mail, self._open(mail))
 
     async def _deliver_batch(self, transport: MailTransport, claims: Sequence[ClaimedMail]) -> bool:
-        """Deliver the claims over one connection; False when the server could not be used to the end."""
+        """Deliver the claims over one connection; False when the connection failed."""
         left = list(claims)
         try:
-            async with transport.open_session() as courier:
+            async with transport.open_session() as session:
                 while left:
-                    await self._deliver(courier, left.pop(0))
+                    await self._deliver(session, left.pop(0))
         except ServerUnusable as trouble:
             log.warning("mail server not available", reason=trouble.detail, count=len(left))
-            # The one that the connection broke at waits longer than its companions: should it be the reason,
-            # they go first next time. When there was no connection at all, all wait alike.
+            # The email at which the connection broke waits longer than the rest of its batch: if it is the cause,
+            # the others go first next time. Without any connection, all wait alike.
             alike = len(left) == len(claims)
             for claim in left:
                 await self._schedule_retry(claim, trouble, retry_delay(claim.tries if alike else 1))
@@ -92,13 +93,13 @@ class OutboxWorker:
             await self._store.delete_sent(claim.mail.mail_id)
 
     def _refuse_stale(self, mail: OutboxMail) -> None:
-        """Nobody wants last month's links on the day a mail server is configured at last."""
+        """Raise Undelivered for old emails, such as last month's links when a mail server is configured late."""
         if self._clock.now() > mail.created_at + GIVE_UP_AFTER:
             raise Undelivered("too old")
 
     def _open(self, mail: OutboxMail) -> Message:
         plain = self._sealer.try_open(mail.sealed, purpose=mail_sealing_purpose(mail.mail_id))
-        if plain is None:  # tried again: a former master key may still be named
+        if plain is None:  # tried again: a previous master key may still be configured
             raise Undelivered("A stored secret is damaged.")
         try:
             return msgspec.json.decode(plain, type=Message)

@@ -1,4 +1,4 @@
-"""What applications keep about a person: asked for and removed at their addresses, with a status for each.
+"""Personal data in applications: requested and removed at their addresses, with a status for each.
 
-Never decides who may ask, and never sends more than an id.
+Does not decide who may request it, and sends nothing but an ID.
 """

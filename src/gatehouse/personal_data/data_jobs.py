@@ -1,7 +1,7 @@
-"""Runs the errands: calls what is due, remembers what became of it, tries again later (R6).
+"""The worker for export and removal calls: makes due calls, stores the outcome, retries later (R6).
 
-Calls are held by lease, so an address is never called twice at once, whatever the number of nodes. A node that dies
-after an application answered and before that was kept calls again: fetching and removing are harmless to repeat.
+Calls are held by lease, so that no address is called twice at once. A node that dies after an application responded
+and before that was stored calls again: exports and removals are safe to repeat.
 """
 
 from collections.abc import Sequence
@@ -14,6 +14,7 @@ from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.sealing import SecretSealer
 from gatehouse.outbound.model import CallFailed, OutboundRequest, OutboundResponse, web_origin_of
 from gatehouse.outbound.worker import MAX_ERROR_LENGTH, Backoff, CallWorker, Poster
 from gatehouse.personal_data.model import (
@@ -23,14 +24,13 @@ from gatehouse.personal_data.model import (
     PersonalDataStore,
     answer_sealing_purpose,
 )
-from gatehouse.personal_data.requests import AnswerSealer
 from gatehouse.tokens.claims import OutboundServiceClaims
 from gatehouse.tokens.signer import Signer
 
 log = structlog.get_logger(__name__)
 
-BATCH_SIZE: Final = 4  # calls at once
-JWT_SECONDS: Final = 300  # seconds
+BATCH_SIZE: Final = 4  # concurrent calls
+JWT_SECONDS: Final = 300  # lifetime of the JWT
 BACKOFF: Final = Backoff(initial=60, maximum=6 * 3_600)
 SERVICE_ORIGIN: Final = AuditOrigin(actor="service")
 DONE_EVENTS: Final = {DataJobKind.EXPORT: AuditEvent.DATA_ANSWERED, DataJobKind.REMOVAL: AuditEvent.DATA_REMOVED}
@@ -38,14 +38,14 @@ NULL_DOCUMENT: Final = b"null"
 
 
 class JobPayload(msgspec.Struct, frozen=True, kw_only=True):
-    """All an application is told (R6): of an erased person nothing but the number is left."""
+    """Everything an application is sent (R6): of an erased person only the ID is left."""
 
     user_id: str
     request_id: str
 
 
 class NotDone(Exception):
-    """The application answered, but not that it was done."""
+    """The application responded, but not with success."""
 
 
 class DataJobs:
@@ -55,7 +55,7 @@ class DataJobs:
         store: PersonalDataStore,
         poster: Poster,
         signer: Signer,
-        sealer: AnswerSealer,
+        sealer: SecretSealer,
         recorder: Recorder,
         clock: Clock,
         issuer: str,
@@ -70,7 +70,7 @@ class DataJobs:
         self._rounds = CallWorker(claim=self._claim, run=self._run, poster=poster)
 
     async def run_once(self) -> None:
-        """Make whatever calls are due; return when none is left that could be made now."""
+        """Make all due calls; return when none is left that can be made now."""
         await self._rounds.run_once()
 
     async def _claim(self, lease: int) -> Sequence[ClaimedCall]:
@@ -101,7 +101,7 @@ class DataJobs:
         )
 
     def _seal_answer(self, call: ClaimedCall, answer: OutboundResponse) -> bytes | None:
-        """The answer to be kept, if there is one. Raises NotDone."""
+        """Return the sealed answer to store, if there is one. Raises NotDone."""
         if not answer.is_success:
             raise NotDone(f"answered {answer.status}")
         if call.kind is DataJobKind.REMOVAL:

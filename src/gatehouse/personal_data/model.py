@@ -1,4 +1,4 @@
-"""Someone's data in applications: what is asked of them, and what became of it (R6, interface §2.3)."""
+"""Requests for personal data in applications, and their outcome (R6, interface §2.3)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,9 +6,9 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 from gatehouse.audit.model import AuditRecord
+from gatehouse.kernel.times import DAY
 
-DAY: Final = 86_400
-MAX_ANSWER_BYTES: Final = 16 * 1_048_576  # bytes kept for one request, all its answers together
+MAX_ANSWER_BYTES: Final = 16 * 1_048_576  # per request, all its answers together
 
 
 class DataJobKind(StrEnum):
@@ -16,29 +16,29 @@ class DataJobKind(StrEnum):
     REMOVAL = "removal"
 
 
-# Seconds: how long a call is tried again, and how long its outcome can be seen. Whoever asks for his data waits days;
-# a removal has the month of Article 12(3) of the regulation.
+# Seconds for retries of a call, and for which its outcome is shown. An export may take days; a removal has the
+# month of GDPR article 12(3).
 RETRY_SECONDS: Final = {DataJobKind.EXPORT: 3 * DAY, DataJobKind.REMOVAL: 30 * DAY}
 RETENTION_SECONDS: Final = {DataJobKind.EXPORT: 7 * DAY, DataJobKind.REMOVAL: 90 * DAY}
 
 
 class CallState(StrEnum):
-    WAITING = "waiting"  # not tried yet, or to be tried again
+    WAITING = "waiting"  # not tried yet, or to be retried
     DONE = "done"
-    FAILED = "failed"  # given up
+    FAILED = "failed"  # no more retries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataCall:
-    """One address of one application, and how far it has got."""
+    """One address of one application, and the state of its call."""
 
     application_id: int
-    application: str  # its name; "" when it is gone
+    application: str  # name; "" when the application is gone
     url: str
     state: CallState
     tries: int
     next_try_at: int
-    trouble: str  # what the last try ended with; for operators only, it may name addresses inside
+    trouble: str  # the last error; for operators only, it may name internal addresses
     done_at: int
     is_answer_kept: bool
 
@@ -54,7 +54,7 @@ class DataRequest:
 
     @property
     def is_open(self) -> bool:
-        """Something of it is still to come, or to be collected."""
+        """True while calls are pending or answers are not collected."""
         return any(call.state is CallState.WAITING or call.is_answer_kept for call in self.calls)
 
     @property
@@ -64,7 +64,7 @@ class DataRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedCall:
-    """A call that one node makes for the length of a lease."""
+    """A call that one node holds until its lease ends."""
 
     request_id: str
     position: int
@@ -72,7 +72,7 @@ class ClaimedCall:
     user_id: str
     application_id: int
     url: str
-    created_at: int  # when it was asked for
+    created_at: int  # of the request
     tries: int  # this one included
 
 
@@ -87,12 +87,12 @@ class StoredAnswer:
 
 
 def answer_sealing_purpose(request_id: str, position: int) -> str:
-    """What a sealed answer is bound to."""
+    """Return what a sealed answer is bound to."""
     return f"gdpr:{request_id}:{position}"
 
 
 def job_urls(kind: DataJobKind, settings: Mapping[str, object]) -> list[str]:
-    """The addresses of an application's `settings.gdpr` that the errand goes to; char_sources are fetch only."""
+    """Return the addresses of an application's `settings.gdpr` for this kind; char_sources are for exports only."""
     sources = settings.get("gdpr")
     if not isinstance(sources, dict):
         return []
@@ -104,45 +104,42 @@ def job_urls(kind: DataJobKind, settings: Mapping[str, object]) -> list[str]:
     return list(dict.fromkeys(url for url in urls if isinstance(url, str)))
 
 
-# What asking applications about people needs kept.
-
-
 class PersonalDataStore(Protocol):
-    """What applications are asked about people. Ending an account asks for the removal, with the same commit."""
+    """Requests to applications about people. Erasing an account adds the removal request in the same transaction."""
 
     async def request_export(self, user_id: str, entry: AuditRecord, now: int) -> str:
-        """Ask every live application that has addresses for it; return the request's id, "" without any.
+        """Store calls to every live application that has addresses; return the request's ID, "" without any.
 
-        While an earlier one still waits, or has answers nobody has collected, it is that one. Raises UserNotFound.
+        Returns an earlier request while it is pending or has uncollected answers. Raises UserNotFound.
         """
 
     async def has_export_sources(self) -> bool:
-        """Whether a live application has an address that tells what it keeps about someone."""
+        """Return whether a live application has an address for exports."""
 
     async def claim_due_calls(self, now: int, lease: int, most: int) -> Sequence[ClaimedCall]:
-        """Take calls that are due, the longest due first, and hold them until `now + lease`.
+        """Claim due calls, the longest due first, until `now + lease`.
 
-        Of any number of nodes one gets a call, and no address is in two hands at once. Calls of applications that
-        were removed meanwhile are given up.
+        Of any number of nodes one gets a call, and no address is called twice at once. Calls of applications
+        removed in the meantime are failed.
         """
 
     async def complete_call(self, call: ClaimedCall, sealed: bytes | None, entry: AuditRecord, now: int) -> bool:
-        """Keep that it was done, and the answer; False, and nothing kept, when the answers grow too large.
+        """Store success and the answer; False, with nothing stored, when the answers grow too large.
 
-        This and the next two are without effect once the lease has ended and somebody else holds the call.
+        This and the next two have no effect once the lease has ended and another node holds the call.
         """
 
     async def reschedule_call(self, call: ClaimedCall, trouble: str, next_try_at: int) -> None:
-        """Keep what the try ended with, and when the call is due again."""
+        """Store the error and when the call is due again."""
 
     async def fail_call(self, call: ClaimedCall, trouble: str, entry: AuditRecord, now: int) -> None:
-        """Keep what the last try ended with; it is not due again."""
+        """Store the last error; the call is not due again."""
 
     async def find_requests(self, name: str) -> Sequence[DataRequest]:
-        """The request of that id, or all of that user, the newest first."""
+        """Return the request with that ID, or all requests about that user, the newest first."""
 
     async def uncollected_answers(self, user_id: str, now: int) -> Sequence[StoredAnswer]:
-        """What applications answered and nobody has collected."""
+        """Return answers that were not collected yet."""
 
     async def delete_answer(self, answer: StoredAnswer) -> None:
-        """Forget the answer: its owner has it."""
+        """Delete the answer, which its owner has received."""

@@ -1,15 +1,16 @@
-"""A person's data in applications, for whoever asks after it: ask, look how far it is, collect (R6)."""
+"""Personal data in applications, for the account page and the administration: request, status, collect (R6)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Final, Protocol
+from typing import Final
 
 from gatehouse.accounts.own_account.model import ApplicationData
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.sealing import SecretSealer
 from gatehouse.personal_data.model import (
     CallState,
     DataCall,
@@ -23,16 +24,6 @@ from gatehouse.personal_data.model import (
 WORST_FIRST: Final = (CallState.WAITING, CallState.FAILED, CallState.DONE)
 
 
-class AnswerSealer(Protocol):
-    """What closes and opens answers: the master keys."""
-
-    def seal(self, plain: bytes, *, purpose: str) -> bytes:
-        """Return the text so that only a holder of the master key can read it."""
-
-    def try_open(self, sealed: bytes, *, purpose: str) -> bytes | None:
-        """Return what was sealed for that purpose; None, with an alarm, for anything else."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportStatus:
     applications: tuple[tuple[str, CallState], ...]  # by name
@@ -40,23 +31,23 @@ class ExportStatus:
 
 
 class DataRequests:
-    def __init__(self, *, store: PersonalDataStore, sealer: AnswerSealer, recorder: Recorder, clock: Clock) -> None:
+    def __init__(self, *, store: PersonalDataStore, sealer: SecretSealer, recorder: Recorder, clock: Clock) -> None:
         self._store = store
         self._sealer = sealer
         self._recorder = recorder
         self._clock = clock
 
     async def request_export(self, user_id: str, origin: AuditOrigin) -> str:
-        """Have every application asked what it keeps about the person; the request's id, "" when none can be."""
+        """Request an export from every application; return the request's ID, "" when none supports it."""
         entry = self._recorder.record(AuditEvent.DATA_ASKED, origin, subject=user_id)
         return await self._store.request_export(user_id, entry, self._clock.now())
 
     async def find_requests(self, name: str) -> Sequence[DataRequest]:
-        """By the id of a request or of a user, erased ones too; the newest first."""
+        """Return requests by their ID or by user ID, also of erased users; the newest first."""
         return await self._store.find_requests(name)
 
     async def export_status(self, user_id: str) -> ExportStatus:
-        """How far the last export is, application by application, and whether another could be asked for."""
+        """Return the state of the last export per application, and whether another one can be requested."""
         now = self._clock.now()
         asked = [
             one
@@ -70,7 +61,7 @@ class DataRequests:
         )
 
     async def collect(self, user_id: str) -> Sequence[ApplicationData]:
-        """Hand over what was answered and forget it here; one that cannot be opened stays."""
+        """Return the answers and delete them here; one that cannot be opened stays."""
         opened = []
         for kept in await self._store.uncollected_answers(user_id, self._clock.now()):
             answer = self._open(kept)
@@ -83,7 +74,7 @@ class DataRequests:
         document = self._sealer.try_open(
             answer.sealed, purpose=answer_sealing_purpose(answer.request_id, answer.position)
         )
-        if document is None:  # it stays: a former master key may still be named
+        if document is None:  # it stays: a previous master key may still be configured
             return None
         return ApplicationData(
             application_id=answer.application_id,
@@ -94,7 +85,7 @@ class DataRequests:
 
 
 def application_states(calls: Sequence[DataCall]) -> Iterator[tuple[str, CallState]]:
-    """One state for each application: as long as an address of it waits it waits, and done is all of them."""
+    """Yield one state per application: waiting while one of its addresses waits, done when all are done."""
     for application, of_it in groupby(calls, key=lambda call: call.application):
         states = {call.state for call in of_it}
         yield application, next(state for state in WORST_FIRST if state in states)

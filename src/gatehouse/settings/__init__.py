@@ -1,4 +1,4 @@
-"""The settings of an installation: frozen, typed, read once, and refused when anything about them is wrong.
+"""The settings of an installation: frozen, typed, read once, and rejected when anything is wrong.
 
 Later sources win: defaults, what --dev implies, gatehouse.toml, GATEHOUSE__SECTION__KEY variables, flags.
 """
@@ -36,7 +36,7 @@ FROM_DATABASE: Final = "database"
 
 
 class SettingsRefused(Misconfigured):
-    """Carries everything that is wrong, one line each."""
+    """Lists everything that is wrong, one line each."""
 
     def __init__(self, problems: Sequence[SettingProblem]) -> None:
         self.problems: Final = tuple(map(str, problems))
@@ -51,7 +51,7 @@ class LoadedSettings:
     dev: bool
 
     def with_stored_base_url(self, base_url: str) -> Self:
-        """The same with the base_url that the database remembers, unless this one was told another (R8)."""
+        """Return the settings with the base_url stored in the database, unless one was given here (R8)."""
         if self.sources["server.base_url"] not in {DEFAULT, DEV}:
             return self
         server = replace(self.settings.server, base_url=base_url)
@@ -74,9 +74,9 @@ def load(
     flags: Mapping[str, str],
     purpose: LoadPurpose = LoadPurpose.COMMAND,
 ) -> LoadedSettings:
-    """Read every source and return the settings, or raise SettingsRefused with all that is wrong.
+    """Read every source and return the settings, or raise SettingsRefused with everything that is wrong.
 
-    With --dev and no master key, dev.key is made in the data directory; nothing else is written.
+    With --dev and no master key, dev.key is created in the data directory; nothing else is written.
     """
     data = data.absolute()
     draft = SettingsDraft()
@@ -101,7 +101,7 @@ def file_privacy(environment: Mapping[str, str], *, dev: bool) -> FilePrivacy:
 
 
 def from_config_file(data: Path, config: Path | None, privacy: FilePrivacy) -> Iterator[SourceItem]:
-    """The file that was named, which must exist, or the data directory's own, which may."""
+    """Return the named file, which must exist, or the data directory's own file, which may be missing."""
     path = config or data / FILE_NAME
     if config is None and not path_exists(path):
         return iter(())

@@ -1,6 +1,6 @@
-"""What must hold between settings, and between them and the place they are used in.
+"""Checks between settings, and between settings and their environment.
 
-Each check raises ValueError in words that follow "<name>: ". Outside --dev nothing unsafe starts; with --dev
+Each check raises ValueError with a text that follows "<name>: ". Without --dev nothing unsafe starts; with --dev
 nothing is reachable from another machine (R8, checklist OP-01).
 """
 
@@ -21,7 +21,7 @@ from gatehouse.settings.secret import DEV_KEY_FILE, Secret, path_exists
 MIN_DISTINCT_CHARACTERS: Final = 10
 GEOIP_METADATA_MARKER: Final = b"\xab\xcd\xefMaxMind.com"  # before the metadata at the end of the file
 GEOIP_METADATA_BYTES: Final = 128 * 1_024  # bytes; MaxMind DB format, "Database Metadata"
-MAX_LOGO_BYTES: Final = 256 * 1_024  # bytes: every page shows it
+MAX_LOGO_BYTES: Final = 256 * 1_024  # every page shows it
 EXAMPLE_WORDS: Final = ("changeme", "example", "replaceme", "password", "secret", "12345678")
 
 
@@ -29,13 +29,13 @@ class LoadPurpose(StrEnum):
     """What the settings are read for."""
 
     COMMAND = "command"
-    SERVE = "serve"  # needs to be told its base_url; the database remembers it for all others (R8)
+    SERVE = "serve"  # needs base_url; other commands read it from the database (R8)
     REWRAP = "rewrap"  # the way out of --dev: opens what dev.key sealed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """Settings that may turn out to be refused."""
+    """Settings that are not checked yet."""
 
     settings: Settings
     data: Path
@@ -97,7 +97,7 @@ def base_url_is_safe(candidate: Candidate) -> None:
 
 def ws_url_is_safe(candidate: Candidate) -> None:
     server = candidate.settings.server
-    if server.ws_url and server.ws_url != ws_url_of(server.base_url):  # then base_url is to blame
+    if server.ws_url and server.ws_url != ws_url_of(server.base_url):  # then the error is in base_url
         origin_is_safe(candidate, parse_origin(server.ws_url, "ws", "wss"))
 
 
@@ -218,7 +218,7 @@ def mail_credentials_are_complete(candidate: Candidate) -> None:
 
 Check = Callable[[Candidate], None]
 
-# Each with the setting its complaint is about; skipped when that one has already been complained about.
+# Each with the setting it is about; skipped when that setting already has an error.
 CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("--data", data_directory_is_not_from_dev),
     ("security.master_key", master_key_is_given),

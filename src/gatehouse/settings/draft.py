@@ -1,4 +1,4 @@
-"""Values on their way to becoming settings: given, filled in, checked."""
+"""Values on their way to settings: read, completed, checked."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ DEV_DEFAULTS: Final[Mapping[str, Value]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsDraft:
-    """What is known and what is wrong so far; it lives for the length of `load`."""
+    """The values and errors so far, during one `load`."""
 
     values: dict[str, Value] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=lambda: dict.fromkeys(ALL_SETTINGS, DEFAULT))
@@ -58,7 +58,7 @@ class SettingsDraft:
 
 
 def fill_defaults(draft: SettingsDraft, data: Path, *, dev: bool) -> None:
-    """Put the defaults that depend on other settings, on --dev or on the data directory."""
+    """Set the defaults that depend on other settings, on --dev or on the data directory."""
     settings = build_settings(draft.values)
     if not settings.database.url:
         draft.put("database.url", DatabaseUrl(f"sqlite:///{data}/gatehouse.db"), DEFAULT)
@@ -80,8 +80,8 @@ def fill_dev_defaults(draft: SettingsDraft, settings: Settings) -> None:
 
 
 def dev_base_url(server: ServerSettings) -> str:
-    """Where `serve --dev` will be found, so that --host and --port are all a script has to say."""
-    plain = server.host == DEFAULT_HOST or not is_loopback(server.host)  # the latter is refused anyway
+    """Return the base_url of `serve --dev`, so that a script needs only --host and --port."""
+    plain = server.host == DEFAULT_HOST or not is_loopback(server.host)  # the latter is rejected anyway
     host = "localhost" if plain else f"[{server.host}]" if ":" in server.host else server.host
     return f"http://{host}" + ("" if server.port == HTTP_PORT else f":{server.port}")
 
@@ -97,7 +97,7 @@ def run_checks(draft: SettingsDraft, candidate: Candidate) -> None:
 
 
 def use_dev_key(draft: SettingsDraft, candidate: Candidate) -> None:
-    """Make and use dev.key where --dev wants it; let a re-wrap open what it sealed (R8)."""
+    """Create and use dev.key for --dev, and let a rewrap open what it sealed (R8)."""
     security = candidate.settings.security
     try:
         if candidate.dev and not security.master_key:

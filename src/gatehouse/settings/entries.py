@@ -1,4 +1,4 @@
-"""The table of all settings, read off the classes, and how a given value becomes a typed one."""
+"""The table of all settings, read from the classes, and the conversion of given values."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from gatehouse.settings.secret import Secret
 PREFIX: Final = "GATEHOUSE__"
 FILE_SUFFIX: Final = "__FILE"
 WHOLE_NUMBER: Final = re.compile(r"0|-?[1-9][0-9]{0,17}", re.ASCII)
-SIMILARITY_CUTOFF: Final = 0.8  # of 1; below, a suggestion is a guess
+SIMILARITY_CUTOFF: Final = 0.8  # of 1; a lower similarity gives no suggestion
 BOOLEAN_WORDS: Final = {"true": True, "false": False}
 
 Value = bool | int | str | Secret | tuple[Network, ...] | tuple[Secret, ...] | tuple[str, ...]
@@ -44,11 +44,11 @@ class Setting:
         return isinstance(self.kind, type) and issubclass(self.kind, Secret)
 
     def from_text(self, text: str) -> Value:
-        """The value of an environment variable or flag."""
+        """Convert the value of an environment variable or flag."""
         return self.convert(self._parse(text))
 
     def convert(self, given: object) -> Value:
-        """The value as TOML types it; raises ValueError in words that never repeat a secret."""
+        """Convert a TOML value; raise ValueError with a text that never repeats a secret."""
         if self.choices:
             return self._choice(given)
         if self.kind is bool:
@@ -152,7 +152,7 @@ ALL_SETTINGS: Final[Mapping[str, Setting]] = {
 
 
 def build_settings(values: Mapping[str, Value]) -> Settings:
-    """The settings, with the default for every name that is not among the values."""
+    """Build the settings, with defaults for missing names."""
     sheets = {}
     for section, sheet in SECTIONS.items():
         make = cast("Callable[..., object]", sheet)
@@ -168,7 +168,7 @@ def value_of(settings: Settings, entry: Setting) -> Value:
 
 
 def nearest_setting(name: str) -> Setting | None:
-    """The setting somebody may have meant by a name that does not exist."""
+    """Return the existing setting that an unknown name most likely means."""
     by_letters = {normalized_name(entry.name): entry for entry in ALL_SETTINGS.values()}
     by_key = {entry.key: entry for entry in ALL_SETTINGS.values()}  # for a wrong or forgotten section
     near = get_close_matches(normalized_name(name), by_letters, n=1, cutoff=SIMILARITY_CUTOFF)
@@ -186,7 +186,7 @@ def normalized_name(name: str) -> str:
     return "".join(character for character in name.lower() if character.isalnum())
 
 
-# Settings as people may see them: secrets masked, lists as lists.
+# Settings for display: secrets masked, lists as lists.
 
 
 DisplayValue = bool | int | str | list[str]
@@ -204,7 +204,7 @@ def display_text(value: object) -> str:
 
 
 def display_line(value: DisplayValue) -> str:
-    """One line of it."""
+    """Return one line for display."""
     if isinstance(value, list):
         return ", ".join(value)
     return str(value).lower() if isinstance(value, bool) else str(value)

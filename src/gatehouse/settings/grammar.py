@@ -1,6 +1,6 @@
-"""How the written form of a setting must look, decided by strict grammars of our own.
+"""Strict grammars for the text of settings.
 
-Each function raises ValueError in words that follow "<name>: ".
+Each function raises ValueError with a text that follows "<name>: ".
 """
 
 import re
@@ -8,25 +8,28 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final
 
-from gatehouse.kernel.addresses import Network, parse_address, parse_network
+from gatehouse.kernel.addresses import (
+    DEFAULT_PORTS,
+    MAX_PORT,
+    Network,
+    is_host_name,
+    parse_address,
+    parse_network,
+)
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.kernel.graphics import Color
 from gatehouse.keys.sealing import parse_master_key
 from gatehouse.mail.model import is_mailable
 
 ORIGIN: Final = re.compile(r"([a-z]+)://(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::([1-9][0-9]{0,4}))?", re.ASCII)
-LABEL: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 BIND: Final = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9.-]+):([1-9][0-9]{0,4})", re.ASCII)
 FIELD_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,31}", re.ASCII)
 POSTGRESQL: Final = re.compile(r"postgresql://[^/?#\s]+/[^/?#\s]+(?:\?[^#\s]*)?", re.ASCII)
 SQLITE: Final = re.compile(r"sqlite:///[^?#]+")
 
-MAX_HOST_NAME_LENGTH: Final = 253
 MAX_BRAND_NAME_LENGTH: Final = 40
-MAX_PORT: Final = 65_535
-DEFAULT_PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 
-# The vendor nickname stands beside these in the login data (R1) and must not replace one of them.
+# The vendor nickname is added to these fields of the login data (R1) and must not replace one of them.
 # fmt: off
 LOGIN_DATA_FIELDS: Final = frozenset({
     "auth", "country", "delay", "error", "factor", "gsid", "jwt", "lang", "last_seen", "level", "login",
@@ -46,7 +49,7 @@ class UrlOrigin:
 
 
 def parse_origin(text: str, *schemes: str) -> UrlOrigin:
-    """Scheme, host and at most a port, in the one spelling that clients compare byte for byte (R0)."""
+    """Parse scheme, host and optional port in the one spelling that clients compare byte for byte (R0)."""
     found = ORIGIN.fullmatch(text)
     if found is None or found[1] not in schemes:
         raise ValueError(
@@ -63,29 +66,19 @@ def check_port(scheme: str, digits: str | None) -> None:
         return
     if int(digits) > MAX_PORT:
         raise ValueError(f"has a port above {MAX_PORT}")
-    if int(digits) == DEFAULT_PORTS[scheme]:
-        # Browsers drop it from Origin, so the two spellings would never compare equal.
+    if int(digits) == DEFAULT_PORTS[scheme.replace("ws", "http")]:
+        # Browsers drop it from Origin, so the two spellings would never be equal.
         raise ValueError(f"must omit :{digits}, the default port of {scheme}")
 
 
 def check_host(host: str) -> None:
-    """A host name, an IPv4 address, or an IPv6 address in brackets; the one canonical spelling."""
+    """Check a host name, an IPv4 address, or an IPv6 address in brackets, in canonical spelling."""
     if host.startswith("["):
         address = parse_address(host[1:-1])
         if address is None or host != f"[{address}]":
             raise ValueError(f"contains {host!r} where an IPv6 address in its shortest form is expected")
     elif parse_address(host) is None and not is_host_name(host):
         raise ValueError(f"contains {host!r} where a host name or address is expected")
-
-
-def is_host_name(text: str) -> bool:
-    labels = text.split(".")
-    # Browsers read a name that ends in a number as an IPv4 address, however it is written.
-    return (
-        len(text) <= MAX_HOST_NAME_LENGTH
-        and all(LABEL.fullmatch(label) for label in labels)
-        and not labels[-1][0].isdigit()
-    )
 
 
 def is_loopback(host: str) -> bool:
@@ -166,7 +159,7 @@ def master_key(text: str) -> None:
 
 
 def network(text: str) -> Network:
-    """Callers are compared as IPv4 when they are, so a mapped network would silently match nobody."""
+    """Callers are compared as IPv4 when possible, so a mapped network would silently match no address."""
     parsed = parse_network(text)
     if "%" in text or (parsed.version == 6 and parsed.network_address.ipv4_mapped is not None):  # noqa: PLR2004
         raise ValueError(f"{text!r} must be written as a plain IPv4 or IPv6 network")

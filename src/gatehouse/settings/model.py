@@ -1,4 +1,8 @@
-"""What is to be known about a setting beyond its type and default."""
+"""Every setting: its type, default, bounds and description, defined once.
+
+The reference page, `config show` and the parser are generated from these classes. An empty text, list or secret
+means "none".
+"""
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
@@ -9,7 +13,7 @@ from gatehouse.settings import grammar
 from gatehouse.settings.secret import DatabaseUrl, Secret
 
 YEAR_DAYS: Final = 365
-MIN_SECRET_LENGTH: Final = 32  # characters; what `gatehouse.kernel.ids.new_secret` makes is longer
+MIN_SECRET_LENGTH: Final = 32  # characters; `gatehouse.kernel.ids.new_secret` makes longer ones
 MAX_RATE: Final = 1_000_000
 
 
@@ -22,7 +26,7 @@ class SettingInfo:
     high: int = 0
     shortest: int = 0  # characters of a secret
     grammar: Callable[[str], object] | None = None  # raises ValueError
-    without: str = ""  # what happens when none is given
+    without: str = ""  # the effect when it is not set
     dev: str = ""  # the default with --dev, where it differs
 
 
@@ -48,12 +52,6 @@ def text(meaning: str, grammar: Callable[[str], object], *, without: str = "", d
 
 def long_secret(meaning: str) -> SettingInfo:
     return SettingInfo(meaning, unit="characters", shortest=MIN_SECRET_LENGTH)
-
-
-# Every setting there is: its type, default, bounds and meaning, once.
-#
-# The reference page, `config show` and the parser are all made from these classes.
-# An empty text, list or secret means "none".
 
 
 Networks = tuple[Network, ...]
@@ -159,7 +157,7 @@ class SecuritySettings:
 class PasswordSettings:
     """Cost of password hashing (Argon2id)."""
 
-    # The lower bounds are the least that is still sound (S-02).
+    # The lower bounds are the minimum for secure hashes (S-02).
     memory_kib: Annotated[int, number("Argon2 memory per hash.", 19_456, 4_194_304, "KiB")] = 65_536
     time_cost: Annotated[int, number("Argon2 iterations.", 2, 20)] = 3
     parallelism: Annotated[int, number("Argon2 parallelism.", 1, 16)] = 1
@@ -398,7 +396,7 @@ class RateSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """All of them; read once at the start, never changed while the process runs."""
+    """All settings, read once at the start and never changed while the process runs."""
 
     server: ServerSettings = field(default_factory=ServerSettings)
     database: DatabaseSettings = field(default_factory=DatabaseSettings)

@@ -1,4 +1,4 @@
-"""Text that must not be shown: it appears in no repr, no log line, no error and no encoding."""
+"""Secrets that appear in no repr, log line, error or encoding, and the files that hold them."""
 
 import os
 import re
@@ -14,7 +14,7 @@ SECRET_PARAMETER: Final = re.compile(r"([?&][a-z_]*(?:password|passphrase)=)[^&]
 
 
 class Secret:
-    """Falsy when none was given. A plain class, because encoders know how to take dataclasses apart."""
+    """Falsy when not set. A plain class, because encoders know how to take dataclasses apart."""
 
     __slots__ = ("_text",)
 
@@ -22,17 +22,17 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """The text itself, for the code that works with it."""
+        """Return the text, for the code that uses it."""
         return self._text
 
     @property
     def masked(self) -> str:
-        """What people may see of it."""
+        """Return the form for display."""
         return MASK if self._text else ""
 
     @property
     def is_masked(self) -> bool:
-        return self.masked != self._text  # no secret is tested here: one side is the mask
+        return self.masked != self._text  # the comparison is with the mask, so it leaks nothing
 
     def __bool__(self) -> bool:
         return bool(self._text)
@@ -42,14 +42,14 @@ class Secret:
 
 
 class DatabaseUrl(Secret):
-    """A database address; only its password is hidden."""
+    """A database address with only its password hidden."""
 
     __slots__ = ()
 
     @property
     def masked(self) -> str:
         scheme, mark, rest = self._text.partition("://")
-        # From the right: a password with a raw "@" or "/" in it is wrong, and must be hidden all the same.
+        # From the right: a password with a raw "@" or "/" is invalid and must still be hidden.
         login, at, place = rest.rpartition("@")
         user, colon, _ = login.partition(":")
         return SECRET_PARAMETER.sub(rf"\1{MASK}", f"{scheme}{mark}{user}{colon and ':' + MASK}{at}{place}")
@@ -59,7 +59,7 @@ class DatabaseUrl(Secret):
         return self._text.startswith("sqlite:")
 
 
-# Files that hold secrets: read only when nobody else can read them, made so that nobody else can.
+# Files with secrets: read only when private to their owner, and created private.
 
 
 DEV_KEY_FILE: Final = "dev.key"
@@ -69,7 +69,7 @@ MAX_FILE_BYTES: Final = 65_536  # bytes
 
 
 def path_exists(path: Path) -> bool:
-    """Unlike `Path.exists`, False also for a path one may not look at."""
+    """Unlike `Path.exists`, return False also for a path without permission."""
     try:
         path.lstat()
     except OSError:
@@ -79,15 +79,14 @@ def path_exists(path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilePrivacy:
-    """How private a file with a secret in it has to be (checklist OP-01)."""
+    """How private a file with a secret has to be (checklist OP-01)."""
 
     strict: bool  # outside --dev
-    credentials: Path | None = None  # where systemd puts what LoadCredential= names
+    credentials: Path | None = None  # the directory of systemd's LoadCredential=
 
     def exposure(self, path: Path, status: os.stat_result) -> str:
-        """How others could read or replace the file; empty when they cannot."""
-        # systemd lets the service in by an access list, whose mask looks like a permission of the group;
-        # what keeps everybody else out is the directory.
+        """Return how others could read or replace the file; empty when they cannot."""
+        # systemd grants access by an ACL, whose mask looks like a group permission; the directory keeps others out.
         is_credential = path.parent == self.credentials
         mode = stat.S_IMODE(status.st_mode)
         if self.strict and mode & (WORLD if is_credential else GROUP_AND_WORLD):
@@ -98,9 +97,9 @@ class FilePrivacy:
 
 
 def read_private(path: Path, privacy: FilePrivacy) -> str:
-    """The text of a file without its last line end; raises ValueError for a file unfit to hold a secret."""
+    """Return the text of a file without its last newline; raise ValueError when the file is not private."""
     try:
-        # Not blocking: a pipe put in the file's place must not hang the start.
+        # Non-blocking: a pipe in place of the file must not block the start.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
         raise ValueError(f"cannot read {path}: {error.strerror}") from error
@@ -132,7 +131,7 @@ def decode_text(path: Path, content: bytes) -> str:
 
 
 def write_if_missing(path: Path, text: str) -> None:
-    """Write the file whole, for its owner only, unless it is there already; raise ValueError if it cannot be."""
+    """Write the file, private to its owner, unless it exists; raise ValueError on failure."""
     try:
         if not path_exists(path):
             write_atomically(path, f"{text}\n")
@@ -141,7 +140,7 @@ def write_if_missing(path: Path, text: str) -> None:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Linked into place when complete: of two commands started together one makes it, both read the same."""
+    """Link the file into place when complete: of two concurrent commands one creates it and both read the same."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}-", encoding="ascii") as draft:
         draft.write(text)

@@ -1,4 +1,4 @@
-"""Where settings come from: the TOML file, the environment, the flags of a command."""
+"""The sources of settings: the TOML file, the environment, the flags of a command."""
 
 import os
 import tomllib
@@ -31,14 +31,14 @@ class GivenValue:
     entry: Setting
     value: Value = field(repr=False)
     source: str
-    where: str  # the name its author knows it by
+    where: str  # the name of the source for its author
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingProblem:
     where: str
     what: str
-    name: str = ""  # the setting that is left without a value by it
+    name: str = ""  # the setting that has no value because of it
 
     def __str__(self) -> str:
         return "".join(escape_invisible(character) for character in f"{self.where}: {self.what}")
@@ -48,7 +48,7 @@ SourceItem = GivenValue | SettingProblem
 
 
 def escape_invisible(character: str) -> str:
-    """A name may hold anything; a problem stays one honest line."""
+    """Escape invisible characters, so that a problem stays one readable line."""
     return character if is_plain_line(character) else ascii(character)[1:-1]
 
 
@@ -58,9 +58,9 @@ def unknown_setting(where: str, suggestion: str, *, thing: str = "setting") -> S
 
 
 def from_environment(environment: Mapping[str, str], privacy: FilePrivacy) -> Iterator[SourceItem]:
-    """Every GATEHOUSE__ variable, in any case: a misspelt one must not be passed over.
+    """Read every GATEHOUSE__ variable in any case, so that a misspelled one is reported.
 
-    One underscore is not enough to be ours: Kubernetes itself sets GATEHOUSE_PORT for a service of that name.
+    Two underscores are required, because Kubernetes sets GATEHOUSE_PORT for a service of that name.
     """
     for variable in sorted(environment):
         if variable.upper().startswith(PREFIX):
@@ -92,7 +92,7 @@ def from_file_variable(variable: str, environment: Mapping[str, str], privacy: F
 
 
 def from_secret_file(entry: Setting, path: Path, privacy: FilePrivacy) -> Value:
-    """A list has one member a line."""
+    """Read a secret file; a list has one entry per line."""
     text = read_private(path, privacy)
     return entry.convert(text.splitlines() if entry.is_list else text)
 
@@ -130,7 +130,7 @@ class TomlFile:
         except OSError as error:
             yield SettingProblem(where=str(self.path), what=f"cannot be read: {error.strerror}")
         except (ValueError, RecursionError) as error:
-            # Doubled names end here too: TOML itself forbids them.
+            # Duplicate names end here too: TOML itself forbids them.
             yield SettingProblem(where=str(self.path), what=f"is not valid TOML: {error}")
         else:
             for section, sheet in document.items():

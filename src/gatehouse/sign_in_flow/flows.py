@@ -1,4 +1,4 @@
-"""Where a sign-in stands, and what comes next."""
+"""The dispatcher of sign-in flows: the current step and the next one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -27,19 +27,19 @@ from gatehouse.sign_in_flow.model import (
 
 
 class SignInPurpose(Protocol):
-    """What a sign-in is for: declared by the room that begins it, handed in by the composition root."""
+    """The purpose of a sign-in, implemented by the package that starts it."""
 
     async def destination(self, flow: SignInFlow) -> Destination:
-        """What its pages tell about it, before and after anybody has proved who he is."""
+        """Return what the pages show about the purpose, before and after authentication."""
 
     async def next_step(self, flow: SignInFlow) -> FlowStep:
-        """What is left to ask of someone who has proved who he is: CONSENT, CONFIRM or DONE.
+        """Return what is left to ask of an authenticated person: CONSENT, CONFIRM or DONE.
 
-        LOGIN when that proof does not do: too old, or of another kind than is asked for.
+        LOGIN when the authentication is too old or of another kind than required.
         """
 
     async def finish(self, flow: SignInFlow, origin: AuditOrigin) -> str:
-        """Carry out what it was for and return the address the browser goes to."""
+        """Complete the purpose and return the address the browser goes to."""
 
 
 class SignInFlows:
@@ -51,10 +51,10 @@ class SignInFlows:
     async def start(
         self, kind: str, ask: Mapping[str, str], *, browser: str, user: User | None = None, request: str = ""
     ) -> str:
-        """Begin a way bound to that browser; returns the handle that its pages carry.
+        """Start a flow bound to that browser and return the handle that its pages carry.
 
-        With `user` it begins at the second step: his password was right. The handle may carry the request that it
-        began with, so that whoever comes too late can start it again.
+        With `user` it starts at the second factor, because the password was right. The handle may carry the
+        original request, so that an expired flow can be started again.
         """
         handle = new_handle(request)
         new = self._new_flow(handle, kind, ask, browser)
@@ -64,12 +64,12 @@ class SignInFlows:
     async def start_with_proof(
         self, kind: str, ask: Mapping[str, str], proof: SignInProof, *, browser: str, request: str = ""
     ) -> tuple[str, SignInFlow]:
-        """The same for someone who is signed in already: straight to what the occasion asks for."""
+        """Start a flow for a signed-in person, at the step the purpose requires."""
         handle = new_handle(request)
         known = with_proof(self._new_flow(handle, kind, ask, browser), proof)
-        interaction = replace(known, step=await self._purpose_of(known).next_step(known))
-        await self._store.create_flow(interaction)
-        return handle, interaction
+        flow = replace(known, step=await self._purpose_of(known).next_step(known))
+        await self._store.create_flow(flow)
+        return handle, flow
 
     def _new_flow(self, handle: str, kind: str, ask: Mapping[str, str], browser: str) -> SignInFlow:
         now = self._clock.now()
@@ -77,44 +77,44 @@ class SignInFlows:
         return SignInFlow(digest=sha256(handle), kind=kind, ask=bound, created_at=now, ends_at=now + FLOW_LIFETIME)
 
     async def find(self, handle: str, *, browser: str) -> SignInFlow:
-        """Return the way this browser is on; a handle alone opens nothing. Raises InteractionGone."""
-        interaction = await self._store.find_flow(sha256(handle), self._clock.now())
-        if interaction is None or not constant_time_equal(interaction.ask[BROWSER], sha256(browser).hex()):
+        """Return the flow of this handle and browser; a handle alone is not enough. Raises SignInFlowGone."""
+        flow = await self._store.find_flow(sha256(handle), self._clock.now())
+        if flow is None or not constant_time_equal(flow.ask[BROWSER], sha256(browser).hex()):
             raise SignInFlowGone
-        return interaction
+        return flow
 
     async def accept_first_factor(self, flow: SignInFlow, user: User) -> SignInFlow:
-        """The password was right; a second factor is still asked for."""
+        """Record that the password was right and the second factor is next."""
         return await self._store.update_flow(with_first_factor(flow, user))
 
     async def destination(self, flow: SignInFlow) -> Destination:
         return await self._purpose_of(flow).destination(flow)
 
     async def accept_proof(self, flow: SignInFlow, proof: SignInProof) -> SignInFlow:
-        """Everything was proved; the occasion says what comes next."""
+        """Record the completed authentication; the purpose decides the next step."""
         known = with_proof(flow, proof)
         return await self._store.update_flow(replace(known, step=await self._purpose_of(known).next_step(known)))
 
     async def approve(self, flow: SignInFlow) -> SignInFlow:
-        """What the occasion asked for was answered; nothing is left to ask."""
+        """Record that the purpose's question was answered with yes."""
         if flow.step not in (FlowStep.CONSENT, FlowStep.CONFIRM):
             raise SignInFlowGone
         return await self._store.update_flow(replace(flow, step=FlowStep.DONE))
 
     async def count_failure(self, flow: SignInFlow) -> SignInFlow:
-        """Count a wrong code; after too many the way ends, and the password is asked for again."""
+        """Count a wrong code; after too many the flow ends and the person starts again."""
         if flow.failures + 1 >= MAX_FAILURES:
             await self._store.take_flow(flow.digest, self._clock.now())
             raise SignInFlowGone
         return await self._store.update_flow(replace(flow, failures=flow.failures + 1))
 
     async def discard(self, flow: SignInFlow, record: AuditRecord | None = None) -> None:
-        """Take away a way that its own room finishes: the login operation answers instead of sending on."""
+        """Remove a flow that its caller completes: the login operation responds without a redirect."""
         if await self._store.take_flow(flow.digest, self._clock.now(), record) is None:
             raise SignInFlowGone
 
     async def finish(self, flow: SignInFlow, origin: AuditOrigin) -> str:
-        """Take the interaction and carry out what it was for, once; returns where the browser goes."""
+        """Take the flow and complete its purpose, once; return where the browser goes."""
         taken = await self._store.take_flow(flow.digest, self._clock.now())
         if taken is None or taken.step is not FlowStep.DONE:
             raise SignInFlowGone
@@ -129,15 +129,15 @@ def new_handle(request: str) -> str:
 
 
 def request_of_handle(handle: str) -> str:
-    """The request a handle carries; whoever uses it checks it as if it came from a stranger, which it may."""
+    """Return the request a handle carries; it is untrusted input."""
     return handle.partition(".")[2]
 
 
-# The plainest occasion: a person signs in to see his own account, or a page of ours that he asked for.
+# Sign-in to the person's own account, or to a page of this service.
 
 
 ACCOUNT_KIND: Final = "account"
-RETURN_TO: Final = "to"  # in `ask`: the page to go on to; written by us alone
+RETURN_TO: Final = "to"  # in `ask`: the page to continue with; only set by this service
 
 
 class AccountSignInPurpose:
@@ -151,46 +151,46 @@ class AccountSignInPurpose:
         return flow.ask.get(RETURN_TO, "/account")
 
 
-# What a person is asked before he is signed in somewhere else: on a device, in a game.
+# Questions before a person is signed in elsewhere: on a device, in a game.
 
 
 class NetworkNearness(StrEnum):
-    """Whether it was asked for from the network the browser is in, as far as addresses tell."""
+    """Whether the request came from the browser's network, as far as addresses tell."""
 
     SAME = "same"
     DIFFERENT = "different"
-    UNKNOWN = "unknown"  # IPv4 beside IPv6 says nothing (R4)
+    UNKNOWN = "unknown"  # IPv4 and IPv6 cannot be compared (R4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmationQuestion:
-    kind: str  # whose occasion it is: device, game
+    kind: str  # of the purpose: device, game
     application: str  # its name
-    code: str = ""  # what is shown there, to compare; empty when nothing is
-    choices: tuple[str, ...] = ()  # one of them is shown there, and has to be picked
-    scopes: tuple[str, ...] = ()  # what it gets to know, where that needs consent
+    code: str = ""  # shown on the device, to compare; empty without one
+    choices: tuple[str, ...] = ()  # the device shows one of them, and the person picks it
+    scopes: tuple[str, ...] = ()  # that need consent
     asked_at: int
-    address: str  # where it was asked for from
+    address: str  # that the request came from
     nearness: NetworkNearness
-    watched: str = ""  # what the page asks about while it is open: whether anybody still waits
-    is_waited_for: bool = True  # whether somebody did a moment ago
+    watched: str = ""  # what the page polls while it is open: whether the client still waits
+    is_waited_for: bool = True  # whether the client waited until a moment ago
 
 
 class ConfirmablePurpose(Protocol):
-    """An occasion whose last step is CONFIRM; `finish` is the yes."""
+    """A purpose whose last step is CONFIRM; `finish` is the yes."""
 
     async def question(self, flow: SignInFlow, origin: AuditOrigin) -> ConfirmationQuestion:
-        """What to tell the person. Raises InteractionGone when nobody is waiting any more."""
+        """Return what to ask the person. Raises SignInFlowGone when no client is waiting any more."""
 
     async def check_choice(self, flow: SignInFlow, picked: str, origin: AuditOrigin) -> str:
-        """Look at what he picked before his yes counts: "" when right, else it is over and the browser goes there."""
+        """Check the picked choice before the yes counts; return "" when right, else where the browser goes."""
 
     async def refuse(self, flow: SignInFlow, origin: AuditOrigin) -> str:
-        """He said no; returns the address the browser goes to."""
+        """Record the no and return the address the browser goes to."""
 
 
 def compare_networks(asked_from: str, origin: AuditOrigin, *, proven: bool = True) -> NetworkNearness:
-    """`proven`: whether the address it was asked for from proves anything. Two proxies alike are no closeness."""
+    """Compare the networks of request and browser; unproven addresses, as behind two proxies, tell nothing."""
     asked, near = parse_address(asked_from), parse_address(origin.address)
     if asked is None or near is None or asked.version != near.version or not (proven and origin.proven):
         return NetworkNearness.UNKNOWN

@@ -1,4 +1,7 @@
-"""What can go wrong on the way."""
+"""A sign-in flow, its errors and its store.
+
+On the wire and in the tables `interaction` is the handle of a flow.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -11,27 +14,24 @@ from gatehouse.kernel.errors import Conflict, NotFound
 
 
 class SignInFlowGone(NotFound):
-    """It has ended, was finished, or belongs to another browser; all three look alike."""
+    """The flow has expired, was completed, or belongs to another browser; all three look alike."""
 
     public = "This page has expired or was opened in another browser. Start again."
 
 
 class SignInPurposeEnded(SignInFlowGone):
-    """What it was for was answered elsewhere, or has ended: there is nothing to start again here."""
+    """The purpose was completed elsewhere or has ended, so there is nothing to start again."""
 
 
 class SignInFlowMoved(Conflict):
     public = "This sign-in continued in another window."
 
 
-# One sign-in under way.
-
-
 FLOW_LIFETIME: Final = 600  # seconds from the first request to the end of the sign-in; interface §8
-MAX_FAILURES: Final = 10  # wrong codes after which the way starts anew
-BROWSER: Final = "browser"  # reserved in `ask`: whose way it is
+MAX_FAILURES: Final = 10  # wrong codes after which the flow ends
+BROWSER: Final = "browser"  # reserved in `ask`: digest of the browser's secret
 SIGN_IN_ID_DIGITS: Final = 16
-PROOF: Final = "proof"  # reserved in `ask`: the session that was proved
+PROOF: Final = "proof"  # reserved in `ask`: the authenticated session
 FIRST_FACTOR: Final = "first"  # reserved in `ask`: the account's rev when the password was right
 
 
@@ -46,11 +46,11 @@ class FlowStep(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignInFlow:
     digest: bytes
-    kind: str  # whose occasion it is: account, login, authorize, game, device
+    kind: str  # of the purpose: account, login, authorize, game, device
     step: FlowStep = FlowStep.LOGIN
-    ask: Mapping[str, str]  # what it is for, as its kind wrote it, and the reserved ones
+    ask: Mapping[str, str]  # parameters of the purpose, and the reserved ones
     user_id: str | None = None
-    auth: str = ""  # empty until everything asked for was proved
+    auth: str = ""  # empty until authentication is complete
     failures: int = 0
     created_at: int
     ends_at: int
@@ -59,38 +59,38 @@ class SignInFlow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignInProof:
-    """How somebody proved who he is: the browser session that came of it."""
+    """A completed authentication: the browser session it created."""
 
     user_id: str
-    rev: int  # the account's at that moment
-    session_id: str  # stays the same when he signs in once more
-    sign_in_id: str  # and this does not
+    rev: int  # of the account at that time
+    session_id: str  # stays the same at the next sign-in of the same person
+    sign_in_id: str  # changes with every sign-in
     auth: str
     proved_at: int
     limited: bool = False  # from a short-lived token: signs in to first-party clients only (R1)
-    is_new: bool = False  # came of this very way; a session that was brought along never is
+    is_new: bool = False  # created by this flow, not before it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
-    """What a sign-in is for, as its pages tell it; empty when it is about the account alone."""
+    """The purpose of a sign-in as pages show it; empty for the account pages."""
 
     application: str = ""  # its name
     returns_to: str = ""  # the host the browser is sent back to
     form_action: str = ""  # the source a form's last redirect may lead to (Content-Security-Policy)
     login_hint: str = ""
     ui_locales: str = ""
-    hand_over: str = ""  # a path of ours where the person may go on with another device; empty when there is none
+    hand_over: str = ""  # path of a page to continue on another device; empty without one
 
 
 def with_first_factor(flow: SignInFlow, user: User) -> SignInFlow:
-    """The interaction of somebody whose second factor is still asked for."""
+    """Return the flow with the password accepted and the second factor next."""
     ask = {**flow.ask, FIRST_FACTOR: str(user.rev)}
     return replace(flow, step=FlowStep.FACTOR, user_id=user.user_id, auth="", ask=ask)
 
 
 def first_factor_is_valid(flow: SignInFlow, user: User) -> bool:
-    """Not after a changed password or a sign-out everywhere: what was proved before them is worth nothing (R2)."""
+    """False after a password change or a sign-out everywhere, which end earlier authentication (R2)."""
     return flow.ask[FIRST_FACTOR] == str(user.rev)
 
 
@@ -108,19 +108,19 @@ def proof_of_session(session: Session, *, is_new: bool = False) -> SignInProof:
 
 
 def sign_in_id_of(session: Session) -> str:
-    """Tells two sign-ins under one session id apart; good for nothing else."""
+    """Return an ID that distinguishes two sign-ins under one session ID."""
     return session.digest.hex()[:SIGN_IN_ID_DIGITS]
 
 
 def with_proof(flow: SignInFlow, proof: SignInProof) -> SignInFlow:
-    """The interaction of somebody who has proved everything; the session is kept beside what it is for."""
+    """Return the flow with completed authentication; the session is stored in `ask`."""
     marks = f"{int(proof.limited)} {int(proof.is_new)}"
     kept = f"{proof.session_id} {proof.sign_in_id} {proof.rev} {proof.proved_at} {marks}"
     return replace(flow, user_id=proof.user_id, auth=proof.auth, ask={**flow.ask, PROOF: kept})
 
 
 def proof_of_flow(flow: SignInFlow) -> SignInProof:
-    """Raises KeyError where nothing was proved yet."""
+    """Return the authentication of the flow. Raises KeyError when there is none yet."""
     session_id, sign_in, rev, proved_at, limited, is_new = flow.ask[PROOF].split(" ")
     return SignInProof(
         user_id=flow.user_id or "",
@@ -134,22 +134,19 @@ def proof_of_flow(flow: SignInFlow) -> SignInProof:
     )
 
 
-# What a sign-in under way needs kept.
-
-
 class SignInFlowStore(Protocol):
     async def create_flow(self, flow: SignInFlow) -> None:
-        """Keep a new one."""
+        """Store a new flow."""
 
     async def find_flow(self, digest: bytes, now: int) -> SignInFlow | None:
-        """Return it while it lasts."""
+        """Return the flow until it expires."""
 
     async def update_flow(self, flow: SignInFlow) -> SignInFlow:
-        """Replace step, user, auth, failures and ask if the version is still the one that was read.
+        """Replace step, user, auth, failures and ask if the version has not changed.
 
-        Of two windows that move one interaction exactly one succeeds; the other gets InteractionMoved.
-        Returns it with its new version.
+        Of two windows that update one flow exactly one succeeds; the other gets SignInFlowMoved. Returns the flow
+        with its new version.
         """
 
     async def take_flow(self, digest: bytes, now: int, record: AuditRecord | None = None) -> SignInFlow | None:
-        """Take it away and return it, once: of any number of callers one gets it, and leaves the record."""
+        """Delete and return the flow: of any number of callers one gets it, and stores the record."""

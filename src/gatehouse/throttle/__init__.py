@@ -1,4 +1,4 @@
-"""How often someone may try: guesses counted exactly in the database, volume bounded per process.
+"""Rate limits: attempts counted exactly in the database, request volume bounded per process.
 
-Knows nothing of accounts or endpoints; whoever counts names the subject and the limits.
+Knows neither accounts nor endpoints; the caller names the subject and the limits.
 """

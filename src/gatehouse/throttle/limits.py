@@ -1,4 +1,4 @@
-"""Limits on guessing."""
+"""Limits on attempts at secrets, and quotas of emails."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,75 +11,72 @@ from gatehouse.kernel.errors import TooMany
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptLimit:
-    """After `free` failures each further one closes the door for longer: `delay`, twice that, … up to `longest`."""
+    """After `free_attempts` failures each one blocks for `first_delay`, then twice that, up to `max_delay`."""
 
     free_attempts: int = 10
     first_delay: int = 30  # seconds
     max_delay: int = 3_600
-    window: int = 86_400  # seconds after the first failure in which they add up
+    window: int = 86_400  # seconds after the first failure in which failures add up
 
 
 def delay_after(limit: AttemptLimit, failures: int) -> int:
-    """Seconds the door stays closed after that many failures in one window."""
+    """Return the seconds of the block after that many failures in one window."""
     over = failures - limit.free_attempts
     if over < 0:
         return 0
     return min(limit.max_delay, limit.first_delay << min(over, 30))
 
 
-# What counting guesses needs kept.
-
-
 class AttemptStore(Protocol):
     async def blocked_until(self, subjects: Sequence[str]) -> int:
-        """The Unix second until which any of them is refused; 0 or a past one when none is."""
+        """Return the Unix time until which any of the subjects is blocked; 0 or a past time when none is."""
 
     async def record_failures(self, subjects: Sequence[tuple[str, AttemptLimit]], now: int) -> int:
-        """Count one failure for each and return until when any of them is refused now.
+        """Count one failure for each subject and return until when any of them is blocked now.
 
-        One atomic act: of any number of callers on any number of nodes every failure counts (LG-06, R-12).
+        One transaction: every failure of any number of callers on any number of nodes counts (LG-06, R-12).
         """
 
     async def begin_attempts(self, subjects: Sequence[tuple[str, AttemptLimit]], now: int) -> None:
-        """Count one guess for each before it is made. Raises TooMany while any of them is refused.
+        """Count one attempt for each subject before it is made. Raises TooMany while any of them is blocked.
 
-        Looking and counting are one atomic act, and who is refused counts for none of them: of any number of
-        callers on any number of nodes no more get through than the limits allow one after the other (LG-06, R-12).
+        Check and count are one transaction, and a blocked attempt counts for no subject: any number of callers on
+        any number of nodes get no more attempts than sequential ones would (LG-06, R-12).
         """
 
     async def undo_attempts(
         self, subjects: Sequence[tuple[str, AttemptLimit]], at: int, *, forgiven: Sequence[str] = ()
     ) -> None:
-        """Count one less for each, of those begun at that second, and open what that one had closed.
+        """Count one attempt less for each subject, of those begun at that second, and lift the block it caused.
 
-        In the same act everything is forgotten of the forgiven. Other failures stay, and so do their blocks.
+        The same transaction clears everything for `forgiven`. Other failures and their blocks stay.
         """
 
     async def clear_failures(self, subjects: Sequence[str]) -> None:
-        """Forget their failures, after someone has proved himself."""
+        """Clear the subjects' failures after successful authentication."""
 
 
-# Guesses at secrets: exact, shared by all nodes, surviving restarts (S-15).
+# Attempts at secrets: counted exactly, shared by all nodes, kept across restarts (S-15).
 
 
 @dataclass(frozen=True, slots=True)
 class ThrottleSubject:
-    """Who is counted, and how often he may fail."""
+    """What attempts are counted for, and its limit."""
 
     parts: tuple[str, ...]
     limit: AttemptLimit
-    is_shared: bool = False  # by people who do not know each other: one's success does not forgive the others
+    is_shared: bool = False  # by unrelated people: the success of one does not clear the failures of others
 
     @property
     def key(self) -> str:
-        """One key for a tuple of names; lengths are part of it, so that no two tuples share one (S-21)."""
+        """Return one key for a tuple of names; it includes the lengths, so that no two tuples share a key (S-21)."""
         named = (part.encode("utf-8", "surrogatepass") for part in self.parts)
         return sha256(b"".join(len(name).to_bytes(4, "big") + name for name in named)).hex()
 
 
 @dataclass(frozen=True, slots=True)
 class CountedAttempt:
-    """One that was counted before it is made."""
+    """An attempt that was counted before it is made."""
 
     subjects: Sequence[ThrottleSubject]
     at: int
@@ -92,7 +89,7 @@ class AttemptLimiter:
         self._clock = clock
 
     async def refuse_blocked(self, *subject: str) -> None:
-        """Raise TooMany while the subject is refused; costs one look-up."""
+        """Raise TooMany while the subject is blocked, at the cost of one read."""
         await self.refuse_blocked_subjects([ThrottleSubject(subject, self._limit)])
 
     async def record_failure(self, *subject: str) -> None:
@@ -102,7 +99,7 @@ class AttemptLimiter:
         await self.clear_all_failures([ThrottleSubject(subject, self._limit)])
 
     async def refuse_blocked_subjects(self, subjects: Sequence[ThrottleSubject]) -> None:
-        """Raise TooMany while any of them is refused, until the last one no longer is; one look-up."""
+        """Raise TooMany until none of the subjects is blocked, at the cost of one read."""
         until = await self._store.blocked_until([subject.key for subject in subjects])
         if until > self._clock.now():
             raise TooMany(until - self._clock.now())
@@ -115,18 +112,17 @@ class AttemptLimiter:
         await self._store.clear_failures([subject.key for subject in subjects])
 
     async def begin_attempt(self, subjects: Sequence[ThrottleSubject]) -> CountedAttempt:
-        """Count a guess before it is made; raise TooMany, and count nothing, while any of them is refused.
+        """Count an attempt before it is made; raise TooMany, and count nothing, while any subject is blocked.
 
-        Guesses that come at the same moment, on whatever nodes, never share the last free one. A wrong one needs
-        nothing more.
+        Concurrent attempts on any nodes never share the last free one. A failed attempt needs no further call.
         """
-        await self.refuse_blocked_subjects(subjects)  # a crowd before a closed door costs look-ups and no writes
+        await self.refuse_blocked_subjects(subjects)  # many attempts at a blocked subject cost reads and no writes
         guess = CountedAttempt(subjects, self._clock.now())
         await self._store.begin_attempts([(subject.key, subject.limit) for subject in subjects], guess.at)
         return guess
 
     async def mark_succeeded(self, attempt: CountedAttempt) -> None:
-        """Forgive the subjects everything; those that are shared only this one guess."""
+        """Clear all failures of the subjects; of shared subjects only this attempt."""
         shared = [(subject.key, subject.limit) for subject in attempt.subjects if subject.is_shared]
         own = [subject.key for subject in attempt.subjects if not subject.is_shared]
         await self._store.undo_attempts(shared, attempt.at, forgiven=own)
@@ -135,7 +131,7 @@ class AttemptLimiter:
         await self._store.undo_attempts([(subject.key, subject.limit) for subject in attempt.subjects], attempt.at)
 
 
-# So many in a while: letters that strangers can have sent, counted exactly and alike on every node.
+# Quotas: emails that strangers can cause, counted exactly across all nodes.
 
 
 class Quota:
@@ -144,14 +140,14 @@ class Quota:
         self._clock = clock
 
     async def consume(self, subjects: Sequence[ThrottleSubject]) -> bool:
-        """Count one for each, and say whether all of them still had one left.
+        """Count one for each subject and return whether all of them were within their quota.
 
-        Counted before it is asked, in one act: callers who come at the same moment cannot share the last one.
+        Count and check are one transaction, so that concurrent callers never share the last one.
         """
         counted = [(subject.key, subject.limit) for subject in subjects]
         return not await self._store.record_failures(counted, self._clock.now())
 
 
 def quota_limit(number: int, seconds: int) -> AttemptLimit:
-    """So many within the seconds that follow the first; it then starts anew, whatever was tried meanwhile."""
+    """Allow so many within the seconds after the first one; then the window starts again."""
     return AttemptLimit(free_attempts=number + 1, first_delay=1, max_delay=1, window=seconds)

@@ -1,9 +1,8 @@
-"""Requests per minute of one source in one class: a bounded table in each process.
+"""Requests per minute by source and class, in a bounded table of each process.
 
-A leaking bucket per (class, source), kept as one number: the time at which the bucket will be empty
-again. The table forgets the least recently seen, so that a million sources cost no more memory than
-the table holds (checklist HT-18); `limits` keeps every key it ever saw until it expires, which is why
-this is ours (docs/decisions/0007-volume-limits.md).
+A leaky bucket per (class, source), stored as one number: the time at which the bucket will be empty again. The
+table evicts the least recently seen source, so that a million sources need no more memory than the table (checklist
+HT-18). The library `limits` keeps every key until it expires (docs/decisions/0007-volume-limits.md).
 """
 
 import math
@@ -13,9 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.times import MINUTE
 
 MAX_SOURCES: Final = 50_000
-MINUTE: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ class RateLimiter:
         self._empty_at: OrderedDict[tuple[str, str], float] = OrderedDict()
 
     def admit(self, rate_class: str, source: str) -> int:
-        """Count one request: 0 when it may go on, else the seconds after which the next one may."""
+        """Count one request; return 0 when it is admitted, else the seconds until the next one is."""
         limit = self._limits.get(rate_class)
         if limit is None:
             return 0

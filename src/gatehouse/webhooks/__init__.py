@@ -1,5 +1,5 @@
-"""What happened, told to addresses that administrators name: signed, tried again, with a log of every delivery.
+"""Webhooks: events sent to addresses that administrators name, signed, retried, with a delivery log.
 
-Reads the sealed audit log and nothing else, so that it hears only of what is true and slows nobody down. Never sends
-a personal field, an address or a secret, and never decides what an event means.
+Reads only the sealed audit log, so that it sends only committed events and delays no request. Never sends personal
+fields, IP addresses or secrets.
 """

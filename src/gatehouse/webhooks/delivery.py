@@ -1,7 +1,7 @@
-"""Turns what was sealed into deliveries: in the order of the audit log, each event once for each webhook.
+"""Turns sealed audit records into deliveries, in log order, each event once per webhook, and sends them.
 
-How far a webhook has read is kept with its deliveries in one commit. So nothing that was committed is lost, however
-often a node dies, and of two nodes that read the same records one writes.
+A webhook's position in the log is stored with its deliveries in one transaction. So no committed event is lost when
+a node dies, and of two nodes that read the same records one writes.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from gatehouse.audit.model import AuditOrigin, AuditRecord, AuditStore, HeadSwap
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.ids import new_record_id
+from gatehouse.kernel.sealing import SecretSealer
 from gatehouse.outbound.model import CallFailed, CallLimits, OutboundRequest
 from gatehouse.outbound.worker import Backoff, CallWorker, Poster
 from gatehouse.webhooks.messages import TOPIC_BY_EVENT, event_body, signed_headers
@@ -36,14 +37,14 @@ from gatehouse.webhooks.model import (
     webhook_secret_purpose,
 )
 
-RECORD_BATCH: Final = 200  # records read at once
+RECORD_BATCH: Final = 200  # per read
 
 
 class SealedLog(Protocol):
-    """The audit log, as far as it is sealed."""
+    """The sealed part of the audit log."""
 
     async def records_from(self, place: int, limit: int) -> Sequence[AuditRecord]:
-        """Sealed records in chain order, from that place on."""
+        """Return sealed records in chain order, from that position on."""
 
 
 class AuditLogConsumer:
@@ -53,18 +54,18 @@ class AuditLogConsumer:
         self._clock = clock
 
     async def catch_up(self) -> None:
-        """Read until every webhook has read all that is sealed, or has as much waiting as it may."""
+        """Read until every webhook has read all sealed records, or has the maximum of deliveries waiting."""
         while await self._step():
             pass
 
     async def _step(self) -> bool:
         newest, behind = await self._store.webhooks_behind()
-        read: dict[int, Sequence[AuditRecord]] = {}  # most have read equally far
+        read: dict[int, Sequence[AuditRecord]] = {}  # most webhooks have the same position
         for webhook in behind:
             if webhook.place not in read:
                 read[webhook.place] = await self._log.records_from(webhook.place + 1, RECORD_BATCH)
             records = read[webhook.place]
-            # None at all: what it had not read yet, retention has taken.
+            # None left: retention has deleted what it had not read.
             place = (records[-1].place or newest) if records else newest
             await self._store.enqueue_and_advance(webhook, place, list(self._deliveries(webhook, records)))
         return bool(behind)
@@ -86,25 +87,18 @@ class AuditLogConsumer:
                 )
 
 
-# Makes the deliveries: each webhook in a lane of its own, so that one that does not answer holds up no other.
+# Sends the deliveries, with one task per webhook, so that an unresponsive receiver delays no other.
 
 
 log = structlog.get_logger(__name__)
 
 MAX_CONCURRENT_PER_WEBHOOK: Final = 4  # deliveries to one webhook at once
-# A place for every lane there can be: whoever is slow uses up none but his own.
+# One slot for every possible task: a slow receiver uses up only its own.
 DELIVERY_LIMITS: Final = CallLimits(max_concurrent=MAX_CONCURRENT_PER_WEBHOOK * MAX_WEBHOOKS, body_bytes=65_536)
 BACKOFF: Final = Backoff(initial=15, maximum=4 * 3_600)
-MAX_CONSECUTIVE_FAILURES: Final = 10  # in a row, then the webhook is disabled
-HTTP_GONE: Final = 410  # the receiver wants no more of them (Standard Webhooks, "Delivery success and failure")
+MAX_CONSECUTIVE_FAILURES: Final = 10  # then the webhook is disabled
+HTTP_GONE: Final = 410  # the receiver unsubscribes (Standard Webhooks, "Delivery success and failure")
 SERVICE_ORIGIN: Final = AuditOrigin(actor="service")
-
-
-class SecretOpener(Protocol):
-    """What opens secrets: the master keys."""
-
-    def try_open(self, sealed: bytes, *, purpose: str) -> bytes | None:
-        """Return what was sealed for that purpose; None, with an alarm, for anything else."""
 
 
 class DeliveryWorker:
@@ -114,7 +108,7 @@ class DeliveryWorker:
         store: WebhookStore,
         consumer: AuditLogConsumer,
         poster: Poster,
-        secret_opener: SecretOpener,
+        secret_opener: SecretSealer,
         recorder: Recorder,
         clock: Clock,
     ) -> None:
@@ -125,10 +119,10 @@ class DeliveryWorker:
         self._recorder = recorder
         self._clock = clock
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._due_again: set[str] = set()  # who got something due while his lane was walked
+        self._due_again: set[str] = set()  # webhooks that got due deliveries while their task was running
 
     async def start_due(self) -> None:
-        """Read on, and set out with whatever is due; nobody waits here for a receiver."""
+        """Read new records and start sending what is due, without waiting for receivers."""
         await self._consumer.catch_up()
         for webhook_id in await self._store.due_webhooks(self._clock.now()):
             self._due_again.add(webhook_id)
@@ -138,19 +132,19 @@ class DeliveryWorker:
                 )
 
     async def run_once(self) -> None:
-        """The same, and wait for every lane."""
+        """Do the same and wait for every task."""
         await self.start_due()
         await asyncio.gather(*self._tasks.values())
 
     async def stop(self) -> None:
-        """What is under way is made again by whoever comes next, once its lease has ended."""
+        """Cancel all tasks; another node repeats interrupted deliveries when their lease has ended."""
         lanes = tuple(self._tasks.values())
         for lane in lanes:
             lane.cancel()
         await asyncio.gather(*lanes, return_exceptions=True)
 
     async def deliver_now(self, webhook_id: str, delivery_id: str) -> None:
-        """Make this one delivery now, unless somebody else is at it."""
+        """Send this one delivery now, unless another node holds it."""
         await self._call_worker(webhook_id, only=delivery_id).run_once()
 
     async def _run_webhook(self, webhook_id: str) -> None:
@@ -160,12 +154,12 @@ class DeliveryWorker:
                 await self._call_worker(webhook_id).run_once()
                 await self._check_due_again(webhook_id)
         except Exception:
-            log.exception("webhook: worker failed", webhook_id=webhook_id)  # tried again with the next round
+            log.exception("webhook: worker failed", webhook_id=webhook_id)  # retried in the next round
         finally:
             del self._tasks[webhook_id]
 
     async def _check_due_again(self, webhook_id: str) -> None:
-        """There may be room again for what it could not read before."""
+        """Read on if the webhook can take more deliveries again."""
         await self._consumer.catch_up()
         if webhook_id in await self._store.due_webhooks(self._clock.now()):
             self._due_again.add(webhook_id)
@@ -197,7 +191,7 @@ class DeliveryWorker:
         try:
             answer = await self._poster.post(self._build_request(held))
         except CallFailed as failed:
-            # Only the public half is kept: whoever reads the log need not learn where names lead inside.
+            # Only the public half is stored, because the detail may name internal addresses.
             log.info("webhook: delivery attempt failed", webhook_id=held.webhook.webhook_id, reason=failed.detail)
             trouble = failed.public
         except NoSecret as error:
@@ -216,7 +210,7 @@ class DeliveryWorker:
         return OutboundRequest(url=held.webhook.url, body=body, headers=headers)
 
     def _signing_keys(self, webhook: Webhook, now: int) -> Sequence[bytes]:
-        """One for each live secret that is sound: the receiver knows both. Raises NoSecret."""
+        """Return a key for each live, intact secret: during a rotation the receiver knows both. Raises NoSecret."""
         live = [webhook.sealed_secret]
         if webhook.sealed_old_secret is not None and webhook.old_secret_ends_at > now:
             live.append(webhook.sealed_old_secret)
@@ -242,12 +236,12 @@ class DeliveryWorker:
             log.warning("webhook: disabled", webhook_id=webhook_id)
 
 
-# Writes the head of the audit log to the service's own log and sends it to webhooks, now and then.
+# Writes the head of the audit log periodically to the service's own log and to webhooks.
 #
-# Kept there it shows what the database cannot show about itself: that the whole of it was replaced by an older one.
+# Stored elsewhere, it shows what the database alone cannot: that the whole database was replaced by an older one.
 
 
-MAX_TRIES: Final = 5  # sealers move the head too
+MAX_TRIES: Final = 5  # audit sealers move the head too
 
 
 class HeadPublisher:
@@ -261,7 +255,7 @@ class HeadPublisher:
         clock: Clock,
         interval: int,
     ) -> None:
-        """`every`: seconds, 0 for never."""
+        """`every` is in seconds, 0 for never."""
         self._store = store
         self._audit = audit
         self._head_codec = head_codec
@@ -270,7 +264,7 @@ class HeadPublisher:
         self._interval = interval
 
     async def run_once(self) -> None:
-        """Offer the head if it has moved and it is time; of several nodes one does."""
+        """Publish the head if it has moved and the interval has passed; of several nodes one does."""
         for _ in range(MAX_TRIES):
             kept = (await self._audit.chain_end()).head
             head = self._head_codec.decode(kept)

@@ -1,9 +1,8 @@
-"""Which events are told, and under which topic: each of the audit log stands here once (held by a test)."""
+"""The topics and bodies of webhook messages; a test requires that every audit event is listed here once."""
 
 import base64
 import secrets
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
@@ -13,6 +12,7 @@ from gatehouse.audit.model import AuditRecord, Detail, Details
 from gatehouse.gamesessions.model import short_gsid
 from gatehouse.kernel.digests import hmac_sha256
 from gatehouse.kernel.ids import SECRET_BYTES
+from gatehouse.kernel.times import iso8601
 from gatehouse.webhooks.model import HEAD_EVENT, PING_EVENT, Topic
 
 ACCOUNT_EVENTS: Final = (
@@ -106,8 +106,8 @@ PERMISSION_EVENTS: Final = (
     ),
 )
 AUDIT_EVENTS: Final = (AuditEvent.LOG_BROKEN,)
-# The installation's own affairs; refusals, which the log has no place for; what would tell of our own telling, and
-# without end.
+# Internal events of the installation, refusals (which are not in the log), and deliveries themselves, which would
+# repeat endlessly.
 UNPUBLISHED_EVENTS: Final = frozenset(
     {
         *(
@@ -146,13 +146,13 @@ TOPIC_BY_EVENT: Final[Mapping[str, Topic]] = {
 }
 
 
-# What a receiver gets: the body, and the headers that prove it (Standard Webhooks 1.0). Pure.
+# The body and the signature headers of a message (Standard Webhooks 1.0). Pure functions.
 
 
 SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - what a secret begins with
 OPERATOR_ACTOR: Final = "cli"
-# Details are told by name: ids, numbers and words of closed lists. Others hold what people wrote (a title, a tag, a
-# difference of documents), and whoever wants that asks for it with rights of his own.
+# Details are sent by name: IDs, numbers and words of closed lists. Others hold text that people wrote (a title, a
+# tag, a difference of documents); receivers that need it request it with their own permissions.
 PUBLIC_DETAILS: Final = (
     *("application_id", "app_id", "project_id", "client", "client_id", "grant_id", "key_id", "kid", "jti"),
     *("administrator", "auth", "device", "factor", "field", "fields", "profile", "request_id", "role", "scope"),
@@ -171,7 +171,7 @@ class WebhookMessageData(msgspec.Struct, frozen=True, kw_only=True):
 class WebhookMessage(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     type: str
-    timestamp: str  # when it happened
+    timestamp: str  # of the event
     data: WebhookMessageData
 
 
@@ -212,12 +212,8 @@ def public_details(details: Details) -> Mapping[str, Detail]:
 
 
 def public_actor(actor: str) -> str:
-    """Whoever types commands is a person with a name on his machine, which is nobody else's business."""
+    """Return the actor without the operator's name on their machine."""
     return OPERATOR_ACTOR if actor.startswith(f"{OPERATOR_ACTOR}:") else actor
-
-
-def iso8601(at: int) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def new_webhook_key() -> bytes:
@@ -225,12 +221,12 @@ def new_webhook_key() -> bytes:
 
 
 def secret_text(key: bytes) -> str:
-    """The key as its owner is shown it."""
+    """Return the key in the form its owner is shown."""
     return SECRET_PREFIX + base64.b64encode(key).decode()
 
 
 def signed_headers(event_id: str, body: bytes, keys: Iterable[bytes], now: int) -> Mapping[str, str]:
-    """A signature by each key that is live: while a secret is being changed the receiver may know either."""
+    """Return the headers with one signature per live key: during a rotation the receiver may know either."""
     message = f"{event_id}.{now}.".encode() + body
     signatures = (base64.b64encode(hmac_sha256(key, message)).decode() for key in keys)
     return {

@@ -1,4 +1,4 @@
-"""Webhooks, and what is sent to them."""
+"""Webhooks, their deliveries and their store."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,17 +7,17 @@ from typing import Final, Protocol
 
 from gatehouse.audit.model import AuditRecord, HeadSwap
 from gatehouse.kernel.errors import Conflict, GatehouseError, NotFound
+from gatehouse.kernel.times import DAY
 
-DAY: Final = 86_400
 MAX_WEBHOOKS: Final = 32
-MAX_LOGGED_DELIVERIES: Final = 1_000  # deliveries that are over, of one webhook
+MAX_LOGGED_DELIVERIES: Final = 1_000  # finished ones, per webhook
 LOG_RETENTION: Final = 30 * DAY
-# Deliveries of one webhook that wait: the audit log keeps what comes after them, so a dead receiver fills no table.
+# Waiting deliveries per webhook. Later events stay in the audit log, so that a dead receiver fills no table.
 MAX_WAITING_DELIVERIES: Final = 1_000
 RETRY_PERIOD: Final = DAY
-OLD_SECRET_LIFETIME: Final = 7 * DAY  # as an OAuth client's
+OLD_SECRET_LIFETIME: Final = 7 * DAY  # like an OAuth client's
 PING_EVENT: Final = "webhook.ping"
-HEAD_EVENT: Final = "audit.head"  # the head of the audit log, to be noted elsewhere
+HEAD_EVENT: Final = "audit.head"  # the head of the audit log, to be stored elsewhere
 
 
 class Topic(StrEnum):
@@ -28,7 +28,7 @@ class Topic(StrEnum):
 
 
 class DeliveryState(StrEnum):
-    WAITING = "waiting"  # not tried yet, or to be tried again
+    WAITING = "waiting"  # not tried yet, or to be retried
     DELIVERED = "delivered"
     GIVEN_UP = "given_up"
 
@@ -40,11 +40,11 @@ class Webhook:
     description: str = ""
     topics: tuple[Topic, ...]
     enabled: bool = True
-    place: int = 0  # of the last sealed audit record that was read for it
-    given_up: int = 0  # deliveries, one after the other
+    place: int = 0  # of the last sealed audit record read for it
+    given_up: int = 0  # consecutive failed deliveries
     stopped_at: int = 0  # when the service disabled it, 0 if it did not
     sealed_secret: bytes = field(repr=False)
-    sealed_old_secret: bytes | None = field(default=None, repr=False)  # signs too until it ends
+    sealed_old_secret: bytes | None = field(default=None, repr=False)  # also signs until it ends
     old_secret_ends_at: int = 0
     created_by: str
     created_at: int
@@ -53,22 +53,22 @@ class Webhook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """One event on its way to one webhook. A second sending of the same event has an id of its own."""
+    """One event for one webhook. Sending the same event again makes a new delivery with its own ID."""
 
     delivery_id: str
     webhook_id: str
-    event_id: str  # what the receiver tells repetitions by
+    event_id: str  # by which the receiver recognizes repetitions
     event: str
     place: int  # of the event in the audit log, 0 for a ping
     body: str = field(repr=False)
     state: DeliveryState = DeliveryState.WAITING
-    tries: int = 0  # grows with every taking: who comes with an older count has lost it to somebody else
+    tries: int = 0  # grows with every claim: an older count means that another node holds it
     next_try_at: int
     held_until: int = 0
-    ends_at: int  # a try that fails after this is the last one
-    status: int = 0  # the last answer's, 0 when there was none
+    ends_at: int  # a failed attempt after this is the last one
+    status: int = 0  # HTTP status of the last response, 0 without one
     duration_ms: int = 0
-    trouble: str = ""  # what the last try ended with
+    trouble: str = ""  # the last error
     created_at: int
     done_at: int = 0
 
@@ -79,7 +79,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeasedDelivery:
-    """A delivery that one node makes for the length of a lease."""
+    """A delivery that one node holds until its lease ends."""
 
     delivery: Delivery
     webhook: Webhook
@@ -87,7 +87,7 @@ class LeasedDelivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryAttempt:
-    """How one try ended."""
+    """The outcome of one attempt."""
 
     status: int
     duration_ms: int
@@ -95,11 +95,11 @@ class DeliveryAttempt:
 
 
 def webhook_secret_purpose(webhook_id: str) -> str:
-    """What a sealed secret is bound to."""
+    """Return what a sealed secret is bound to."""
     return f"webhook:{webhook_id}"
 
 
-# What can go wrong with webhooks.
+# Errors of webhooks.
 
 
 class WebhookNotFound(NotFound):
@@ -115,7 +115,7 @@ class WebhooksFull(Conflict):
 
 
 class NoSecret(GatehouseError):
-    """None of its secrets opens: nothing leaves unsigned, and it is tried again."""
+    """None of its secrets can be opened; nothing is sent unsigned, and the delivery is retried."""
 
     public = "The webhook's secret cannot be decrypted."
 
@@ -124,84 +124,80 @@ class WebhookChanged(Conflict):
     public = "The webhook was changed in the meantime. Reload and try again."
 
 
-# What telling of events needs kept.
-
-
 class WebhookStore(Protocol):
-    """Webhooks, how far each has read the audit log, and the log of their deliveries."""
+    """Webhooks, their positions in the audit log, and the delivery log."""
 
     async def create_webhook(self, webhook: Webhook, entry: AuditRecord) -> Webhook:
-        """Keep it; it has read whatever is sealed by now. Raises WebhooksFull, however many race."""
+        """Store it, with everything sealed so far as read. Raises WebhooksFull, also under races."""
 
     async def change_webhook(self, before: Webhook, after: Webhook, entry: AuditRecord, *, from_now: bool) -> Webhook:
-        """Keep what an administrator may change; with `from_now` it has read whatever is sealed.
+        """Store what an administrator may change; with `from_now` everything sealed so far counts as read.
 
-        Enabling forgets what was given up. Raises WebhookNotFound; WebhookChanged when its version is not `before`'s.
+        Enabling resets the failure count. Raises WebhookNotFound; WebhookChanged when its version is not
+        `before`'s.
         """
 
     async def rotate_secret(self, webhook_id: str, sealed: bytes, old_ends_at: int, entry: AuditRecord) -> Webhook:
-        """The secret becomes the old one, and that one is gone. Raises WebhookNotFound."""
+        """Store a new secret; the current one becomes the old one, which is deleted. Raises WebhookNotFound."""
 
     async def remove_webhook(self, webhook_id: str, entry: AuditRecord, *, seen: int | None = None) -> None:
-        """Forget it and its log. Raises WebhookNotFound; WebhookChanged when `seen` is given and not its version."""
+        """Delete it and its log. Raises WebhookNotFound; WebhookChanged when `seen` is given and not its version."""
 
     async def webhook(self, webhook_id: str) -> Webhook:
-        """Raises WebhookNotFound."""
+        """Return the webhook. Raises WebhookNotFound."""
 
     async def webhooks(self) -> Sequence[Webhook]:
-        """All of them, the oldest first."""
+        """Return all webhooks, the oldest first."""
 
     async def webhooks_behind(self) -> tuple[int, Sequence[Webhook]]:
-        """The newest sealed place, and who is enabled, has not read up to it, and has room for more."""
+        """Return the newest sealed position, and the enabled webhooks that are behind it and can take more."""
 
     async def enqueue_and_advance(self, webhook: Webhook, place: int, deliveries: Sequence[Delivery]) -> bool:
-        """Keep the deliveries, and that it has read up to the place, both or neither.
+        """Store the deliveries and the webhook's new position in one transaction.
 
-        False, and nothing kept, when it was read for by somebody else meanwhile, disabled or removed.
+        False, with nothing stored, when another node has read for it, or it was disabled or removed in the
+        meantime.
         """
 
     async def enqueue_delivery(self, delivery: Delivery, entry: AuditRecord) -> None:
-        """Keep a delivery that somebody asked for. Raises WebhookNotFound."""
+        """Store a delivery requested by a person. Raises WebhookNotFound."""
 
     async def publish_head(self, head: HeadSwap, deliveries: Sequence[Delivery]) -> None:
-        """Keep the deliveries, and in the head of the audit log that it was offered.
+        """Store the deliveries, and in the head of the audit log that it was published.
 
-        Raises SealedMeanwhile, with nothing kept, when the head was moved meanwhile.
+        Raises SealedMeanwhile, with nothing stored, when the head has moved.
         """
 
     async def make_due_now(self, delivery_id: str, now: int, entry: AuditRecord) -> bool:
-        """Make a delivery due that still waits; False, and nothing kept, when it does not."""
+        """Make a waiting delivery due now; False, with nothing stored, when it is not waiting."""
 
     async def due_webhooks(self, now: int) -> Sequence[str]:
-        """The webhooks that have deliveries to be made now. A disabled one has none but pings."""
+        """Return the webhooks that have due deliveries. A disabled one has none but pings."""
 
     async def claim_deliveries(
         self, webhook_id: str, now: int, *, lease: int, most: int, only: str = ""
     ) -> Sequence[LeasedDelivery]:
-        """Take due deliveries, the longest due first, and hold them until `now + lease`; or the one named.
-
-        Of any number of nodes one gets a delivery.
-        """
+        """Claim due deliveries, the longest due first, until `now + lease`; or the one named."""
 
     async def mark_delivered(self, held: LeasedDelivery, attempt: DeliveryAttempt, now: int) -> None:
-        """Keep that it arrived.
+        """Store that it was delivered.
 
-        This and the next two are without effect once the lease has ended and somebody else holds the delivery.
+        This and the next two have no effect once the lease has ended and another node holds the delivery.
         """
 
     async def schedule_retry(self, held: LeasedDelivery, attempt: DeliveryAttempt, next_try_at: int) -> None:
-        """Keep what the try ended with, and when it is due again."""
+        """Store the error and when it is due again."""
 
     async def give_up_delivery(
         self, held: LeasedDelivery, attempt: DeliveryAttempt, now: int, *, most: int, entry: AuditRecord
     ) -> bool:
-        """Keep what the last try ended with; when it is the `most`-th in a row the webhook is disabled, on record.
+        """Store the last error; the `most`-th consecutive failure disables the webhook and is recorded.
 
-        True when that was done. A ping is not counted.
+        True when the webhook was disabled. A ping does not count.
         """
 
     async def delivery(self, webhook_id: str, delivery_id: str) -> Delivery:
-        """Raises DeliveryNotFound."""
+        """Return the delivery. Raises DeliveryNotFound."""
 
     async def deliveries(self, webhook_id: str, state: DeliveryState | None, limit: int) -> Sequence[Delivery]:
-        """The newest first; None stands for any state."""
+        """Return deliveries, the newest first; None means any state."""

@@ -1,8 +1,8 @@
-"""Webhooks for whoever administers the installation: made, changed, removed, tried, and looked after."""
+"""Administration of webhooks: create, change, remove, test, and the delivery log."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -13,6 +13,7 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.addresses import Network
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.ids import new_record_id
+from gatehouse.kernel.sealing import SecretSealer
 from gatehouse.permissions.commands.drafts import expected_version, refuse_old_version
 from gatehouse.permissions.documents.fields import printable, read_line, read_list
 from gatehouse.permissions.documents.grammar import check_outbound_url
@@ -46,9 +47,9 @@ class WebhookDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     events: object = UNSET  # topics
     enabled: bool | UnsetType = UNSET
     version: int | UnsetType = UNSET
-    from_now: bool = False  # leave out what happened while it was disabled
+    from_now: bool = False  # skip events from while it was disabled
     delivery_id: str = ""  # redeliver
-    state: str = ""  # this and the next: deliveries
+    state: str = ""  # this and the next are for deliveries
     limit: int = 100
     kind: object = None
     stopped: object = None
@@ -57,16 +58,9 @@ class WebhookDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     old_secret_until: object = None
 
 
-class SecretSealer(Protocol):
-    """What closes secrets: the master keys."""
-
-    def seal(self, plain: bytes, *, purpose: str) -> bytes:
-        """Return the secret so that only a holder of the master key can read it."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookWithSecret:
-    """A webhook with a new secret, which is shown here and nowhere else."""
+    """A webhook with a new secret, which is shown only here."""
 
     webhook: Webhook
     secret: str = field(repr=False)
@@ -82,7 +76,7 @@ class Webhooks:
         clock: Clock,
         allowed_networks: Sequence[Network],
     ) -> None:
-        """`reachable`: networks the operator lets us call though they are not public (outbound.allow)."""
+        """`reachable` are non-public networks that the operator allows calls to (outbound.allow)."""
         self._store = store
         self._secret_sealer = secret_sealer
         self._recorder = recorder
@@ -98,7 +92,7 @@ class Webhooks:
         return await self._store.webhook(webhook_id)
 
     async def create(self, actor: Actor, draft: WebhookDraft) -> WebhookWithSecret:
-        """It is told of what happens from now on. Raises WebhooksFull."""
+        """Create a webhook that gets events from now on. Raises WebhooksFull."""
         require_operation(actor.rights, Operation.ADMINISTER)
         webhook_id, key = new_record_id(self._clock.now()), new_webhook_key()
         blank = Webhook(
@@ -116,7 +110,7 @@ class Webhooks:
         return WebhookWithSecret(webhook=made, secret=secret_text(key))
 
     async def change(self, actor: Actor, draft: WebhookDraft) -> Webhook:
-        """Disabled it pauses: what happens meanwhile comes when it is enabled again, unless `from_now`."""
+        """Change the webhook; events of while it is disabled are sent when it is enabled, unless `from_now`."""
         require_operation(actor.rights, Operation.ADMINISTER)
         before = await self._store.webhook(draft.webhook_id)
         refuse_old_version(draft.version, before.version)
@@ -131,7 +125,7 @@ class Webhooks:
         await self._store.remove_webhook(webhook_id, entry, seen=expected_version(version))
 
     async def rotate_secret(self, actor: Actor, webhook_id: str) -> WebhookWithSecret:
-        """A new secret; the one before signs beside it for a week, and one before that no more."""
+        """Create a new secret; the previous one signs beside it for a week."""
         require_operation(actor.rights, Operation.ADMINISTER)
         key = new_webhook_key()
         webhook = await self._store.rotate_secret(
@@ -145,7 +139,7 @@ class Webhooks:
     async def list_deliveries(
         self, actor: Actor, webhook_id: str, *, state: str = "", limit: int = 100
     ) -> Sequence[Delivery]:
-        """The newest first, of one state or of all."""
+        """Return deliveries of one state or all, the newest first."""
         require_operation(actor.rights, Operation.ADMINISTER)
         if state and state not in list(DeliveryState):
             raise Malformed(f"data.state: must be one of {', '.join(DeliveryState)}")
@@ -155,7 +149,7 @@ class Webhooks:
         return await self._store.deliveries(webhook_id, DeliveryState(state) if state else None, limit)
 
     async def redeliver(self, actor: Actor, webhook_id: str, delivery_id: str) -> Delivery:
-        """Send an event once more, with the id it had; one that still waits is due at once."""
+        """Send an event again with its event ID; a waiting delivery becomes due now."""
         require_operation(actor.rights, Operation.ADMINISTER)
         was, now = await self._store.delivery(webhook_id, delivery_id), self._clock.now()
         entry = self._entry(AuditEvent.WEBHOOK_REDELIVERED, actor, webhook_id, {"event_id": was.event_id})
@@ -176,7 +170,7 @@ class Webhooks:
         return again
 
     async def send_ping(self, actor: Actor, webhook_id: str) -> Delivery:
-        """Send a ping, once, to a disabled one too."""
+        """Send a ping once, also to a disabled webhook."""
         require_operation(actor.rights, Operation.ADMINISTER)
         now = self._clock.now()
         event_id = new_record_id(now)
@@ -195,7 +189,7 @@ class Webhooks:
         return trial
 
     def _apply_draft(self, webhook: Webhook, draft: WebhookDraft) -> Webhook:
-        """The webhook with everything the draft gives."""
+        """Return the webhook with the fields of the draft."""
         if draft.url is not UNSET:
             webhook = replace(webhook, url=check_outbound_url(draft.url, "data.url", self._allowed_networks))
         if draft.description is not UNSET:

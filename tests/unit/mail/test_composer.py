@@ -11,6 +11,7 @@ from hypothesis.strategies import from_regex
 
 from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.model import DOMAIN, LOCAL_PART, check_login
+from gatehouse.accounts.second_factors.model import Factor
 from gatehouse.kernel.graphics import Color
 from gatehouse.mail import composer as room
 from gatehouse.mail.composer import LANGUAGES, MAX_VALUE_LENGTH, mail_language, theme_for_accent
@@ -19,7 +20,6 @@ from gatehouse.mail.model import (
     MailTemplate,
     Message,
     NotMailable,
-    TemplateFactor,
     is_mailable,
     mail_sealing_purpose,
 )
@@ -138,10 +138,10 @@ def test_the_link_stands_there_to_be_read_as_well(clock: MovableClock, template:
 
 
 @EVERY_LANGUAGE
-@pytest.mark.parametrize("factor", TemplateFactor)
-def test_every_factor_has_its_words(clock: MovableClock, lang: str, factor: TemplateFactor) -> None:
+@pytest.mark.parametrize("factor", Factor)
+def test_every_factor_has_its_words(clock: MovableClock, lang: str, factor: Factor) -> None:
     for template in (MailTemplate.FACTOR_ADDED, MailTemplate.FACTOR_REMOVED):
-        other = next(one for one in TemplateFactor if one is not factor)
+        other = next(one for one in Factor if one is not factor)
         assert (
             a_message(clock, template, lang=lang, factor=factor).text
             != a_message(clock, template, lang=lang, factor=other).text

@@ -1,5 +1,5 @@
-"""What a signed-in person does with the account that is his: names, addresses, passwords, a copy of all, the end.
+"""What signed-in people do with their own account: name, email address, password, data export, deletion.
 
-Never shows a page, and never asks whether the proof was fresh enough (its caller has); what it changes is on
-record and told by mail in the same act.
+Does not render pages, and relies on the caller to check that authentication is recent. Every change is recorded and
+notified by email in the same transaction.
 """

@@ -1,16 +1,16 @@
-"""Another e-mail address for an account: taken over by the link mailed to it, and by nothing else (LG-19).
+"""Change of an account's email address, confirmed only by the link sent to the new address (LG-19).
 
-Whether the address has an account already is not told: then its owner gets a letter that says so, and no link.
+The response never reveals whether the new address has an account; its owner gets an email without a link instead.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from gatehouse.accounts.email_links import EmailLinks, PreparedLink, as_owner
-from gatehouse.accounts.errors import DomainRefused, LinkDead
+from gatehouse.accounts.errors import LinkDead
 from gatehouse.accounts.model import LinkKind, User, check_login, login_key
-from gatehouse.accounts.own_account.model import EmailChange, EmailChangeStore, SameAddress
-from gatehouse.accounts.registration import SelfRegistration
+from gatehouse.accounts.own_account.model import EmailChange, OwnAccountStore, SameAddress
+from gatehouse.accounts.registration import SelfRegistration, refuse_foreign_domain
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
@@ -24,14 +24,14 @@ class EmailChanges:
     def __init__(
         self,
         *,
-        store: EmailChangeStore,
+        store: OwnAccountStore,
         links: EmailLinks,
         composer: Composer,
         recorder: Recorder,
         clock: Clock,
         domains: tuple[str, ...] = (),
     ) -> None:
-        """`domains` are the only ones people may have addresses of; none means any."""
+        """`domains` are the only allowed ones; empty allows any."""
         self._store = store
         self._links = links
         self._composer = composer
@@ -40,7 +40,7 @@ class EmailChanges:
         self._domains = domains
 
     async def request_change(self, user: User, login: str, *, source: str, origin: AuditOrigin) -> None:
-        """Mail the link; nothing changes until it is opened. Raises BadAccount for what is wrong with the input."""
+        """Send the link; nothing changes until it is opened. Raises BadAccount for invalid input."""
         checked = check_login(login)
         self._refuse_unusable(user, checked)
         if not await self._links.may_email(checked, source):
@@ -53,14 +53,14 @@ class EmailChanges:
         await self._store.save_email_change(user, prepared.link, checked, entry, mails)
 
     async def find_change(self, secret: str) -> EmailChange:
-        """What this link would change. Raises LinkDead."""
+        """Return what this link would change. Raises LinkDead."""
         change = await self._store.find_email_change(sha256(secret), self._clock.now())
         if change is None:
             raise LinkDead("no open link to change the email address")
         return change
 
     async def confirm_change(self, secret: str, *, origin: AuditOrigin, device: str = "") -> EmailChange:
-        """Spend the link: the account has the new address, confirmed; old and new are told. Raises LinkDead."""
+        """Use the link: set the new, verified address and notify both addresses. Raises LinkDead."""
         change = await self.find_change(secret)
         entry = self._recorder.record(
             AuditEvent.EMAIL_CHANGED,
@@ -75,29 +75,28 @@ class EmailChanges:
     def _refuse_unusable(self, user: User, login: str) -> None:
         if login_key(login) == user.login_key:
             raise SameAddress("this is already the account's email address")
-        if self._domains and login_key(login).rpartition("@")[2] not in self._domains:
-            raise DomainRefused(f"only email addresses at {', '.join(self._domains)} are allowed")
+        refuse_foreign_domain(login, self._domains)
 
     async def _request_mails(self, login: str, prepared: PreparedLink, origin: AuditOrigin) -> Sequence[OutboxMail]:
-        """The link, or for an address that has an account the news that somebody else wanted it."""
+        """Return the email with the link, or for an address that has an account a notice to its owner."""
         known = await self._store.user_by_login(login_key(login))
         if known is None:
             return prepared.mails
-        told = known.login or login
+        to = known.login or login
         return (
-            self._composer.compose(MailTemplate.ALREADY_REGISTERED, to=told, lang=known.lang, address=origin.address),
+            self._composer.compose(MailTemplate.ALREADY_REGISTERED, to=to, lang=known.lang, address=origin.address),
         )
 
     def _notice_mails(self, change: EmailChange, origin: AuditOrigin, device: str) -> Sequence[OutboxMail]:
-        told = {"lang": change.owner.lang, "address": origin.address, "device": device}
+        values = {"lang": change.owner.lang, "address": origin.address, "device": device}
         old = change.owner.login
-        new = self._composer.compose(MailTemplate.EMAIL_CHANGED_NEW, to=change.login, **told)
+        new = self._composer.compose(MailTemplate.EMAIL_CHANGED_NEW, to=change.login, **values)
         return (
-            (new,) if old is None else (self._composer.compose(MailTemplate.EMAIL_CHANGED_OLD, to=old, **told), new)
+            (new,) if old is None else (self._composer.compose(MailTemplate.EMAIL_CHANGED_OLD, to=old, **values), new)
         )
 
 
-# A link that confirms an address, whichever it is: the one an account has, or the one it is to have.
+# A link that verifies an address, either the current one of an account or its new one.
 
 
 class EmailVerification:
@@ -106,14 +105,14 @@ class EmailVerification:
         self._email_changes = email_changes
 
     async def find_unverified(self, secret: str) -> User:
-        """The account, with the address that the link would confirm. Raises LinkDead."""
+        """Return the account with the address that the link would verify. Raises LinkDead."""
         try:
             return await self._registration.find_unverified(secret)
         except LinkDead:
             return with_new_login(await self._email_changes.find_change(secret))
 
     async def verify_email(self, secret: str, origin: AuditOrigin) -> User:
-        """Spend the link. Nobody is signed in by it. Raises LinkDead."""
+        """Use the link, without signing in. Raises LinkDead."""
         try:
             return await self._registration.verify_email(secret, origin)
         except LinkDead:

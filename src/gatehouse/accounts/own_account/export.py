@@ -1,10 +1,9 @@
-"""A copy of everything that is kept about a person, for that person (checklist OP-14).
+"""Export of everything stored about a person, for that person (checklist OP-14).
 
-Secrets are left out, and so is what is other people's: who as an administrator did something, and from where.
+Secrets are left out, and so are other people's data: which administrator did something, and from where.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 
 import msgspec
 
@@ -16,7 +15,7 @@ from gatehouse.accounts.own_account.model import (
     AssignedRole,
     ClientSignIn,
     ConsentedClient,
-    ExportStore,
+    OwnAccountStore,
     PersonalRecords,
 )
 from gatehouse.accounts.own_account.profile import visible_address
@@ -24,6 +23,7 @@ from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord, Details
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
+from gatehouse.kernel.times import iso8601
 
 ADDRESS_KEY = "address"
 
@@ -31,7 +31,7 @@ ADDRESS_KEY = "address"
 class ExportedAccount(msgspec.Struct, frozen=True, kw_only=True):
     user_id: str
     login: str | None
-    new_login: str  # that waits for its proof
+    new_login: str  # not verified yet
     nick: str
     has_password: bool
     lang: str
@@ -112,7 +112,7 @@ class PersonalDataExport(msgspec.Struct, frozen=True, kw_only=True):
     roles: Sequence[ExportedRole]
     allowed_clients: Sequence[ExportedConsent]
     client_sign_ins: Sequence[ExportedSignIn]
-    applications: Sequence[ExportedApplicationData]  # what they answered by now; each answer is handed out once
+    applications: Sequence[ExportedApplicationData]  # answered so far; each answer is exported once
     activity: Sequence[ExportedRecord]
 
 
@@ -120,7 +120,7 @@ class DataExport:
     def __init__(
         self,
         *,
-        store: ExportStore,
+        store: OwnAccountStore,
         applications: ApplicationDataSource,
         recorder: Recorder,
         clock: Clock,
@@ -133,7 +133,7 @@ class DataExport:
         self._service = service
 
     async def export_user(self, user: User, origin: AuditOrigin) -> PersonalDataExport:
-        """Read it all; that it was read is on record, and in the copy."""
+        """Return the export; that it was made is recorded, and part of it."""
         await self._store.add_record(self._recorder.record(AuditEvent.DATA_EXPORTED, origin, subject=user.user_id))
         now = self._clock.now()
         everything = await self._store.personal_records(user.user_id, now)
@@ -142,18 +142,18 @@ class DataExport:
     def _build(
         self, user: User, everything: PersonalRecords, answers: Sequence[ApplicationData], now: int
     ) -> PersonalDataExport:
-        holdings = everything.details
+        details = everything.details
         return PersonalDataExport(
             service=self._service,
-            made=iso8601_or_empty(now),
-            account=exported_account(user, holdings),
-            second_factors=exported_factors(user, holdings),
-            sessions=[exported_session(one) for one in holdings.sessions],
+            made=iso8601(now),
+            account=exported_account(user, details),
+            second_factors=exported_factors(user, details),
+            sessions=[exported_session(one) for one in details.sessions],
             roles=[exported_role(one) for one in everything.roles],
             allowed_clients=[exported_consent(one) for one in everything.allowed],
             client_sign_ins=[exported_sign_in(one) for one in everything.sign_ins],
             applications=[exported_application_data(one) for one in answers],
-            activity=[exported_record(one, user.user_id) for one in holdings.records],
+            activity=[exported_record(one, user.user_id) for one in details.records],
         )
 
 
@@ -167,7 +167,7 @@ def exported_account(user: User, details: AccountDetails) -> ExportedAccount:
         lang=user.lang,
         country=user.country,
         level=user.level,
-        registered=iso8601_or_empty(user.reg_time),
+        registered=iso8601(user.reg_time),
         email_verified=user.email_verified,
         phone_verified=user.phone_verified,
         tags=sorted(user.tags | user.system_tags),
@@ -178,14 +178,14 @@ def exported_account(user: User, details: AccountDetails) -> ExportedAccount:
 
 def exported_factors(user: User, details: AccountDetails) -> ExportedFactors:
     return ExportedFactors(
-        totp_since=iso8601_or_empty(details.overview.totp_since),
+        totp_since=iso8601(details.overview.totp_since),
         email_code=user.email_code,
         recovery_codes_left=details.overview.recovery_left,
         passkeys=[
             ExportedPasskey(
                 name=passkey.name,
-                added=iso8601_or_empty(passkey.created_at),
-                last_used=iso8601_or_empty(passkey.used_at),
+                added=iso8601(passkey.created_at),
+                last_used=iso8601(passkey.used_at),
                 transports=passkey.transports,
             )
             for passkey in details.passkeys
@@ -195,9 +195,9 @@ def exported_factors(user: User, details: AccountDetails) -> ExportedFactors:
 
 def exported_session(one: Session) -> ExportedSession:
     return ExportedSession(
-        signed_in=iso8601_or_empty(one.created_at),
-        last_seen=iso8601_or_empty(one.seen_at),
-        ends=iso8601_or_empty(min(one.idle_ends_at, one.ends_at)),
+        signed_in=iso8601(one.created_at),
+        last_seen=iso8601(one.seen_at),
+        ends=iso8601(min(one.idle_ends_at, one.ends_at)),
         address=one.address,
         browser=one.agent,
         proved_by=one.auth.value,
@@ -209,21 +209,21 @@ def exported_role(held: AssignedRole) -> ExportedRole:
         application_id=held.application_id,
         role=held.role,
         project_id=held.project_id,
-        ends=iso8601_or_empty(held.ends_at),
+        ends=iso8601(held.ends_at),
     )
 
 
 def exported_consent(one: ConsentedClient) -> ExportedConsent:
-    return ExportedConsent(client_id=one.client_id, scopes=one.scopes, allowed=iso8601_or_empty(one.given_at))
+    return ExportedConsent(client_id=one.client_id, scopes=one.scopes, allowed=iso8601(one.given_at))
 
 
 def exported_sign_in(one: ClientSignIn) -> ExportedSignIn:
     return ExportedSignIn(
         client_id=one.client_id,
         scopes=one.scopes,
-        signed_in=iso8601_or_empty(one.created_at),
-        ends=iso8601_or_empty(one.ends_at),
-        revoked=iso8601_or_empty(one.revoked_at),
+        signed_in=iso8601(one.created_at),
+        ends=iso8601(one.ends_at),
+        revoked=iso8601(one.revoked_at),
     )
 
 
@@ -231,22 +231,17 @@ def exported_application_data(answer: ApplicationData) -> ExportedApplicationDat
     return ExportedApplicationData(
         application_id=answer.application_id,
         application=answer.application,
-        answered=iso8601_or_empty(answer.answered_at),
+        answered=iso8601(answer.answered_at),
         data=msgspec.Raw(answer.document),
     )
 
 
 def exported_record(one: AuditRecord, user_id: str) -> ExportedRecord:
-    told = {name: value for name, value in (one.personal or {}).items() if name != ADDRESS_KEY}
+    personal = {name: value for name, value in (one.personal or {}).items() if name != ADDRESS_KEY}
     address = visible_address(one, user_id)
     return ExportedRecord(
-        at=iso8601_or_empty(one.at),
+        at=iso8601(one.at),
         event=one.event,
         details=one.details,
-        personal={**told, ADDRESS_KEY: address} if address else told,
+        personal={**personal, ADDRESS_KEY: address} if address else personal,
     )
-
-
-def iso8601_or_empty(at: int) -> str:
-    """ISO 8601 in UTC; nothing for never."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if at else ""

@@ -1,4 +1,4 @@
-"""What can go wrong with one's own account."""
+"""Records, errors and the store of a person's own account."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from gatehouse.mail.model import OutboxMail
 
 
 class SameAddress(BadAccount):
-    """The new address is the old one."""
+    """The new address is the current one."""
 
 
 class LastAdministrator(Conflict):
@@ -21,18 +21,18 @@ class LastAdministrator(Conflict):
 
 
 class SessionEnded(Refused):
-    """Ended from elsewhere while its owner was proving himself."""
+    """The session was ended elsewhere during reauthentication."""
 
     public = "This session has ended; sign in again."
 
 
 class NothingToProve(Refused):
-    """An account that has neither a password nor a factor has no proof to repeat."""
+    """The account has neither a password nor a factor to reauthenticate with."""
 
     public = "This account has no password and no second factor. Set a password by email first."
 
 
-# What is kept about a person beside the account itself.
+# What is stored about a person beside the account itself.
 
 
 MAX_ACTIVITY_SHOWN: Final = 50
@@ -40,13 +40,13 @@ MAX_ACTIVITY_SHOWN: Final = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountDetails:
-    """Everything the account page shows, read at once."""
+    """Everything the account page shows, from one read."""
 
     overview: FactorOverview
     passkeys: Sequence[Passkey]  # the oldest first
     sessions: Sequence[Session]  # live ones, the last seen first
     records: Sequence[AuditRecord]  # about this account, the newest first
-    pending_login: str  # a new address that waits for its proof
+    pending_login: str  # a new address that is not verified yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class AssignedRole:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsentedClient:
-    """What a person allowed a client of others to know."""
+    """What a person allowed a third-party client to see."""
 
     client_id: str
     scopes: Sequence[str]
@@ -68,7 +68,7 @@ class ConsentedClient:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSignIn:
-    """One sign-in to a client whose tokens may still be good, or were a short while ago."""
+    """A sign-in to a client whose tokens may still be valid, or were until recently."""
 
     client_id: str
     scopes: Sequence[str]
@@ -79,17 +79,17 @@ class ClientSignIn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationData:
-    """What an application says it keeps about a person."""
+    """What an application reports to store about a person."""
 
     application_id: int
     application: str
     answered_at: int
-    document: bytes  # JSON, as it came
+    document: bytes  # JSON, as received
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonalRecords:
-    """All that is kept about a person, for a copy of it."""
+    """Everything stored about a person, for the export."""
 
     details: AccountDetails
     roles: Sequence[AssignedRole]
@@ -99,7 +99,7 @@ class PersonalRecords:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmailChange:
-    """An address that an account gets once somebody proves to read that mailbox."""
+    """A new address for an account, which is set once access to that mailbox is proved."""
 
     owner: User
     login: str
@@ -120,7 +120,7 @@ class AccountActivity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReauthenticationMethods:
-    """What a person is asked for to prove that it is still he: the same as at his sign-in."""
+    """What reauthentication asks for, the same as the person's sign-in."""
 
     password: bool
     factors: tuple[Factor, ...]  # one of them, if any
@@ -131,7 +131,7 @@ class ReauthenticationMethods:
 
     @property
     def can_be_typed(self) -> bool:
-        """False when a passkey is all there is beside the password: then the password alone proves nothing."""
+        """False when a passkey is the only second factor: then the password alone is not enough."""
         return not self.factors or any(factor is not Factor.PASSKEY for factor in self.factors)
 
 
@@ -139,60 +139,67 @@ class ReauthenticationMethods:
 class ReauthenticationInput:
     password: str = field(default="", repr=False)
     otp: str = field(default="", repr=False)
-    credential: str = field(default="", repr=False)  # of a passkey, which is all that is needed
+    credential: str = field(default="", repr=False)  # of a passkey, which is sufficient alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReauthenticationClient:
-    """Who says that it is still he, and from where."""
+    """The client that reauthenticates."""
 
-    source: str  # as throttles count it
-    device_cookie: str  # of the device, if the browser sent one
-    browser: bytes  # digest of what only this browser has
+    source: str  # as rate limits count it
+    device_cookie: str  # if the browser sent one
+    browser: bytes  # digest of a secret that only this browser has
     device: str  # "Firefox on Linux"
     origin: AuditOrigin
 
 
-# What a person's dealings with his own account need kept.
-
-
-class ProfileStore(Protocol):
+class OwnAccountStore(Protocol):
     async def account_details(self, user_id: str, now: int) -> AccountDetails:
-        """What is kept beside the account; the newest ACTS_SHOWN records only."""
+        """Return what is stored beside the account, with the newest MAX_ACTIVITY_SHOWN audit records only."""
 
-    async def set_nick(self, user_id: str, nick: str, entry: AuditRecord) -> None:
-        """Raises UserNotFound."""
+    async def personal_records(self, user_id: str, now: int) -> PersonalRecords:
+        """Return everything stored about the person, every audit record included, from one snapshot."""
 
-    async def set_lang(self, user_id: str, lang: str, entry: AuditRecord) -> None:
-        """Raises UserNotFound."""
+    async def add_record(self, record: AuditRecord) -> None:
+        """Store the audit record of an action that changes nothing else."""
 
-
-class EmailChangeStore(Protocol):
     async def user_by_login(self, login_key: str) -> User | None:
         """Return the account whose login has this spelling."""
+
+    async def set_nick(self, user_id: str, nick: str, entry: AuditRecord) -> None:
+        """Set the nick. Raises UserNotFound."""
+
+    async def set_lang(self, user_id: str, lang: str, entry: AuditRecord) -> None:
+        """Set the language. Raises UserNotFound."""
+
+    async def change_account(
+        self, user: User, entries: Sequence[AuditRecord], mails: Sequence[OutboxMail], *, ends_links: bool
+    ) -> None:
+        """Replace the account if its version has not changed, all or nothing. Raises UserChanged, LoginTaken.
+
+        With `ends_links` every link mailed before stops working.
+        """
 
     async def save_email_change(
         self, owner: User, link: EmailLink, login: str, entry: AuditRecord, mails: Sequence[OutboxMail]
     ) -> None:
-        """Keep the link, bound to the account, its present address and the new one; an older one dies with it."""
+        """Store the link, bound to the account, its current address and the new one, and end an older link."""
 
     async def find_email_change(self, digest: bytes, now: int) -> EmailChange | None:
-        """What the link would change now; takes nothing.
+        """Return what the link would change now, without using the link.
 
-        None when it was taken, replaced or never was, when it has expired, and when the account is gone, has
-        another address than it had, or had its sessions ended: whoever is thrown out leaves no way back.
+        None when the link was used, replaced, has expired or never existed, and when the account is gone, has another
+        address than before, or had its sessions ended: an attacker who was signed out keeps no link to come back.
         """
 
     async def apply_email_change(
         self, digest: bytes, change: EmailChange, entry: AuditRecord, mails: Sequence[OutboxMail], now: int
     ) -> None:
-        """Take the link and give the account its new address, confirmed, in one act; its other links die.
+        """Use the link and give the account its new, verified address in one transaction; its other links end.
 
-        Raises LinkDead, also when somebody else has that address by now. Of any number of callers one succeeds.
+        Raises LinkDead, also when another account has that address by now. Of any number of callers one succeeds.
         """
 
-
-class PasswordChangeStore(Protocol):
     async def set_password(
         self,
         user: User,
@@ -203,41 +210,29 @@ class PasswordChangeStore(Protocol):
         keep: bytes,
         now: int,
     ) -> None:
-        """Replace the password and end every link, token and session but `keep`, in one act.
+        """Replace the password and end every link, token and session but `keep`, in one transaction.
 
-        Raises UserChanged when the account's sessions were ended since it was read: whoever was thrown out
-        meanwhile sets no password.
+        Raises UserChanged when the account's sessions were ended since it was read: a client that was signed out in
+        the meantime sets no password.
         """
 
-
-class ReauthenticationStore(Protocol):
     async def rotate_session_secret(
         self, digest: bytes, fresh: bytes, auth: SignInMethod, entry: AuditRecord, now: int
     ) -> bool:
-        """Give a session another secret and note that its owner has just proved himself, in one act.
+        """Give a session a new secret and record that its owner has just reauthenticated, in one transaction.
 
-        False, and nothing recorded, when it has ended: a session that was ended is never revived.
+        False, with nothing recorded, when it has ended: an ended session is never revived.
         """
 
+    async def erase_user(self, user_id: str, entry: AuditRecord, *, even_last_administrator: bool, now: int) -> None:
+        """Delete the account and everything stored about the person; its ID is never used again.
 
-class ExportStore(Protocol):
-    async def personal_records(self, user_id: str, now: int) -> PersonalRecords:
-        """All of it, every record included, as it was at one moment."""
-
-    async def add_record(self, record: AuditRecord) -> None:
-        """Keep the record of an act that changes nothing else."""
+        The same transaction queues the removal calls to applications that have addresses for them (R6). Audit
+        records about the account stay, without their personal parts, and the chain stays valid. Raises UserNotFound,
+        and LastAdministrator, also when the last two are erased at the same time.
+        """
 
 
 class ApplicationDataSource(Protocol):
     async def collect(self, user_id: str) -> Sequence[ApplicationData]:
-        """Hand over what applications have answered about the person since they were asked; each answer once."""
-
-
-class ErasureStore(Protocol):
-    async def erase_user(self, user_id: str, entry: AuditRecord, *, even_last_administrator: bool, now: int) -> None:
-        """Remove the account and all that is kept of the person; its id stays spent.
-
-        Applications that have addresses for it are told to do the same, from the same commit on (R6).
-        Audit records about it stay, without their personal parts, and the chain still holds. Raises UserNotFound;
-        and LastAdministrator, also when the last two go at the same moment.
-        """
+        """Return the applications' new answers about the person, each once."""

@@ -1,17 +1,11 @@
-"""What has happened to an account, as its owner may read it."""
+"""The account page's actions: profile, password change, deletion, and the activity list."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 
 from gatehouse.accounts.administration import check_nick
 from gatehouse.accounts.model import User, UserSession
-from gatehouse.accounts.own_account.model import (
-    AccountActivity,
-    AccountDetails,
-    ErasureStore,
-    PasswordChangeStore,
-    ProfileStore,
-)
+from gatehouse.accounts.own_account.model import AccountActivity, AccountDetails, OwnAccountStore
 from gatehouse.accounts.password_rules import PasswordRules
 from gatehouse.accounts.passwords import Passwords
 from gatehouse.accounts.second_factors.notifications import AccountNotifier
@@ -31,17 +25,17 @@ def activity_of(records: Iterable[AuditRecord], user_id: str) -> tuple[AccountAc
 
 
 def visible_address(record: AuditRecord, user_id: str) -> str:
-    """Where it was done from; where another person works, an administrator, is that person's affair."""
+    """Return the address of the action; the address of another person, an administrator, is hidden."""
     if record.actor.isdecimal() and record.actor != user_id:
         return ""
     return (record.personal or {}).get("address", "")
 
 
-# The name others see, the language, and everything the account page shows.
+# Nick, language, and everything the account page shows.
 
 
 class AccountProfile:
-    def __init__(self, *, store: ProfileStore, recorder: Recorder, clock: Clock) -> None:
+    def __init__(self, *, store: OwnAccountStore, recorder: Recorder, clock: Clock) -> None:
         self._store = store
         self._recorder = recorder
         self._clock = clock
@@ -50,7 +44,7 @@ class AccountProfile:
         return await self._store.account_details(user.user_id, self._clock.now())
 
     async def rename(self, user: User, nick: str, origin: AuditOrigin) -> None:
-        """Raises BadAccount."""
+        """Set the nick. Raises BadAccount."""
         checked = check_nick(nick)
         entry = self._recorder.record(
             AuditEvent.PROFILE_CHANGED,
@@ -62,21 +56,21 @@ class AccountProfile:
         await self._store.set_nick(user.user_id, checked, entry)
 
     async def set_language(self, user: User, lang: str, origin: AuditOrigin) -> None:
-        """Pages and letters come in this language from now on; its caller knows that there is such a one."""
+        """Set the language of pages and emails; the caller checks that it is supported."""
         entry = self._recorder.record(
             AuditEvent.PROFILE_CHANGED, origin, subject=user.user_id, details={"field": "lang", "lang": lang}
         )
         await self._store.set_lang(user.user_id, lang, entry)
 
 
-# A password changed by whoever knows the present one, or set where there was none.
+# Change of the password by its owner, or the first password of an account without one.
 
 
 class PasswordChange:
     def __init__(
         self,
         *,
-        store: PasswordChangeStore,
+        store: OwnAccountStore,
         sign_in: PasswordSignIn,
         passwords: Passwords,
         rules: PasswordRules,
@@ -99,10 +93,10 @@ class PasswordChange:
         origin: AuditOrigin,
         device: str,
     ) -> None:
-        """Set it, keep this session, and end every other one and every token; the owner is told by mail.
+        """Set the password, keep this session, end every other session and token, and notify the owner by email.
 
-        The present password is guessed at the cost of a sign-in and counted like one. Raises SignInRefused,
-        TooMany, BadAccount for a password that breaks the rules, and UserChanged.
+        The current password costs and counts like a sign-in attempt. Raises SignInRefused, TooMany, BadAccount for
+        a password that breaks the rules, and UserChanged.
         """
         user = signed_in.user
         if user.password_hash is not None:
@@ -118,18 +112,18 @@ class PasswordChange:
         )
 
 
-# The end of an account: the person is forgotten, the id stays spent, the audit log stays whole (OP-14).
+# Deletion of an account: personal data is erased, the ID is never reused, the audit log stays complete (OP-14).
 
 
 class Erasure:
-    def __init__(self, *, store: ErasureStore, recorder: Recorder, clock: Clock) -> None:
+    def __init__(self, *, store: OwnAccountStore, recorder: Recorder, clock: Clock) -> None:
         self._store = store
         self._recorder = recorder
         self._clock = clock
 
     async def erase(self, user: User, origin: AuditOrigin, *, even_last_administrator: bool = False) -> None:
-        """Erase at once, and with it every session, token and link. Raises UserNotFound, LastAdministrator."""
-        # Without the address: the record of the erasure is the one that nothing erases any more.
+        """Erase the account with every session, token and link. Raises UserNotFound, LastAdministrator."""
+        # Without the address, because this record is never erased.
         entry = self._recorder.record(AuditEvent.USER_ERASED, replace(origin, address=""), subject=user.user_id)
         await self._store.erase_user(
             user.user_id, entry, even_last_administrator=even_last_administrator, now=self._clock.now()

@@ -1,17 +1,17 @@
-"""It is still you: the proof of a sign-in, asked for again before an act that changes how one signs in.
+"""Reauthentication before an action that changes how a person signs in.
 
-It asks for all that the sign-in would ask for. Were less enough, whoever finds a browser open and knows the
-password could remove the second factor that was meant to stop him.
+It asks for everything the sign-in asks for. Otherwise an attacker with the password and an open browser could
+remove the second factor that protects against them.
 """
 
 from gatehouse.accounts.errors import SignInRefused
 from gatehouse.accounts.model import SignInMethod, User, UserSession
 from gatehouse.accounts.own_account.model import (
     NothingToProve,
+    OwnAccountStore,
     ReauthenticationClient,
     ReauthenticationInput,
     ReauthenticationMethods,
-    ReauthenticationStore,
     SessionEnded,
 )
 from gatehouse.accounts.second_factors.model import Factor, enabled_factors
@@ -29,7 +29,7 @@ class Reauthentication:
     def __init__(
         self,
         *,
-        store: ReauthenticationStore,
+        store: OwnAccountStore,
         sign_in: PasswordSignIn,
         factors: SecondFactors,
         passkeys: Passkeys,
@@ -51,10 +51,10 @@ class Reauthentication:
     async def reauthenticate(
         self, signed_in: UserSession, proof: ReauthenticationInput, client: ReauthenticationClient
     ) -> str:
-        """Return a new secret for the session's cookie; the old one is dead (LG-01).
+        """Return a new secret for the session's cookie, which replaces the old one (LG-01).
 
-        Raises SignInRefused, SecondFactorWrong, PasskeyRefused or TooMany, counted as at the sign-in; SessionEnded
-        and NothingToProve.
+        Raises SignInRefused, SecondFactorWrong, PasskeyRefused or TooMany, counted as at sign-in; SessionEnded and
+        NothingToProve.
         """
         auth = await self._verify(signed_in.user, proof, client)
         secret = new_secret()
@@ -93,5 +93,5 @@ class Reauthentication:
                 device_cookie=client.device_cookie,
             )
         )
-        if proved.user_id != user.user_id:  # the address went to somebody else between two looks
+        if proved.user_id != user.user_id:  # the address moved to another account in the meantime
             raise SignInRefused

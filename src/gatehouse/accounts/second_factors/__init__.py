@@ -1,5 +1,5 @@
-"""What a person proves himself with beside a password: TOTP, passkeys, codes by e-mail, and recovery codes.
+"""Second factors: TOTP, passkeys, codes by email, and recovery codes.
 
-Never shows a page, never asks whether a change of factors was confirmed afresh (its caller has), and never
-keeps a code or a secret in the clear.
+Does not render pages, relies on the caller to check that authentication is recent, and never stores a code or
+secret in plain text.
 """

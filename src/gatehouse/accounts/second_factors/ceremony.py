@@ -1,6 +1,6 @@
-"""The two ceremonies of WebAuthn, as far as they need no store: what a browser is asked, and what it may answer.
+"""The two WebAuthn ceremonies without storage: options for the browser, and verification of its response.
 
-User verification is required in both, so that a passkey alone is as good as a password and a code (R1).
+User verification is required in both, so that a passkey alone is as strong as a password and a code (R1).
 """
 
 from collections.abc import Iterator, Sequence
@@ -59,7 +59,7 @@ class WebAuthn:
             challenge=challenge,
             timeout=CHALLENGE_LIFETIME * 1_000,
             authenticator_selection=AuthenticatorSelectionCriteria(
-                resident_key=ResidentKeyRequirement.PREFERRED,  # without, it is a second factor all the same
+                resident_key=ResidentKeyRequirement.PREFERRED,  # otherwise it is only a second factor
                 user_verification=UserVerificationRequirement.REQUIRED,
             ),
             exclude_credentials=[descriptor(passkey) for passkey in existing],
@@ -149,5 +149,5 @@ def refuse_malformed() -> Iterator[None]:
         yield
     except PasskeyRefused:
         raise
-    except Exception as error:  # the library lets KeyError, TypeError and ValueError of odd keys through
+    except Exception as error:  # the library raises KeyError, TypeError and ValueError for malformed keys
         raise PasskeyRefused(f"{type(error).__name__}: {error}") from error

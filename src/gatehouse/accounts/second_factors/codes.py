@@ -1,4 +1,4 @@
-"""Recovery codes: ten, each good once, in place of a lost factor (S-18)."""
+"""Second factors that are typed: recovery codes, codes by email, codes of an authenticator app (S-18)."""
 
 import base64
 import re
@@ -25,16 +25,17 @@ from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
+from gatehouse.kernel.times import MINUTE
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.mail.model import MailTemplate
 from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter, ThrottleSubject
 
 CODE_COUNT: Final = 10
-GROUP_LENGTH: Final = 5  # characters; two groups of 32 letters each are 50 bits
+GROUP_LENGTH: Final = 5  # characters; two groups over 32 letters are 50 bits
 ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: no i, l, o, u
 LOOK_ALIKES: Final = str.maketrans("oil", "011")
 RECOVERY_CODE_SHAPE: Final = re.compile(rf"[{ALPHABET}]{{{2 * GROUP_LENGTH}}}")
-MAX_TYPED_LENGTH: Final = 40  # characters of anything that could still be one, spaces included
+MAX_TYPED_LENGTH: Final = 40  # characters of a typed code, spaces included
 
 
 def new_recovery_code() -> str:
@@ -43,7 +44,7 @@ def new_recovery_code() -> str:
 
 
 def normalize_recovery_code(text: str) -> str | None:
-    """The one spelling of a code however it was typed, or None for what cannot be one."""
+    """Return the canonical spelling of a typed code, or None for anything else."""
     if len(text) > MAX_TYPED_LENGTH or not text.isascii():
         return None
     typed = text.lower().translate(LOOK_ALIKES).replace("-", "").replace(" ", "")
@@ -52,7 +53,7 @@ def normalize_recovery_code(text: str) -> str | None:
 
 class RecoveryCodes:
     def __init__(self, *, store: SecondFactorStore, key: bytes, notifier: AccountNotifier, clock: Clock) -> None:
-        """`key` is the installation's: fifty bits would not withstand whoever has only the database."""
+        """`key` is the installation's: a stolen database alone must not allow guessing 50-bit codes."""
         self._store = store
         self._key = key
         self._notifier = notifier
@@ -65,7 +66,7 @@ class RecoveryCodes:
         )
 
     async def renew(self, user: User, *, origin: AuditOrigin, device: str = "") -> tuple[str, ...]:
-        """Replace the whole set; returns the codes, which are shown once. Raises FactorMissing."""
+        """Replace the whole set and return the new codes, which are shown once. Raises FactorMissing."""
         codes = self.generate(user)
         entry = self._notifier.record(AuditEvent.RECOVERY_CODES_MADE, user, origin)
         mails = self._notifier.mails(MailTemplate.FACTOR_ADDED, user, origin, device, factor=Factor.RECOVERY.value)
@@ -73,7 +74,7 @@ class RecoveryCodes:
         return codes.codes
 
     async def spend(self, user: User, code: str, *, origin: AuditOrigin, device: str = "") -> bool:
-        """True for the one caller who spends it."""
+        """Use a code; True for exactly one caller."""
         typed = normalize_recovery_code(code)
         if typed is None:
             return False
@@ -88,15 +89,12 @@ class RecoveryCodes:
         return hmac_sha256(self._key, f"recovery:{user.user_id}:{typed}".encode())
 
 
-# Codes by e-mail: the weakest factor, and no reason to publish projects (R1).
+# Codes by email: the weakest factor, which does not qualify for publishing projects (R1).
 
 
 EMAIL_CODE_DIGITS: Final = 6
 EMAIL_CODE_LIFETIME: Final = 600  # seconds
-MINUTE: Final = 60
-EMAIL_CODE_LIMIT: Final = AttemptLimit(
-    free_attempts=5, first_delay=60, window=3_600
-)  # letters one account can be made to send itself
+EMAIL_CODE_LIMIT: Final = AttemptLimit(free_attempts=5, first_delay=60, window=3_600)  # emails per account
 
 
 class EmailCodes:
@@ -110,7 +108,7 @@ class EmailCodes:
         notifier: AccountNotifier,
         clock: Clock,
     ) -> None:
-        """`key` is the installation's: a million codes would not withstand whoever has only the database."""
+        """`key` is the installation's: a stolen database alone must not allow guessing a million codes."""
         self._store = store
         self._key = key
         self._recovery = recovery
@@ -119,7 +117,7 @@ class EmailCodes:
         self._clock = clock
 
     async def enable(self, user: User, *, origin: AuditOrigin, device: str = "") -> tuple[str, ...]:
-        """Make it a factor; returns recovery codes to show, if the account had none left.
+        """Enable codes by email and return recovery codes to show, if the account had none left.
 
         Raises EmailNotVerified or FactorExists.
         """
@@ -135,7 +133,7 @@ class EmailCodes:
         await self._store.disable_email_codes(user.user_id, entry, mails)
 
     async def send(self, user: User, *, origin: AuditOrigin, device: str = "") -> None:
-        """Mail a new code, which ends the one before. Raises FactorMissing, and TooMany after some letters."""
+        """Send a new code, which replaces the previous one. Raises FactorMissing and TooMany."""
         if not user.email_code:
             raise FactorMissing
         await self._limiter.begin_attempt([ThrottleSubject(("email-code", user.user_id), EMAIL_CODE_LIMIT)])
@@ -148,20 +146,20 @@ class EmailCodes:
         )
 
     async def spend(self, user: User, code: str) -> bool:
-        """True for the one caller who spends it; a wrong one is counted against it."""
+        """Use a code; True for exactly one caller. A wrong code counts against the current one."""
         return await self._store.try_email_code(user.user_id, self._digest(user, code), self._clock.now())
 
     def _digest(self, user: User, code: str) -> bytes:
-        # With the address: a code that went to the old one is no proof of the new one.
+        # With the address: a code sent to the old address proves nothing about the new one.
         return hmac_sha256(self._key, f"email-code:{user.user_id}:{user.login_key}:{code}".encode())
 
 
-# Codes of an authenticator app: RFC 6238 with SHA-1, six digits, thirty seconds, as every app has it.
+# Codes of an authenticator app: RFC 6238 with SHA-1, six digits, thirty seconds, as every app supports.
 
 
 TOTP_SECRET_BYTES: Final = 20  # RFC 4226 §4 recommends 160 bits
-ENROLLMENT_LIFETIME: Final = 1_800  # seconds a new secret waits for its first code
-TOTP_CODE_SHAPE: Final = re.compile(r"[0-9]{6}")  # not \d, which knows a few hundred more digits
+ENROLLMENT_LIFETIME: Final = 1_800  # seconds in which the first code must confirm a new secret
+TOTP_CODE_SHAPE: Final = re.compile(r"[0-9]{6}")  # not \d, which matches digits of other scripts
 
 
 def is_six_digit_code(text: str) -> bool:
@@ -169,13 +167,13 @@ def is_six_digit_code(text: str) -> bool:
 
 
 def matching_step(secret: str, code: str, now: int) -> int | None:
-    """The time step the code belongs to: this one, or the one before for a slow hand or clock.
+    """Return the time step of the code: the current one, or the previous one for slow typing or a slow clock.
 
-    The next one is refused (checklist LG-11): a clock that runs ahead is a clock to be set.
+    The next step is refused (checklist LG-11).
     """
     current = now // TOTP_STEP_SECONDS
     app = pyotp.TOTP(secret)
-    # Not `app.at`, which goes through local time and is an hour off when that changes.
+    # Not `app.at`, which uses local time and is an hour off when that changes.
     return next((step for step in (current, current - 1) if constant_time_equal(code, app.generate_otp(step))), None)
 
 
@@ -190,7 +188,7 @@ class Totp:
         clock: Clock,
         issuer: str,
     ) -> None:
-        """`issuer` is what the app shows the code under."""
+        """`issuer` is the name the app shows above the code."""
         self._store = store
         self._masters = masters
         self._recovery = recovery
@@ -199,7 +197,7 @@ class Totp:
         self._issuer = issuer
 
     async def begin_enrollment(self, user: User) -> TotpEnrollment:
-        """Make a secret that counts for nothing until its first code confirms it. Raises EmailNotVerified."""
+        """Create a secret that takes effect when its first code confirms it. Raises EmailNotVerified."""
         if not user.may_add_factors:
             raise EmailNotVerified
         secret = base64.b32encode(secrets.token_bytes(TOTP_SECRET_BYTES)).decode()
@@ -209,7 +207,7 @@ class Totp:
         return self._enrollment(user, secret)
 
     async def pending_enrollment(self, user: User) -> TotpEnrollment | None:
-        """The secret that waits to be confirmed, to be shown again after a wrong code."""
+        """Return the unconfirmed secret, to be shown again after a wrong code."""
         sealed = await self._store.find_enrollment(user.user_id, self._clock.now())
         secret = None if sealed is None else self._open(user, sealed)
         return None if secret is None else self._enrollment(user, secret)
@@ -217,9 +215,9 @@ class Totp:
     async def confirm_enrollment(
         self, user: User, code: str, *, origin: AuditOrigin, device: str = ""
     ) -> tuple[str, ...]:
-        """Make the pending secret the account's; returns recovery codes to show, if it had none left.
+        """Make the pending secret the account's and return recovery codes to show, if it had none left.
 
-        Raises EnrolmentGone, or SecondFactorWrong, after which it can be tried again.
+        Raises EnrollmentGone, or SecondFactorWrong, after which it can be tried again.
         """
         now = self._clock.now()
         sealed = await self._store.find_enrollment(user.user_id, now)
@@ -240,7 +238,7 @@ class Totp:
         await self._store.remove_totp(user.user_id, entry, mails)
 
     async def spend(self, user: User, code: str) -> bool:
-        """True for the one caller who is first with this code or a later one."""
+        """Use a code; True for the first caller with this code, and False for it and earlier ones from then on."""
         if user.sealed_totp is None:
             return False
         step = self._step(user, user.sealed_totp, code)
@@ -251,7 +249,7 @@ class Totp:
         return None if secret is None else matching_step(secret, code, self._clock.now())
 
     def _open(self, user: User, sealed: bytes) -> str | None:
-        """None for a damaged one, which no code fits."""
+        """Return the secret; None for a damaged one, which no code matches."""
         secret = self._masters.try_open(sealed, purpose=totp_sealing_purpose(user.user_id))
         return None if secret is None else secret.decode()
 

@@ -1,4 +1,4 @@
-"""Second factors of an account (R1)."""
+"""Second factors of an account, their errors and stores (R1)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,23 +11,23 @@ from gatehouse.kernel.errors import BadInput, Conflict, NotFound, Refused
 from gatehouse.keys.encoding import encode_base64url
 from gatehouse.mail.model import OutboxMail
 
-TOTP_STEP_SECONDS: Final = 30  # of TOTP; RFC 6238 §5.2
-MAX_EMAIL_CODE_TRIES: Final = 5  # wrong tries at one e-mailed code; the last of them ends it
-MAX_PASSKEYS: Final = 20  # of one account
+TOTP_STEP_SECONDS: Final = 30  # RFC 6238 §5.2
+MAX_EMAIL_CODE_TRIES: Final = 5  # wrong tries at one emailed code; the last one ends it
+MAX_PASSKEYS: Final = 20  # per account
 
 
 class Factor(StrEnum):
-    """In the order in which a person is asked for them when none was used yet."""
+    """The kinds of second factors, in the order they are offered when none was used yet."""
 
     TOTP = "totp"
     PASSKEY = "passkey"
     EMAIL = "email"
-    RECOVERY = "recovery"  # never a factor of its own: it stands in for a lost one
+    RECOVERY = "recovery"  # not a factor of its own: it replaces a lost one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactorOverview:
-    """What is kept of an account's factors beside the account itself; 0 for never and none."""
+    """What is stored of an account's factors beside the account itself; 0 means never or none."""
 
     totp_since: int = 0
     totp_used_at: int = 0
@@ -37,13 +37,13 @@ class FactorOverview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnabledFactors:
-    methods: tuple[Factor, ...]  # enabled; the one last used first
+    methods: tuple[Factor, ...]  # enabled ones, last used first
     totp_since: int
     recovery_left: int
 
     @property
     def accepted_factors(self) -> tuple[Factor, ...]:
-        """Everything that can answer the question for a second factor."""
+        """Every factor that can answer the request for a second factor."""
         return (*self.methods, Factor.RECOVERY) if self.recovery_left else self.methods
 
 
@@ -70,7 +70,7 @@ def factors_by_last_use(user: User, overview: FactorOverview) -> EnabledFactors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TotpEnrollment:
-    """A TOTP secret that its owner has yet to confirm."""
+    """A TOTP secret that its owner has not confirmed yet."""
 
     secret: str = field(repr=False)  # base32
     uri: str = field(repr=False)  # otpauth://…, for a QR code
@@ -78,7 +78,7 @@ class TotpEnrollment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRecoveryCodes:
-    """A set of recovery codes: what its owner is shown once, and what is kept."""
+    """A set of recovery codes: the codes shown once, and the stored digests."""
 
     codes: tuple[str, ...] = field(repr=False)
     digests: tuple[bytes, ...] = field(repr=False)
@@ -89,7 +89,7 @@ class Passkey:
     credential_id: bytes
     user_id: str
     public_key: bytes = field(repr=False)  # COSE
-    sign_count: int  # 0 for an authenticator that does not count
+    sign_count: int  # 0 for an authenticator without a counter
     name: str
     transports: tuple[str, ...] = ()
     created_at: int
@@ -97,26 +97,26 @@ class Passkey:
 
     @property
     def passkey_id(self) -> str:
-        """How pages name it."""
+        """The ID on pages."""
         return encode_base64url(self.credential_id).decode()
 
 
 def totp_sealing_purpose(user_id: str) -> str:
-    """What the sealed secret of an authenticator app is bound to."""
+    """Return what the sealed secret of an authenticator app is bound to."""
     return f"totp:{user_id}"
 
 
-# What can go wrong with second factors.
+# Errors of second factors.
 
 
 class SecondFactorWrong(Refused):
-    """Wrong, spent, too old, another user's: one error for all (checklist LG-11)."""
+    """One error for codes that are wrong, used, too old or of another user (checklist LG-11)."""
 
     public = "This code is wrong, expired or already used."
 
 
 class PasskeyRefused(Refused):
-    """One error for whatever is wrong with it; the detail is for the log."""
+    """One error for every invalid passkey response; the detail is for the log."""
 
     public = "This passkey could not be verified."
 
@@ -146,24 +146,22 @@ class TooManyPasskeys(Conflict):
 
 
 class BadPasskeyName(BadInput):
-    """The detail says what a name must be, for its writer."""
+    """The detail says what a name must be, for the person who entered it."""
 
 
-# What second factors need kept.
-#
-# Whatever changes the factors of an account also raises the account's version, so that a save of the whole
-# account which was read before does not undo it.
+# Every change of an account's factors also raises the account's version, so that a save of an account read before
+# does not undo it.
 
 
 class SecondFactorStore(Protocol):
     async def factor_overview(self, user_id: str) -> FactorOverview:
-        """What is kept of the account's factors; of an unknown account, nothing."""
+        """Return what is stored of the account's factors; an unknown account has none."""
 
     async def put_enrollment(self, user_id: str, sealed: bytes, *, now: int, expires_at: int) -> None:
-        """Keep a TOTP secret until it is confirmed; the account's earlier one is gone with it."""
+        """Store an unconfirmed TOTP secret, replacing the account's earlier one."""
 
     async def find_enrollment(self, user_id: str, now: int) -> bytes | None:
-        """The sealed secret that waits to be confirmed."""
+        """Return the sealed, unconfirmed secret."""
 
     async def confirm_totp(
         self,
@@ -176,46 +174,46 @@ class SecondFactorStore(Protocol):
         mails: Sequence[OutboxMail],
         now: int,
     ) -> bool:
-        """Take the enrolment if it still is this secret, and make it the account's TOTP factor, `step` spent.
+        """Take the enrollment if it still has this secret, and make it the account's TOTP factor, with `step` used.
 
-        Keeps the recovery codes if the account has none left, and says whether it did. Of two callers
-        exactly one succeeds. Raises EnrolmentGone.
+        Stores the recovery codes if the account has none left, and returns whether it did. Of two callers exactly
+        one succeeds. Raises EnrollmentGone.
         """
 
     async def remove_totp(self, user_id: str, entry: AuditRecord, mails: Sequence[OutboxMail]) -> None:
-        """Remove the factor; with the last one the recovery codes go. Raises FactorMissing."""
+        """Remove the factor, and with the last factor the recovery codes. Raises FactorMissing."""
 
     async def spend_totp_step(self, user_id: str, sealed: bytes, step: int) -> bool:
-        """Accept a step of this secret once: True for one caller, and never again for it or an earlier one."""
+        """Accept a step of this secret once: True for one caller, and False for it and earlier steps from then on."""
 
     async def enable_email_codes(
         self, user_id: str, codes: Sequence[bytes], entry: AuditRecord, mails: Sequence[OutboxMail]
     ) -> bool:
-        """Make codes by e-mail a factor; with the recovery codes as `confirm_totp`. Raises FactorExists."""
+        """Enable codes by email, with recovery codes as in `confirm_totp`. Raises FactorExists."""
 
     async def disable_email_codes(self, user_id: str, entry: AuditRecord, mails: Sequence[OutboxMail]) -> None:
-        """Remove the factor and any code under way; with the last one the recovery codes go. Raises FactorMissing."""
+        """Remove the factor, any pending code, and with the last factor the recovery codes. Raises FactorMissing."""
 
     async def put_email_code(
         self, user_id: str, digest: bytes, mails: Sequence[OutboxMail], *, now: int, expires_at: int
     ) -> None:
-        """Keep a code that can be tried; the one before is gone with it."""
+        """Store a code, replacing the previous one."""
 
     async def try_email_code(self, user_id: str, digest: bytes, now: int) -> bool:
-        """Take the code if it is this one, else count a wrong try; after TRIES_MOST of them it is dead.
+        """Use the code if it matches, otherwise count a wrong try; MAX_EMAIL_CODE_TRIES of them end the code.
 
-        Of any number of callers with the right code exactly one gets True, and no try goes uncounted.
+        Of any number of callers with the right code exactly one gets True, and every wrong try counts.
         """
 
     async def replace_recovery_codes(
         self, user_id: str, codes: Sequence[bytes], entry: AuditRecord, mails: Sequence[OutboxMail]
     ) -> None:
-        """Replace the whole set of recovery codes. Raises FactorMissing when there is nothing to recover."""
+        """Replace the whole set of recovery codes. Raises FactorMissing when the account has no factor."""
 
     async def use_recovery_code(
         self, user_id: str, digest: bytes, entry: AuditRecord, mails: Sequence[OutboxMail], now: int
     ) -> bool:
-        """Spend a recovery code; True for one caller. Nothing is recorded or mailed otherwise."""
+        """Use a recovery code; True for one caller. Otherwise nothing is recorded or mailed."""
 
     async def remove_all_factors(
         self, user_id: str, entry: AuditRecord, mails: Sequence[OutboxMail], now: int
@@ -228,35 +226,35 @@ class SecondFactorStore(Protocol):
 
 class PasskeyStore(Protocol):
     async def put_challenge(self, kind: str, digest: bytes, *, now: int, expires_at: int) -> None:
-        """Keep a challenge that can be answered once."""
+        """Store a challenge that can be answered once."""
 
     async def take_challenge(self, kind: str, digest: bytes, now: int) -> bool:
-        """Spend it; True for one caller."""
+        """Use the challenge; True for one caller."""
 
     async def find_passkey(self, credential_id: bytes) -> Passkey | None:
-        """The passkey of that id, whoever has it."""
+        """Return the passkey with that ID, of any account."""
 
     async def passkeys_of_user(self, user_id: str) -> Sequence[Passkey]:
-        """The account's, the oldest first."""
+        """Return the account's passkeys, the oldest first."""
 
     async def add_passkey(
         self, passkey: Passkey, codes: Sequence[bytes], entry: AuditRecord, mails: Sequence[OutboxMail]
     ) -> bool:
-        """Keep it, and the recovery codes if the account has none left; says whether it kept these.
+        """Store the passkey, and the recovery codes if the account has none left; return whether it stored the codes.
 
-        Raises PasskeyTaken for an id that any account has, and TooManyPasskeys, also under races.
+        Raises PasskeyTaken for an ID that any account has, and TooManyPasskeys, also under races.
         """
 
     async def use_passkey(self, credential_id: bytes, sign_count: int, suspicion: AuditRecord, now: int) -> bool:
-        """Note a use, if the counter went up or neither side counts.
+        """Record a use if the counter increased, or if neither side counts.
 
-        False otherwise, and then `suspicion` is kept: a counter that goes back says that there are two of it.
+        False otherwise, and then `suspicion` is stored: a counter that goes back means that the passkey was cloned.
         """
 
     async def rename_passkey(self, user_id: str, credential_id: bytes, name: str, entry: AuditRecord) -> None:
-        """Raises FactorMissing when it is not the account's."""
+        """Rename the passkey. Raises FactorMissing when it is not the account's."""
 
     async def remove_passkey(
         self, user_id: str, credential_id: bytes, entry: AuditRecord, mails: Sequence[OutboxMail]
     ) -> None:
-        """Remove it; with the last factor the recovery codes go. Raises FactorMissing if it is not the account's."""
+        """Remove the account's passkey, and with the last factor the recovery codes. Raises FactorMissing."""

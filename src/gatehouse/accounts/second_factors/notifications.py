@@ -1,4 +1,4 @@
-"""The audit record and the letter of a change, made together so that neither is forgotten (S-16)."""
+"""The audit record and the email of a change, built together so that neither is missing (S-16)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class AccountNotifier:
     def factor_removed(
         self, factor: Factor, user: User, origin: AuditOrigin, device: str, reason: str = ""
     ) -> tuple[AuditRecord, Sequence[OutboxMail]]:
-        """`reason`: why somebody else than its owner removed it."""
+        """`reason` says why the factor was removed by someone other than its owner."""
         record = self.record(AuditEvent.FACTOR_REMOVED, user, origin, factor=factor.value, **reason_details(reason))
         return record, self.mails(MailTemplate.FACTOR_REMOVED, user, origin, device, factor=factor.value)
 
@@ -36,11 +36,11 @@ class AccountNotifier:
     def mails(
         self, template: MailTemplate, user: User, origin: AuditOrigin, device: str, **values: str
     ) -> Sequence[OutboxMail]:
-        """One letter to the account's address, if it has one."""
+        """Return one email to the account's address, if it has one."""
         if user.login is None:
             return ()
-        told = {"address": origin.address, "device": device, **values}
-        return (self.composer.compose(template, to=user.login, lang=user.lang, **told),)
+        needed = {"address": origin.address, "device": device, **values}
+        return (self.composer.compose(template, to=user.login, lang=user.lang, **needed),)
 
 
 def reason_details(reason: str) -> dict[str, Detail]:

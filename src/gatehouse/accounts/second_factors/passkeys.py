@@ -1,6 +1,6 @@
-"""Who we are to passkeys, and what the ceremonies of WebAuthn do for us.
+"""Passkeys, as a second factor and as a complete sign-in.
 
-The ceremonies themselves (ceremony.py) come with the first passkey: the library is 2 MB that many servers never need.
+The WebAuthn ceremonies (ceremony.py) are imported with the first passkey, because the library takes 2 MB.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ CHALLENGE_LIFETIME: Final = 300  # seconds a challenge can be answered
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelyingParty:
-    """We, as browsers know us: passkeys are bound to this host for ever."""
+    """This service as browsers know it; passkeys are bound to this host permanently."""
 
     name: str
     origin: str  # base_url
@@ -44,18 +44,18 @@ class RelyingParty:
 
     @property
     def supports_passkeys(self) -> bool:
-        """Browsers give passkeys to names only, not to addresses."""
+        """False for an IP address: browsers offer passkeys for host names only."""
         return not self.host.startswith("[") and parse_address(self.host) is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnverifiedResponse:
-    """What a browser answered, not believed yet."""
+    """A browser's response before verification."""
 
-    challenge: bytes  # the one it claims to answer
+    challenge: bytes  # the challenge it claims to answer
     credential_id: bytes
     user_handle: bytes | None
-    answer: Any  # as the library read it
+    answer: Any  # as parsed by the library
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class NewCredential:
 
 
 class WebAuthnCeremony(Protocol):
-    """The two ceremonies, as far as they need no store. What is malformed or untrue raises PasskeyRefused."""
+    """The two ceremonies without storage. A malformed or invalid response raises PasskeyRefused."""
 
     def registration_options(self, user: User, challenge: bytes, existing: Sequence[Passkey]) -> str: ...
 
@@ -80,27 +80,24 @@ class WebAuthnCeremony(Protocol):
     def parse_sign_in(self, text: str) -> UnverifiedResponse: ...
 
     def verify_sign_in(self, response: UnverifiedResponse, public_key: bytes) -> int:
-        """Return what the authenticator's counter says; it is compared where it is kept, atomically."""
+        """Return the authenticator's counter; the store compares it atomically."""
 
 
 async def load_ceremony(party: RelyingParty) -> WebAuthnCeremony:
-    """Off the loop, because the first one loads the library."""
+    """Import the library off the event loop and return the ceremony."""
     module = await asyncio.to_thread(import_module, CEREMONY_MODULE)
     made: WebAuthnCeremony = module.WebAuthn(party)
     return made
 
 
-# Passkeys: as second factor, and as the whole of a sign-in.
-
-
 CHALLENGE_BYTES: Final = 32
 MAX_PASSKEY_NAME_LENGTH: Final = 64
-REGISTRATION_CHALLENGE: Final = "passkey-register"  # kinds of single-use things
+REGISTRATION_CHALLENGE: Final = "passkey-register"  # kinds of challenges
 SIGN_IN_CHALLENGE: Final = "passkey-sign-in"
 
 
 class Passkeys:
-    """`browser` is a digest of something only that browser has: nobody else answers its challenges."""
+    """`browser` is a digest of a secret that only this browser has, so that no other one answers its challenges."""
 
     def __init__(
         self,
@@ -122,7 +119,7 @@ class Passkeys:
         return self._party.supports_passkeys
 
     async def registration_options(self, user: User, *, browser: bytes) -> str:
-        """JSON of PublicKeyCredentialCreationOptions. Raises EmailNotVerified."""
+        """Return PublicKeyCredentialCreationOptions as JSON. Raises EmailNotVerified."""
         if not user.may_add_factors:
             raise EmailNotVerified
         held = await self._store.passkeys_of_user(user.user_id)
@@ -133,7 +130,7 @@ class Passkeys:
     async def register(
         self, user: User, credential: str, *, name: str, browser: bytes, origin: AuditOrigin, device: str = ""
     ) -> tuple[str, ...]:
-        """Keep what the browser made; returns recovery codes to show, if the account had none left.
+        """Store the browser's new credential and return recovery codes to show, if the account had none left.
 
         Raises PasskeyRefused, PasskeyTaken, TooManyPasskeys, BadPasskeyName.
         """
@@ -157,7 +154,7 @@ class Passkeys:
         return codes.codes if kept else ()
 
     async def sign_in_options(self, *, browser: bytes, user: User | None = None) -> str:
-        """JSON of PublicKeyCredentialRequestOptions: for that account's passkeys, or for any the browser has."""
+        """Return PublicKeyCredentialRequestOptions as JSON, for that account's passkeys or for any passkey."""
         allowed = () if user is None else await self._store.passkeys_of_user(user.user_id)
         challenge = await self._new_challenge(SIGN_IN_CHALLENGE, browser, user)
         ceremony = await load_ceremony(self._party)
@@ -166,10 +163,10 @@ class Passkeys:
     async def authenticate(
         self, credential: str, *, browser: bytes, origin: AuditOrigin, user: User | None = None
     ) -> Passkey:
-        """Return the passkey that was proved, and with it whose it is; raise PasskeyRefused.
+        """Return the verified passkey, which names its account. Raises PasskeyRefused.
 
-        With `user` it is a second factor and must be that account's, else the passkey names its account.
-        Whether that account may sign in at all is for the caller to ask.
+        With `user` it is a second factor and must be that account's. The caller checks whether the account may sign
+        in.
         """
         ceremony = await load_ceremony(self._party)
         claim = ceremony.parse_sign_in(credential)
@@ -221,13 +218,13 @@ class Passkeys:
         return challenge
 
     async def _take_challenge(self, kind: str, challenge: bytes, browser: bytes, user: User | None) -> None:
-        """Spent before anything is checked: whatever comes of it, nobody answers it a second time."""
+        """Use the challenge before anything is verified, so that it is never answered twice."""
         if not await self._store.take_challenge(kind, challenge_digest(challenge, browser, user), self._clock.now()):
             raise PasskeyRefused("challenge is not from this browser, already answered, or expired")
 
 
 def challenge_digest(challenge: bytes, browser: bytes, user: User | None) -> bytes:
-    """What a challenge is kept under: asked by another browser or for another account it is unknown."""
+    """Return the digest a challenge is stored under, bound to its browser and account."""
     whose = "" if user is None else user.user_id
     return sha256(f"{whose}:{browser.hex()}:{challenge.hex()}")
 

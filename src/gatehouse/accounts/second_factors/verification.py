@@ -1,4 +1,4 @@
-"""One question, "and the second factor?", whichever way it is answered."""
+"""Verification of a second factor of any kind."""
 
 import asyncio
 from typing import Final
@@ -26,9 +26,7 @@ from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.clock import Clock
 from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter, ThrottleSubject
 
-FACTOR_LIMIT: Final = AttemptLimit(
-    free_attempts=10
-)  # of the account, whatever session or source they come from (LG-13)
+FACTOR_LIMIT: Final = AttemptLimit(free_attempts=10)  # per account, from any session or source (LG-13)
 
 
 class SecondFactors:
@@ -58,25 +56,25 @@ class SecondFactors:
     async def verify(
         self, user: User, otp: str, method: Factor | None = None, *, origin: AuditOrigin, device: str = ""
     ) -> Factor:
-        """Spend the code and return what it was; raise SecondFactorWrong, or TooMany while guesses are refused.
+        """Use the code and return its factor; raise SecondFactorWrong, or TooMany while attempts are blocked.
 
-        Without a method its shape decides. A right password or a new session does not forgive wrong codes:
-        only a right code does.
+        Without `method` the shape of the code decides. Only a right code clears earlier failures, not a right
+        password or a new session.
         """
-        otp = "".join(otp.split())  # apps show a code in two halves, and people type what they see
+        otp = "".join(otp.split())  # apps show a code in two halves, and people type it that way
         subject = [ThrottleSubject(("factor", user.user_id), FACTOR_LIMIT)]
-        # One at a time for each account: many at once would all pass the check before the first has failed.
+        # One at a time per account: concurrent attempts would all pass the check before the first one fails.
         async with self._locks.setdefault(user.user_id, asyncio.Lock()):
             await self._limiter.refuse_blocked_subjects(subject)
-            for way in possible_factors(user, otp, method):
-                if await self._spend(way, user, otp, origin, device):
+            for factor in possible_factors(user, otp, method):
+                if await self._spend(factor, user, otp, origin, device):
                     await self._limiter.clear_all_failures(subject)
-                    return way
+                    return factor
             await self._limiter.record_failures(subject)
         raise SecondFactorWrong(f"user {user.user_id}")
 
     async def reset(self, user: User, *, origin: AuditOrigin, reason: str = "") -> None:
-        """Remove every factor, on an administrator's word; ends every session and token of the account."""
+        """Remove every factor at an administrator's request, and end every session and token of the account."""
         entry = self._notifier.record(AuditEvent.FACTORS_RESET, user, origin, **reason_details(reason))
         mails = [
             mail
@@ -94,15 +92,15 @@ class SecondFactors:
             case Factor.RECOVERY:
                 return await self._recovery.spend(user, otp, origin=origin, device=device)
             case Factor.PASSKEY:
-                return False  # signs a challenge, and is never typed
+                return False  # signs a challenge and is never typed
 
 
 def possible_factors(user: User, otp: str, method: Factor | None) -> list[Factor]:
-    """What the typed text can be, in the order it is tried."""
+    """Return the factors the typed text can belong to, in the order they are tried."""
     possible: list[Factor] = []
     if is_six_digit_code(otp):
         possible += [Factor.TOTP] if user.sealed_totp is not None else []
         possible += [Factor.EMAIL] if user.email_code else []
     elif normalize_recovery_code(otp) is not None:
         possible = [Factor.RECOVERY]
-    return [way for way in possible if method in (None, way)]
+    return [factor for factor in possible if method in (None, factor)]

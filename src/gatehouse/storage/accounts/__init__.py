@@ -1,1 +1,1 @@
-"""Accounts, sessions, second factors and links."""
+"""Storage of accounts, sessions, second factors and links."""

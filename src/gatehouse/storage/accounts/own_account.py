@@ -1,4 +1,4 @@
-"""Keeps what people do with their own accounts (accounts/own_account/model.py)."""
+"""Storage of the own account (accounts/own_account/model.py)."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -34,8 +34,8 @@ from gatehouse.storage.tables.installation import once as once_table
 from gatehouse.storage.tables.oauth import consents, grants
 from gatehouse.storage.tables.permissions import role_assignments
 
-NEW_LOGIN = "login"  # in a link's details: the new address, as its owner writes it
-REV = "rev"  # and the account's epoch when it was asked for
+NEW_LOGIN = "login"  # in a link's details: the new address, as typed
+REV = "rev"  # in a link's details: the account's epoch at the request
 
 _THIS_USER = users.c.user_id == bindparam("of")
 _SAME_REV = users.c.rev == bindparam("seen")
@@ -76,7 +76,7 @@ SET_NICK = Statement(
 SET_LANG = Statement(
     update(users).where(_THIS_USER).values(lang=bindparam("to"), **_BUMP_VERSION).returning(users.c.user_id)
 )
-# Address and epoch are compared once more by the write itself: neither changes between looking and writing.
+# The write compares address and epoch again: neither changes between read and write.
 SET_LOGIN = Statement(
     update(users)
     .where(_THIS_USER, _SAME_REV, users.c.login_key == bindparam("old_key"), users.c.blocked.is_(False))
@@ -163,7 +163,7 @@ def change_account(
         yield from add_audit_record(entry)
 
 
-# -- another address ----------------------------------------------------------------------------------
+# -- email change -------------------------------------------------------------------------------------
 
 
 def save_email_change(
@@ -207,7 +207,7 @@ def apply_email_change(
     yield from add_audit_record(entry)
 
 
-# -- proofs -------------------------------------------------------------------------------------------
+# -- password and session -----------------------------------------------------------------------------
 
 
 def set_password(
@@ -230,7 +230,7 @@ def rotate_session_secret(
     return True
 
 
-# -- the end ------------------------------------------------------------------------------------------
+# -- deletion -----------------------------------------------------------------------------------------
 
 
 def erase_user(user_id: str, entry: AuditRecord, *, even_last_administrator: bool, now: int) -> Verb[None]:

@@ -1,4 +1,4 @@
-"""Keeps mailed links and what comes of them (accounts/store.py: LinkStore and those that follow it)."""
+"""Storage of mailed links and their use (accounts/store.py: EmailLinkStore)."""
 
 from collections.abc import Sequence
 
@@ -18,10 +18,10 @@ from gatehouse.storage.statements import Row, Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.installation import once as once_table
 
-DECOY_LINKS = 5  # in links: so many take as long to write as one record of the log (LG-05)
+DECOY_LINKS = 5  # as many links take as long to write as one audit record (LG-05)
 ADDRESS = "address"  # in a link's details: a digest of the address it was mailed to
 
-# The address is compared once more by the write itself: nobody changes it between looking and writing.
+# The write compares the address again: it does not change between read and write.
 _MAILED_USER = (
     users.c.user_id == bindparam("of"),
     users.c.login_key == bindparam("mailed_to"),
@@ -59,17 +59,17 @@ def send_link(owner: User, link: EmailLink, entry: AuditRecord, mails: Sequence[
     yield from add_audit_record(entry)
 
 
-def simulate_send(nobody: User, link: EmailLink, entry: AuditRecord, mails: Sequence[OutboxMail]) -> Verb[None]:
-    """As many statements as send_link has, for on PostgreSQL each is a round trip that could be heard.
+def simulate_send(placeholder: User, link: EmailLink, entry: AuditRecord, mails: Sequence[OutboxMail]) -> Verb[None]:
+    """Run as many statements as send_link, because on PostgreSQL each one is a measurable round trip.
 
-    On SQLite it is writing that takes time: for the record that there is not, there are links that nobody can open.
+    On SQLite the writing takes the time, so that links without an owner replace the audit record.
     """
-    del entry  # nothing happened; it was made because making it takes its time
-    seen = nobody.login_key or ""
+    del entry  # nothing to record; only its construction time matters
+    seen = placeholder.login_key or ""
     beside = [sha256(link.digest + bytes([number])) for number in range(DECOY_LINKS)]
-    yield from _put_link(link, f"nobody:{sha256(seen).hex()}", seen, beside)
-    yield from mail.queue_mails(mails, nobody.user_id)
-    for written in mails:  # taken back before the commit: no postman ever sees it
+    yield from _put_link(link, f"none:{sha256(seen).hex()}", seen, beside)
+    yield from mail.queue_mails(mails, placeholder.user_id)
+    for written in mails:  # deleted before the commit: no outbox worker ever sees it
         yield from mail.delete_sent(written.mail_id)
 
 
@@ -117,7 +117,7 @@ def reset_password(
 
 
 def end_links(user_id: str) -> Verb[None]:
-    """Part of verbs after which no link mailed before may open anything."""
+    """End every link mailed before; part of other store methods."""
     yield END_LINKS(of=user_id)
 
 
@@ -136,12 +136,12 @@ def _put_link(link: EmailLink, subject: str, address: str, beside: Sequence[byte
 def _take_link(kind: LinkKind, digest: bytes, now: int) -> Verb[User]:
     taken = yield from _entitled_user((yield from single_use.take_single_use(kind, digest, now)))
     if taken is None:
-        raise LinkDead  # which also gives back a link that was taken for nothing
+        raise LinkDead  # which also rolls back a link used in vain
     return taken
 
 
 def _entitled_user(link: Row | None) -> Verb[User | None]:
-    """The account the link is for, while it still is what it was when the link was mailed."""
+    """Return the account of the link, unless it has changed since the link was mailed."""
     rows = [] if link is None else (yield USER_BY_ID(user_id=link.subject))
     if link is None or not rows:
         return None

@@ -1,4 +1,4 @@
-"""Keeps second factors (accounts/second_factors/model.py)."""
+"""Storage of second factors and passkeys (accounts/second_factors/model.py)."""
 
 import base64
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ from gatehouse.storage.statements import BoundStatement, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import passkeys, recovery_codes, totp_factors, users
 from gatehouse.storage.tables.installation import once
 
-ENROLLMENT: Final = "totp-enrolment"  # kinds of single-use things, one of each for an account
+ENROLLMENT: Final = "totp-enrolment"  # kinds of single-use records, one of each per account
 EMAIL_CODE: Final = "email-code"
 
 _TOTP_OF_USER = totp_factors.c.user_id == bindparam("of")
@@ -52,7 +52,7 @@ OVERVIEW = Statement(
         _COUNT_UNUSED_CODES.scalar_subquery().label("recovery_left"),
     )
 )
-# Locks the account's row until the commit: two who change its factors come one after the other.
+# Locks the account's row until the commit, so that concurrent changes of its factors run one after the other.
 BUMP_USER_VERSION = Statement(
     update(users)
     .where(users.c.user_id == bindparam("of"))
@@ -155,7 +155,7 @@ def spend_totp_step(user_id: str, sealed: bytes, step: int) -> Verb[bool]:
     return bool((yield USE_TOTP_STEP(of=user_id, checked=sealed, step=step)))
 
 
-# -- codes by e-mail ----------------------------------------------------------------------------------
+# -- codes by email -----------------------------------------------------------------------------------
 
 
 def enable_email_codes(
@@ -228,7 +228,7 @@ def put_recovery_codes(user_id: str, codes: Sequence[bytes]) -> Verb[None]:
     yield INSERT_RECOVERY_CODE.bulk([{"user_id": user_id, "digest": digest, "used_at": 0} for digest in codes])
 
 
-# -- all of them --------------------------------------------------------------------------------------
+# -- all factors --------------------------------------------------------------------------------------
 
 
 def remove_all_factors(user_id: str, entry: AuditRecord, mails: Sequence[OutboxMail], now: int) -> Verb[None]:
@@ -244,7 +244,7 @@ def remove_all_factors(user_id: str, entry: AuditRecord, mails: Sequence[OutboxM
 
 
 def bump_user_version(user_id: str) -> Verb[None]:
-    """First in every verb that changes the factors of an account. Raises UserNotFound."""
+    """Lock the account and raise its version; first in every method that changes factors. Raises UserNotFound."""
     if not (yield BUMP_USER_VERSION(of=user_id)):
         raise UserNotFound
 
@@ -252,7 +252,7 @@ def bump_user_version(user_id: str) -> Verb[None]:
 def finish_adding_factor(
     user_id: str, codes: Sequence[bytes], entry: AuditRecord, mails: Sequence[OutboxMail]
 ) -> Verb[bool]:
-    """Last in every verb that adds a factor: whoever has no recovery code left gets these."""
+    """Store recovery codes if the account has none left; last in every method that adds a factor."""
     has_none = not (yield COUNT_RECOVERY_CODES(of=user_id))[0].left
     if has_none:
         yield from put_recovery_codes(user_id, codes)
@@ -262,7 +262,7 @@ def finish_adding_factor(
 
 
 def finish_removing_factor(user_id: str, entry: AuditRecord, mails: Sequence[OutboxMail]) -> Verb[None]:
-    """Last in every verb that removes one."""
+    """Delete recovery codes with the last factor; last in every method that removes a factor."""
     yield DROP_UNNEEDED_RECOVERY_CODES(of=user_id)
     yield from add_audit_record(entry)
     yield from queue_mails(mails, user_id)
@@ -271,7 +271,7 @@ def finish_removing_factor(user_id: str, entry: AuditRecord, mails: Sequence[Out
 def upsert_single_use(
     kind: str, user_id: str, details: dict[str, object], *, now: int, expires_at: int
 ) -> BoundStatement:
-    """Keep the one thing of its kind an account has; two who do so at once both succeed, and the later counts."""
+    """Store the account's one record of this kind; of two concurrent calls both succeed, and the later one counts."""
     return UPSERT_SECRET(
         kind=kind,
         digest=sha256(user_id),
@@ -299,11 +299,11 @@ class SecondFactorStorage(SqlStore):
     remove_all_factors = write(remove_all_factors)
 
 
-# Keeps passkeys and their challenges (accounts/second_factors/model.py).
+# Passkeys and their challenges.
 
 
 _THIS_PASSKEY = passkeys.c.credential_id == bindparam("named")
-_COUNTER = bindparam("counter", type_=BigInteger)  # 0 from an authenticator that does not count
+_COUNTER = bindparam("counter", type_=BigInteger)  # 0 from an authenticator without a counter
 _PASSKEYS_OF_USER = passkeys.c.user_id == bindparam("of")
 
 PASSKEY_BY_ID = Statement(select(passkeys).where(_THIS_PASSKEY))
@@ -328,7 +328,7 @@ DROP_PASSKEY = Statement(delete(passkeys).where(_THIS_PASSKEY, _PASSKEYS_OF_USER
 
 
 def put_challenge(kind: str, digest: bytes, *, now: int, expires_at: int) -> Verb[None]:
-    # A subject of its own: the challenge of a second tab must not end the first one's.
+    # A subject of its own, so that the challenge of a second tab does not end the first one's.
     yield from put_single_use(kind, digest, subject=digest.hex(), details={}, now=now, expires_at=expires_at)
 
 
@@ -360,7 +360,7 @@ def add_passkey(
 def use_passkey(credential_id: bytes, sign_count: int, suspicion: AuditRecord, now: int) -> Verb[bool]:
     if (yield USE_PASSKEY(named=credential_id, counter=sign_count, now=now)):
         return True
-    if (yield PASSKEY_BY_ID(named=credential_id)):  # not one that was removed meanwhile
+    if (yield PASSKEY_BY_ID(named=credential_id)):  # not one that was removed in the meantime
         yield from add_audit_record(suspicion)
     return False
 

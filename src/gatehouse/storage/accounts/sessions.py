@@ -1,4 +1,4 @@
-"""Keeps browser sessions (accounts/sessions.py)."""
+"""Storage of browser sessions and login tokens (accounts/store.py)."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -79,7 +79,7 @@ def open_session(
 
 
 def _replace_session(old: bytes, session: Session) -> Verb[Session]:
-    """Whoever signs in once more goes on under the id that clients know; if it is another person they are told."""
+    """Keep the session ID when the same person signs in again; notify clients when it is another person."""
     for ended in (yield DROP_SESSION_BY_DIGEST(of=old)):
         if (ended.user_id, ended.rev) == (session.user_id, session.rev):
             return replace(session, session_id=ended.session_id)
@@ -118,7 +118,7 @@ def revoke_user(user_id: str, entry: AuditRecord, *, keep: bytes | None, now: in
 
 
 def raise_rev(user_id: str, *, keep: bytes | None, now: int) -> Verb[int]:
-    """Part of every verb after which old sessions and tokens must be dead."""
+    """Raise the account's epoch, which ends old sessions and tokens; part of other store methods."""
     raised = yield RAISE_REV(of=user_id, epoch=now * 1_000)
     if not raised:
         raise UserNotFound
@@ -150,7 +150,7 @@ USER_PART: Final = RowPart(user_from_row, SELECT_USER.exported_columns)
 SESSION_PART: Final = RowPart(_session_from_fields, sessions.c, after=USER_PART)
 
 
-# Keeps what the login operation gives out (accounts/login_result.py, oauth/store.py).
+# Tokens of the login operation (accounts/login_result.py, oauth/store.py).
 
 
 SHORT_TOKEN: Final = "stoken"  # noqa: S105 - a kind of single-use thing
@@ -158,7 +158,7 @@ SHORT_TOKEN: Final = "stoken"  # noqa: S105 - a kind of single-use thing
 LOCK_UNREVOKED_USER = Statement(
     select(users.c.user_id)
     .where(users.c.user_id == bindparam("of"), users.c.rev == bindparam("rev"), users.c.blocked.is_(False))
-    .with_for_update(read=True)  # a revocation under way waits, or has won already
+    .with_for_update(read=True)  # a concurrent revocation waits, or has won already
 )
 INSERT_LOGIN_TOKEN = Statement(insert(login_tokens))
 DROP_LOGIN_TOKEN = Statement(
@@ -183,7 +183,7 @@ def save_login(login: LoginTokenRecord, entry: AuditRecord) -> Verb[bool]:
 
 
 def insert_login(login: LoginTokenRecord, entry: AuditRecord) -> Verb[None]:
-    """For whoever holds the account against a revocation."""
+    """Store a login; the caller holds a lock on the account against revocation."""
     yield INSERT_LOGIN_TOKEN(**token_row(login))
     if login.stoken is not None:
         yield from single_use.put_single_use(
@@ -198,7 +198,7 @@ def insert_login(login: LoginTokenRecord, entry: AuditRecord) -> Verb[None]:
 
 
 def delete_login(login: LoginTokenRecord) -> Verb[bool]:
-    """Take back what `put_login` kept; False when it is not there."""
+    """Delete what `save_login` stored; False when it is gone."""
     if not (yield DROP_LOGIN_TOKEN(of=login.token)):
         return False
     if login.stoken is not None:

@@ -1,4 +1,4 @@
-"""Somebody administers, always: whoever takes an administrator away finds another one, or leaves him."""
+"""Storage of accounts, and the rule that one administrator is always left."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
@@ -62,28 +62,28 @@ _ADMINISTRATORS = (
     )
     .order_by(role_assignments.c.user_id)
 )
-# Locked until the commit, in one order: of the last two administrators who go at once, one finds himself alone.
+# Locked until the commit in one order: of the last two administrators removed concurrently, one stays.
 LOCK_ADMINISTRATORS = Statement(_ADMINISTRATORS.with_for_update(of=role_assignments))
 REMAINING_ADMINISTRATORS = Statement(_ADMINISTRATORS)
 
 
 def refuse_last_administrator(user_id: str, now: int) -> Verb[None]:
-    """First in every verb that blocks or ends an account. Raises LastAdministrator."""
+    """Refuse to block or delete the last administrator; first in such methods. Raises LastAdministrator."""
     held = {row.user_id for row in (yield LOCK_ADMINISTRATORS(now=now))}
     if user_id not in held:
         return
-    # Read again: who was blocked while we waited holds the role still.
+    # Read again: an administrator blocked while we waited still has the role.
     if {row.user_id for row in (yield REMAINING_ADMINISTRATORS(now=now))} <= {user_id}:
         raise LastAdministrator
 
 
-# Keeps accounts (accounts/store.py).
+# Accounts (accounts/store.py).
 
 
-SETUP_LINK: Final = "setup"  # the kind of single-use thing a set-up link is
+SETUP_LINK: Final = "setup"  # kind of the single-use record
 SETUP_CLOSED: Final = "setup_closed"
 
-FIXED_COLUMNS: Final = frozenset({"user_id", "kind", "reg_time", "rev", "version"})  # what a save never changes
+FIXED_COLUMNS: Final = frozenset({"user_id", "kind", "reg_time", "rev", "version"})  # never changed by a save
 CHANGEABLE_COLUMNS: Final = tuple(column.name for column in users.c if column.name not in FIXED_COLUMNS)
 
 RESERVE_ID = Statement(insert(user_ids).on_conflict_do_nothing().returning(user_ids.c.user_id))
@@ -124,7 +124,7 @@ ADD_PURCHASE = Statement(insert(user_purchases))
 DROP_TAGS = Statement(delete(user_tags).where(user_tags.c.user_id == bindparam("of")))
 DROP_PURCHASES = Statement(delete(user_purchases).where(user_purchases.c.user_id == bindparam("of")))
 _NEW_TOTP = insert(totp_factors)
-# The same secret stays as it is: starting its last_step anew would make used codes good again.
+# An unchanged secret keeps its last_step: a reset would make used codes valid again.
 PUT_TOTP = Statement(
     _NEW_TOTP.on_conflict_do_update(
         index_elements=["user_id"],
@@ -133,7 +133,7 @@ PUT_TOTP = Statement(
     )
 )
 DROP_TOTP = Statement(delete(totp_factors).where(totp_factors.c.user_id == bindparam("of")))
-# Recovery codes stand in for a lost factor: without one there is nothing to stand in for.
+# Recovery codes replace a lost factor: without any factor they are deleted.
 DROP_UNNEEDED_RECOVERY_CODES = Statement(
     delete(recovery_codes).where(
         recovery_codes.c.user_id == bindparam("of"),
@@ -183,12 +183,12 @@ def create_user(user: User, entry: AuditRecord, *, administrator: bool = False) 
     yield from insert_user(user)
     if administrator:
         yield from assign_root_role(CENTRAL_APPLICATION, user.user_id, ADMINISTRATOR_ROLE)
-        yield from set_value_once(SETUP_CLOSED, str(entry.at))  # a setup link is dead once there is one
+        yield from set_value_once(SETUP_CLOSED, str(entry.at))  # a setup link ends with the first administrator
     yield from add_audit_record(entry)
 
 
 def insert_user(user: User) -> Verb[None]:
-    """Part of every verb that makes an account."""
+    """Insert the account; part of every method that creates one."""
     if not (yield RESERVE_ID(user_id=user.user_id)):
         raise UserIdTaken
     fields = {**_user_columns(user), "user_id": user.user_id, "kind": user.kind, "reg_time": user.reg_time}
@@ -198,7 +198,7 @@ def insert_user(user: User) -> Verb[None]:
 
 
 def update_user(user: User) -> Verb[None]:
-    """Replace the account whose version is still the one that was read. Raises UserChanged, LoginTaken."""
+    """Replace the account if its version has not changed. Raises UserChanged, LoginTaken."""
     if user.login is not None:
         owner = yield USER_BY_LOGIN(login_key=user.login_key)
         if owner and owner[0].user_id != user.user_id:
@@ -214,7 +214,7 @@ def update_user(user: User) -> Verb[None]:
 
 
 def delete_user(user: User, now: int) -> Verb[None]:
-    """Part of verbs that remove an account; its id stays spent. Raises UserChanged, LastOwner."""
+    """Delete the account; its ID is never used again. Raises UserChanged, LastOwner."""
     yield from begin_structure_change()
     if not (yield DROP_USER(of=user.user_id, seen=user.version)):
         raise UserChanged
@@ -222,10 +222,10 @@ def delete_user(user: User, now: int) -> Verb[None]:
 
 
 def delete_user_data(user_id: str, now: int) -> Verb[None]:
-    """Part of every verb that ends an account; applications are told to forget the person with the same commit.
+    """Delete everything about the account and queue the removal calls to applications in the same transaction.
 
-    Such a verb first holds the structure and then takes the account away: in that order whoever puts him into a
-    group meanwhile waits, and is not waited for. Raises LastOwner.
+    The caller first locks the structure and then deletes the account: in that order a concurrent addition to a
+    group waits and does not deadlock. Raises LastOwner.
     """
     yield from refuse_last_owner(user_id, now)
     yield from personal_data.request_removal(user_id, now)
@@ -264,7 +264,7 @@ def users_by_id_or_login(ids: Collection[str], login_keys: Collection[str]) -> V
 
 
 def retired_user_ids(ids: Collection[str]) -> Verb[frozenset[str]]:
-    """Which of these ids were given to accounts that are gone."""
+    """Return which of these IDs belonged to deleted accounts."""
     rows = yield RETIRED_USER_IDS(user_ids=sorted(ids))
     return frozenset(row.user_id for row in rows)
 
@@ -274,7 +274,7 @@ def set_blocked(
 ) -> Verb[User]:
     if blocked and not even_last_administrator:
         yield from refuse_last_administrator(user_id, now)
-    # Milliseconds, so that epochs raised within one second differ; never below what it was.
+    # Milliseconds, so that epochs raised within one second differ; never lower than before.
     if not (yield SET_BLOCKED(of=user_id, to=blocked, epoch=now * 1_000)):
         raise UserNotFound
     yield from revoke_user_grants(user_id, now)
@@ -285,7 +285,7 @@ def set_blocked(
 def set_labels(
     user_id: str, entry: AuditRecord, *, tags: frozenset[str] | None = None, purchases: frozenset[str] | None = None
 ) -> Verb[User]:
-    if not (yield BUMP_USER_VERSION(of=user_id)):  # the row is ours from here on: nobody else writes beside us
+    if not (yield BUMP_USER_VERSION(of=user_id)):  # locks the row, so that no concurrent write interferes
         raise UserNotFound
     if tags is not None:
         yield DROP_TAGS(of=user_id)
@@ -367,7 +367,7 @@ def _user_columns(user: User) -> dict[str, object]:
 
 
 def user_from_row(fields: dict[str, Any]) -> User:
-    """The account from the columns of WHOLE_USER."""
+    """Build the account from the columns of WHOLE_USER."""
     del fields["login_key"]
     fields["kind"] = AccountKind(fields["kind"])
     fields["tags"] = split_lines(fields["tags"])
@@ -375,15 +375,15 @@ def user_from_row(fields: dict[str, Any]) -> User:
     return User(**fields)
 
 
-# An administrator made by the operator.
+# An administrator created by the operator.
 
 
 def create_administrator(user: User, records: Mapping[str, AuditRecord], now: int) -> Verb[bool]:
-    """Keep the account, and close setup in the same act: a setup link is dead once an administrator exists.
+    """Store the account and close setup in the same transaction, which ends any setup link.
 
     True when setup was still open. `records` holds the entries `created` and `closed`.
     """
-    closed = yield from set_value_once(SETUP_CLOSED, str(now))  # first, so that of two who race one keeps the record
+    closed = yield from set_value_once(SETUP_CLOSED, str(now))  # first: of two concurrent calls one gets the record
     yield from create_user(user, records["created"], administrator=True)
     if closed:
         yield from add_audit_record(records["closed"])

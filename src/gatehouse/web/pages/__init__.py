@@ -1,1 +1,1 @@
-"""Pages for people: server-rendered, working without JavaScript."""
+"""Pages for people: rendered on the server, working without JavaScript."""

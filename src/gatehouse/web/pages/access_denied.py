@@ -1,4 +1,4 @@
-"""Why an application does not let somebody in, for whoever can mend it; others hear whom to ask."""
+"""Why an application denies access, shown to administrators; other people learn whom to ask."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -19,19 +19,19 @@ from gatehouse.web.pages.rendering import PageRenderer
 
 MISSING_RIGHTS: Final[Mapping[LoginRefusalReason, str]] = {
     LoginRefusalReason.LOGIN_CAN: "login.can"
-}  # the others are not for want of a right
+}  # the others do not depend on a permission
 
 
 class AdministratorLookup(Protocol):
-    """The permission room's word about who runs the service."""
+    """Tells who administers the service, answered by `permissions`."""
 
     async def is_administrator(self, user: User) -> bool:
-        """Whether he holds can_administer."""
+        """Return whether the user has can_administer."""
 
 
 class LoginRefusals(Protocol):
     async def find_refusal(self, user_id: str, application_ids: Sequence[int]) -> LoginRefusal | None:
-        """What keeps him out of the first of them that does."""
+        """Return why the first refusing application denies the user access."""
 
 
 class DenialReasons:
@@ -43,12 +43,12 @@ class DenialReasons:
         return await self.find_refusing_application(user, (application_id,)) is not None
 
     async def find_refusing_application(self, user: User, application_ids: Sequence[int]) -> int | None:
-        """The first of them that does not let him in; None when they all do by now."""
+        """Return the first application that denies the user access; None when all of them admit the user now."""
         refused = await self._refusals.find_refusal(user.user_id, application_ids)
         return None if refused is None else refused.application_id
 
     async def explain(self, signed_in: UserSession | None, application_ids: Sequence[int]) -> DenialReason | None:
-        """None for everybody who does not administer, and when nothing keeps him out any more."""
+        """Return the reason for an administrator; None for other people, and when access is not denied any more."""
         if not is_full_session(signed_in) or not await self._administrators.is_administrator(signed_in.user):
             return None
         user_id = signed_in.user.user_id
@@ -63,9 +63,8 @@ class DenialReasons:
         )
 
 
-# An application does not let an administrator in: he is told which rule it is, before the client hears of it.
-#
-# Everybody else goes back to the client at once (RFC 6749 §4.1.2.1, checklist AZ-31).
+# An administrator who is denied access sees the rule before the client gets the error. Everyone else is redirected
+# to the client at once (RFC 6749 §4.1.2.1, checklist AZ-31).
 
 
 class AccessDeniedPage:
@@ -77,7 +76,7 @@ class AccessDeniedPage:
     async def show(
         self, request: Request, signed_in: UserSession | None, client: Client, return_to: str
     ) -> Response | None:
-        """None for whoever is not to see it. `return_to`: the address that tells the client no."""
+        """Return the page; None for people who may not see it. `return_to` is the address that tells the client."""
         if signed_in is None or client.application_id is None:
             return None
         why = await self._reasons.explain(signed_in, (client.application_id,))
@@ -90,7 +89,7 @@ class AccessDeniedPage:
     async def show_on_device(
         self, request: Request, signed_in: UserSession | None, client: Client
     ) -> Response | None:
-        """For everybody, since a device has no page of its own; None when nothing refuses him."""
+        """Return the page for everyone, because a device has no page of its own; None when access is not denied."""
         if not is_full_session(signed_in) or client.application_id is None:
             return None
         user, application_id = signed_in.user, client.application_id

@@ -1,4 +1,4 @@
-"""Connected applications on the account page: what each was allowed, and taking it back (R3)."""
+"""The account page, its sessions and connected applications, data export and deletion (R3)."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -46,7 +46,7 @@ class ConnectedApplicationForms:
         self._view = view
 
     async def revoke(self, request: Request, account: AccountRequest, form: RevokeApplicationForm) -> Response:  # noqa: ARG002
-        """One that is not there any more is withdrawn as well: no difference is told."""
+        """Revoke an application's access; one that is gone already looks the same."""
         await self._consents.withdraw(account.user.user_id, form.client_id, account.origin)
         return self._view.redirect_with_notice(Notice.APPLICATION_REVOKED)
 
@@ -72,7 +72,7 @@ def connected_applications(given: Sequence[tuple[Consent, Client]]) -> tuple[Con
     )
 
 
-# Ends sessions from the account page (checklist LG-28).
+# Ending sessions from the account page (checklist LG-28).
 
 
 class EndOwnSessionForm(CsrfForm, frozen=True, kw_only=True):
@@ -85,12 +85,12 @@ class SessionForms:
         self._view = view
 
     async def end_session(self, request: Request, account: AccountRequest, form: EndOwnSessionForm) -> Response:  # noqa: ARG002
-        """One that is not there any more has ended as well: no difference is told."""
+        """End one session; one that is gone already looks the same."""
         await self._sessions.end(account.signed_in, form.session_id, account.origin)
         return self._view.redirect_with_notice(Notice.SESSION_ENDED)
 
     async def end_others(self, request: Request, account: AccountRequest, form: CsrfForm) -> Response:  # noqa: ARG002
-        """Every other session, and every token whoever holds it (LG-20)."""
+        """End every other session, and every token of the account (LG-20)."""
         await self._sessions.sign_out_everywhere(account.user.user_id, account.origin, keep=account.session)
         return self._view.redirect_with_notice(Notice.OTHERS_ENDED)
 
@@ -115,7 +115,7 @@ class SessionForms:
         ]
 
 
-# A copy of everything kept about a person, and the end of the account.
+# Data export and deletion of the account.
 
 
 CONFLICT: Final = 409
@@ -182,10 +182,10 @@ class PersonalDataForms:
         return self._view.show(request, context, status=status)
 
     def _deleted_page(self, request: Request, account: AccountRequest) -> Response:
-        """The sign-in page, for nobody in particular."""
-        nobody = replace(account.browser, session=None, signed_in=None)
+        """Return the sign-in page without any account."""
+        signed_out = replace(account.browser, session=None, signed_in=None)
         context = SignInContext(
-            csrf=self._browsers.csrf_token(nobody), notice=Notice.ACCOUNT_DELETED, passkeys_enabled=False
+            csrf=self._browsers.csrf_token(signed_out), notice=Notice.ACCOUNT_DELETED, passkeys_enabled=False
         )
         return self._browsers.clear_session_cookie(self._view.show(request, context))
 
@@ -219,10 +219,10 @@ class PersonalDataForms:
         ]
 
 
-# The account page: all that its owner may see of the account, on one page.
+# The account page: everything the owner may see of the account.
 
 
-# Whether the console has anything for somebody who comes from there.
+# Whether the console has anything for this request's user.
 MayAdminister = Callable[[str, Address | None], Awaitable[bool]]
 
 
@@ -269,7 +269,7 @@ class AccountPage:
         status: int,
         typed: str = "",
     ) -> Response:
-        """The page again, with what was wrong where it was wrong."""
+        """Render the page again, with the error at its form."""
         context = await self._context(request, account, problem=problem, at=section, typed=typed)
         answer = self._view.show(request, context, status=status)
         if problem.seconds:
@@ -291,7 +291,7 @@ class AccountPage:
         data = await self._data.export_status(user.user_id)
         lang = self._pages.language_of(request)
         caller = caller_address_of(request.scope)
-        address = caller.address if caller.proven else None  # an address that nobody proved is none
+        address = caller.address if caller.proven else None  # an unproven address is not recorded
         return AccountContext(
             may_administer=await self._may_administer(user.user_id, address),
             csrf=self._view.csrf_token(account),

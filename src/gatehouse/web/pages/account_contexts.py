@@ -1,4 +1,4 @@
-"""What the account page must be told; see contexts.py for the manner."""
+"""Contexts of the account page (see contexts.py)."""
 
 from dataclasses import dataclass
 
@@ -43,7 +43,7 @@ class AccountActivityRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataRequestStatus:
-    """How far an application is with what it was asked to hand over; the words are `account.data_<state>`."""
+    """The state of an application's data export; the texts are `account.data_<state>`."""
 
     name: str
     state: str
@@ -60,8 +60,8 @@ class AccountContext(PageContext):
     login: str
     email_verified: bool
     has_password: bool
-    pending_login: str = ""  # a new address that waits for its proof
-    typed: str = ""  # what was typed into the form that had the problem
+    pending_login: str = ""  # a new address that is not verified yet
+    typed: str = ""  # the submitted value of the form with the problem
     problem: PageProblem | None = None
     problem_at: AccountSection | None = None
     notice: Notice | None = None
@@ -74,12 +74,12 @@ class AccountContext(PageContext):
     applications: tuple[ConnectedApplication, ...] = ()
     permissions: OwnPermissions = NO_PERMISSIONS
     activity: tuple[AccountActivityRow, ...] = ()
-    lang: str = "en"  # the account's
+    lang: str = "en"  # of the account
     theme: Theme = Theme.AUTO
     data_in: tuple[DataRequestStatus, ...] = ()
-    may_ask_for_data: bool = False  # there are applications to ask, and nothing is under way
+    may_ask_for_data: bool = False  # there are applications to ask, and no request is pending
     mail_is_logged: bool = False
-    may_administer: bool = False  # offers the console
+    may_administer: bool = False  # shows the link to the console
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Second factors on the account page: set up, renamed, removed; recovery codes."""
+"""Second factors on the account page: set up, rename, remove; recovery codes."""
 
 from collections.abc import Sequence
 from typing import Final, Literal
@@ -80,7 +80,7 @@ class FactorForms:
     # -- authenticator app ----------------------------------------------------------------------------
 
     async def show_totp(self, request: Request, account: AccountRequest) -> Response:
-        """The secret that waits for its first code; the same one as long as it waits."""
+        """Show the pending secret, the same one until its first code confirms it."""
         if account.user.sealed_totp is not None:
             return see_other(section_address(AccountSection.FACTORS))
         try:
@@ -209,14 +209,14 @@ class FactorForms:
     def _factor_added(
         self, request: Request, account: AccountRequest, codes: Sequence[str], notice: Notice
     ) -> Response:
-        """The first factor brings recovery codes, which are shown now or never."""
+        """Redirect to the account page, or show the recovery codes that the first factor created, once."""
         return self._show_codes(request, account, codes) if codes else self._view.redirect_with_notice(notice)
 
     def _show_codes(self, request: Request, account: AccountRequest, codes: Sequence[str]) -> Response:
         context = RecoveryCodesContext(codes=tuple(codes), login=account.user.login or account.user.nick)
         return self._view.show(request, context)
 
-    # -- what goes wrong ------------------------------------------------------------------------------
+    # -- errors ---------------------------------------------------------------------------------------
 
     async def _conflict(self, request: Request, account: AccountRequest) -> Response:
         return await self._problem_page(request, account, ProblemKind.CHANGED_MEANWHILE, status=CONFLICT)

@@ -1,4 +1,4 @@
-"""Name, language and look, e-mail address and password, as the account page's forms send them."""
+"""Forms of the account page: name, language and theme, email address, password."""
 
 from typing import Final
 
@@ -80,7 +80,7 @@ class ProfileForms:
         return answer
 
     async def change_email(self, request: Request, account: AccountRequest, form: EmailChangeForm) -> Response:
-        """One answer whether the address has an account or not (LG-05)."""
+        """Request a new address; the response is the same whether it has an account or not (LG-05)."""
         try:
             await self._new_address.request_change(
                 account.user, form.login, source=account.source, origin=account.origin
@@ -90,7 +90,7 @@ class ProfileForms:
         return self._view.redirect_with_notice(Notice.EMAIL_CHANGE_SENT)
 
     async def change_password(self, request: Request, account: AccountRequest, form: PasswordChangeForm) -> Response:
-        """The present password is the proof; without one a fresh proof of another kind is needed."""
+        """Change the password; without a current one, recent authentication is required instead."""
         if account.user.password_hash is None and not self._view.is_fresh(account):
             return self._view.reauthenticate(Path.PASSWORD)
         try:

@@ -1,6 +1,7 @@
-"""What has just been done, carried to the page that comes next and shown there once.
+"""Requests to the account pages: notices, authentication, forms and reauthentication.
 
-In a cookie, not in the address: then nobody can send a person a link to a page that claims something.
+A notice about a completed action is carried in a cookie to the next page and shown there once. It is not in the
+address, so that no link can make a page claim something.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -29,7 +30,7 @@ from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.vocabulary import NOTICE_SECTIONS, AccountSection, Notice
 
 NOTICE_COOKIE: Final = "gh_notice"
-NOTICE_SECONDS: Final = 60  # seconds; it is read by the very next request
+NOTICE_SECONDS: Final = 60  # seconds; the next request reads it
 NOTICES_BY_VALUE: Final = {notice.value: notice for notice in Notice}
 
 
@@ -55,10 +56,8 @@ class NoticeCookie:
         )
 
 
-# Where people deal with their own accounts: what every act there shares, so that none can forget it.
-#
-# Whoever is not signed in is sent to the sign-in; a form must be this browser's own (LG-03); and an act that
-# changes how one signs in needs a fresh proof, or it leads to the page that asks for one.
+# What every account page shares: unauthenticated requests are redirected to the sign-in, a form must come from this
+# browser (LG-03), and an action that changes how a person signs in requires recent authentication.
 
 
 Form = TypeVar("Form", bound=CsrfForm)
@@ -66,12 +65,12 @@ Form = TypeVar("Form", bound=CsrfForm)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountRequest:
-    """One request of somebody who is signed in."""
+    """A request of a signed-in person."""
 
     browser: Browser
     signed_in: UserSession
     origin: AuditOrigin
-    source: str  # as throttles count it
+    source: str  # as rate limits count it
 
     @property
     def user(self) -> User:
@@ -98,8 +97,8 @@ def section_address(section: AccountSection) -> str:
     return f"{Path.ACCOUNT}#{section}"
 
 
-# Where a fresh proof leads back to: a page of its own, or the part of the account page that has the button.
-# Closed, so that no request can name another address (LG-04).
+# Where reauthentication returns to: a page, or the part of the account page that has the button. The list is
+# closed, so that no request can name another address (LG-04).
 RETURN_ADDRESSES: Final[Mapping[str, str]] = {
     Path.TOTP: Path.TOTP,
     Path.PASSKEY: Path.PASSKEY,
@@ -126,7 +125,7 @@ class AccountView:
         self._notices = notices
 
     def page(self, path: Path, show: PageHandler, *, name: str, summary: str, fresh: bool = False) -> Endpoint:
-        """An endpoint that shows its owner something."""
+        """Wrap a handler that shows a page to the account's owner."""
 
         async def handler(request: Request) -> Response:
             visit = await self._account_request(request)
@@ -149,7 +148,7 @@ class AccountView:
         fresh: bool = False,
         rate_class: RateClass = RateClass.PUBLIC,
     ) -> Endpoint:
-        """An endpoint that does something for its owner."""
+        """Wrap a handler that does something for the account's owner."""
 
         async def handler(request: Request) -> Response:
             visit = await self._account_request(request)
@@ -176,11 +175,11 @@ class AccountView:
         return self._pages.render_off_loop(request, lambda: context, status=status or context.status)
 
     def redirect_with_notice(self, notice: Notice) -> Response:
-        """Back to the part of the account page that says once what was done."""
+        """Redirect to a part of the account page, which shows the notice once."""
         return self._notices.set(see_other(section_address(NOTICE_SECTIONS[notice])), notice)
 
     async def _account_request(self, request: Request) -> AccountRequest | None:
-        """None for a stranger, and for a session that signs in to applications only (R1)."""
+        """Return the request; None without a session, or with a limited one, which is for applications (R1)."""
         browser = await self._browsers.read(request)
         signed_in = browser.signed_in
         if signed_in is None or signed_in.session.strength is not SessionStrength.FULL:

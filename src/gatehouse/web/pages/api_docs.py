@@ -21,14 +21,14 @@ SWAGGER_STYLE_FILE: Final = "vendor/swagger-ui/swagger-ui.css"
 START_SCRIPT_FILE: Final = "docs.js"
 ICON_FILE: Final = "mark.svg"
 
-# The policy of every other page and pictures as data: Swagger UI's style sheet carries its own (S-08).
+# The policy of other pages plus data: images, which Swagger UI's style sheet contains (S-08).
 DOCS_POLICY: Final = content_security_policy(images=["data:"])
 
 
 def docs_endpoints(
     table: Sequence[Endpoint], *, assets: Assets, base_url: str, version: str, demo: bool = False
 ) -> list[Endpoint]:
-    """`/openapi.json` of that table, and the page that shows it."""
+    """Return the endpoints of `/openapi.json` for these routes, and of the page that shows it."""
     document = partial(openapi.openapi_document, tuple(table), base_url=base_url, version=version)
     page = docs_page_html(assets, demo=demo).encode()
 

@@ -1,7 +1,7 @@
-"""Style sheets, scripts and pictures: listed once at the start, small ones kept in memory.
+"""Style sheets, scripts and images: listed once at the start, small ones cached in memory.
 
-An address carries the digest of what it names, so browsers may keep it for ever; nothing on the disk is
-looked up by what a caller sent.
+An address contains the digest of its file, so that browsers may cache it forever. No request path is used to look
+up a file on disk.
 """
 
 import asyncio
@@ -23,9 +23,9 @@ STATIC_DIRECTORY: Final = Path(__file__).parent.parent / "static"
 DIGEST_DIGITS: Final = 16
 MAX_CACHED_BYTES: Final = 128 * 1024
 CACHE_FOREVER: Final = "public, max-age=31536000, immutable"
-CACHE_REVALIDATE: Final = "no-cache"  # an address of another release: the same file as it is now
+CACHE_REVALIDATE: Final = "no-cache"  # an address of another release: the current file
 
-# What is not listed (licences, checksums) lies in the directory but is not served.
+# Unlisted files in the directory (licenses, checksums) are not served.
 MEDIA_TYPES: Final = {
     ".css": "text/css; charset=utf-8",
     ".ico": "image/x-icon",
@@ -41,7 +41,7 @@ class Asset:
     digest: str
     media_type: str
     path: Path
-    cached_content: bytes | None  # None for a big one, which few ask for: read when it is
+    cached_content: bytes | None  # None for a large one, which is read on request
 
     async def content(self) -> bytes:
         return await asyncio.to_thread(self.path.read_bytes) if self.cached_content is None else self.cached_content
@@ -53,7 +53,7 @@ class Assets:
         self._assets = {path.relative_to(directory).as_posix(): _read_asset(path) for path in files}
 
     def address(self, name: str) -> str:
-        """The path under which to refer to a file: `address("vendor/pico/pico.min.css")`."""
+        """Return the path that refers to a file: `address("vendor/pico/pico.min.css")`."""
         return f"/static/{self._assets[name].digest}/{name}"
 
     async def serve(self, request: Request) -> Response:
@@ -79,7 +79,7 @@ class Assets:
 
 @cache
 def packaged_assets() -> Assets:
-    """Those of the package, read once in a process."""
+    """Return the assets of the package, read once per process."""
     return Assets()
 
 

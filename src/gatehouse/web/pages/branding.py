@@ -1,6 +1,6 @@
-"""How an installation looks: its name, its logo, and a colour that stays readable in light and dark.
+"""The brand of an installation: name, logo, and an accent color that stays readable in light and dark.
 
-Style and pictures are files of this service, so that the policy of its pages needs no exception for them.
+Styles and images are files of this service, so that the policy of its pages needs no exception for them.
 """
 
 import hashlib
@@ -27,15 +27,15 @@ from gatehouse.web.http.responses import cacheable_response
 from gatehouse.web.http.routing import Endpoint, RateClass
 from gatehouse.web.pages.assets import CACHE_FOREVER, CACHE_REVALIDATE, DIGEST_DIGITS
 
-DEFAULT_ACCENT: Final = "#1d5f8a"  # the colour of gatehouse.css
+DEFAULT_ACCENT: Final = "#1d5f8a"  # the color of gatehouse.css
 STYLE_FILE: Final = "accent.css"
 LOGO_FILE: Final = "logo"
 DARK_LOGO_FILE: Final = "logo-dark"
 
-# What links stand on (static/gatehouse.css): the page, a card, and the grounds of boxes and notices.
+# Backgrounds of links (static/gatehouse.css): the page, a card, boxes and notices.
 LIGHT_BACKGROUNDS: Final = tuple(map(Color.parse, ("#ffffff", "#f3f5f8", "#eef1f5", "#eaf6f0", "#fdf0ef")))
 DARK_BACKGROUNDS: Final = tuple(map(Color.parse, ("#181e28", "#10141b", "#232b38", "#14301f", "#33191a")))
-HOVER_SHARE: Final = 0.2  # the share of black or white under the pointer
+HOVER_SHARE: Final = 0.2  # the share of black or white on hover
 
 CSS_RULES: Final = Template("""\
   --pico-primary: $link;
@@ -50,7 +50,7 @@ CSS_RULES: Final = Template("""\
   --pico-primary-inverse: #fff;
   --gate-focus: $link;
 """)
-# The selectors of gatehouse.css, which this follows: the later of two equals wins.
+# The selectors of gatehouse.css, which is loaded first, so that these rules win.
 CSS_SHEET: Final = Template("""\
 :root:not([data-theme="dark"]),
 [data-theme="light"] {
@@ -68,7 +68,7 @@ $dark}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shades:
-    """One colour as one theme can use it: as text on its grounds, and as a ground for white text."""
+    """One color in one theme: as text on its backgrounds, and as a background of white text."""
 
     link: Color
     link_hover: Color
@@ -90,7 +90,7 @@ def light_shades(accent: Color) -> Shades:
 
 
 def dark_shades(accent: Color) -> Shades:
-    """A button there is dark enough for white words and light enough to be seen."""
+    """Return the shades of the dark theme; a button is dark enough for white text and light enough to be seen."""
     dark = adjust_for_contrast(accent, (WHITE,), min_ratio=TEXT_CONTRAST, towards=BLACK)
     button = adjust_for_contrast(dark, DARK_BACKGROUNDS[:2], min_ratio=SHAPE_CONTRAST, towards=WHITE)
     return make_shades(
@@ -99,7 +99,7 @@ def dark_shades(accent: Color) -> Shades:
 
 
 def make_shades(link: Color, button: Color, *, hover: Color) -> Shades:
-    """`pointed`: what a link comes nearer to under the pointer; a button is darker there in any case."""
+    """Return the shades; `pointed` is the color a link moves towards on hover, and a button always darkens."""
     return Shades(
         link=link,
         link_hover=link.mix(hover, HOVER_SHARE),
@@ -120,12 +120,12 @@ class Swatch:
     use: str  # link, button
     colour: Color
     ground: Color
-    contrast: float  # the least of it anywhere
+    contrast: float  # the lowest one on any background
     is_adapted: bool
 
     @property
     def accent_shade(self) -> Color:
-        """The one of both that comes of the accent."""
+        """The one of both that is derived from the accent color."""
         return self.colour if self.use == "link" else self.ground
 
 
@@ -152,7 +152,7 @@ def swatches(accent: Color) -> Sequence[Swatch]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brand:
-    """What templates are told; an empty address means that there is none."""
+    """The brand as templates see it; an empty address means none."""
 
     name: str = "Gatehouse"
     wordmark: bool = False
@@ -179,7 +179,7 @@ class BrandFile:
 
 class BrandAssets:
     def __init__(self, *, name: str, wordmark: bool, accent: Color | None, logos: Mapping[str, BrandFile]) -> None:
-        """`logos`: under LOGO and LOGO_DARK, as far as there are any."""
+        """`logos` may contain LOGO and LOGO_DARK."""
         self.accent: Final = accent
         self._files = dict(logos)
         if accent is not None:

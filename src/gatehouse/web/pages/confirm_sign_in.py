@@ -1,4 +1,4 @@
-"""Before somebody is signed in elsewhere: he says yes or no, also with a live session (design: game confirmation)."""
+"""Confirmation before a person is signed in elsewhere, on a device or in a game, also with a live session."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -20,7 +20,6 @@ from gatehouse.sign_in_flow.model import (
     SignInFlowGone,
     SignInPurposeEnded,
     proof_of_flow,
-    sign_in_id_of,
 )
 from gatehouse.web.http.browser import Browser, BrowserSessions, FormExpired
 from gatehouse.web.http.context import origin_of
@@ -38,7 +37,7 @@ from gatehouse.web.pages.contexts import (
 from gatehouse.web.pages.forms import CsrfForm, page_endpoint
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
-from gatehouse.web.pages.sign_in_flow import restart_address, stale_form_page, step_address
+from gatehouse.web.pages.sign_in_flow import restart_address, session_of_flow, stale_form_page, step_address
 from gatehouse.web.pages.vocabulary import GameEnd
 
 NOT_FOUND: Final = 404
@@ -56,11 +55,11 @@ class ConfirmSignInQuery(msgspec.Struct, frozen=True, kw_only=True):
 class ConfirmSignInForm(CsrfForm, frozen=True, kw_only=True):
     interaction: str
     decision: ConfirmSignInDecision
-    code: str = ""  # picked out of those that the page offers
+    code: str = ""  # picked from the choices of the page
 
 
 class ConfirmSignInPage:
-    """`occasions`: those that end here, by their kind."""
+    """`purposes` are those that end with a confirmation, by their kind."""
 
     def __init__(
         self,
@@ -85,10 +84,8 @@ class ConfirmSignInPage:
         browser = await self._browsers.read(request)
         handle = read_query(request, ConfirmSignInQuery).interaction
         try:
-            interaction, signed_in = await self._find_pending(browser, handle)
-            question = await self._purposes[interaction.kind].question(
-                interaction, origin_of(request, signed_in.user.user_id)
-            )
+            flow, signed_in = await self._find_pending(browser, handle)
+            question = await self._purposes[flow.kind].question(flow, origin_of(request, signed_in.user.user_id))
         except SignInFlowGone as gone:
             return self._expired_page(request, handle, gone)
         csrf = self._browsers.csrf_token(browser)
@@ -143,43 +140,37 @@ class ConfirmSignInPage:
         form = await read_form(request, ConfirmSignInForm)
         try:
             self._browsers.check_form(request, browser, form.csrf)
-            interaction, signed_in = await self._find_pending(browser, form.interaction)
+            flow, signed_in = await self._find_pending(browser, form.interaction)
             origin = origin_of(request, signed_in.user.user_id)
             if form.decision is ConfirmSignInDecision.CONFIRM:
-                return see_other(await self._confirm(interaction, form, origin))
-            await self._sign_in_flows.discard(interaction)
-            return see_other(await self._purposes[interaction.kind].refuse(interaction, origin))
+                return see_other(await self._confirm(flow, form, origin))
+            await self._sign_in_flows.discard(flow)
+            return see_other(await self._purposes[flow.kind].refuse(flow, origin))
         except FormExpired:
             return stale_form_page(self._pages, request, form.interaction, fallback=Path.DEVICE)
         except SignInFlowGone as gone:
             return self._expired_page(request, form.interaction, gone)
 
-    async def _confirm(self, interaction: SignInFlow, form: ConfirmSignInForm, origin: AuditOrigin) -> str:
-        """Nothing picked is no wrong pick: a phone may have changed its network since the page was shown."""
-        occasion = self._purposes[interaction.kind]
-        if not form.code and (await occasion.question(interaction, origin)).choices:
+    async def _confirm(self, flow: SignInFlow, form: ConfirmSignInForm, origin: AuditOrigin) -> str:
+        """Confirm the sign-in; no choice is not a wrong choice, because the network of a phone may have changed."""
+        purpose = self._purposes[flow.kind]
+        if not form.code and (await purpose.question(flow, origin)).choices:
             return step_address(FlowStep.CONFIRM, form.interaction)
-        over = await occasion.check_choice(interaction, form.code, origin)
+        over = await purpose.check_choice(flow, form.code, origin)
         if over:
-            await self._sign_in_flows.discard(interaction)
+            await self._sign_in_flows.discard(flow)
             return over
-        return await self._sign_in_flows.finish(await self._sign_in_flows.approve(interaction), origin)
+        return await self._sign_in_flows.finish(await self._sign_in_flows.approve(flow), origin)
 
     async def _find_pending(self, browser: Browser, handle: str) -> tuple[SignInFlow, UserSession]:
-        """The way at this step, of the very session that this browser still has. Raises InteractionGone."""
-        interaction = await self._sign_in_flows.find(handle, browser=browser.browser_id)
-        signed_in = browser.signed_in
-        if interaction.kind not in self._purposes or interaction.step is not FlowStep.CONFIRM or signed_in is None:
+        """Return the flow at this step, of the session this browser still has. Raises SignInFlowGone."""
+        flow = await self._sign_in_flows.find(handle, browser=browser.browser_id)
+        if flow.kind not in self._purposes or flow.step is not FlowStep.CONFIRM or proof_of_flow(flow).limited:
             raise SignInFlowGone
-        if (
-            proof_of_flow(interaction).sign_in_id != sign_in_id_of(signed_in.session)
-            or proof_of_flow(interaction).limited
-        ):
-            raise SignInFlowGone
-        return interaction, signed_in
+        return flow, session_of_flow(browser, flow)
 
     def _expired_page(self, request: Request, handle: str, gone: SignInFlowGone) -> Response:
-        """A game's link begins anew; whoever came from a device types its code again."""
+        """Show how to start again: by the link of the game, or by typing the code of the device."""
         if isinstance(gone, SignInPurposeEnded):
             return self._pages.render(request, GameEndContext(end=GameEnd.OVER), status=NOT_FOUND)
         return self._pages.render(request, ExpiredContext(start_again=restart_address(handle, fallback=Path.DEVICE)))

@@ -1,4 +1,4 @@
-"""An application wants to know something about a person: allow or deny, equally easily (R3)."""
+"""Consent: an application requests data about a person, who allows or denies it (R3)."""
 
 from enum import StrEnum
 from typing import Protocol
@@ -13,16 +13,16 @@ from gatehouse.oauth.authorize.purpose import KIND, AuthorizeSignInPurpose, deco
 from gatehouse.oauth.authorize.service import Consents
 from gatehouse.oauth.store import ClientStore
 from gatehouse.sign_in_flow.flows import SignInFlows
-from gatehouse.sign_in_flow.model import FlowStep, SignInFlow, SignInFlowGone, proof_of_flow, sign_in_id_of
-from gatehouse.web.http.browser import Browser, BrowserSessions, FormExpired
+from gatehouse.sign_in_flow.model import FlowStep, SignInFlow, SignInFlowGone, proof_of_flow
+from gatehouse.web.http.browser import Browser, BrowserSessions
 from gatehouse.web.http.context import origin_of
-from gatehouse.web.http.parse import read_form, read_query
+from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.responses import see_other
 from gatehouse.web.http.routing import Endpoint
 from gatehouse.web.pages.contexts import ConsentContext
-from gatehouse.web.pages.forms import CsrfForm, page_endpoint
+from gatehouse.web.pages.forms import page_endpoint
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.sign_in_flow import SignInFlowPages
+from gatehouse.web.pages.sign_in_flow import FlowForm, SignInFlowPages, session_of_flow
 
 
 class ConsentDecision(StrEnum):
@@ -34,16 +34,15 @@ class ConsentQuery(msgspec.Struct, frozen=True, kw_only=True):
     interaction: str = ""
 
 
-class ConsentForm(CsrfForm, frozen=True, kw_only=True):
-    interaction: str
+class ConsentForm(FlowForm, frozen=True, kw_only=True, forbid_unknown_fields=True):
     decision: ConsentDecision
 
 
 class ApplicationOwnerLookup(Protocol):
-    """The permission room's word about whose an application is."""
+    """Tells who owns an application, answered by `permissions`."""
 
     async def owner(self, application_id: int) -> str:
-        """The title of its project; empty when it belongs to none."""
+        """Return the title of its project; empty when it belongs to none."""
 
 
 class ConsentPage:
@@ -70,11 +69,11 @@ class ConsentPage:
         browser = await self._browsers.read(request)
         handle = read_query(request, ConsentQuery).interaction
         try:
-            interaction, signed_in = await self._find_pending(browser, handle)
+            flow, signed_in = await self._find_pending(browser, handle)
         except SignInFlowGone:
             return self._flow_pages.show_expired(request, handle)
-        destination = await self._sign_in_flows.destination(interaction)
-        wanted = decode_request(interaction)
+        destination = await self._sign_in_flows.destination(flow)
+        wanted = decode_request(flow)
         context = ConsentContext(
             csrf=self._browsers.csrf_token(browser),
             interaction=handle,
@@ -88,45 +87,37 @@ class ConsentPage:
         return self._flow_pages.show(request, browser, destination, context)
 
     async def decide(self, request: Request) -> Response:
-        browser = await self._browsers.read(request)
-        form = await read_form(request, ConsentForm)
-        try:
-            self._browsers.check_form(request, browser, form.csrf)
-            interaction, _ = await self._find_pending(browser, form.interaction)
-            if form.decision is ConsentDecision.ALLOW:
-                return see_other(await self._allow(request, interaction))
-            await self._sign_in_flows.discard(interaction, self._denial_record(request, interaction))
-            return see_other(self._purpose.denied_url(interaction))
-        except FormExpired:
-            return self._flow_pages.show_stale(request, form.interaction)
-        except SignInFlowGone:
-            return self._flow_pages.show_expired(request, form.interaction)
+        return await self._flow_pages.handle_form(request, ConsentForm, self._decide)
+
+    async def _decide(self, request: Request, browser: Browser, form: ConsentForm) -> Response:
+        flow, _ = await self._find_pending(browser, form.interaction)
+        if form.decision is ConsentDecision.ALLOW:
+            return see_other(await self._allow(request, flow))
+        await self._sign_in_flows.discard(flow, self._denial_record(request, flow))
+        return see_other(self._purpose.denied_url(flow))
 
     async def _owner_name(self, client_id: str) -> str:
         client = await self._clients.client(client_id)
         return "" if client.application_id is None else await self._owners.owner(client.application_id)
 
-    async def _allow(self, request: Request, interaction: SignInFlow) -> str:
-        wanted = decode_request(interaction)
-        user_id = proof_of_flow(interaction).user_id
+    async def _allow(self, request: Request, flow: SignInFlow) -> str:
+        wanted = decode_request(flow)
+        user_id = proof_of_flow(flow).user_id
         origin = origin_of(request, user_id)
         client = await self._clients.client(wanted.client_id)
         await self._consents.give(user_id, client, wanted.scopes, origin)
-        return await self._sign_in_flows.finish(await self._sign_in_flows.approve(interaction), origin)
+        return await self._sign_in_flows.finish(await self._sign_in_flows.approve(flow), origin)
 
-    def _denial_record(self, request: Request, interaction: SignInFlow) -> AuditRecord:
-        wanted, user_id = decode_request(interaction), proof_of_flow(interaction).user_id
+    def _denial_record(self, request: Request, flow: SignInFlow) -> AuditRecord:
+        wanted, user_id = decode_request(flow), proof_of_flow(flow).user_id
         return self._consents.denial_record(user_id, wanted.client_id, wanted.scopes, origin_of(request, user_id))
 
     async def _find_pending(self, browser: Browser, handle: str) -> tuple[SignInFlow, UserSession]:
-        """The way at this step, of the very session that this browser still has. Raises InteractionGone."""
-        interaction = await self._sign_in_flows.find(handle, browser=browser.browser_id)
-        signed_in = browser.signed_in
-        if interaction.kind != KIND or interaction.step is not FlowStep.CONSENT or signed_in is None:
+        """Return the flow at this step, of the session this browser still has. Raises SignInFlowGone."""
+        flow = await self._sign_in_flows.find(handle, browser=browser.browser_id)
+        if flow.kind != KIND or flow.step is not FlowStep.CONSENT:
             raise SignInFlowGone
-        if proof_of_flow(interaction).sign_in_id != sign_in_id_of(signed_in.session):
-            raise SignInFlowGone
-        return interaction, signed_in
+        return flow, session_of_flow(browser, flow)
 
     def endpoints(self) -> list[Endpoint]:
         return [

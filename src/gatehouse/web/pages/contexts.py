@@ -1,9 +1,9 @@
-"""What each page must be told: one frozen record per template, so that handlers are checked by their types.
+"""The context of each page: one frozen record per template, so that types check the handlers.
 
-`pages.show(request, SignInContext(...))` finds the template by the record. Times are Unix seconds, 0 for
-never; every text is shown escaped, and everything that is said by us comes from the locales.
-Form fields of each page stand beside its path in paths.py; every form also carries `csrf`, and those on the
-way through a sign-in carry `interaction`. The account page has its own module, account_contexts.py.
+`pages.render(request, SignInContext(...))` finds the template by the record. Times are Unix seconds, 0 for never;
+every text is escaped, and fixed texts come from the locales. The form fields of each page are listed beside its
+path in paths.py; every form also has `csrf`, and forms of a sign-in have `interaction`. The account page has its
+own module, account_contexts.py.
 """
 
 from dataclasses import dataclass
@@ -39,11 +39,11 @@ class SetupDoneContext(PageContext):
     nick: str
     login: str
     user_id: str
-    sample_app: str = ""  # the command that starts it; none where samples make no sense
+    sample_app: str = ""  # the command that starts it; empty where samples make no sense
     sample_game: str = ""
 
 
-# -- the way in ---------------------------------------------------------------------------------------
+# -- sign-in ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +55,9 @@ class SignInContext(PageContext):
     login: str = ""  # typed before, or login_hint
     problem: PageProblem | None = None
     notice: Notice | None = None
-    application: str = ""  # its name; empty when it is only about the account
-    returns_to: str = ""  # the host the browser is sent back to
-    phone_link: str = ""  # of a game: where a phone goes on instead
+    application: str = ""  # its name; empty for the account pages
+    returns_to: str = ""  # the host the browser is redirected to
+    phone_link: str = ""  # of a game: the link to continue on a phone
     register_enabled: bool = False
     passkeys_enabled: bool = True
     passkey_options: str = ""  # JSON of PublicKeyCredentialRequestOptions, without allowCredentials
@@ -99,7 +99,7 @@ class ConsentContext(PageContext):
     interaction: str
     application: str  # its name
     owner: str = ""  # the title of the project it belongs to
-    returns_to: str  # the host the browser is sent back to
+    returns_to: str  # the host the browser is redirected to
     nick: str
     login: str
     scopes: tuple[str, ...]
@@ -107,7 +107,7 @@ class ConsentContext(PageContext):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShortTokenContext(PageContext):
-    """`/?stoken=…`: the POST spends it (R1)."""
+    """`/?stoken=…`: the POST uses the token (R1)."""
 
     template = "short_token.html"
 
@@ -119,7 +119,7 @@ class ShortTokenContext(PageContext):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReauthenticationContext(PageContext):
-    """Before an act that needs a fresh proof."""
+    """Before an action that requires recent authentication."""
 
     template = "confirm.html"
 
@@ -144,21 +144,21 @@ class RegisterContext(PageContext):
     interaction: str = ""
     login: str = ""
     nick: str = ""
-    domains: tuple[str, ...] = ()  # the only ones allowed; empty for any
+    domains: tuple[str, ...] = ()  # the only allowed ones; empty for any
     problem: PageProblem | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckMailContext(PageContext):
-    """The same words whether or not there is such an account (LG-05)."""
+    """The same text with and without an account (LG-05)."""
 
     template = "check_mail.html"
 
     csrf: str
     purpose: MailPurpose
-    login: str  # as it was typed
-    minutes: int = 30  # how long the link lives
-    mail_is_logged: bool = False  # no SMTP is configured: say where the mail is
+    login: str  # as typed
+    minutes: int = 30  # lifetime of the link
+    mail_is_logged: bool = False  # no SMTP is configured: the page says where the email is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,7 +238,7 @@ class RecoveryCodesContext(PageContext):
     login: str
 
 
-# -- ends ---------------------------------------------------------------------------------------------
+# -- ended flows and errors ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,22 +247,22 @@ class ExpiredContext(PageContext):
     status = 400
 
     start_again: str  # a path of ours that keeps the request
-    is_stale: bool = False  # somebody signed in or out since, in another tab
+    is_stale: bool = False  # the person signed in or out in another tab in the meantime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLinkContext(PageContext):
-    """A mailed link that was used, is too old, or was followed by a newer one: all alike."""
+    """A mailed link that was used, has expired or was replaced; all look alike."""
 
     template = "link_dead.html"
     status = 403
 
-    start_again: str = ""  # where a new one can be had; only the inviter can send an invitation again
+    start_again: str = ""  # where to request a new one; empty for an invitation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorContext(PageContext):
-    """`title` and `message` in English; other languages have their own for the status, or for that message."""
+    """`title` and `message` in English; other languages have texts for the status or for that message."""
 
     template = "error.html"
 
@@ -274,7 +274,7 @@ class ErrorContext(PageContext):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredTarget:
-    """A registered redirect URI or host beside the received one: alike up to a place, other from there."""
+    """A registered redirect URI or host compared with the received one, split where they begin to differ."""
 
     same: str
     other: str
@@ -283,14 +283,14 @@ class RegisteredTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientErrorContext(PageContext):
-    """A request that cannot be answered by redirect. The second half is for whoever can mend the client."""
+    """A request that cannot be answered by redirect. The second half is for the client's developers."""
 
     template = "client_error.html"
     status = 400
 
     request_id: str
     application: str = ""  # its name, when the client is known
-    reason: str = ""  # in English, for developers; empty for everybody else
+    reason: str = ""  # in English, for developers; empty for everyone else
     client_id: str = ""
     received: str = ""
     registered: tuple[RegisteredTarget, ...] = ()
@@ -317,10 +317,10 @@ class ThrottledContext(PageContext):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DenialReason:
-    """What only whoever administers is told."""
+    """What only administrators see."""
 
-    by: str  # the words are `denied.why_<by>`
-    missing: str = ""  # the right, where it is one that is missing
+    by: str  # the texts are `denied.why_<by>`
+    missing: str = ""  # the permission that is missing, if any
     check: str  # the page of the console that explains it
 
 
@@ -330,12 +330,12 @@ class AccessDeniedContext(PageContext):
     status = 403
 
     csrf: str = ""
-    interaction: str = ""  # empty: there is no way to go on with another account
+    interaction: str = ""  # empty: no other account can be used
     application: str
     login: str
-    ask: tuple[str, ...] = ()  # whom to ask: names or addresses
-    return_to: str = ""  # where the application is told `access_denied`
-    on_device: bool = False  # which was told already
+    ask: tuple[str, ...] = ()  # names or addresses of people to ask
+    return_to: str = ""  # where the application gets `access_denied`
+    on_device: bool = False  # which has the answer already
     why: DenialReason | None = None
 
 
@@ -347,12 +347,12 @@ class MaintenanceContext(PageContext):
     retry_after: int = 0
 
 
-# What the pages of single sign-on beyond the sign-in must be told: another device, a game, and signing out.
+# Contexts beyond the sign-in: another device, a game, signing out.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceContext(PageContext):
-    """Type what the device shows (RFC 8628)."""
+    """The form for the code that the device shows (RFC 8628)."""
 
     template = "device.html"
 
@@ -363,26 +363,26 @@ class DeviceContext(PageContext):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmSignInContext(PageContext):
-    """Before somebody is signed in on a device."""
+    """Before a person is signed in on a device."""
 
     template = "confirm_sign_in.html"
 
     csrf: str
     interaction: str
     application: str  # its name
-    code: str = ""  # what is shown there, to compare
+    code: str = ""  # shown on the device, to compare
     scopes: tuple[str, ...] = ()
     asked_at: int
     now: int
     address: str
-    is_nearby: bool  # asked for from the network this browser is in
+    is_nearby: bool  # the request came from the network of this browser
     nick: str
     login: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmGameContext(PageContext):
-    """Before somebody is signed in in a game (R4)."""
+    """Before a person is signed in to a game (R4)."""
 
     template = "confirm_game.html"
 
@@ -390,10 +390,10 @@ class ConfirmGameContext(PageContext):
     interaction: str
     gsid: str
     application: str = ""  # its name, when the game names one
-    choices: tuple[str, ...] = ()  # one of them is shown by the game
+    choices: tuple[str, ...] = ()  # the game shows one of them
     asked_at: int
     now: int
-    place: str  # where it was asked for from: a name, or else the address
+    place: str  # that the request came from: a name, or else the address
     nearness: NetworkNearness
     is_waited_for: bool
     phone_link: str
@@ -406,8 +406,8 @@ class GameEndContext(PageContext):
     template = "game_end.html"
 
     end: GameEnd
-    gsid: str = ""  # while there is something to follow
-    until: str = ""  # the words of its state that change the page
+    gsid: str = ""  # while the page polls the state
+    until: str = ""  # the states that change the page
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -417,7 +417,7 @@ class GameDeniedContext(PageContext):
 
     application: str = ""
     login: str
-    ask: str = ""  # whom: the title of the project it belongs to
+    ask: str = ""  # the title of its project
     why: DenialReason | None = None
 
 
@@ -430,7 +430,7 @@ class DeviceDoneContext(PageContext):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignOutContext(PageContext):
-    """A client asks for it and cannot show that it speaks of this person."""
+    """A client requests a sign-out and cannot prove that it means this person."""
 
     template = "sign_out.html"
 

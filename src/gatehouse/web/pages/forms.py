@@ -1,4 +1,4 @@
-"""Where forms are handed out to browsers and taken back: what the pages before a sign-in share."""
+"""Forms of pages without a session: rendering, CSRF check, errors."""
 
 from typing import Final, TypeVar
 
@@ -20,12 +20,12 @@ from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.vocabulary import PageProblem, ProblemKind
 
-BAD_REQUEST: Final = 400  # the form comes back with what is wrong
-ANONYMOUS_ACTOR: Final = "visitor"  # who acts while nobody has proved who he is
+BAD_REQUEST: Final = 400  # the form is shown again with the error
+ANONYMOUS_ACTOR: Final = "visitor"  # the actor before authentication
 
 
 class CsrfForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A form of ours: it has the fields it has, and `email_verified` is none of them (LG-19)."""
+    """Base of forms: only declared fields are read, and `email_verified` is never one of them (LG-19)."""
 
     csrf: str = ""
 
@@ -35,7 +35,7 @@ class MailedLinkQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PasswordsDiffer(BadAccount):
-    """The password was not typed the same way twice."""
+    """The two typed passwords differ."""
 
 
 Form = TypeVar("Form", bound=CsrfForm)
@@ -63,24 +63,24 @@ class PublicForms:
     def show(
         self, request: Request, browser: Browser, context: PageContext, *, status: int | None = None
     ) -> Response:
-        """The page, and a name for a browser that came without one: its form is worth nothing elsewhere."""
+        """Render the page and give the browser a name if it has none; the form works only in this browser."""
         return self._browsers.set_browser_cookie(self._pages.render(request, context, status=status), browser)
 
     async def read(self, request: Request, into: type[Form]) -> tuple[Browser, Form]:
-        """The form, once it is known to come from our own page in this browser (LG-03)."""
+        """Read the form after checking that it comes from our own page in this browser (LG-03)."""
         browser = await self._browsers.read(request)
         form = await read_form(request, into)
         self._browsers.check_form(request, browser, form.csrf)
         return browser, form
 
     def with_dead_link_page(self, handler: Handler, *, start_again: str = "") -> Handler:
-        """The handler of a mailed link's page, where a dead link is no dead end."""
+        """Wrap the handler of a mailed link's page, so that a dead link leads to a page with a way on."""
 
         async def answer(request: Request) -> Response:
             try:
                 return await handler(request)
             except LinkDead:
-                await self._browsers.read(request)  # who is signed in reads this page too in his language
+                await self._browsers.read(request)  # a signed-in person reads this page in their language too
                 return self._pages.render(request, DeadLinkContext(start_again=start_again))
 
         return answer

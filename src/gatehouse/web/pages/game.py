@@ -1,6 +1,6 @@
-"""The browser's side of a sign-in from a game: its link, what comes after the answer, and what pages ask meanwhile.
+"""Pages of a sign-in from a game: its link, the result, and the state that pages poll.
 
-A GET never answers for anybody: the link leads to the sign-in and to the confirmation (R4, cross-device phishing).
+A GET never answers for a person: the link leads to the sign-in and the confirmation (R4, cross-device phishing).
 """
 
 from dataclasses import replace
@@ -31,11 +31,11 @@ from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.sign_in_flow import pack_request, step_address
 from gatehouse.web.pages.vocabulary import GameEnd
 
-GAME_SIGN_IN_LIMIT_KEY: Final = "game"  # what is counted: sign-ins begun and kept until they end
+GAME_SIGN_IN_LIMIT_KEY: Final = "game"  # counts pending sign-ins
 NOT_FOUND: Final = 404
 SERVICE_UNAVAILABLE: Final = 503
 ENDS_BY_CLOSING: Final = {CloseStatus.SUCCESS.value: GameEnd.IN, CloseStatus.ERROR.value: GameEnd.FAILED}
-FOLLOWED_STATES: Final = {  # the game has not spoken yet, or may say otherwise: its last word counts (R4, closeGsid)
+FOLLOWED_STATES: Final = {  # the game has not reported yet, or may still report something else (R4, closeGsid)
     GameEnd.CONFIRMED: "cancelled Success Error",
     GameEnd.IN: "Error",
     GameEnd.FAILED: "Success",
@@ -47,7 +47,7 @@ class GsidQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GameStateResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """How a session stands; nothing about people."""
+    """The state of a session, without data about people."""
 
     state: str
     closed: str
@@ -81,11 +81,11 @@ class GamePages:
         self._clock = clock
 
     async def open_link(self, request: Request, browser: Browser, gsid: str) -> Response:
-        """`/?gsid=…`. Nothing else in the query counts: what the game asked for stands (checklist GS-20)."""
+        """Handle `/?gsid=…`. The rest of the query is ignored, because the game's request counts (GS-20)."""
         if is_prefetch(request):
             return Response(None, SERVICE_UNAVAILABLE, NO_STORE)
         if request.method == "HEAD":
-            return Response(None, 200, NO_STORE)  # it answers nothing, so it begins nothing, as at authorize (AZ-30)
+            return Response(None, 200, NO_STORE)  # a prefetch starts no sign-in, as at authorize (AZ-30)
         try:
             return self._browsers.set_browser_cookie(
                 see_other(await self._begin_sign_in(request, browser, gsid)), browser
@@ -94,7 +94,7 @@ class GamePages:
             return self._end_page(request, GameEnd.OVER)
 
     async def _begin_sign_in(self, request: Request, browser: Browser, gsid: str) -> str:
-        """Begin a way through the pages; how many one source may begin is bounded, as at authorize (AZ-33)."""
+        """Start a sign-in flow; how many one source may start is limited, as at authorize (AZ-33)."""
         wait = self._rate_limiter.admit(GAME_SIGN_IN_LIMIT_KEY, caller_address_of(request.scope).source)
         if wait:
             raise TooMany(wait, "game sign-ins started from one source")
@@ -104,14 +104,14 @@ class GamePages:
             handle = await self._sign_in_flows.start(KIND, ask, browser=browser.browser_id, request=again)
             return step_address(FlowStep.LOGIN, handle)
         proof = proof_of_session(signed_in.session)
-        handle, interaction = await self._sign_in_flows.start_with_proof(
+        handle, flow = await self._sign_in_flows.start_with_proof(
             KIND, ask, proof, browser=browser.browser_id, request=again
         )
-        return step_address(interaction.step, handle)
+        return step_address(flow.step, handle)
 
     async def show_done(self, request: Request) -> Response:
-        """Somebody said yes; from here on the page tells what the game says."""
-        await self._browsers.read(request)  # the page is in the language of who did it
+        """Show that the person confirmed; the page then shows what the game reports."""
+        await self._browsers.read(request)  # for the language of the person
         gsid = read_query(request, GsidQuery).gsid
         session = await self._purpose.find_session(gsid)
         if session is not None and session.state is GameSessionState.PENDING:
@@ -128,7 +128,7 @@ class GamePages:
         return self._end_page(request, GameEnd.WRONG_CODE)
 
     async def show_denied(self, request: Request) -> Response:
-        """The application does not let this account in: which one, and whom to ask."""
+        """Show which application denies this account access, and whom to ask."""
         browser = await self._browsers.read(request)
         session = await self._purpose.find_session(read_query(request, GsidQuery).gsid)
         user = browser.signed_in.user if browser.signed_in else None
@@ -185,7 +185,7 @@ class GamePages:
 
 
 def game_end_of(session: GameSession | None) -> GameEnd:
-    """What to tell of a session that was answered; closed by the game before the delivery it is a failed one too."""
+    """Return what to show of an answered session; one that the game closed before delivery has failed too."""
     if session is None or (session.state is GameSessionState.FAILED and session.closed != CloseStatus.ERROR):
         return GameEnd.OVER
     return ENDS_BY_CLOSING.get(session.closed, GameEnd.CONFIRMED)

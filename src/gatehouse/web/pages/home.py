@@ -1,4 +1,4 @@
-"""`/?stoken=…`: "Continue as …", and the POST that spends it (R1)."""
+"""The root address: sign-in, account, a game's link, and `/?stoken=…` with the POST that uses the token (R1)."""
 
 import msgspec
 from starlette.requests import Request
@@ -42,7 +42,7 @@ class ShortTokenPage:
         return self._browsers.set_browser_cookie(self._pages.render(request, context), browser)
 
     async def submit(self, request: Request) -> Response:
-        """Open a limited session: it signs in to first-party clients and nowhere else."""
+        """Open a limited session, which signs in to first-party clients only."""
         browser = await self._browsers.read(request)
         form = await read_form(request, ShortTokenForm)
         self._browsers.check_form(request, browser, form.csrf)
@@ -72,14 +72,14 @@ class ShortTokenPage:
 
 
 def proven_address(request: Request) -> str:
-    """Where the request comes from; raises ShortTokenDead where somebody only says so (R4)."""
+    """Return the client's address; raise ShortTokenDead when it is not proven (R4)."""
     origin = origin_of(request, "stoken")
     if not origin.proven:
         raise ShortTokenDead("the client address is not trusted")
     return origin.address
 
 
-# What stands at the root address: sign-in for a stranger, the account for its owner, and a game's link.
+# The root address: sign-in without a session, the account with one, and a game's link.
 
 
 class HomeQuery(msgspec.Struct, frozen=True, kw_only=True):

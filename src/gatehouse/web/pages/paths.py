@@ -1,17 +1,17 @@
-"""Where the pages for people stand: what templates link to and post to, and handlers answer at."""
+"""Paths of the pages: where templates link and post to, and where handlers respond."""
 
 from enum import StrEnum
 
 
 class Path(StrEnum):
-    HOME = "/"  # sign-in for a stranger, the account for its owner; also `/?stoken=…` (R1) and `/?gsid=…` (R4)
+    HOME = "/"  # sign-in or account; also `/?stoken=…` (R1) and `/?gsid=…` (R4)
     DOCS = "/docs"
     CONSOLE = "/console"
     SETUP = "/setup"
 
     SIGN_IN = "/sign-in"  # GET form; POST login, password
     SIGN_IN_PASSKEY = "/sign-in/passkey"  # POST credential
-    SIGN_IN_AS = "/sign-in/as"  # POST decision = continue | another, for someone signed in already
+    SIGN_IN_AS = "/sign-in/as"  # POST decision = continue | another, for a signed-in person
     AUTHORIZE = "/proxy/oauth/authorize"  # interface §4.2
     CONSENT = "/sign-in/consent"  # GET what an application wants; POST decision = allow | deny
     SECOND_FACTOR = "/sign-in/factor"  # POST otp or credential, and method
@@ -20,7 +20,7 @@ class Path(StrEnum):
     CONFIRM_SIGN_IN = "/sign-in/confirm"  # GET where to; POST decision = confirm | cancel, and code
     SIGN_OUT = "/sign-out"  # POST
     LOGOUT = "/proxy/oauth/logout"  # interface R3
-    LOGOUT_CONFIRM = "/proxy/oauth/logout/confirm"  # POST decision = confirm | cancel, and what the client asked
+    LOGOUT_CONFIRM = "/proxy/oauth/logout/confirm"  # POST decision = confirm | cancel, and the client's parameters
     DEVICE = "/device"  # GET form, ?user_code=; POST user_code
     DEVICE_DONE = "/device/done"
     DEVICE_CANCELLED = "/device/cancelled"
@@ -29,23 +29,23 @@ class Path(StrEnum):
     GAME_CANCELLED = "/game/cancelled"
     GAME_WRONG_CODE = "/game/wrong-code"
     GAME_DENIED = "/game/denied"
-    GAME_STATE = "/game/state"  # what an open page asks every other second
+    GAME_STATE = "/game/state"  # polled by open pages every other second
 
     REGISTER = "/register"
     INVITE = "/invite"  # ?token=
-    VERIFY_EMAIL = "/verify-email"  # ?token=; the POST spends it, so that a mail scanner's GET does not
+    VERIFY_EMAIL = "/verify-email"  # ?token=; the POST uses it, so that a mail scanner's GET does not
     RESEND = "/verify-email/again"  # POST login
     FORGOT = "/forgot"
     RESET = "/reset"  # ?token=
-    CONFIRM = "/confirm"  # it is still you: POST password, otp or credential
+    CONFIRM = "/confirm"  # reauthentication: POST password, otp or credential
 
     ACCOUNT = "/account"
     PROFILE = "/account/profile"  # POST nick
     EMAIL = "/account/email"  # POST login
     PASSWORD = "/account/password"  # POST current, password, repeated  # noqa: S105 - an address
-    TOTP = "/account/totp"  # GET set-up; POST otp
+    TOTP = "/account/totp"  # GET setup; POST otp
     TOTP_REMOVE = "/account/totp/remove"  # POST
-    PASSKEY = "/account/passkey"  # GET set-up; POST name, credential
+    PASSKEY = "/account/passkey"  # GET setup; POST name, credential
     PASSKEY_RENAME = "/account/passkey/rename"  # POST passkey_id, name
     PASSKEY_REMOVE = "/account/passkey/remove"  # POST passkey_id
     EMAIL_CODE = "/account/email-code"  # POST on = 1 | 0
@@ -55,5 +55,5 @@ class Path(StrEnum):
     APPLICATION_REVOKE = "/account/applications/revoke"  # POST client_id
     LOOK = "/account/look"  # POST lang, theme
     EXPORT = "/account/export"  # POST: a file
-    EXPORT_ASK = "/account/export/applications"  # POST: has applications asked for what they keep
+    EXPORT_ASK = "/account/export/applications"  # POST: requests the data that applications store
     DELETE = "/account/delete"  # GET what will happen; POST login, typed once more

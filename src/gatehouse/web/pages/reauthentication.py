@@ -1,4 +1,4 @@
-"""Asks a person who is signed in to prove again that it is he, and leads back to what he was about to do."""
+"""Asks a signed-in person to authenticate again, and returns to the action they started."""
 
 from typing import Final
 
@@ -40,7 +40,7 @@ class ReauthenticationQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReauthenticationForm(CsrfForm, frozen=True, kw_only=True):
-    interaction: str = ""  # the address the act was at: what this page is on the way to
+    interaction: str = ""  # the address of the action to return to
     password: str = ""
     otp: str = ""
     credential: str = ""
@@ -115,7 +115,7 @@ class ReauthenticationPage:
         user, notice = account.user, self._notices.read(request)
         ways = await self._confirmation.methods_for(user)
         if ways.is_empty:
-            return see_other(Path.FORGOT)  # a link by mail is the one proof that is left
+            return see_other(Path.FORGOT)  # a reset link by email is the only way left
         by_passkey = Factor.PASSKEY in ways.factors
         context = ReauthenticationContext(
             csrf=self._view.csrf_token(account),

@@ -1,4 +1,4 @@
-"""A person has forgotten his password."""
+"""Pages of password recovery: the request for a link, and the new password."""
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -41,7 +41,7 @@ class ForgotPage:
         return self._forms.show(request, browser, ForgotContext(csrf=self._forms.csrf_token(browser)))
 
     async def submit(self, request: Request) -> Response:
-        """One answer for every address, also when no more letters are sent to it (LG-05, LG-16)."""
+        """Send the link; the response is the same for every address, also over the quota (LG-05, LG-16)."""
         browser, form = await self._forms.read(request, ForgotForm)
         csrf = self._forms.csrf_token(browser)
         try:
@@ -65,7 +65,7 @@ class ForgotPage:
         ]
 
 
-# The page behind a reset link: a new password.
+# The page of a reset link: a new password.
 
 
 class ResetForm(CsrfForm, frozen=True, kw_only=True):
@@ -87,7 +87,7 @@ class ResetPage:
         return self._forms.show(request, browser, context)
 
     async def submit(self, request: Request) -> Response:
-        """Signs nobody in: whoever reads the mail may still lack the second factor (LG-15)."""
+        """Set the password without signing in: the reader of the email may lack the second factor (LG-15)."""
         browser, form = await self._forms.read(request, ResetForm)
         owner = await self._recovery.find_owner(form.token)
         try:

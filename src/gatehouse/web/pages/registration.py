@@ -1,4 +1,4 @@
-"""A person makes an account for himself."""
+"""Pages of registration, invitation and email verification."""
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -53,7 +53,7 @@ class RegisterPage:
         return self._forms.show(request, browser, context)
 
     async def submit(self, request: Request) -> Response:
-        """One answer for new and known addresses (LG-05); only what is wrong with the form itself is told."""
+        """Register; the response is the same for new and known addresses (LG-05), except for invalid input."""
         browser, form = await self._forms.read(request, RegisterForm)
         try:
             await self._register(request, form)
@@ -92,7 +92,7 @@ class RegisterPage:
         ]
 
 
-# The page behind an invitation: the invited person chooses a name and a password.
+# The page of an invitation: the invited person chooses a name and a password.
 
 
 class InviteForm(CsrfForm, frozen=True, kw_only=True):
@@ -117,7 +117,7 @@ class InvitePage:
         return self._forms.show(request, browser, context)
 
     async def submit(self, request: Request) -> Response:
-        """Whoever accepted signs in next, like everyone."""
+        """Accept the invitation and show the sign-in page."""
         browser, form = await self._forms.read(request, InviteForm)
         owner = await self._invitations.find_invited(form.token)
         try:
@@ -148,7 +148,7 @@ class InvitePage:
         ]
 
 
-# The page behind the link that confirms an address, and the button that has it sent again.
+# The page of a verification link, and the button that sends it again.
 
 
 class VerifyEmailForm(CsrfForm, frozen=True, kw_only=True):
@@ -169,7 +169,7 @@ class VerifyEmailPage:
         self._mail_is_logged = mail_is_logged
 
     async def show(self, request: Request) -> Response:
-        """Spends nothing: programs that look through mail open every link in it."""
+        """Show the page without using the link, because mail scanners open every link."""
         token = read_query(request, MailedLinkQuery).token
         owner = await self._proofs.find_unverified(token)
         browser = await self._forms.read_browser(request)
@@ -182,7 +182,7 @@ class VerifyEmailPage:
         return self._forms.show(request, browser, EmailVerifiedContext(login=owner.login or ""))
 
     async def send_again(self, request: Request) -> Response:
-        """One answer for every address (LG-05)."""
+        """Send a new link; the response is the same for every address (LG-05)."""
         browser, form = await self._forms.read(request, ResendForm)
         await self._registration.resend_verification(form.login, self._forms.link_requester(request))
         context = CheckMailContext(

@@ -1,4 +1,7 @@
-"""How a page looks to this browser: its language and theme, chosen in a link, a cookie or an account."""
+"""Renders page contexts to HTML, in the browser's language and theme.
+
+Language and theme come from a link, a cookie or the account.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -33,7 +36,7 @@ from gatehouse.web.pages.vocabulary import (
 )
 
 LANG_PARAMETER: Final = "lang"  # the parameter
-UI_LOCALES: Final = "ui_locales"  # a client's, at authorize and at the sign-out (OpenID Connect Core §3.1.2.1)
+UI_LOCALES: Final = "ui_locales"  # of a client, at authorize and logout (OpenID Connect Core §3.1.2.1)
 LANG_COOKIE: Final = "gh_lang"
 THEME_COOKIE: Final = "gh_theme"
 YEAR_SECONDS: Final = 365 * 24 * 3600
@@ -44,12 +47,12 @@ THEMES_BY_VALUE: Final = {theme.value: theme for theme in Theme}
 class DisplayPreferences:
     lang: str
     theme: Theme = Theme.AUTO
-    requested_lang: str = ""  # the language this very address names
-    query: str | None = None  # the rest of the address's query, or None where a link back here makes no sense
+    requested_lang: str = ""  # named by this address
+    query: str | None = None  # the rest of the query, or None where a link back here makes no sense
 
 
 class DisplayPreferenceCookies:
-    """Reads the look of a request, and remembers choices in cookies of their own."""
+    """Reads language and theme of a request, and stores choices in cookies."""
 
     def __init__(self, languages: Languages, *, https: bool) -> None:
         self._languages = languages
@@ -57,10 +60,10 @@ class DisplayPreferenceCookies:
         self._prefix = "__Host-" if https else ""  # R8: plain names on loopback
 
     def read(self, scope: Scope, *, account_lang: str = "", ui_locales: str = "") -> DisplayPreferences:
-        """One rule for every page, error pages too: `words.choose_language` says who comes before whom.
+        """Return the preferences; the order is that of `translations.choose_language`, for error pages too.
 
-        `account_lang`: of somebody who is known but not signed in yet; `ui_locales`: of a way begun by an earlier
-        request. What this request itself tells of either is found without them.
+        `account_lang` belongs to an account that is known but not signed in yet; `ui_locales` to an earlier request
+        of the flow. What this request itself says about either is found without them.
         """
         request = Request(scope)
         asked_for, rest = self._split_query(scope)
@@ -91,7 +94,7 @@ class DisplayPreferenceCookies:
                 )
 
     def _split_query(self, scope: Scope) -> tuple[str, str | None]:
-        """The language the query names, if we speak it, and the query without it, as it was written."""
+        """Return the supported language the query names, and the rest of the query as written."""
         query: bytes = scope.get("query_string", b"")
         if not query.isascii():
             return "", None
@@ -101,10 +104,10 @@ class DisplayPreferenceCookies:
         return asked_for, "&".join(part for part in parts if not part.startswith(f"{LANG_PARAMETER}="))
 
 
-# Page contexts to HTML: escaped, with every name known, in the reader's language.
+# Page contexts to HTML: escaped, with strict names, in the reader's language.
 
 
-# Templates compare with the same closed choices as handlers: a misspelt one fails the first rendering.
+# Templates compare with the same enums as handlers: a misspelled one fails the first rendering.
 TEMPLATE_CHOICES: Final[Mapping[str, object]] = {
     "Path": Path,
     "Method": FactorMethod,
@@ -118,7 +121,7 @@ TEMPLATE_CHOICES: Final[Mapping[str, object]] = {
 
 
 class PageRenderer:
-    """`choices`: more closed choices that templates compare with. `demo`: every page says that it is one."""
+    """`choices` are more enums for templates. With `demo` every page says that it is a demo."""
 
     def __init__(
         self,
@@ -140,7 +143,7 @@ class PageRenderer:
         self._templates = template_environment(assets)
 
     def with_part(self, part: str, choices: Mapping[str, object]) -> "PageRenderer":
-        """The same pages with the words of one more part, and its choices."""
+        """Return a renderer with the texts and enums of one more part."""
         return PageRenderer(
             self._assets,
             https=self._https,
@@ -160,9 +163,9 @@ class PageRenderer:
         ui_locales: str = "",
         headers: Mapping[str, str] | None = None,
     ) -> Response:
-        """The page of that context; a language asked for by `?lang=` is kept for the pages to come.
+        """Render the page of that context; a language requested by `?lang=` is stored for later pages.
 
-        `account_lang` and `ui_locales`: see `Looks.of`, which knows who is signed in by itself.
+        For `account_lang` and `ui_locales` see `DisplayPreferenceCookies.read`.
         """
         look = self._preferences.read(request.scope, account_lang=account_lang, ui_locales=ui_locales)
         response = html_response(self.render_html(context, look), status=status or context.status, headers=headers)
@@ -176,9 +179,9 @@ class PageRenderer:
         status: int = 200,
         frame: Mapping[str, object] = MappingProxyType({}),
     ) -> Response:
-        """A page that may be long: its context is made and rendered off the event loop.
+        """Build the context and render the page off the event loop, because it may be long.
 
-        `around`: what a frame that many pages stand in has to be told.
+        `around` returns the context of the frame around the page.
         """
         look = self._preferences.read(request.scope)
         return self._with_preferences(
@@ -194,15 +197,15 @@ class PageRenderer:
     def render_html(
         self, context: PageContext, look: DisplayPreferences, frame: Mapping[str, object] = MappingProxyType({})
     ) -> str:
-        told = {field.name: getattr(context, field.name) for field in fields(context)}
-        return self._templates.get_template(context.template).render(self._shared_context(look), **frame, **told)
+        values = {field.name: getattr(context, field.name) for field in fields(context)}
+        return self._templates.get_template(context.template).render(self._shared_context(look), **frame, **values)
 
     def language_of(self, request: Request) -> str:
-        """The language a page would be shown in, for the mail or the account that comes of it."""
+        """Return the language a page would have, for the email or account that results."""
         return self._preferences.read(request.scope).lang
 
     def translator_for(self, request: Request) -> Translator:
-        """What a page would speak in, for a file that stands for one."""
+        """Return the texts a page would use, for a file that replaces a page."""
         return self._languages[self.language_of(request)]
 
     def theme_of(self, request: Request) -> Theme:
@@ -211,11 +214,11 @@ class PageRenderer:
     def set_preference_cookies(
         self, response: Response, *, lang: str | None = None, theme: Theme | None = None
     ) -> None:
-        """Keep the choice in cookies of this browser."""
+        """Store the choice in cookies of this browser."""
         self._preferences.set_cookies(response, lang=lang, theme=theme)
 
     def render_error(self, status: int, title: str, message: str, request_id: str, scope: Scope | None = None) -> str:
-        """English words come from the error itself; other languages have their own for it, or for its status."""
+        """Render an error; other languages than English have a text for the message or for its status."""
         look = DisplayPreferences(lang=FALLBACK_LANG) if scope is None else self._preferences.read(scope)
         t = self._languages[look.lang]
         said = self._languages.translate_message(look.lang, message)
@@ -250,7 +253,7 @@ class PageRenderer:
         return t(f"trouble.{problem.what}", wait=template_filters.duration(t, problem.seconds))
 
 
-@lru_cache(maxsize=1)  # a template is compiled once in a process
+@lru_cache(maxsize=1)  # templates are compiled once per process
 def template_environment(assets: Assets) -> Environment:
     environment = Environment(
         loader=PackageLoader("gatehouse.web"),
@@ -270,14 +273,14 @@ def template_environment(assets: Assets) -> Environment:
 
 
 def _event_text(t: Translator, event: str) -> str:
-    """An audit event in the words of the locale, or else as the audit log explains it."""
+    """Return the text of an audit event from the locale, or else its English description."""
     if t.knows(f"event.{event}"):
         return t(f"event.{event}")
     return next((known.meaning for known in AuditEvent if known == event), event)
 
 
 def _scope_text(t: Translator, scope: str) -> str:
-    """What an application gets by a scope, in plain words; one that has none is shown as it is."""
+    """Return the text of a scope; an unknown scope is shown as it is."""
     return t(f"scope.{scope}") if t.knows(f"scope.{scope}") else scope
 
 

@@ -1,4 +1,4 @@
-"""The second step of a sign-in."""
+"""The second step of a sign-in: the second factor."""
 
 from dataclasses import dataclass, replace
 from typing import Final
@@ -17,15 +17,15 @@ from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import TooMany
 from gatehouse.sign_in_flow.flows import SignInFlows
 from gatehouse.sign_in_flow.model import FlowStep, SignInFlow, SignInFlowGone, first_factor_is_valid
-from gatehouse.web.http.browser import Browser, BrowserSessions, FormExpired, device_name
+from gatehouse.web.http.browser import Browser, BrowserSessions, device_name
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.errors import Dialect
-from gatehouse.web.http.parse import read_form, read_query
+from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.responses import see_other
 from gatehouse.web.http.routing import Endpoint, RateClass
 from gatehouse.web.pages.contexts import SecondFactorContext
 from gatehouse.web.pages.paths import Path
-from gatehouse.web.pages.sign_in_flow import SignInCompletion, SignInFlowPages, step_address
+from gatehouse.web.pages.sign_in_flow import FlowForm, SignInCompletion, SignInFlowPages, step_address
 from gatehouse.web.pages.vocabulary import FactorMethod, Notice, PageProblem, ProblemKind
 
 FORBIDDEN: Final = 403
@@ -39,27 +39,23 @@ class FactorQuery(msgspec.Struct, frozen=True, kw_only=True):
     sent: str = ""
 
 
-class FactorForm(msgspec.Struct, frozen=True, kw_only=True):
-    interaction: str
-    csrf: str = ""
+class FactorForm(FlowForm, frozen=True, kw_only=True):
     method: FactorMethod | None = None
     otp: str = ""
     credential: str = ""
 
 
-class MethodForm(msgspec.Struct, frozen=True, kw_only=True):
-    interaction: str
-    csrf: str = ""
+class MethodForm(FlowForm, frozen=True, kw_only=True):
     method: FactorMethod
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecondFactorStep:
-    """Who stands at the second step, and where."""
+    """The person and the flow at the second step."""
 
     browser: Browser
     handle: str
-    interaction: SignInFlow
+    flow: SignInFlow
     user: User
     factors: EnabledFactors
 
@@ -91,115 +87,106 @@ class SecondFactorPages:
     async def show(self, request: Request) -> Response:
         query = read_query(request, FactorQuery)
         try:
-            stage = await self._find_step(await self._browsers.read(request), query.interaction)
+            step = await self._find_step(await self._browsers.read(request), query.interaction)
         except SignInFlowGone:
             return self._flow_pages.show_expired(request, query.interaction)
         notice = Notice.CODE_SENT if query.sent else None
-        return await self._form_page(request, stage, query.method, notice=notice)
+        return await self._form_page(request, step, query.method, notice=notice)
 
     async def submit(self, request: Request) -> Response:
-        browser = await self._browsers.read(request)
-        form = await read_form(request, FactorForm)
+        return await self._flow_pages.handle_form(request, FactorForm, self._try_factor)
+
+    async def _try_factor(self, request: Request, browser: Browser, form: FactorForm) -> Response:
+        step = await self._find_step(browser, form.interaction)
         try:
-            self._browsers.check_form(request, browser, form.csrf)
-            stage = await self._find_step(browser, form.interaction)
-            return await self._sign_in(request, stage, form)
-        except FormExpired:
-            return self._flow_pages.show_stale(request, form.interaction)
-        except SignInFlowGone:
-            return self._flow_pages.show_expired(request, form.interaction)
+            await self._prove(request, step, form)
+        except (SecondFactorWrong, PasskeyRefused):
+            step = replace(step, flow=await self._sign_in_flows.count_failure(step.flow))
+            problem = PageProblem(what=ProblemKind.PASSKEY_FAILED if form.credential else ProblemKind.WRONG_CODE)
+            return await self._form_page(request, step, form.method, problem=problem, status=FORBIDDEN)
+        except TooMany as blocked:
+            return await self._throttled_page(request, step, form.method, blocked)
+        return await self._completion.open_session(
+            request, step.browser, step.user, SignInMethod.TWO_STEP, step.handle
+        )
 
     async def choose_method(self, request: Request) -> Response:
-        """Another method was asked for; choosing e-mail sends a code."""
-        browser = await self._browsers.read(request)
-        form = await read_form(request, MethodForm)
-        try:
-            self._browsers.check_form(request, browser, form.csrf)
-            stage = await self._find_step(browser, form.interaction)
-        except FormExpired:
-            return self._flow_pages.show_stale(request, form.interaction)
-        except SignInFlowGone:
-            return self._flow_pages.show_expired(request, form.interaction)
-        address = f"{step_address(FlowStep.FACTOR, stage.handle)}&method={form.method}"
+        """Show another method; choosing email sends a code."""
+        return await self._flow_pages.handle_form(request, MethodForm, self._choose_method)
+
+    async def _choose_method(self, request: Request, browser: Browser, form: MethodForm) -> Response:
+        step = await self._find_step(browser, form.interaction)
+        address = f"{step_address(FlowStep.FACTOR, step.handle)}&method={form.method}"
         if form.method is not FactorMethod.EMAIL:
             return see_other(address)
         try:
-            await self._send_code(request, stage)
-        except TooMany as closed:
-            problem = PageProblem(what=ProblemKind.THROTTLED, seconds=closed.retry_after)
-            return await self._form_page(request, stage, form.method, problem=problem, status=TOO_MANY_REQUESTS)
+            await self._send_code(request, step)
+        except TooMany as blocked:
+            return await self._throttled_page(request, step, form.method, blocked)
         return see_other(address + SENT_MARK)
 
-    async def _sign_in(self, request: Request, stage: SecondFactorStep, form: FactorForm) -> Response:
-        try:
-            await self._prove(request, stage, form)
-        except (SecondFactorWrong, PasskeyRefused):
-            stage = replace(stage, interaction=await self._sign_in_flows.count_failure(stage.interaction))
-            problem = PageProblem(what=ProblemKind.PASSKEY_FAILED if form.credential else ProblemKind.WRONG_CODE)
-            return await self._form_page(request, stage, form.method, problem=problem, status=FORBIDDEN)
-        except TooMany as closed:
-            problem = PageProblem(what=ProblemKind.THROTTLED, seconds=closed.retry_after)
-            return await self._form_page(request, stage, form.method, problem=problem, status=TOO_MANY_REQUESTS)
-        return await self._completion.open_session(
-            request, stage.browser, stage.user, SignInMethod.TWO_STEP, stage.handle
-        )
+    async def _throttled_page(
+        self, request: Request, step: SecondFactorStep, method: FactorMethod | None, blocked: TooMany
+    ) -> Response:
+        problem = PageProblem(what=ProblemKind.THROTTLED, seconds=blocked.retry_after)
+        return await self._form_page(request, step, method, problem=problem, status=TOO_MANY_REQUESTS)
 
-    async def _prove(self, request: Request, stage: SecondFactorStep, form: FactorForm) -> None:
-        origin = origin_of(request, stage.user.user_id)
+    async def _prove(self, request: Request, step: SecondFactorStep, form: FactorForm) -> None:
+        origin = origin_of(request, step.user.user_id)
         if form.credential:
-            browser = sha256(stage.browser.browser_id)
-            await self._passkeys.authenticate(form.credential, browser=browser, origin=origin, user=stage.user)
+            browser = sha256(step.browser.browser_id)
+            await self._passkeys.authenticate(form.credential, browser=browser, origin=origin, user=step.user)
             return
         method = None if form.method in (None, FactorMethod.PASSKEY) else Factor(form.method)
         await self._factors.verify(
-            stage.user, form.otp.strip(), method, origin=origin, device=device_name(stage.browser.agent)
+            step.user, form.otp.strip(), method, origin=origin, device=device_name(step.browser.agent)
         )
 
-    async def _send_code(self, request: Request, stage: SecondFactorStep) -> None:
-        origin = origin_of(request, stage.user.user_id)
-        await self._email_codes.send(stage.user, origin=origin, device=device_name(stage.browser.agent))
+    async def _send_code(self, request: Request, step: SecondFactorStep) -> None:
+        origin = origin_of(request, step.user.user_id)
+        await self._email_codes.send(step.user, origin=origin, device=device_name(step.browser.agent))
 
     async def _find_step(self, browser: Browser, handle: str) -> SecondFactorStep:
-        interaction = await self._sign_in_flows.find(handle, browser=browser.browser_id)
-        if interaction.user_id is None or interaction.step is not FlowStep.FACTOR:
+        flow = await self._sign_in_flows.find(handle, browser=browser.browser_id)
+        if flow.user_id is None or flow.step is not FlowStep.FACTOR:
             raise SignInFlowGone
-        user = await self._accounts.user(interaction.user_id)
+        user = await self._accounts.user(flow.user_id)
         factors = await self._factors.load_factors(user)
-        if user.blocked or not first_factor_is_valid(interaction, user) or not factors.accepted_factors:
+        if user.blocked or not first_factor_is_valid(flow, user) or not factors.accepted_factors:
             raise SignInFlowGone
-        return SecondFactorStep(browser=browser, handle=handle, interaction=interaction, user=user, factors=factors)
+        return SecondFactorStep(browser=browser, handle=handle, flow=flow, user=user, factors=factors)
 
     async def _form_page(
         self,
         request: Request,
-        stage: SecondFactorStep,
+        step: SecondFactorStep,
         chosen: FactorMethod | None,
         *,
         problem: PageProblem | None = None,
         notice: Notice | None = None,
         status: int = 200,
     ) -> Response:
-        destination = await self._sign_in_flows.destination(stage.interaction)
-        offered = tuple(FactorMethod(factor) for factor in stage.factors.accepted_factors)
+        destination = await self._sign_in_flows.destination(step.flow)
+        offered = tuple(FactorMethod(factor) for factor in step.factors.accepted_factors)
         method = chosen if chosen in offered else offered[0]
         context = SecondFactorContext(
-            csrf=self._browsers.csrf_token(stage.browser),
-            interaction=stage.handle,
+            csrf=self._browsers.csrf_token(step.browser),
+            interaction=step.handle,
             method=method,
             others=tuple(other for other in offered if other is not method),
             application=destination.application,
-            sent_to=masked_email(stage.user.login or "") if method is FactorMethod.EMAIL else "",
-            passkey_options=await self._passkey_options(stage) if method is FactorMethod.PASSKEY else "",
+            sent_to=masked_email(step.user.login or "") if method is FactorMethod.EMAIL else "",
+            passkey_options=await self._passkey_options(step) if method is FactorMethod.PASSKEY else "",
             problem=problem,
             notice=notice,
             mail_is_logged=self._mail_is_logged,
         )
         return self._flow_pages.show(
-            request, stage.browser, destination, context, status=status, account_lang=stage.user.lang
+            request, step.browser, destination, context, status=status, account_lang=step.user.lang
         )
 
-    async def _passkey_options(self, stage: SecondFactorStep) -> str:
-        return await self._passkeys.sign_in_options(browser=sha256(stage.browser.browser_id), user=stage.user)
+    async def _passkey_options(self, step: SecondFactorStep) -> str:
+        return await self._passkeys.sign_in_options(browser=sha256(step.browser.browser_id), user=step.user)
 
     def endpoints(self) -> list[Endpoint]:
         shown = Endpoint(
@@ -228,6 +215,6 @@ class SecondFactorPages:
 
 
 def masked_email(login: str) -> str:
-    """Enough of an address to know it by, and not more: a…@studio.example."""
+    """Return the address partly hidden: a…@studio.example."""
     local, _, domain = login.rpartition("@")
     return f"{local[:1]}…@{domain}"

@@ -1,4 +1,4 @@
-"""The page behind the one-time link: it makes the first administrator, once."""
+"""The page of the one-time setup link: creates the first administrator, once."""
 
 from dataclasses import replace
 from typing import Final, NamedTuple
@@ -24,7 +24,7 @@ from gatehouse.web.pages.vocabulary import PageProblem, ProblemKind
 
 
 class SampleCommands(NamedTuple):
-    """What to type to see a sign-in at work."""
+    """Commands to try a sign-in with a sample application."""
 
     app: str = ""
     game: str = ""
@@ -34,7 +34,7 @@ NO_SAMPLES: Final = SampleCommands()
 
 
 class SetupQuery(msgspec.Struct, frozen=True, kw_only=True):
-    token: str = ""  # nobody comes here without the link: the page says what to do about a dead one
+    token: str = ""  # without it, the page explains a dead link
 
 
 class SetupForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -95,7 +95,7 @@ class SetupPage:
         return self._pages.render(request, typed, status=400)
 
     async def _check_link(self, request: Request, token: str) -> None:
-        """Count guesses at the link by their source; the link itself is 256 bit."""
+        """Limit attempts at the link by source; the link itself has 256 bits."""
         source = caller_address_of(request.scope).source
         await self._attempts.refuse_blocked("setup", source)
         try:

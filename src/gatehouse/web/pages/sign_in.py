@@ -1,4 +1,4 @@
-"""Sign in with a password or a passkey, and sign out."""
+"""Sign-in with a password or a passkey, and sign-out."""
 
 from dataclasses import replace
 from enum import StrEnum
@@ -18,7 +18,7 @@ from gatehouse.accounts.store import AccountStore
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import TooMany
 from gatehouse.sign_in_flow.model import FlowStep, SignInFlowGone, proof_of_session
-from gatehouse.web.http.browser import Browser, BrowserSessions, FormExpired
+from gatehouse.web.http.browser import Browser, BrowserSessions
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.errors import Dialect
@@ -26,15 +26,15 @@ from gatehouse.web.http.parse import read_form, read_query
 from gatehouse.web.http.responses import see_other
 from gatehouse.web.http.routing import Endpoint, RateClass
 from gatehouse.web.pages.contexts import AlreadySignedInContext, SignedOutContext, SignInContext
-from gatehouse.web.pages.forms import CsrfForm, page_endpoint
+from gatehouse.web.pages.forms import page_endpoint
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
-from gatehouse.web.pages.sign_in_flow import SignInCompletion, SignInFlowPages, step_address
+from gatehouse.web.pages.sign_in_flow import FlowForm, SignInCompletion, SignInFlowPages, step_address
 from gatehouse.web.pages.vocabulary import Notice, PageProblem, ProblemKind
 
 FORBIDDEN: Final = 403
 TOO_MANY_REQUESTS: Final = 429
-# What may have brought someone here; an address cannot make the page say anything else.
+# What may precede the sign-in; an address cannot make the page show anything else.
 ARRIVAL_NOTICES: Final = {notice.value: notice for notice in (Notice.WELCOME, Notice.PASSWORD_RESET)}
 
 
@@ -43,15 +43,13 @@ class SignInQuery(msgspec.Struct, frozen=True, kw_only=True):
     notice: str = ""
 
 
-class SignInForm(msgspec.Struct, frozen=True, kw_only=True):
-    csrf: str = ""
+class SignInForm(FlowForm, frozen=True, kw_only=True):
     interaction: str = ""
     login: str
     password: str
 
 
-class PasskeySignInForm(msgspec.Struct, frozen=True, kw_only=True):
-    csrf: str = ""
+class PasskeySignInForm(FlowForm, frozen=True, kw_only=True):
     interaction: str = ""
     credential: str
 
@@ -95,18 +93,10 @@ class SignInPages:
             return self._flow_pages.show_expired(request, query.interaction)
 
     async def submit(self, request: Request) -> Response:
-        browser = await self._browsers.read(request)
-        form = await read_form(request, SignInForm)
-        try:
-            self._browsers.check_form(request, browser, form.csrf)
-            return await self._try_password(request, browser, form)
-        except FormExpired:
-            return self._flow_pages.show_stale(request, form.interaction)
-        except SignInFlowGone:
-            return self._flow_pages.show_expired(request, form.interaction)
+        return await self._flow_pages.handle_form(request, SignInForm, self._try_password)
 
     async def _try_password(self, request: Request, browser: Browser, form: SignInForm) -> Response:
-        await self._flow_pages.destination(browser, form.interaction)  # whoever comes too late proves nothing in vain
+        await self._flow_pages.destination(browser, form.interaction)  # an expired flow checks no password
         attempt = PasswordAttempt(
             login=form.login,
             password=form.password,
@@ -128,16 +118,8 @@ class SignInPages:
         return await self._completion.accept_password(request, browser, user, form.interaction)
 
     async def submit_passkey(self, request: Request) -> Response:
-        """Passwordless: the passkey says whose it is and was unlocked by that person, two factors in one."""
-        browser = await self._browsers.read(request)
-        form = await read_form(request, PasskeySignInForm)
-        try:
-            self._browsers.check_form(request, browser, form.csrf)
-            return await self._try_passkey(request, browser, form)
-        except FormExpired:
-            return self._flow_pages.show_stale(request, form.interaction)
-        except SignInFlowGone:
-            return self._flow_pages.show_expired(request, form.interaction)
+        """Sign in with a passkey alone: it names its owner, who unlocked it, which is two factors in one."""
+        return await self._flow_pages.handle_form(request, PasskeySignInForm, self._try_passkey)
 
     async def _try_passkey(self, request: Request, browser: Browser, form: PasskeySignInForm) -> Response:
         await self._flow_pages.destination(browser, form.interaction)
@@ -219,7 +201,7 @@ class SignInPages:
         ]
 
 
-# Someone who is signed in already: go on as that person, or as another (prompt=select_account).
+# Signed in already: continue as this account or another one (prompt=select_account).
 
 
 class AccountChoice(StrEnum):
@@ -231,8 +213,7 @@ class ChooseAccountQuery(msgspec.Struct, frozen=True, kw_only=True):
     interaction: str = ""
 
 
-class ChooseAccountForm(CsrfForm, frozen=True, kw_only=True):
-    interaction: str
+class ChooseAccountForm(FlowForm, frozen=True, kw_only=True, forbid_unknown_fields=True):
     decision: AccountChoice
 
 
@@ -265,19 +246,13 @@ class ChooseAccountPage:
         return self._flow_pages.show(request, browser, destination, context)
 
     async def choose(self, request: Request) -> Response:
-        browser = await self._browsers.read(request)
-        form = await read_form(request, ChooseAccountForm)
-        try:
-            self._browsers.check_form(request, browser, form.csrf)
-        except FormExpired:
-            return self._flow_pages.show_stale(request, form.interaction)
+        return await self._flow_pages.handle_form(request, ChooseAccountForm, self._choose)
+
+    async def _choose(self, request: Request, browser: Browser, form: ChooseAccountForm) -> Response:
         if form.decision is AccountChoice.ANOTHER or browser.signed_in is None:
             return see_other(step_address(FlowStep.LOGIN, form.interaction))
-        try:
-            proof = proof_of_session(browser.signed_in.session)
-            return see_other(await self._completion.next_address(request, browser, proof, form.interaction))
-        except SignInFlowGone:
-            return self._flow_pages.show_expired(request, form.interaction)
+        proof = proof_of_session(browser.signed_in.session)
+        return see_other(await self._completion.next_address(request, browser, proof, form.interaction))
 
     def endpoints(self) -> list[Endpoint]:
         return [

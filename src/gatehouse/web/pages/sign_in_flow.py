@@ -1,16 +1,17 @@
-"""What the pages of one sign-in share: they tell where it leads, let its last form lead there, and start anew."""
+"""What the pages of a sign-in flow share: destination, last redirect, restart, and the new session."""
 
 import base64
 import binascii
 import zlib
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeVar
 from urllib.parse import parse_qs, urlencode
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.accounts.model import SignInMethod, User
+from gatehouse.accounts.model import SignInMethod, User, UserSession
 from gatehouse.accounts.second_factors.model import enabled_factors
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.accounts.sign_in import DeviceCookies
@@ -19,19 +20,38 @@ from gatehouse.mail.composer import Composer
 from gatehouse.mail.model import MailTemplate, OutboxMail
 from gatehouse.sign_in_flow.flows import ACCOUNT_KIND as ACCOUNT
 from gatehouse.sign_in_flow.flows import SignInFlows, request_of_handle
-from gatehouse.sign_in_flow.model import Destination, FlowStep, SignInProof, proof_of_session
+from gatehouse.sign_in_flow.model import (
+    Destination,
+    FlowStep,
+    SignInFlow,
+    SignInFlowGone,
+    SignInProof,
+    proof_of_flow,
+    proof_of_session,
+    sign_in_id_of,
+)
 from gatehouse.web.console.paths import is_console_page
-from gatehouse.web.http.browser import Browser, BrowserSessions, device_name
+from gatehouse.web.http.browser import Browser, BrowserSessions, FormExpired, device_name
 from gatehouse.web.http.context import content_security_policy, origin_of
+from gatehouse.web.http.parse import read_form
 from gatehouse.web.http.responses import see_other
 from gatehouse.web.pages.contexts import ExpiredContext, PageContext
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import UI_LOCALES, PageRenderer
 
-MAX_PACKED_LENGTH: Final = 6_000  # characters; with the rest of the address it stays under what we read of one (S-19)
+MAX_PACKED_LENGTH: Final = 6_000  # characters; the whole address stays below the limit for request lines (S-19)
 MAX_QUERY_LENGTH: Final = 8_192
-STALE_FORM_STATUS: Final = 403  # what every other form is refused with that is not this session's
+STALE_FORM_STATUS: Final = 403  # like every other form that is not of this session
 NO_DESTINATION: Final = Destination()
+
+
+class FlowForm(msgspec.Struct, frozen=True, kw_only=True):
+    interaction: str
+    csrf: str = ""
+
+
+F = TypeVar("F", bound=FlowForm)
+FormHandler = Callable[[Request, Browser, F], Awaitable[Response]]
 
 
 class SignInFlowPages:
@@ -41,11 +61,11 @@ class SignInFlowPages:
         self._pages = pages
 
     async def destination(self, browser: Browser, handle: str) -> Destination:
-        """Where the way leads that this browser is on; nowhere without one. Raises InteractionGone."""
+        """Return the destination of this browser's flow; empty without a flow. Raises SignInFlowGone."""
         if not handle:
             return NO_DESTINATION
-        interaction = await self._sign_in_flows.find(handle, browser=browser.browser_id)
-        return await self._sign_in_flows.destination(interaction)
+        flow = await self._sign_in_flows.find(handle, browser=browser.browser_id)
+        return await self._sign_in_flows.destination(flow)
 
     def show(
         self,
@@ -57,7 +77,7 @@ class SignInFlowPages:
         status: int | None = None,
         account_lang: str = "",
     ) -> Response:
-        """The page, whose form may lead to the application in the end: browsers hold redirects to form-action too."""
+        """Render the page; its policy allows the final redirect: browsers apply form-action to redirects too."""
         leads_to = destination.form_action
         policy = {"Content-Security-Policy": content_security_policy(form_action=[leads_to])} if leads_to else {}
         page = self._pages.render(
@@ -70,33 +90,50 @@ class SignInFlowPages:
         )
         return self._browsers.set_browser_cookie(page, browser)
 
+    async def handle_form(self, request: Request, kind: type[F], handle: FormHandler[F]) -> Response:
+        """Read and check a form of the flow and handle it, or show that the form or the flow has expired."""
+        browser = await self._browsers.read(request)
+        form = await read_form(request, kind)
+        try:
+            self._browsers.check_form(request, browser, form.csrf)
+            return await handle(request, browser, form)
+        except FormExpired:
+            return stale_form_page(self._pages, request, form.interaction)
+        except SignInFlowGone:
+            return self.show_expired(request, form.interaction)
+
     def show_expired(self, request: Request, handle: str) -> Response:
-        """No dead end: the link begins the same request anew."""
+        """Show that the flow has expired, with a link that starts the same request again."""
         again = restart_address(handle)
         return self._pages.render(request, ExpiredContext(start_again=again), ui_locales=ui_locales_in(again))
 
-    def show_stale(self, request: Request, handle: str) -> Response:
-        return stale_form_page(self._pages, request, handle)
+
+def session_of_flow(browser: Browser, flow: SignInFlow) -> UserSession:
+    """Return the browser's session if it is the one the flow was authenticated with. Raises SignInFlowGone."""
+    signed_in = browser.signed_in
+    if signed_in is None or proof_of_flow(flow).sign_in_id != sign_in_id_of(signed_in.session):
+        raise SignInFlowGone
+    return signed_in
 
 
 def stale_form_page(pages: PageRenderer, request: Request, handle: str, *, fallback: str = Path.SIGN_IN) -> Response:
-    """The form is from before a sign-in or sign-out, and does nothing; its request begins anew by the link."""
+    """Show that the form is from before a sign-in or sign-out, with a link that starts its request again."""
     again = restart_address(handle, fallback=fallback)
     context = ExpiredContext(start_again=again, is_stale=True)
     return pages.render(request, context, status=STALE_FORM_STATUS, ui_locales=ui_locales_in(again))
 
 
 def pack_request(query: bytes) -> str:
-    """The query of an authorization request, `/?…` of a game's link or a page of the console, as a handle carries it.
+    """Return an authorization query, a game's link or a console page as a handle carries it.
 
-    Nothing when it is too long for that.
+    Empty when it is too long for that.
     """
     packed = base64.urlsafe_b64encode(zlib.compress(query, 9)).decode().rstrip("=")
     return packed if len(packed) <= MAX_PACKED_LENGTH else ""
 
 
 def restart_address(handle: str, *, fallback: str = Path.SIGN_IN) -> str:
-    """An address of ours, whatever the handle holds: anybody may have written it."""
+    """Return an address of this service, whatever the untrusted handle contains."""
     query = _unpack_request(request_of_handle(handle))
     if query.startswith(f"{Path.HOME}?") or is_console_page(query):
         return query
@@ -104,7 +141,7 @@ def restart_address(handle: str, *, fallback: str = Path.SIGN_IN) -> str:
 
 
 def ui_locales_in(address: str) -> str:
-    """The languages a client wished for in the request that begins again there."""
+    """Return the languages the client requested in the request that starts again there."""
     return parse_qs(address.partition("?")[2]).get(UI_LOCALES, [""])[0]
 
 
@@ -117,10 +154,10 @@ def _unpack_request(packed: str) -> str:
     return query if query.isprintable() else ""
 
 
-# From a proof to a session: what every way in shares.
+# From authentication to a session, shared by every kind of sign-in.
 
 
-NEW_ACCOUNT_SECONDS: Final = 600  # seconds after registration in which a new device is no news
+NEW_ACCOUNT_SECONDS: Final = 600  # seconds after registration without new-device emails
 STEP_PATHS: Final = {
     FlowStep.LOGIN: Path.SIGN_IN,
     FlowStep.FACTOR: Path.SECOND_FACTOR,
@@ -148,7 +185,7 @@ class SignInCompletion:
         self._clock = clock
 
     async def accept_password(self, request: Request, browser: Browser, user: User, handle: str) -> Response:
-        """The password was right: on to the second factor if the account has one, else in."""
+        """Continue after a right password: to the second factor if the account has one, else to a session."""
         if not enabled_factors(user):
             return await self.open_session(request, browser, user, SignInMethod.LOGIN, handle)
         if handle:
@@ -162,7 +199,7 @@ class SignInCompletion:
     async def open_session(
         self, request: Request, browser: Browser, user: User, auth: SignInMethod, handle: str
     ) -> Response:
-        """Everything was proved: a new session, never one the browser brought along (LG-01), and onward."""
+        """Open a new session, never one the browser brought along (LG-01), and continue."""
         opened = await self._sessions.open(
             user,
             auth,
@@ -176,17 +213,17 @@ class SignInCompletion:
         return self._browsers.set_session_cookie(response, opened.secret, self._devices.issue(user.login_key or ""))
 
     async def next_address(self, request: Request, browser: Browser, proof: SignInProof, handle: str) -> str:
-        """Where somebody goes who has proved that: on along his way, or to his account."""
+        """Return where the person goes after authentication: on with the flow, or to the account."""
         if not handle:
             return Path.ACCOUNT
-        interaction = await self._sign_in_flows.find(handle, browser=browser.browser_id)
-        moved = await self._sign_in_flows.accept_proof(interaction, proof)
+        flow = await self._sign_in_flows.find(handle, browser=browser.browser_id)
+        moved = await self._sign_in_flows.accept_proof(flow, proof)
         if moved.step is FlowStep.DONE:
             return await self._sign_in_flows.finish(moved, origin_of(request, proof.user_id))
         return step_address(moved.step, handle)
 
     def _new_device_mails(self, request: Request, browser: Browser, user: User) -> Sequence[OutboxMail]:
-        """Tell the owner when his account was entered from a browser never seen there before (S-16)."""
+        """Notify the owner of a sign-in from a browser that is new for the account (S-16)."""
         if user.login is None or self._clock.now() < user.reg_time + NEW_ACCOUNT_SECONDS:
             return ()
         if self._devices.recognize(browser.device, user.login_key or ""):

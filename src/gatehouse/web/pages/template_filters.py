@@ -1,4 +1,4 @@
-"""Times, spans, addresses, secrets and QR codes as a person reads them."""
+"""Template filters: times, durations, addresses, secrets, QR codes and stacked tables."""
 
 import re
 from collections.abc import Sequence
@@ -9,26 +9,24 @@ from typing import Any, Final
 
 from markupsafe import Markup, escape
 
+from gatehouse.kernel.times import DAY, HOUR, MINUTE
 from gatehouse.web.pages.translations import Translator
 
-MINUTE: Final = 60
-HOUR: Final = 60 * MINUTE
-DAY: Final = 24 * HOUR
-DATE_AFTER_SECONDS: Final = 30 * DAY  # seconds after which a date says more than a number of days
-GROUP_SIZE: Final = 4  # letters of a secret read at one glance
+DATE_AFTER_SECONDS: Final = 30 * DAY  # seconds after which a date is shown
+GROUP_SIZE: Final = 4  # characters of a secret per group
 QUIET_ZONE: Final = 4  # modules; ISO/IEC 18004 §5.3.8
-QR_LIBRARY: Final = "segno"  # loaded with the first code: it takes 3 MB
+QR_LIBRARY: Final = "segno"  # imported with the first code: it takes 3 MB
 
 
 def exact_time(t: Translator, at: int) -> Markup:
-    """A point in time, in UTC: a page without script cannot know the reader's zone."""
+    """Format a time in UTC: a page without script cannot know the reader's zone."""
     when = datetime.fromtimestamp(at, UTC)
     shown = t("time.moment", day=when.day, month=t(f"time.month_{when.month}"), year=when.year, clock=f"{when:%H:%M}")
     return Markup('<time datetime="{}" data-exact>{}</time>').format(_utc_stamp(when), shown)
 
 
 def relative_time(t: Translator, at: int, now: int, *, to_the_second: bool = False) -> Markup:
-    """How long before now; long ago as a date, and a moment ago in seconds where they matter."""
+    """Format the time before now; a date when long ago, and seconds where they matter."""
     past = max(0, now - at)
     if past >= DATE_AFTER_SECONDS:
         return exact_time(t, at)
@@ -50,7 +48,7 @@ def _elapsed(t: Translator, past: int, *, to_the_second: bool) -> Markup:
 
 
 def duration(t: Translator, seconds: int) -> Markup:
-    """How long to wait, never less than it is."""
+    """Format how long to wait, rounded up."""
     for unit, name in ((HOUR, "time.hours"), (MINUTE, "time.minutes")):
         if seconds >= unit:
             return t(name, count=-(-seconds // unit))
@@ -62,12 +60,12 @@ def group_characters(secret: str) -> str:
 
 
 def breakable_email(address: str) -> Markup:
-    """An e-mail address that breaks after its @ first, where it has no room."""
+    """Return an email address that breaks after its @ first."""
     return Markup("@<wbr>").join(address.split("@"))
 
 
 def qr_code(text: str) -> Markup:
-    """The text as an inline picture: always dark on light, or scanners fail in the dark theme."""
+    """Return the text as an inline image, always dark on light, or scanners fail in the dark theme."""
     drawn: str = make_qr(text).svg_inline(
         border=QUIET_ZONE, dark="#000", light="#fff", omitsize=True, lineclass=None, svgclass="qr"
     )
@@ -75,7 +73,7 @@ def qr_code(text: str) -> Markup:
 
 
 def qr_data_uri(text: str) -> str:
-    """The same as an address that a picture can have, for whoever shows it outside of our pages."""
+    """Return the same as a data URI, for images outside of our pages."""
     uri: str = make_qr(text).svg_data_uri(border=QUIET_ZONE, dark="#000", light="#fff")
     return uri
 
@@ -84,13 +82,13 @@ def make_qr(text: str) -> Any:  # noqa: ANN401 - it has no types
     return import_module(QR_LIBRARY).make_qr(text, error="m")
 
 
-# Tables that stand in narrow places, where a stylesheet shows every row as a block of its own.
+# Tables that a style sheet shows with every row as a block on narrow screens.
 #
-# A browser then forgets what a row and a cell are, and the heads are out of sight: so every element is told its role
-# in words, and every cell its column.
+# A browser then drops the roles of rows and cells, and the headers are hidden. So every element gets its role, and
+# every cell the name of its column.
 
 
-# What Jinja has escaped holds no ">" inside of a tag, and none of our tables stands in another.
+# Escaped by Jinja, no tag contains ">", and our tables are never nested.
 HEAD_PATTERN: Final = re.compile(r"<th\b[^>]*>(.*?)</th>", re.DOTALL)
 ROW_PATTERN: Final = re.compile(r"<tr\b.*?</tr>", re.DOTALL)
 CELL_PATTERN: Final = re.compile(r"<(th|td)\b([^>]*)>")
@@ -99,7 +97,7 @@ ARIA_ROLES: Final = {"thead": "rowgroup", "tbody": "rowgroup", "tr": "row"}
 
 
 def stackable(table: Markup) -> Markup:
-    """The same heads and rows, each with its role, and each cell with the name of its column."""
+    """Return the table with a role on each row and cell, and its column's name on each cell."""
     heads, end, bodies = str(table).partition("</thead>")
     columns = [Markup(words).striptags() for words in HEAD_PATTERN.findall(heads)]  # noqa: S704 - escaped by the template
     named = heads.replace("<th ", '<th role="columnheader" ') + end + ROW_PATTERN.sub(partial(_row, columns), bodies)
@@ -107,15 +105,15 @@ def stackable(table: Markup) -> Markup:
 
 
 def _row(columns: Sequence[str], row: re.Match[str]) -> str:
-    """A row that has fewer cells than there are columns stands beside one that reaches down to it from above."""
+    """Return the row; one with fewer cells than columns is next to a cell that spans it from above."""
     names = iter(columns[-len(CELL_PATTERN.findall(row[0])) :])
     return CELL_PATTERN.sub(lambda cell: _cell(cell, next(names)), row[0])
 
 
 def _cell(cell: re.Match[str], column: str) -> str:
     tag, attributes = cell.groups()
-    told = 'role="rowheader"' if tag == "th" else f'role="cell" data-column="{escape(column)}"'
-    return f"<{tag} {told}{attributes}>"
+    role = 'role="rowheader"' if tag == "th" else f'role="cell" data-column="{escape(column)}"'
+    return f"<{tag} {role}{attributes}>"
 
 
 def _part(part: re.Match[str]) -> str:

@@ -1,7 +1,7 @@
-"""What pages say, in the language of who reads it.
+"""Texts of pages, in the reader's language.
 
-The texts are flat keys in locales/<language>.toml. They are ours and may hold `<strong>` and `<bdi>`; what is
-put into them is escaped. A text that counts comes as `<key>_one` and `<key>_other`.
+The texts are flat keys in locales/<language>.toml. They are trusted and may contain `<strong>` and `<bdi>`;
+inserted values are escaped. A text with a count has the keys `<key>_one` and `<key>_other`.
 """
 
 import re
@@ -18,11 +18,11 @@ from markupsafe import Markup
 FALLBACK_LANG: Final = "en"
 LANGUAGES: Final = ("en", "de")
 
-MAX_PREFERENCE_LENGTH: Final = 512  # characters of Accept-Language or ui_locales; a longer one is nobody's real wish
+MAX_PREFERENCE_LENGTH: Final = 512  # characters of Accept-Language or ui_locales; a longer one is ignored
 MAX_PREFERENCES: Final = 32
 LANGUAGE_TAG: Final = re.compile(
     r"([A-Za-z]{2,3})(?:-[A-Za-z0-9]{1,8}){0,4}", re.ASCII
-)  # RFC 5646, the part we look at
+)  # RFC 5646, the part that matters here
 LANGUAGE_RANGE: Final = re.compile(
     r"([A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8}){0,4}|\*)(?:[ \t]*;[ \t]*[qQ]=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?))?",
     re.ASCII,
@@ -37,21 +37,22 @@ class Translator:
         self.texts: Final = MappingProxyType(dict(texts))
 
     def __call__(self, key: str, /, **values: object) -> Markup:
-        """`t("time.minutes", count=2)` in templates. An unknown key or a missing value raises KeyError."""
+        """Return a text: `t("time.minutes", count=2)`. An unknown key or a missing value raises KeyError."""
         return Markup(self.texts[self._plural_key(key, values)]).format(**values)  # noqa: S704 - the text is ours
 
     def knows(self, key: str) -> bool:
         return key in self.texts
 
     def _plural_key(self, key: str, values: Mapping[str, object]) -> str:
-        # One for 1 and other for the rest is right for English and German; a third language may need more forms.
+        # `one` for 1 and `other` for the rest is right for English and German; another language may need more
+        # forms.
         if "count" not in values or f"{key}_one" not in self.texts:
             return key
         return f"{key}_one" if values["count"] == 1 else f"{key}_other"
 
 
 class Languages:
-    """Every language there is, and the translation of what rooms say in English."""
+    """All languages, and the translations of English error texts."""
 
     def __init__(self, by_lang: Mapping[str, Translator]) -> None:
         self._by_lang = dict(by_lang)
@@ -65,7 +66,7 @@ class Languages:
         return self._by_lang[lang]
 
     def translate_message(self, lang: str, english: str) -> str | None:
-        """The fixed text of an error in that language; None where only the English one exists."""
+        """Return the fixed text of an error in that language; None where only the English one exists."""
         key = self._message_keys.get(english)
         if lang == FALLBACK_LANG:
             return english
@@ -74,11 +75,10 @@ class Languages:
 
 @cache
 def load_languages(*parts: str) -> Languages:
-    """The texts of every page, and those of the parts named, in the languages that all of them have.
+    """Load the texts of every page and of the named parts, in the languages that all of them have.
 
-    A part is a folder for each language, with a file for each of its rooms. A language it lacks is not spoken on its
-    pages at all: words of two languages on one page are read out wrongly, whatever its `lang` says (WCAG 3.1.1).
-    Read once in a process: they are the package's own, and nothing changes them.
+    A part is a folder per language, with one file per topic. A language it lacks is not used on its pages at all:
+    two languages on one page are read out wrongly, whatever its `lang` says (WCAG 3.1.1). Cached per process.
     """
     locales = files("gatehouse.web").joinpath("locales")
     spoken = [lang for lang in LANGUAGES if all(locales.joinpath(part, lang).is_dir() for part in parts)]
@@ -115,9 +115,9 @@ def choose_language(
     ui_locales: str = "",
     accept_language: str = "",
 ) -> str:
-    """The first that we speak of: an explicit choice, the account's, the application's wish, the browser's.
+    """Return the first supported language: explicit choice, account, application, browser.
 
-    Takes whatever a caller sends and never fails; a wish that cannot be read is no wish.
+    Accepts any input and never fails; an unreadable preference is ignored.
     """
     spoken = tuple(available)
     wishes = (chosen, account, *_tags(ui_locales), *_ranges(accept_language))
@@ -131,12 +131,12 @@ def _match(wish: str, spoken: tuple[str, ...]) -> str:
 
 
 def _tags(ui_locales: str) -> list[str]:
-    """Space separated, the dearest first (OpenID Connect Core §3.1.2.1)."""
+    """Yield space-separated tags, the preferred first (OpenID Connect Core §3.1.2.1)."""
     return ui_locales.split(" ")[:MAX_PREFERENCES] if len(ui_locales) <= MAX_PREFERENCE_LENGTH else []
 
 
 def _ranges(accept_language: str) -> list[str]:
-    """By weight, then as written (RFC 9110 §12.5.4). `*` ends the wishes: anything will do."""
+    """Yield ranges by weight, then as written (RFC 9110 §12.5.4). `*` ends the list."""
     if len(accept_language) > MAX_PREFERENCE_LENGTH:
         return []
     parsed = [LANGUAGE_RANGE.fullmatch(part.strip(" \t")) for part in accept_language.split(",")[:MAX_PREFERENCES]]

@@ -1,6 +1,6 @@
-"""The closed choices pages are made from: what went wrong, what was done, which method, which section.
+"""The enums of pages: problems, notices, methods, sections.
 
-Each value is the end of a key in the locales; a test holds the two together.
+Each value is the end of a key in the locales; a test checks both.
 """
 
 from collections.abc import Mapping
@@ -10,10 +10,10 @@ from typing import Final
 
 
 class ProblemKind(StrEnum):
-    """Why a form comes back; the words are `trouble.<value>`."""
+    """Why a form is shown again; the texts are `trouble.<value>`."""
 
     WRONG_LOGIN = "wrong_login"  # wrong, unknown and blocked alike (LG-05)
-    THROTTLED = "throttled"  # seconds
+    THROTTLED = "throttled"  # with seconds
     WRONG_CODE = "wrong_code"
     CODE_SPENT = "code_spent"  # too old, or used already
     PASSKEY_FAILED = "passkey_failed"
@@ -26,8 +26,8 @@ class ProblemKind(StrEnum):
     CHANGED_MEANWHILE = "changed_meanwhile"
     LAST_ADMINISTRATOR = "last_administrator"
     SAME_ADDRESS = "same_address"
-    EMAIL_UNVERIFIED = "email_unverified"  # codes go to confirmed addresses only
-    NO_FACTOR = "no_factor"  # nothing that recovery codes could stand in for
+    EMAIL_UNVERIFIED = "email_unverified"  # codes are sent to verified addresses only
+    NO_FACTOR = "no_factor"  # there is no factor for recovery codes to replace
     ONLY_WAY_IN = "only_way_in"  # the last passkey of an account without a password
     PASSKEY_NAME = "passkey_name"
     PASSKEYS_FULL = "passkeys_full"
@@ -44,7 +44,7 @@ class PageProblem:
 
 
 class Notice(StrEnum):
-    """What has just been done; the words are `notice.<value>`."""
+    """What has just been done; the texts are `notice.<value>`."""
 
     WELCOME = "welcome"
     NICK_CHANGED = "nick_changed"
@@ -72,7 +72,7 @@ class Notice(StrEnum):
 
 
 class FactorMethod(StrEnum):
-    """The second factors a person can be asked for; the words are `method.<value>`."""
+    """The second factors a person can be asked for; the texts are `method.<value>`."""
 
     TOTP = "totp"
     PASSKEY = "passkey"
@@ -81,13 +81,13 @@ class FactorMethod(StrEnum):
 
 
 class Theme(StrEnum):
-    AUTO = "auto"  # as the system has it
+    AUTO = "auto"  # as the system is set
     LIGHT = "light"
     DARK = "dark"
 
 
 class MailPurpose(StrEnum):
-    """Why a mail was promised; the words are `check_mail.<value>`."""
+    """Why an email was announced; the texts are `check_mail.<value>`."""
 
     VERIFY = "verify"
     RESET = "reset"
@@ -95,14 +95,14 @@ class MailPurpose(StrEnum):
 
 
 class GameEnd(StrEnum):
-    """How a sign-in for a game stands after it was answered; the words are `game_end.<value>_title` and `_text`."""
+    """The state of a game sign-in after the answer; the texts are `game_end.<value>_title` and `_text`."""
 
-    CONFIRMED = "confirmed"  # the game has not said yet how it went
+    CONFIRMED = "confirmed"  # the game has not reported the result yet
     IN = "in"
-    FAILED = "failed"  # says the game
+    FAILED = "failed"  # reported by the game
     CANCELLED = "cancelled"
     WRONG_CODE = "wrong_code"
-    OVER = "over"  # unknown, too old and answered before alike
+    OVER = "over"  # unknown, too old and answered before look alike
 
 
 class AccountSection(StrEnum):
@@ -120,7 +120,7 @@ class AccountSection(StrEnum):
     DATA = "data"
 
 
-# Where on the account page it is said: beside what was changed. Whatever else there is to say stands on top.
+# Where the account page shows a notice: beside what was changed. All others are shown on top.
 NOTICE_SECTIONS: Final[Mapping[Notice, AccountSection]] = {
     Notice.NICK_CHANGED: AccountSection.PROFILE,
     Notice.EMAIL_CHANGE_SENT: AccountSection.EMAIL,

@@ -41,7 +41,7 @@ def authentication_services(services: Services) -> AuthenticationServices:
     )
     service_jwts = ServiceJwtVerifier(store=services.storage.application_keys, verifier=verifier)
     callers = CallerIdentifier(
-        store=services.storage.permissions,
+        permission_loader=services.permission_loader,
         user_jwts=CallerJwtVerifier(verifier),
         service_jwts=service_jwts,
         access_keys=key_proofs(services),

@@ -38,7 +38,10 @@ class PublishedKey:
 
 
 class KeyFiles:
-    """`directory` None: there is none. Ask only about applications that exist."""
+    """Owns the cache of key files by application; an entry is invalid after five seconds.
+
+    `directory` is None if the setting is empty. Only for applications that exist: others would fill the cache.
+    """
 
     def __init__(self, directory: Path | None, *, clock: Clock) -> None:
         self._directory = directory

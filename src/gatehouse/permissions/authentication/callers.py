@@ -1,11 +1,14 @@
-"""Whether a project is removed, remembered for the version of the structure it was read at."""
+"""Identify the caller of a permission endpoint (interface §4.1, R1, R2, R6).
+
+Every credential in the request must be valid, and for this very request; only a factor beside a service JWT is
+ignored. The state of the account comes with the facts that the decision needs anyway.
+"""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, assert_never
 
 import msgspec
-from cachetools import LRUCache
 
 from gatehouse.kernel.addresses import Address, any_network_contains, parse_network
 from gatehouse.kernel.clock import Clock
@@ -26,9 +29,9 @@ from gatehouse.permissions.authentication.vouching import (
     merge_vouching,
 )
 from gatehouse.permissions.errors import WrongCredentials
+from gatehouse.permissions.evaluation.loader import PermissionLoader
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import Facts
-from gatehouse.permissions.store import PermissionStore
 from gatehouse.throttle.rate_limiter import RateLimiter
 from gatehouse.tokens.claims import (
     ExchangedUserClaims,
@@ -40,32 +43,6 @@ from gatehouse.tokens.claims import (
 )
 from gatehouse.tokens.signer import Signer
 from gatehouse.tokens.verifier import is_signed_request
-
-LIVE_PROJECT_CACHE_SIZE: Final = 10_000
-
-
-class LiveProjectCache:
-    def __init__(self, store: PermissionStore) -> None:
-        self._store = store
-        self._cache: LRUCache[tuple[str, int], bool] = LRUCache(LIVE_PROJECT_CACHE_SIZE)
-
-    async def is_live(self, project_id: str, version: int) -> bool:
-        """`version` is the structure's, of the facts that brought the question up."""
-        known = self._cache.get((project_id, version))
-        if known is not None:
-            return known
-        structure = await self._store.structure((project_id,), ())
-        model = structure.projects.get(project_id)
-        live = model is not None and not model.project.removed
-        self._cache[project_id, structure.version] = live
-        return live
-
-
-# Who is calling a permission endpoint (interface §4.1, R1, R2, R6).
-#
-# Every credential that was sent must be valid, and for this very request: only a factor beside a service JWT is not
-# looked at. The account's state comes with the facts that the decision is made from anyway.
-
 
 MAX_FACTOR_LENGTH: Final = 1_024  # characters; none longer is ever taken at a login
 PRINCIPAL_RATE_CLASS: Final = "principal"  # the class under which one principal's requests are counted (PA-15)
@@ -106,7 +83,7 @@ class CallerIdentifier:
     def __init__(
         self,
         *,
-        store: PermissionStore,
+        permission_loader: PermissionLoader,
         user_jwts: CallerJwtVerifier,
         service_jwts: ServiceJwtVerifier,
         access_keys: AccessKeyVerifier,
@@ -115,8 +92,7 @@ class CallerIdentifier:
         clock: Clock,
         grace: int,
     ) -> None:
-        self._store = store
-        self._projects = LiveProjectCache(store)
+        self._permission_loader = permission_loader
         self._user_jwts = user_jwts
         self._service_jwts = service_jwts
         self._access_keys = access_keys
@@ -243,7 +219,7 @@ class CallerIdentifier:
             raise TooMany(wait, f"requests of {principal}")
 
     async def _load_facts(self, claims: CallerClaims, application_ids: Collection[int]) -> Facts:
-        facts = await self._store.facts(claims.uid, application_ids)
+        facts = await self._permission_loader.load_facts(claims.uid, application_ids)
         if facts is None or facts.blocked or facts.rev != claims.rev:
             raise InvalidToken(f"user {claims.uid} does not exist or is blocked, or the JWT was revoked")
         await self._user_jwts.recheck_key(claims, keys_version=facts.keys_version)
@@ -259,7 +235,7 @@ class CallerIdentifier:
             return
         if account is None or account.revoked or account.jti != claims.jti:
             raise InvalidToken(f"service account {claims.uid} is revoked or has a newer JWT")
-        if not await self._projects.is_live(account.project_id, facts.structure):
+        if not await self._permission_loader.is_project_live(account.project_id, facts):
             raise InvalidToken(f"project {account.project_id} of the service account is removed")
         key = account.public_key or claims.pub_key
         if key and not is_signed_request(credentials.request_sign, credentials.body, key):

@@ -33,6 +33,8 @@ class VerifiedSignature:
 
 
 class AccessKeyVerifier:
+    """Owns the cache of when this process last recorded a key's use; an entry is invalid after one minute."""
+
     def __init__(
         self, *, store: ApplicationKeyStore, masters: MasterKeys, limiter: AttemptLimiter, clock: Clock
     ) -> None:

@@ -33,7 +33,9 @@ class Verdicts:
     no: frozenset[Rule] = frozenset()
     params: Mapping[Rule, tuple[str, ...]] = field(default_factory=dict)  # only of those it says yes to
 
-    text_cache: dict[Rule, str] = field(default_factory=dict, compare=False, repr=False)  # rules as text, each once
+    interned_texts: dict[Rule, str] = field(
+        default_factory=dict, compare=False, repr=False
+    )  # rules as text, each once
 
     @cached_property
     def work(self) -> int:
@@ -43,14 +45,14 @@ class Verdicts:
     @cached_property
     def sorted_texts(self) -> tuple[str, ...]:
         """What it says yes to in words and in order, written once for everybody who holds the role."""
-        return tuple(sorted(self.text_cache.setdefault(rule, str(rule)) for rule in self.yes))
+        return tuple(sorted(self.interned_texts.setdefault(rule, str(rule)) for rule in self.yes))
 
 
 class RuleInterner:
     """The rules of one application: equal rules, texts and params are one object, so that sets need not compare."""
 
     def __init__(self) -> None:
-        self.text_cache: dict[Rule, str] = {}
+        self.interned_texts: dict[Rule, str] = {}
         self._rules: dict[RuleSection, dict[str, Rule]] = {section: {} for section in RuleSection}
         self._params: dict[str, tuple[str, ...]] = {}
 
@@ -71,7 +73,7 @@ class RuleInterner:
         own = {rule: joined[text] for rule, text in params.items()}
         if appended:
             own = dict.fromkeys(yes, appended) | own
-        return Verdicts(yes=frozenset(yes), no=frozenset(no), params=own, text_cache=self.text_cache)
+        return Verdicts(yes=frozenset(yes), no=frozenset(no), params=own, interned_texts=self.interned_texts)
 
     def _read(
         self, section: RuleSection, tree: Tree, prefix: str, found: tuple[list[Rule], list[Rule], dict[Rule, str]]
@@ -128,7 +130,7 @@ class CompiledModel:
         self.schema = Verdicts(
             yes=frozenset(rule for rule, leaf in known.items() if leaf.value),
             no=frozenset(rule for rule, leaf in known.items() if not leaf.value),
-            text_cache=rules.text_cache,
+            interned_texts=rules.interned_texts,
         )
         if previous is not None and previous.schema == self.schema:
             self.schema = previous.schema

@@ -1,4 +1,4 @@
-"""Forms that are made from a record once and live as long as it does."""
+"""What a decision is made from: facts, models and structure, with the cache of their compiled forms."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,10 @@ T = TypeVar("T")
 
 
 class DerivedCache:
-    """Belongs to one object: a record declares it with `init=False`, so `dataclasses.replace` makes a new one."""
+    """Cache of the compiled forms of one record; never invalid, because the record is frozen and owns it.
+
+    A record declares it with `init=False`, so `dataclasses.replace` makes a new one.
+    """
 
     __slots__ = ("_made",)
 
@@ -83,6 +86,7 @@ FACTS_WEIGHT: Final = 3_000  # bytes of the facts of somebody who holds nothing
 NAME_WEIGHT: Final = 200
 TEXT_WEIGHT: Final = 4
 SCOPE_TEXT: Final = 200  # characters that a scope counts as, without what is held in it
+ROLE_TEXT: Final = 30  # characters that an assigned role counts as
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +124,12 @@ class Facts:
         for record in self.records.values():
             texts += len(str(record.login)) + len(str(record.secret_data))
             for held in record.scopes.values():
-                texts += len(str(held.private_data)) + len(str(held.public_data)) + SCOPE_TEXT + 16 * len(held.roles)
+                texts += (
+                    len(str(held.private_data))
+                    + len(str(held.public_data))
+                    + SCOPE_TEXT
+                    + ROLE_TEXT * len(held.roles)
+                )
         names = len(self.groups) + len(self.owns) + len(self.subject.tags) + len(self.subject.purchases)
         return FACTS_WEIGHT + NAME_WEIGHT * names + TEXT_WEIGHT * texts
 

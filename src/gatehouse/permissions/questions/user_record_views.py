@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cache
 from typing import Final
 
 from gatehouse.kernel.addresses import Address
@@ -248,7 +247,6 @@ def tree_data(visibility: RecordVisibility, application_id: int, shape: ShapeOpt
     return tree_of(asked, visibility.evaluation_input.models[application_id], visibility.parts)
 
 
-@cache
 def sections_of(parts: frozenset[RecordPart]) -> frozenset[RuleSection]:
     """The sections of the root that are told to whoever reads these parts."""
     return frozenset(

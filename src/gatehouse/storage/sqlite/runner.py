@@ -229,11 +229,13 @@ class GroupCommitWriter:
 T = TypeVar("T")
 
 SNAPSHOT_THREADS: Final = 2
-READ_CACHE_BYTES: Final = 16 * 2**20  # of answers; seldom reached, for every commit clears them
-READ_CACHE_GROUP: Final = "recalled"
+READ_CACHE_BYTES: Final = 16 * 2**20  # seldom reached: every commit clears the cache
+READ_CACHE_GROUP: Final = "read"
 
 
 class SQLiteRunner:
+    """Owns the read cache: results of single reads by verb and arguments, all invalid after any commit."""
+
     def __init__(self, path: str) -> None:
         self._path = path
         self._listeners = Listeners()
@@ -278,7 +280,7 @@ class SQLiteRunner:
         return answer
 
     def _data_version(self) -> int:
-        """Moves with every commit of another connection, and whoever writes has another one."""
+        """Changes with every commit of another connection; every writer has its own."""
         return int(self._reader.execute("PRAGMA data_version").get)
 
     async def snapshot_read(self, make: Callable[[], Verb[T]]) -> T:

@@ -186,7 +186,7 @@ async def caller_setup(*, per_minute: int = 1_000_000) -> AsyncIterator[CallerSe
             user_jwts=CallerJwtVerifier(desk.verifier),
             service_jwts=ServiceJwtVerifier(store=keys, verifier=desk.verifier),  # type: ignore[arg-type]
             access_keys=AccessKeyVerifier(store=keys, masters=master_keys(), limiter=guesses, clock=desk.clock),  # type: ignore[arg-type]
-            grants=grants,
+            is_grant_live=grants.is_live,
             volume=RateLimiter({PRINCIPAL_RATE_CLASS: RateLimit(per_minute)}, clock=desk.clock),
             clock=desk.clock,
             grace=30 * DAY,

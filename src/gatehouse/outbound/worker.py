@@ -3,26 +3,15 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
-from gatehouse.outbound.model import OutboundRequest, OutboundResponse
+from gatehouse.outbound.client import OutboundClient
 
 LEASE_MARGIN: Final = 30  # seconds by which a lease outlasts the slowest call
 MAX_ERROR_LENGTH: Final = 300  # characters of what went wrong that are kept
 MAX_DOUBLINGS: Final = 10
 
 T = TypeVar("T")
-
-
-class Poster(Protocol):
-    """What makes the calls."""
-
-    @property
-    def timeout(self) -> float:
-        """The longest one call takes once it has begun."""
-
-    async def post(self, request: OutboundRequest) -> OutboundResponse:
-        """Raises CallFailed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +33,7 @@ class CallWorker(Generic[T]):
         *,
         claim: Callable[[int], Awaitable[Sequence[T]]],
         run: Callable[[T], Coroutine[Any, Any, None]],
-        poster: Poster,
+        poster: OutboundClient,
     ) -> None:
         self._claim = claim
         self._run = run

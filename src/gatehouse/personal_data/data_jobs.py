@@ -14,8 +14,9 @@ from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
+from gatehouse.outbound.client import OutboundClient
 from gatehouse.outbound.model import CallFailed, OutboundRequest, OutboundResponse, web_origin_of
-from gatehouse.outbound.worker import MAX_ERROR_LENGTH, Backoff, CallWorker, Poster
+from gatehouse.outbound.worker import MAX_ERROR_LENGTH, Backoff, CallWorker
 from gatehouse.personal_data.model import (
     RETRY_SECONDS,
     ClaimedCall,
@@ -53,7 +54,7 @@ class DataJobs:
         self,
         *,
         store: PersonalDataStore,
-        poster: Poster,
+        poster: OutboundClient,
         signer: Signer,
         sealer: AnswerSealer,
         recorder: Recorder,

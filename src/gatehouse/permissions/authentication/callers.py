@@ -4,9 +4,9 @@ Every credential in the request must be valid, and for this very request; only a
 ignored. The state of the account comes with the facts that the decision needs anyway.
 """
 
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol, assert_never
+from typing import Final, assert_never
 
 import msgspec
 
@@ -48,11 +48,6 @@ MAX_FACTOR_LENGTH: Final = 1_024  # characters; none longer is ever taken at a l
 PRINCIPAL_RATE_CLASS: Final = "principal"  # the class under which one principal's requests are counted (PA-15)
 
 
-class LiveGrantLookup(Protocol):
-    async def is_live(self, grant_id: str) -> bool:
-        """Whether the OAuth grant an exchanged JWT came from is there and not revoked."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
     by: CallerKind
@@ -78,7 +73,10 @@ class Caller:
 
 
 class CallerIdentifier:
-    """`grace`: seconds for which an expired user JWT still names its user to a service."""
+    """`grace`: seconds for which an expired user JWT still names its user to a service.
+
+    `is_grant_live`: whether the OAuth grant of an exchanged JWT exists and is not revoked.
+    """
 
     def __init__(
         self,
@@ -87,7 +85,7 @@ class CallerIdentifier:
         user_jwts: CallerJwtVerifier,
         service_jwts: ServiceJwtVerifier,
         access_keys: AccessKeyVerifier,
-        grants: LiveGrantLookup,
+        is_grant_live: Callable[[str], Awaitable[bool]],
         volume: RateLimiter,
         clock: Clock,
         grace: int,
@@ -96,7 +94,7 @@ class CallerIdentifier:
         self._user_jwts = user_jwts
         self._service_jwts = service_jwts
         self._access_keys = access_keys
-        self._grants = grants
+        self._is_grant_live = is_grant_live
         self._volume = volume
         self._clock = clock
         self._grace = grace
@@ -205,7 +203,7 @@ class CallerIdentifier:
     async def _refuse_exchanged(
         self, claims: ExchangedUserClaims, policy: CredentialPolicy, *, beside_service: bool
     ) -> None:
-        if not await self._grants.is_live(claims.gid):
+        if not await self._is_grant_live(claims.gid):
             raise InvalidToken(f"grant {claims.gid} has ended")
         enough = policy.exchanged is ExchangedJwtPolicy.ALONE or (
             policy.exchanged is ExchangedJwtPolicy.BESIDE_SERVICE and beside_service

@@ -23,7 +23,6 @@ from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
 from gatehouse.kernel.errors import BadInput, Conflict
 
 FORMAT: Final = 1
-MODE: Final = 0o600
 COMPRESSION: Final = 6
 
 Value: TypeAlias = str | int | bool | None

@@ -53,7 +53,7 @@ from gatehouse.storage.accounts.users import (
     update_user,
     users_by_id_or_login,
 )
-from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.audit import add_audit_record, add_audit_records
 from gatehouse.storage.dry_run import DryRunRunner
 from gatehouse.storage.installation import set_value_once
 from gatehouse.storage.oauth.clients import all_clients, insert_client, removed_client_ids, replace_client
@@ -428,8 +428,7 @@ def write_changes(
         raise NoAdministratorLeft
     if setup_closed is not None and (yield from set_value_once(SETUP_CLOSED, str(now))):
         yield from add_audit_record(setup_closed)
-    for entry in records:
-        yield from add_audit_record(entry)
+    yield from add_audit_records(records)
 
 
 def run_write(one: Write, now: int, by: str, made: Mapping[int, AbstractSet[str]]) -> Verb[None]:

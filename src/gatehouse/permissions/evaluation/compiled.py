@@ -22,8 +22,6 @@ from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, St
 from gatehouse.permissions.model.project import GroupGrant
 from gatehouse.permissions.model.rules import ConditionMode, Role, Rule, RuleEntry, RuleSection, Tree
 
-DEFAULT_KEY: Final = "default"  # a role of this name is a default role whatever it says (interface §2.7)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Verdicts:
@@ -142,7 +140,7 @@ class CompiledModel:
         for key, before in previous.roles.items() if previous is not None else ():
             if key in self.roles:
                 self.roles[key].reuse_verdicts(before)
-        self.default_roles = tuple(one for one in self.roles.values() if is_default(one.role))
+        self.default_roles = tuple(one for one in self.roles.values() if one.role.is_default)
         self.conditional_roles = ConditionIndex(
             (key, condition_index_keys(one.role.condition.test))
             for key, one in self.roles.items()
@@ -166,7 +164,7 @@ class CompiledModel:
     @cached_property
     def unassigned_work(self) -> int:
         """Of the schema and of the roles that may apply to anybody without being assigned."""
-        free = (one for one in self.roles.values() if is_default(one.role) or one.role.condition is not None)
+        free = (one for one in self.roles.values() if one.role.is_default or one.role.condition is not None)
         return self.schema.work + sum(one.verdicts.work for one in free)
 
     @cached_property
@@ -283,10 +281,6 @@ def verdicts_of(entries: Mapping[Rule, RuleEntry]) -> Verdicts:
         no=frozenset(rule for rule, entry in entries.items() if not entry.value),
         params={rule: entry.params for rule, entry in entries.items() if entry.value and entry.params},
     )
-
-
-def is_default(role: Role) -> bool:
-    return role.default or role.key == DEFAULT_KEY
 
 
 # How much work a record or an application is: what decides whether it is done on the loop (kernel/background.py).

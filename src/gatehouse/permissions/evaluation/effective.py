@@ -24,7 +24,7 @@ from gatehouse.permissions.evaluation.contributions import (
 )
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
-from gatehouse.permissions.model.rules import NO_END, ROOT, Rule, RuleSection, Scope
+from gatehouse.permissions.model.rules import NO_END, ROOT, Rule, RuleSection, Scope, scope_order
 
 CAN_ADMINISTER: Final = Rule(RuleSection.PRIVATE, "can_administer")
 
@@ -307,10 +307,6 @@ def is_true_at(spoken: VerdictEnds, moment: int) -> bool:
     """What the highest tier that will still speak says, false before true."""
     speaking = [(tier, not value) for (tier, value), until in spoken.items() if until > moment]
     return bool(speaking) and not max(speaking)[1]
-
-
-def scope_order(scope: Scope) -> tuple[str, str, str]:
-    return scope.project_id, scope.kind or "", scope.resource_id
 
 
 def _ignore_growth(_more: int) -> None:

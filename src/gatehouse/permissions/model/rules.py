@@ -37,6 +37,10 @@ class Scope:
 ROOT: Final = Scope()
 
 
+def scope_order(scope: Scope) -> tuple[str, str, str]:
+    return scope.project_id, scope.kind or "", scope.resource_id
+
+
 def application_scope(project_id: str, application_id: int) -> Scope:
     return Scope(project_id, ResourceKind.APPLICATION, str(application_id))
 
@@ -151,6 +155,9 @@ class ApplicationSchema:
 # A role (interface §2.7).
 
 
+DEFAULT_ROLE_KEY: Final = "default"  # a role of this name is a default role whatever its fields say (interface §2.7)
+
+
 class ConditionMode(StrEnum):
     GRANT = "grant"  # the role applies to everyone for whom the condition holds
     REQUIRE = "require"  # the condition gates assignments
@@ -174,3 +181,7 @@ class Role:
     def key(self) -> str:
         """Names are unique ignoring case (R5); they are ASCII, so lower() is exact."""
         return self.name.lower()
+
+    @property
+    def is_default(self) -> bool:
+        return self.default or self.key == DEFAULT_ROLE_KEY

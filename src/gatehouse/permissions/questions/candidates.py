@@ -6,18 +6,51 @@ from itertools import chain
 from typing import Final, TypeVar
 
 from gatehouse.accounts.model import SYSTEM_TAGS
-from gatehouse.kernel.background import run_off_loop
+from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
+from gatehouse.kernel.errors import Unavailable
 from gatehouse.permissions.evaluation.compiled import (
     CompiledModel,
     CompiledRole,
     compiled_model,
-    is_default,
     record_work,
 )
 from gatehouse.permissions.evaluation.conditions import ANYONE, IndexKey, condition_index_keys, group_index_keys
 from gatehouse.permissions.model.condition import HOLDS_FOR_NO_ONE, AllOf, AnyOf, ConditionTest, FromNetwork
-from gatehouse.permissions.model.facts import ApplicationSnapshot, CandidateFilter, Facts, ProjectModel, Structure
+from gatehouse.permissions.model.facts import (
+    ApplicationModel,
+    ApplicationSnapshot,
+    CandidateFilter,
+    CandidatePage,
+    Facts,
+)
 from gatehouse.permissions.model.rules import ConditionMode, Rule, Scope
+from gatehouse.permissions.store import CandidateStore
+
+MAX_ATTEMPTS: Final = 20  # each fails only if an administrator saves at the same moment
+
+
+async def load_candidate_page(
+    store: CandidateStore,
+    application_id: int,
+    project_id: str,
+    find_candidates: Callable[[ApplicationSnapshot], CandidateFilter],
+    *,
+    after: str,
+    limit: int,
+    known: ApplicationModel | None,
+) -> CandidatePage:
+    """A page of the candidates found in one snapshot of the application, read together with the same snapshot.
+
+    `known`: the application as it was read before; it is not compiled again while it is unchanged.
+    """
+    projects = frozenset({project_id}) - {""}
+    for _ in range(MAX_ATTEMPTS):
+        snapshot = await store.application_snapshot(application_id, projects, known=known)
+        among = await run_off_loop(OFF_LOOP_WEIGHT, find_candidates, snapshot)
+        page = await store.candidate_page(among, projects, after=after, limit=limit, known=snapshot.model)
+        if page.snapshot.versions == snapshot.versions:
+            return page
+    raise Unavailable("the permission model changes too fast to be read")
 
 
 def candidates_holding_rule(snapshot: ApplicationSnapshot, scopes: Iterable[Scope], rule: Rule) -> CandidateFilter:
@@ -27,7 +60,7 @@ def candidates_holding_rule(snapshot: ApplicationSnapshot, scopes: Iterable[Scop
     found = no_candidates(snapshot)
     for place in scopes:
         if place.is_root:
-            default = rule in model.schema.yes or any(is_default(one.role) for one in roles)
+            default = rule in model.schema.yes or any(one.role.is_default for one in roles)
             found = union(
                 found,
                 union(
@@ -44,7 +77,7 @@ def candidates_holding_role(snapshot: ApplicationSnapshot, scope: Scope, key: st
     role = compiled_model(snapshot.model).roles[key]
     if scope.is_root:
         return union(
-            candidates_at_root(snapshot, [role]), replace(no_candidates(snapshot), everyone=is_default(role.role))
+            candidates_at_root(snapshot, [role]), replace(no_candidates(snapshot), everyone=role.role.is_default)
         )
     return candidates_in_project(snapshot, scope.project_id, [key])
 
@@ -55,7 +88,7 @@ def candidates_touched_by_roles(
     """Everybody who may hold one of these roles anywhere."""
     known = model.roles
     roles = [known[key] for key in keys if key in known]
-    default = replace(no_candidates(snapshot), everyone=any(is_default(one.role) for one in roles))
+    default = replace(no_candidates(snapshot), everyone=any(one.role.is_default for one in roles))
     found = union(candidates_at_root(snapshot, roles), default)
     for project_id in snapshot.structure.connecting.get(snapshot.model.application.application_id, ()):
         groups = granted_group_keys(snapshot, project_id, [one.role.key for one in roles])
@@ -87,7 +120,7 @@ def granted_group_keys(
     snapshot: ApplicationSnapshot, project_id: str, keys: Iterable[str] | None
 ) -> frozenset[IndexKey]:
     """Handles of the groups whose members the project gives one of these roles, or any."""
-    project = project_in(snapshot.structure, project_id)
+    project = snapshot.structure.projects.get(project_id)
     if project is None:
         return frozenset()
     wanted = None if keys is None else frozenset(keys)
@@ -95,10 +128,6 @@ def granted_group_keys(
     named = {one.group_id for one in grants if wanted is None or wanted & set(one.roles)}
     groups = (project.groups[group_id] for group_id in named if group_id in project.groups)
     return frozenset(chain.from_iterable(group_index_keys(group) for group in groups))
-
-
-def project_in(structure: Structure, project_id: str) -> ProjectModel | None:
-    return structure.projects.get(project_id)
 
 
 def candidates_with_keys(snapshot: ApplicationSnapshot, index_keys: frozenset[IndexKey]) -> CandidateFilter:

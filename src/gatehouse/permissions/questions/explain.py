@@ -16,7 +16,7 @@ from gatehouse.kernel.background import run_off_loop
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest, Authenticator
 from gatehouse.permissions.authentication.callers import Caller
-from gatehouse.permissions.errors import Malformed, ProjectNotFound
+from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.evaluation.compiled import compiled_model, model_work, record_work
 from gatehouse.permissions.evaluation.contributions import SourceKind, direct_entries
 from gatehouse.permissions.evaluation.loader import EvaluationInput, PermissionLoader
@@ -33,7 +33,7 @@ from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import UserRecord
 from gatehouse.permissions.model.rules import Rule, Scope
 from gatehouse.permissions.questions.check import PermissionQuestion, QuestionAccess
-from gatehouse.permissions.questions.parsing import ResourceDraft
+from gatehouse.permissions.questions.parsing import ResourceDraft, find_project_id
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 from gatehouse.permissions.store import ApplicationStore, ProjectStore
 
@@ -258,7 +258,8 @@ class GuardedExplainer:
         own = caller.address if user_id == caller.user_id else None
         address = own if ip is None else read_ip(ip)
         application_id, asked = caller.application_id or 0, question.scope.scope
-        found = await self._project_id(asked.project_id)
+        name = asked.project_id
+        found = await find_project_id(self._projects, name, default=name) if name else ""
         seen = await self._visible_project_ids(visit, case, application_id, address)
         is_seen = not found or found in seen or sees_project(visit, found)
         if found and is_seen:
@@ -267,13 +268,6 @@ class GuardedExplainer:
         if not is_seen:
             explanation = as_unknown_project(explanation, asked)
         return explanation_filter(visit, case.facts.records[application_id]).visible_part(explanation)
-
-    async def _project_id(self, name: str) -> str:
-        """Of one that is not there, the name it would have."""
-        try:
-            return (await self._projects.project(name)).project.project_id if name else ""
-        except ProjectNotFound:
-            return name
 
     async def _visible_project_ids(
         self,

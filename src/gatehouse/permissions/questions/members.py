@@ -7,11 +7,9 @@ from typing import Final
 
 import msgspec
 
-from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 from gatehouse.kernel.clock import Clock
-from gatehouse.kernel.errors import Unavailable
 from gatehouse.permissions.documents import grammar
-from gatehouse.permissions.errors import Malformed, ProjectNotFound, RoleNotFound
+from gatehouse.permissions.errors import Malformed, RoleNotFound
 from gatehouse.permissions.evaluation.contributions import (
     EvaluationContext,
     ScopeContributions,
@@ -28,7 +26,6 @@ from gatehouse.permissions.model.facts import (
     ApplicationModel,
     ApplicationSnapshot,
     CandidateFilter,
-    CandidatePage,
     Facts,
 )
 from gatehouse.permissions.model.rules import End, Rule, Scope
@@ -36,16 +33,22 @@ from gatehouse.permissions.questions.candidates import (
     candidates_holding_role,
     candidates_holding_rule,
     judge_in_batches,
+    load_candidate_page,
     union,
 )
-from gatehouse.permissions.questions.parsing import ResourceDraft, RuleReference, read_rule, read_scope
+from gatehouse.permissions.questions.parsing import (
+    ResourceDraft,
+    RuleReference,
+    find_project_id,
+    read_rule,
+    read_scope,
+)
 from gatehouse.permissions.store import CandidateStore, ProjectStore
 
 MAX_LIMIT: Final = 1_000
 MAX_EXAMINED: Final = 5_000  # candidates of one answer
 MAX_SOURCES: Final = 10_000  # of all members of one answer together: a few megabytes
 FIRST_PAGE_FACTOR: Final = 4  # candidates looked at first, for each member that is wanted
-MAX_ATTEMPTS: Final = 20
 
 
 class MembersDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -133,7 +136,7 @@ class MemberSearch:
         self._clock = clock
 
     async def read_query(self, draft: MembersDraft, *, may_see_missing: bool) -> MemberQuery:
-        """Raises Malformed. `tells`: whether the caller may hear that there is no such project (ProjectNotFound)."""
+        """Raises Malformed. `may_see_missing`: whether a missing project raises ProjectNotFound."""
         scope = read_scope(draft.project_id, draft.resource, "data").scope
         if (draft.rule is None) == (draft.role is None):
             raise Malformed("data: give either rule or role")
@@ -141,11 +144,10 @@ class MemberSearch:
             raise Malformed(f"data.limit: must be 1 to {MAX_LIMIT}")
         after = grammar.check_user_id(draft.after, "data.after") if draft.after else ""
         if scope.project_id:
-            scope = Scope(
-                await self._project_id(scope.project_id, may_see_missing=may_see_missing),
-                scope.kind,
-                scope.resource_id,
-            )
+            # Without that right a missing project looks like one in which no one holds anything (checklist PA-13).
+            default = None if may_see_missing else scope.project_id
+            project_id = await find_project_id(self._projects, scope.project_id, default=default)
+            scope = Scope(project_id, scope.kind, scope.resource_id)
         if draft.rule is not None:
             rule = read_rule(draft.rule, "data.rule")
             return MemberQuery(rule=rule, scope=scope, after=after, limit=draft.limit)
@@ -155,45 +157,29 @@ class MemberSearch:
     async def find_page(
         self, application_id: int, query: MemberQuery, *, known: ApplicationModel | None = None
     ) -> MemberResults:
-        """A page of members; it may be short, and still be followed by another.
+        """A page of members; a short page may be followed by another.
 
-        `known`: the application as somebody has read it already; it is not compiled again while it is the same.
+        `known`: the application as it was read before; it is not compiled again while it is unchanged.
         """
         page = _MemberPage(query, after=query.after)
         while not page.is_full:
-            crowd = await self._load_candidates(application_id, query, page, known)
-            judge = partial(match_role if query.rule is None else match_rule, crowd.snapshot, query)
-            async for facts, member in judge_in_batches(crowd.people, partial(judge, now=self._clock.now())):
+            candidates = await load_candidate_page(
+                self._candidate_store,
+                application_id,
+                query.scope.project_id,
+                partial(member_candidates, query=query),
+                after=page.after,
+                limit=page.next_size,
+                known=known,
+            )
+            judge = partial(match_role if query.rule is None else match_rule, candidates.snapshot, query)
+            async for facts, member in judge_in_batches(candidates.people, partial(judge, now=self._clock.now())):
                 page.add(facts.subject.user_id, member)
                 if page.is_overfull:
                     break
             else:
-                page.after, page.more = crowd.last, crowd.more
+                page.after, page.more = candidates.last, candidates.more
         return MemberResults(members=page.found, after=page.after if page.more else None)
-
-    async def _load_candidates(
-        self, application_id: int, query: MemberQuery, page: _MemberPage, known: ApplicationModel | None
-    ) -> CandidatePage:
-        """Read beside the very outline that tells who the candidates are."""
-        projects = frozenset({query.scope.project_id}) - {""}
-        for _ in range(MAX_ATTEMPTS):
-            outline = await self._candidate_store.application_snapshot(application_id, projects, known=known)
-            among = await run_off_loop(OFF_LOOP_WEIGHT, member_candidates, outline, query)
-            crowd = await self._candidate_store.candidate_page(
-                among, projects, after=page.after, limit=page.next_size, known=outline.model
-            )
-            if crowd.snapshot.versions == outline.versions:
-                return crowd
-        raise Unavailable("the permission model changes too fast to be read")
-
-    async def _project_id(self, name: str, *, may_see_missing: bool) -> str:
-        """In one that is not there nobody has anything, and that is all that others hear (checklist PA-13)."""
-        try:
-            return (await self._projects.project(name)).project.project_id
-        except ProjectNotFound:
-            if may_see_missing:
-                raise
-            return name
 
 
 def member_candidates(snapshot: ApplicationSnapshot, query: MemberQuery) -> CandidateFilter:

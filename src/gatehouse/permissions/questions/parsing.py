@@ -12,10 +12,11 @@ from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.fields import printable
 from gatehouse.permissions.documents.records import RESOURCE_IDS
 from gatehouse.permissions.documents.trees import MAX_PATH_SEGMENTS, SEGMENT
-from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.errors import Malformed, ProjectNotFound
 from gatehouse.permissions.evaluation.shapes import RulePrefix
 from gatehouse.permissions.model.facts import Structure
 from gatehouse.permissions.model.rules import PROJECT_ACCESS, ROOT, ResourceKind, Rule, RuleSection, Scope
+from gatehouse.permissions.store import ProjectStore
 
 MAX_RULE_LENGTH: Final = 1_024
 PREFIX: Final = re.compile(r"[A-Za-z0-9_.-]*", re.ASCII)
@@ -105,3 +106,13 @@ def read_scope(project: str | None, resource: ResourceDraft | None, place: str) 
         raise Malformed(f"{place}.resource.kind: must be one of {', '.join(ResourceKind)}")
     kind = ResourceKind(resource.kind)
     return ScopeReference(scope=Scope(project_id, kind, RESOURCE_IDS[kind](resource.id, f"{place}.resource.id")))
+
+
+async def find_project_id(projects: ProjectStore, name: str, *, default: str | None) -> str:
+    """The id of a project, by id or alias; if there is none, `default`, or ProjectNotFound without one."""
+    try:
+        return (await projects.project(name)).project.project_id
+    except ProjectNotFound:
+        if default is None:
+            raise
+        return default

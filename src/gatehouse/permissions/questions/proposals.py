@@ -16,9 +16,9 @@ from gatehouse.permissions.commands.projects import ProjectCommands, ProjectDraf
 from gatehouse.permissions.commands.user_schemas import RecordDraft, UserRecordCommands
 from gatehouse.permissions.documents import fields, grammar
 from gatehouse.permissions.documents.fields import MAX_EXPIRED
-from gatehouse.permissions.errors import GroupNotFound, Malformed, ProjectNotFound
+from gatehouse.permissions.errors import GroupNotFound, Malformed
 from gatehouse.permissions.model.facts import ApplicationModel, DryRunResult
-from gatehouse.permissions.questions.parsing import target_user_id
+from gatehouse.permissions.questions.parsing import find_project_id, target_user_id
 from gatehouse.permissions.rights.rights import Actor
 from gatehouse.permissions.store import DryRun, DryRunStore, GroupStore, PermissionStore, ProjectStore
 
@@ -222,10 +222,7 @@ class DryRuns:
         )
 
     async def _project_id(self, name: str) -> str:
-        try:
-            return (await self._projects.project(name)).project.project_id
-        except ProjectNotFound:
-            return ""
+        return await find_project_id(self._projects, name, default="")
 
     async def _group_reach(self, group_id: str, *listed: str) -> ProposalReach:
         try:

@@ -8,22 +8,20 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
-from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 from gatehouse.kernel.clock import Clock
-from gatehouse.kernel.errors import Unavailable
 from gatehouse.permissions.evaluation.contributions import SourceKind
 from gatehouse.permissions.evaluation.effective import ScopePermissions, evaluate, existing_lookup_scopes
 from gatehouse.permissions.model.facts import (
     ApplicationModel,
     ApplicationSnapshot,
     CandidateFilter,
-    CandidatePage,
     Facts,
 )
 from gatehouse.permissions.model.rules import Rule, Scope
 from gatehouse.permissions.questions.candidates import (
     candidates_holding_rule,
     judge_in_batches,
+    load_candidate_page,
     no_candidates,
     person_weight,
     union,
@@ -33,7 +31,6 @@ from gatehouse.permissions.store import CandidateStore
 MAX_EXAMINED: Final = 5_000  # candidates of one page
 PAGE_GROWTH: Final = 4  # each look reads so many more than the one before, when that found too few
 MAX_PAGE_SIZE: Final = 1_000
-MAX_ATTEMPTS: Final = 20
 CELL_WEIGHT: Final = 20
 
 
@@ -80,16 +77,24 @@ class WhoCan:
         self._clock = clock
 
     async def page(self, known: ApplicationModel, query: HolderMatrixQuery) -> HolderMatrix:
-        """It may be short, and still be followed by another. Whoever may ask was decided before.
+        """A page of rows; a short page may be followed by another. The caller has checked who may ask.
 
-        `known`: the application as it was read already; it is not compiled again while it is the same.
+        `known`: the application as it was read before; it is not compiled again while it is unchanged.
         """
         page = _MatrixPage(after=query.after)
-        look = query.limit + 1
+        size = query.limit + 1
         while page.after is not None and len(page.rows) < query.limit and page.examined < MAX_EXAMINED:
-            crowd = await self._load_candidates(known, query, page.after, look)
-            judge = partial(row_of, crowd.snapshot, query, now=self._clock.now())
-            async for facts, row in judge_in_batches(crowd.people, judge, partial(row_weight, query)):
+            candidates = await load_candidate_page(
+                self._candidate_store,
+                known.application.application_id,
+                query.scope.project_id,
+                partial(matrix_candidates, query=query),
+                after=page.after,
+                limit=size,
+                known=known,
+            )
+            judge = partial(row_of, candidates.snapshot, query, now=self._clock.now())
+            async for facts, row in judge_in_batches(candidates.people, judge, partial(row_weight, query)):
                 if row.cells or query.include_without_rules:
                     if len(page.rows) == query.limit:
                         break
@@ -97,26 +102,9 @@ class WhoCan:
                 page.after = facts.subject.user_id
                 page.examined += 1
             else:
-                page.after = crowd.last if crowd.more else None
-            look = min(look * PAGE_GROWTH, MAX_PAGE_SIZE)
+                page.after = candidates.last if candidates.more else None
+            size = min(size * PAGE_GROWTH, MAX_PAGE_SIZE)
         return HolderMatrix(rows=page.rows, after=page.after)
-
-    async def _load_candidates(
-        self, known: ApplicationModel, query: HolderMatrixQuery, after: str, limit: int
-    ) -> CandidatePage:
-        """Read beside the very outline that tells who the candidates are."""
-        projects = frozenset({query.scope.project_id}) - {""}
-        for _ in range(MAX_ATTEMPTS):
-            outline = await self._candidate_store.application_snapshot(
-                known.application.application_id, projects, known=known
-            )
-            among = await run_off_loop(OFF_LOOP_WEIGHT, matrix_candidates, outline, query)
-            crowd = await self._candidate_store.candidate_page(
-                among, projects, after=after, limit=limit, known=outline.model
-            )
-            if crowd.snapshot.versions == outline.versions:
-                return crowd
-        raise Unavailable("the permission model changes too fast to be read")
 
 
 def matrix_candidates(snapshot: ApplicationSnapshot, query: HolderMatrixQuery) -> CandidateFilter:

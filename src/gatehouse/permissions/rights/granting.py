@@ -21,6 +21,7 @@ from gatehouse.permissions.model.rules import (
     Scope,
     Tree,
     application_scope,
+    scope_order,
     service_scope,
 )
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
@@ -216,7 +217,3 @@ def refuse_foreign_projects(
     touched = {scope.project_id for scope in before.keys() | after.keys() if before.get(scope) != after.get(scope)}
     for project_id in sorted(touched - {""}):
         require_operation(rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=project_id))
-
-
-def scope_order(scope: Scope) -> tuple[str, str, str]:
-    return (scope.project_id, scope.kind or "", scope.resource_id)

@@ -14,7 +14,7 @@ from gatehouse.permissions.model.application import FIRST_GENERATED_ID, Applicat
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.rules import ApplicationSchema, ResourceKind, Role, Tree
 from gatehouse.permissions.store import Change, NewApplication
-from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.audit import add_audit_record, add_audit_records
 from gatehouse.storage.permissions import structure
 from gatehouse.storage.permissions.record_checks import count_holders_of_roles, count_role_holders
 from gatehouse.storage.permissions.row_readers import (
@@ -101,8 +101,7 @@ def create_application(new: Callable[[int], tuple[NewApplication, Sequence[Audit
     yield from lock_structure()
     made, entries = new((yield from reserve_next_id()))
     yield from add_application(made)
-    for entry in entries:
-        yield from add_audit_record(entry)
+    yield from add_audit_records(entries)
     return made.application
 
 
@@ -167,8 +166,7 @@ def edit_application(application_id: int, change: Change[Application]) -> Verb[A
     yield from _drop_holdings_left_behind(before, after)
     if after.removed and not before.removed:
         yield from delete_versions(application_id)
-    for entry in edited.records:
-        yield from add_audit_record(entry)
+    yield from add_audit_records(edited.records)
     return after
 
 

@@ -14,7 +14,7 @@ from gatehouse.permissions.errors import ApplicationNotFound, Malformed
 from gatehouse.permissions.model.facts import NO_HOLDINGS, ScopeHoldings, UserRecord
 from gatehouse.permissions.model.rules import ROOT, ResourceKind, Scope
 from gatehouse.permissions.store import Change, EditResult
-from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.audit import add_audit_records
 from gatehouse.storage.permissions.record_checks import (
     LOCK_OWNER_ROLE,
     LOCK_ROLES,
@@ -183,8 +183,7 @@ def edit_records(
         entries.extend(edited.records)
     yield from refuse_foreign_resources(steps)
     yield from _write_checked(application_id, steps, now, new_roles)
-    for entry in entries:
-        yield from add_audit_record(entry)
+    yield from add_audit_records(entries)
     return [step.after for step in steps]
 
 

@@ -20,7 +20,7 @@ class AuditOrigin:
     actor: str
     address: str = ""
     request_id: str = ""
-    proven: bool = True  # False: the address is what somebody says, and proves nothing (R4)
+    proven: bool = True  # False: the address is only claimed (R4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

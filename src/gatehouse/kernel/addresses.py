@@ -95,7 +95,7 @@ def _mapped_form(network: Network) -> str:
 
 
 def is_public_address(address: Address) -> bool:
-    """True for an address that belongs to somebody on the internet, and is not a way into a network of ours."""
+    """True for a public address that leads into no network of ours."""
     plain = unmap_ipv4(address)
     if isinstance(plain, IPv6Address) and plain not in IPV6_UNICAST:
         return False
@@ -107,7 +107,7 @@ def any_network_contains(networks: tuple[Network, ...], address: Address) -> boo
 
 
 def source_of(address: Address) -> str:
-    """The caller as the throttles count him: an IPv4 address, or the /64 an IPv6 address lies in."""
+    """The caller as the throttles count them: an IPv4 address, or the /64 network of an IPv6 address."""
     if isinstance(address, IPv6Address):
         return str(IPv6Network((address, IPV6_SOURCE_PREFIX), strict=False))
     return str(address)

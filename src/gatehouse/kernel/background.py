@@ -1,7 +1,7 @@
 """Runs heavy work in one worker thread, so that no request holds the event loop (docs/decisions/0028).
 
 The worker and the loop take turns: Python code gives up the interpreter every SWITCH_SECONDS when the other waits.
-A single call into C (encoding, sorting, decoding) never does; whoever has a lot of data for one cuts it into slices.
+A single call into C (encoding, sorting, decoding) never does: cut large data for one into slices.
 """
 
 import asyncio

@@ -18,7 +18,7 @@ class GatehouseError(Exception):
 
 
 class BadInput(GatehouseError):
-    """The caller's input is malformed; here the detail is about that input and safe to show him."""
+    """The caller's input is malformed; here the detail is about that input and safe to show to the caller."""
 
     public = "The request is malformed."
 

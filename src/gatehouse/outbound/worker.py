@@ -1,4 +1,4 @@
-"""Calls that are kept until they were made: how rooms with such a list work it off."""
+"""Work through a stored queue of outbound calls, with leases and backoff."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -41,7 +41,7 @@ class CallWorker(Generic[T]):
         self._lock = asyncio.Lock()
 
     async def run_once(self) -> None:
-        """Make whatever calls are due, a batch together; return when none is left that could be made now."""
+        """Make all due calls, a batch at a time; return when none is left that can be made now."""
         async with self._lock:
             while calls := await self._claim(self._lease):
                 async with asyncio.TaskGroup() as together:

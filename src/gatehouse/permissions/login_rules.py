@@ -1,4 +1,4 @@
-"""Whether applications let a user in, and what his JWT tells about one of them (R2, R5)."""
+"""Whether applications let a user in, and which permissions their JWT contains (R2, R5)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ PERM_SECONDS: Final = 300  # after which a reader of the JWT asks again (R2)
 
 
 class LoginRefusalReason(StrEnum):
-    """What keeps somebody out of an application; for whoever administers, never for whoever is kept out."""
+    """Why a person may not sign in to an application; for administrators, never for that person."""
 
     ACCOUNT_BLOCKED = "account_blocked"  # by every application
     UNKNOWN = "unknown"  # there is no such application
@@ -57,7 +57,7 @@ class LoginRules:
         self._clock = clock
 
     async def may_log_in(self, user: User, application_ids: Sequence[int]) -> bool:
-        """Every one of them has to let him in; one that never was, or is removed, lets nobody in."""
+        """Each application must let the user in; a missing or removed one lets no one in."""
         if not application_ids:
             return True
         facts = await self._permission_loader.load_facts(user.user_id, application_ids)
@@ -71,7 +71,7 @@ class LoginRules:
         )
 
     async def find_refusal(self, user_id: str, application_ids: Sequence[int]) -> LoginRefusal | None:
-        """The first of them that does not let him in, and what keeps him out; None when they all do."""
+        """The first application that refuses the user, and why; None when all let them in."""
         facts = await self._permission_loader.load_facts(user_id, application_ids)
         if facts is None:
             return None
@@ -86,7 +86,7 @@ class LoginRules:
         return await self._service_jwts.verify(service_jwt)
 
     async def permissions(self, user: User, application_id: int) -> PermissionClaims | None:
-        """What he holds in the application, for `perm` of his JWT; no address is known there (R5)."""
+        """What the user holds in the application, for `perm` of their JWT; no address is known there (R5)."""
         facts = await self._permission_loader.load_facts(user.user_id, (application_id,))
         if facts is None:
             return None
@@ -126,7 +126,7 @@ def allows_login(model: ApplicationModel, facts: Facts, structure: Structure, no
 def application_refusal_reason(
     model: ApplicationModel, facts: Facts, structure: Structure, now: int
 ) -> LoginRefusalReason | None:
-    """The first that keeps him out. Whatever is not plainly true or false lets nobody in (S-22)."""
+    """The first reason to refuse the user. A value that is neither true nor false lets no one in (S-22)."""
     application, login = model.application, model.schema.login
     own = facts.records[application.application_id].login
     if application.removed:
@@ -147,14 +147,14 @@ def login_rule_value(rule: str, login: Tree, own: Tree, now: int) -> object:
 
 
 def is_in_domains(domains: object, facts: Facts) -> bool:
-    """An empty list restricts nobody."""
+    """An empty list restricts no one."""
     return not domains or (isinstance(domains, list | tuple) and facts.subject.domain in domains)
 
 
 def project_refusal_reason(
     project_id: str | None, facts: Facts, structure: Structure, now: int
 ) -> LoginRefusalReason | None:
-    """The application's own project: there, not removed, and open to the person's domain or owned by him."""
+    """Whether the application's project exists, is not removed, and is open to or owned by the person."""
     if project_id is None:
         return None
     model = structure.projects.get(project_id)

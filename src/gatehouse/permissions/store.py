@@ -73,13 +73,13 @@ class PermissionStore(Protocol):
         """Whether this is one of the application's `with_email` secrets."""
 
     async def add_email_secret(self, application_id: int, digest: bytes, now: int, entry: AuditRecord) -> None:
-        """Let whoever knows the secret see login e-mails of this application's users. Raises ApplicationNotFound."""
+        """Let callers with the secret see login emails of this application's users. Raises ApplicationNotFound."""
 
     async def email_secrets(self, application_id: int) -> Sequence[EmailSecret]:
         """Those of the application, the newest first."""
 
     async def remove_email_secret(self, application_id: int, digest: bytes, entry: AuditRecord) -> bool:
-        """Nobody sees an address by it any more; False, and nothing kept, when it was gone already."""
+        """Delete the secret; False, without an audit record, when it was gone already."""
 
     async def root_roles(self, application_id: int, user_id: str, now: int) -> Sequence[str]:
         """Names of the roles the user holds at the root of the application, expired ones left out."""
@@ -259,7 +259,7 @@ class ServiceAccountStore(Protocol):
     async def create_service_account(
         self, account: ServiceAccount, holdings: Sequence[UserRecord], records: Sequence[AuditRecord]
     ) -> None:
-        """Make the user and what he may do. Raises ProjectNotFound, NameTaken, UserIdTaken."""
+        """Create the user with their permissions. Raises ProjectNotFound, NameTaken, UserIdTaken."""
 
     async def revoke_service_account(
         self, user_id: str, now: int, records: Sequence[AuditRecord], *, seen: int | None = None
@@ -278,7 +278,7 @@ class FullRemovalStore(Protocol):
 
 
 class CandidateStore(Protocol):
-    """Reading about many people; never on the way of a request that somebody waits for."""
+    """Reads about many people; never in a request that must be fast."""
 
     async def application_snapshot(
         self, application_id: int, project_ids: Collection[str], *, known: ApplicationModel | None = None

@@ -2,7 +2,7 @@
 
 The first line says what it is, the last one holds how many rows of each table came between and a digest
 over everything before it; only a file whose last line holds true is believed. The digest is also keyed with
-a key of the installation, so that nobody without the master key can make up a backup or change one.
+a key of the installation, so that a backup cannot be forged or changed without the master key.
 """
 
 import gzip

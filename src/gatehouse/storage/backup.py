@@ -189,7 +189,7 @@ class RestoreFence:
             case "recovery_codes":
                 return {**fields, "used_at": fields["used_at"] or self.now}
             case "permission_clock":
-                # Above every version that was ever told: whoever remembers one of before asks again.
+                # Higher than every earlier version: caches with an older one read again.
                 return {**fields, "structure": max(_number(fields["structure"]), self.epoch)}
         return fields
 

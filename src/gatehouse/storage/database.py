@@ -96,7 +96,7 @@ async def open_storage(
 async def connect_storage(
     url: str, *, limits: PoolLimits | None = None, listen_url: str = ""
 ) -> AsyncIterator[Storage]:
-    """Reach the database, whatever its schema: for whoever looks before anything is changed."""
+    """Open the database whatever its schema: for checks before anything is changed."""
     runner = await open_runner(url, limits or PoolLimits(), listen_url)
     try:
         yield build_storage(runner)

@@ -1,4 +1,4 @@
-"""Somebody says yes to a game session, and its answer is taken (gamesessions/store.py): what a game waits for.
+"""Stores game sessions, their confirmations and answers (gamesessions/store.py).
 
 Each verb has a twin for PostgreSQL, one statement and one round trip (docs/decisions/0003-verbs-written-once.md).
 There too the account is held against a revocation under way until all is committed, and whatever follows hangs on the
@@ -287,7 +287,7 @@ def claim_session(mark: PollMark, node: str, *, tell: bool) -> Verb[int]:
     rows = yield CLAIM_SESSION(**_poll_parameters(mark, node))
     if tell:
         yield Notification(CHANNEL, mark.gsid)
-    return rows[0].polls if rows else mark.number  # one that was swept meanwhile is nobody's
+    return rows[0].polls if rows else mark.number  # the session may have been swept meanwhile
 
 
 def _poll_parameters(mark: PollMark, node: str) -> dict[str, object]:

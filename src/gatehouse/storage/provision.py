@@ -212,7 +212,7 @@ def _records_by_user(row: Row) -> dict[tuple[int, str], UserRecord]:
 
 
 def new_role_keys(writes: Iterable[Write]) -> Mapping[int, AbstractSet[str]]:
-    """Keys of the roles that a file makes: whoever it names has a seat, whatever the limit.
+    """Keys of the roles that a file creates: the people it names get them whatever the limit.
 
     So an export is taken of a role whose limit was lowered below the number of its users (R5, R7).
     """
@@ -376,7 +376,7 @@ FIND_ACTIVE_ADMINISTRATOR = Statement(
     .where(_IS_ADMINISTRATOR_ROLE, UNEXPIRED, users.c.kind == AccountKind.PERSON.value, users.c.blocked.is_(False))
     .limit(1)
 )
-# Whoever may take the role from somebody holds this row: two who take it from two people do not pass each other.
+# Locked before the role is removed: two transactions cannot each remove one of the last two.
 LOCK_ADMINISTRATOR_ROLE = Statement(
     select(roles.c.role_key)
     .where(roles.c.application_id == CENTRAL_APPLICATION, roles.c.role_key == ADMINISTRATOR_ROLE)

@@ -74,7 +74,7 @@ class Runner(Protocol):
         """The history the database is on, another one after every promotion; None where there is only one."""
 
     def on_promotion(self, known: str, handle: Callable[[str], Verb[object]]) -> None:
-        """From now on nobody reads from a history other than `known` until `note` was carried out on it.
+        """From now on no one reads from a history other than `known` until `handle` has run on it.
 
         So that not one request sees what a promoted standby has missed. Until then everything is Unavailable.
         """

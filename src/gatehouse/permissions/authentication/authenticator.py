@@ -1,4 +1,4 @@
-"""Where a request to a permission endpoint is received: from credentials to a caller with his rights."""
+"""Authenticate a request to a permission endpoint: from credentials to a caller with rights."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from gatehouse.permissions.rights.secret_data import FULL_SECRET_DATA, NO_SECRET
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthenticatedRequest:
-    """A caller at the desk, with everything his request is judged by."""
+    """A caller with everything that decides about the request."""
 
     caller: Caller
     evaluation_input: EvaluationInput
@@ -48,7 +48,7 @@ class AuthenticatedRequest:
         )
 
     def named_application(self) -> ApplicationModel:
-        """The application the request has to name; to whoever administers nothing an unknown one is forbidden."""
+        """The application the request must name; an unknown one is NoRight unless the caller administers."""
         self._refuse_unnamed()
         if self.model is None:
             raise ApplicationNotFound if self.rights.administers else NoRight("unknown application")
@@ -84,7 +84,7 @@ class Authenticator:
         application_id: int | None = None,
         also: Collection[int] = (),
     ) -> AuthenticatedRequest:
-        """Raises InvalidToken, WrongCredentials; NoRight when nobody but a service asks where a person must."""
+        """Raises InvalidToken, WrongCredentials; NoRight when a service asks alone where a person must."""
         return await self.attach_rights(
             await self._caller_identifier.identify(credentials, policy, application_id=application_id, also=also)
         )
@@ -92,7 +92,7 @@ class Authenticator:
     async def identify_caller(
         self, credentials: RequestCredentials, policy: CredentialPolicy, *, application_id: int | None = None
     ) -> Caller:
-        """Whoever it is, a service alone too."""
+        """The caller without rights; a service alone is accepted."""
         return await self._caller_identifier.identify(credentials, policy, application_id=application_id)
 
     async def attach_rights(self, caller: Caller) -> AuthenticatedRequest:
@@ -143,7 +143,7 @@ class Authenticator:
 
 
 def is_project_removed(model: ApplicationModel, evaluation_input: EvaluationInput) -> bool:
-    """Whether the application's project is removed: then nobody's rights on it count (R5)."""
+    """Whether the application's project is removed: then no rights on it count (R5)."""
     project_id = model.application.project_id
     if project_id is None:
         return False
@@ -162,7 +162,7 @@ def service_account_parts(model: ApplicationModel, evaluation_input: EvaluationI
 
 
 def service_reach(caller: Caller, evaluation_input: EvaluationInput) -> ServiceReach | None:
-    """As far as the application goes that vouches for the caller; None when it is the person himself."""
+    """The reach of the application that vouches for the caller; None when none does."""
     if caller.vouching_application_id is None:
         return None
     state = evaluation_input.facts.applications.get(caller.vouching_application_id)

@@ -68,7 +68,7 @@ class Caller:
 
     @property
     def name(self) -> str:
-        """As the audit log names him."""
+        """The name in the audit log."""
         return self.user_id or f"application {self.application_id}"
 
 
@@ -252,7 +252,7 @@ def caller_kind(
     policy: CredentialPolicy,
     vouching: VouchingApplication | None,
 ) -> CallerKind:
-    """By what whoever shows the JWT is known to be its owner, or someone whom he gave it."""
+    """What proves that the JWT's owner, or an application they use, sent the request."""
     if credentials.factor and not (vouching is not None and vouching.by_jwt):
         refuse_other_factor(claims, credentials.factor)
     match claims:

@@ -37,7 +37,7 @@ class RequestCredentials:
     request_sign: str = field(default="", repr=False)
     body: bytes = field(default=b"", repr=False)  # what request_sign is over
     address: Address | None = None  # the client's, if the connection proves it (R4)
-    source: str = ""  # the client as the throttles count him
+    source: str = ""  # the client as the throttles count them
 
     @property
     def access_key(self) -> str:
@@ -66,7 +66,7 @@ class CredentialPolicy:
     key: bool = False  # an access key, or a Signature by one, in the factor's place
     expired_beside_service: bool = False  # a user JWT past its end, within the grace
     expired_beside_key: bool = False
-    no_jwt: bool = False  # nobody but the service itself
+    no_jwt: bool = False  # the service may ask for itself
     exchanged: ExchangedJwtPolicy = ExchangedJwtPolicy.NEVER
     any_service: bool = False  # a service JWT of whatever application
     service_accounts: bool = True

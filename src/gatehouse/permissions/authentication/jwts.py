@@ -117,7 +117,7 @@ class ServiceJwtVerifier:
 
 
 class ServiceTokens:
-    """Static service JWTs, for whoever administers the installation."""
+    """Static service JWTs, managed by administrators."""
 
     def __init__(
         self,

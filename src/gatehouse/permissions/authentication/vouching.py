@@ -22,14 +22,14 @@ from gatehouse.tokens.claims import InvalidToken
 SIGNATURE_WINDOW: Final = 60  # seconds by which the `ts` of a Signature may differ from our time
 USE_RECORD_INTERVAL: Final = 60  # seconds
 USE_CACHE_SIZE: Final = 10_000
-# Nobody guesses 256 bits; this ends the noise, and a right key is served whatever its neighbours do.
+# 256 bits cannot be guessed; this stops the noise. A right key from the same address is still served.
 KEY_ATTEMPT_LIMIT: Final = AttemptLimit(free_attempts=100, first_delay=30, max_delay=3_600, window=3_600)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedSignature:
     key: AccessKey
-    address: Address  # the client's, on the word of whoever holds the key
+    address: Address  # the client's, as the holder of the key signed it
 
 
 class AccessKeyVerifier:

@@ -44,7 +44,7 @@ def parse_condition(document: object, *, place: str = "condition", with_address:
 
 
 def stored_condition(document: Mapping[str, object]) -> Condition:
-    """What is read back; one whose shape today's rules would refuse holds for nobody (S-22).
+    """A stored condition; one that today's rules would refuse holds for no one (S-22).
 
     The words in it were judged when it was saved: a model is read far more often than it is written.
     """
@@ -94,7 +94,7 @@ class _Reader:
 
 
 def _members(document: object, place: str) -> Mapping[str, object]:
-    """An empty object is refused: it would hold for everyone, and nobody means that."""
+    """An empty object is refused: it would hold for everyone, which is never intended."""
     members = read_members(document, place)
     if not members:
         raise Malformed(f"{place}: must be an object with at least one member")

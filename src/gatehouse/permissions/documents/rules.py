@@ -42,7 +42,7 @@ MAX_PARAM_LENGTH: Final = 64
 MAX_PARAMS_LENGTH: Final = MAX_PARAMS * (MAX_PARAM_LENGTH + 1)
 
 SCHEMA_MEMBERS: Final = ("value", "protected", "description")
-# Whoever copies a leaf of the schema into a role or record may leave what only the schema says: it is ignored (R6).
+# Fields that only the schema uses are ignored in a leaf of a role or record: people copy leaves (R6).
 ROLE_MEMBERS: Final = ("value", "params", "protected", "description")
 ENTRY_MEMBERS: Final = ("value", "params", "expired", "ttl", "protected", "description")
 ENDING_MEMBERS: Final = ("value", "expired", "ttl", "protected", "description")

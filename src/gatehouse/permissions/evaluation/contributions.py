@@ -67,7 +67,7 @@ OPEN_GATE = ProjectGate()
 def project_gate(
     project: CompiledProject | None, facts: Facts, index_keys: Iterable[IndexKey], now: int
 ) -> ProjectGate:
-    """Owners pass whatever the lists say, but nobody gets into a project that was removed."""
+    """Owners pass whatever the lists say, but no one enters a removed project."""
     if project is None:
         return ProjectGate(barrier=Barrier.PROJECT_UNKNOWN)
     if project.project.removed:
@@ -98,7 +98,7 @@ def member_groups(
     return tuple(sorted(one for one in groups.candidates(index_keys) if is_member(known[one], facts)))
 
 
-# Gathers everything that has a say about a person's rules in one scope, in the order of R5.
+# Gather all contributions to a person's rules in one scope, in the order of R5.
 
 
 class Tier(IntEnum):
@@ -135,7 +135,7 @@ class Contribution:
 
 Tiers: TypeAlias = tuple[
     tuple[Contribution, ...], ...
-]  # one for each Tier, voices in the order in which params merge
+]  # one for each Tier, contributions in the order in which params merge
 
 SCHEMA_SOURCE: Final = ContributionSource(SourceKind.SCHEMA)
 DIRECT_SOURCE: Final = ContributionSource(SourceKind.DIRECT)
@@ -143,7 +143,7 @@ DIRECT_SOURCE: Final = ContributionSource(SourceKind.DIRECT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantedRole:
-    """A role that was given, not one that comes by default or by its condition."""
+    """A role that is assigned or granted, not one by default or by condition."""
 
     role: Role
     end: End = NO_END
@@ -178,7 +178,7 @@ class EvaluationContext:
         return self.application.application_id
 
     def reachable_projects(self) -> set[str]:
-        """Those in which he may be given something through a group."""
+        """Projects that may grant the person something through a group."""
         return self.structure.connecting_projects(self.application_id).candidates(self.index_keys)
 
     def connection(self, project_id: str) -> CompiledGrants | None:
@@ -192,14 +192,14 @@ class EvaluationContext:
         return project.grants(self.application_id)
 
     def granting_groups(self, project_id: str) -> tuple[str, ...]:
-        """Those that he is a member of, among the groups that are granted or denied roles; by id."""
+        """The person's groups among those with granted or revoked roles, by id."""
         project, connection = self.structure.project(project_id), self.connection(project_id)
         if project is None or connection is None:
             return ()
         return member_groups(project, connection.groups, self.facts, self.index_keys)
 
     def group_grants(self, project_id: str) -> Iterator[GroupGrant]:
-        """Those of the project to groups of which he is a member, by group id."""
+        """The project's grants to the person's groups, by group id."""
         connection = self.connection(project_id)
         if connection is not None:
             for group_id in self.granting_groups(project_id):
@@ -226,7 +226,7 @@ def evaluation_context(
     address: Address | None,
     compiled: CompiledModel | None = None,
 ) -> EvaluationContext:
-    """`compiled`: the model's own form, of a model that nobody saved."""
+    """`compiled`: the compiled form of a model that is not saved."""
     record = facts.records.get(model.application.application_id)
     return EvaluationContext(
         application=model.application,
@@ -347,7 +347,7 @@ def _conditional_contributions(context: EvaluationContext) -> Iterator[Contribut
 
 
 def _direct_contributions(holdings: ScopeHoldings, now: int) -> tuple[Contribution, ...]:
-    """One voice for all entries that end together."""
+    """One contribution for all entries with the same end."""
     by_end: dict[End, dict[Rule, RuleEntry]] = {}
     for rule, entry in direct_entries(holdings).items():
         if not entry.end.is_past(now):

@@ -1,4 +1,4 @@
-"""Where a rule has to be held to count somewhere (R5)."""
+"""Evaluate what a person holds in an application, and where a rule counts (R5)."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,7 +30,7 @@ CAN_ADMINISTER: Final = Rule(RuleSection.PRIVATE, "can_administer")
 
 
 def lookup_scopes(application_id: int, scope: Scope, rule: Rule) -> Iterator[Scope]:
-    """There, or in the project around it. At the root it counts nowhere below, but for can_administer."""
+    """The scope itself, or its project. Rules at the root count nowhere below, except can_administer."""
     yield scope
     if scope.kind is not None:
         yield scope.project
@@ -39,7 +39,7 @@ def lookup_scopes(application_id: int, scope: Scope, rule: Rule) -> Iterator[Sco
 
 
 def existing_lookup_scopes(structure: Structure, application_id: int, scope: Scope, rule: Rule) -> tuple[Scope, ...]:
-    """The same for a scope that somebody names: in a project it counts on every resource of it, and on no other."""
+    """The same for a scope of a request: below the root only if its project has that resource."""
     found = structure.has_scope(scope)
     return tuple(place for place in lookup_scopes(application_id, scope, rule) if found or place.is_root)
 
@@ -49,11 +49,11 @@ def existing_lookup_scopes(structure: Structure, application_id: int, scope: Sco
 
 VerdictEnds: TypeAlias = Mapping[tuple[int, bool], int]  # until when a tier says true or false of a rule
 
-GrowthCallback: TypeAlias = Callable[[int], None]  # told of the bytes that something came to need
+GrowthCallback: TypeAlias = Callable[[int], None]  # receives the bytes by which something grew
 
 FOREVER: Final = sys.maxsize
 SCOPE_WEIGHT: Final = 2_000  # bytes of a scope in which little is held
-CONTRIBUTION_WEIGHT: Final = 400  # of each role, grant or direct entry that has a say in it
+CONTRIBUTION_WEIGHT: Final = 400  # of each role, grant or direct entry in it
 ENTRY_WEIGHT: Final = 300  # of each direct entry
 PARAMS_WEIGHT: Final = 100  # of each rule with params
 
@@ -70,7 +70,7 @@ class HeldRule:
         return self.scope.params.get(self.rule, ())
 
     def seconds_left(self, now: int) -> int:
-        """Seconds until it is no longer held if nobody changes anything, 0 for ever."""
+        """Seconds until it ends if nothing is changed, 0 for never."""
         return self.scope.seconds_left({self.rule}, now).get(self.rule, 0)
 
 
@@ -82,7 +82,7 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
         self.on_growth: GrowthCallback = _ignore_growth
 
     def __contains__(self, rule: object) -> bool:
-        """Of a large scope that nobody listed so far, without building the set of everything held."""
+        """Does not build the set of held rules for a large scope that was not listed yet."""
         if self.is_built or self.work <= MAX_INLINE_WEIGHT:
             return rule in self.held
         return is_held(self.contributions.tiers, rule)
@@ -100,7 +100,7 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
 
     @property
     def weight(self) -> int:
-        """Estimated bytes, without what is made when it is first asked for: `grown` is told of that."""
+        """Estimated bytes without lazy properties, which report their own to `on_growth`."""
         voices = chain.from_iterable(self.contributions.tiers)
         own = (
             (len(one.verdicts.yes) + len(one.verdicts.no) for one in self.contributions.tiers[-1])
@@ -137,12 +137,12 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
         return found
 
     def rule_texts(self, rules: AbstractSet[Rule]) -> Iterable[str]:
-        """These of the held rules in words. They are nearly in order, as what each role says is: sorting is quick."""
+        """These held rules as texts, nearly sorted, because each role's texts are: sorting them is fast."""
         said = [voice.verdicts for voice in chain.from_iterable(self.contributions.tiers) if voice.verdicts.yes]
         texts: dict[str, None] = {}
         for written in sorted(one.sorted_texts for one in said):  # a role at a time: no single call is long
             texts.update(dict.fromkeys(written))
-        if len(texts) != len(rules):  # somebody else has the last word on some of them
+        if len(texts) != len(rules):  # a higher tier denies some of them
             for one in said:
                 for rule in one.yes - rules:
                     texts.pop(str(rule), None)
@@ -165,7 +165,7 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
         return {rule: moment - now for rule, moment in lost.items() if moment != FOREVER}
 
     def _ending_rules(self, rules: AbstractSet[Rule]) -> set[Rule]:
-        """Those of the rules about which something stops being said one day."""
+        """Those of the rules with a contribution that ends."""
         found: set[Rule] = set()
         for voice in chain.from_iterable(self.contributions.tiers):
             if voice.end != NO_END:
@@ -186,14 +186,14 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
 
 
 class EffectivePermissions:
-    """What a person holds in one application. True until `until`, as long as what it was made from is."""
+    """What a person holds in one application; valid until `valid_until` while its sources are unchanged."""
 
     def __init__(self, application_id: int, held: Mapping[Scope, ScopePermissions]) -> None:
         self.application_id = application_id
         self._held = held
 
     def track_weight(self, grown: GrowthCallback) -> int:
-        """Its estimated bytes now; `grown` is told of those that it comes to need later."""
+        """Its estimated bytes now; later growth is reported to `grown`."""
         for one in self._held.values():
             one.on_growth = grown
         return sum(one.weight for one in self._held.values())
@@ -239,7 +239,7 @@ class EffectivePermissions:
         return lookup_scopes(self.application_id, scope, rule)
 
     def scopes_holding(self, structure: Structure, scope: Scope, rule: Rule) -> Iterator[Scope]:
-        """Where he holds a rule that is asked about in a scope."""
+        """The scopes where the person holds a rule that counts in this scope."""
         places = existing_lookup_scopes(structure, self.application_id, scope, rule)
         return (place for place in places if rule in self.rules(place))
 
@@ -299,18 +299,18 @@ def is_held(tiers: Tiers, rule: object) -> bool:
 
 
 def lost_at(spoken: VerdictEnds) -> int:
-    """The first moment at which a rule of which this is said is no longer true."""
+    """The first moment at which a rule with these verdicts is no longer true."""
     return next((moment for moment in sorted(spoken.values()) if not is_true_at(spoken, moment)), FOREVER)
 
 
 def is_true_at(spoken: VerdictEnds, moment: int) -> bool:
-    """What the highest tier that will still speak says, false before true."""
+    """The verdict of the highest tier that has one then, false before true."""
     speaking = [(tier, not value) for (tier, value), until in spoken.items() if until > moment]
     return bool(speaking) and not max(speaking)[1]
 
 
 def _ignore_growth(_more: int) -> None:
-    """For what no cache keeps."""
+    """For evaluations that are not cached."""
 
 
 NO_PERMISSIONS: Final = ScopePermissions(ScopeContributions(tiers=(), roles={}))

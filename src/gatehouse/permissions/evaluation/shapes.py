@@ -1,4 +1,4 @@
-"""How what somebody holds is told: list, list_short and roles (interface §4.5, R5)."""
+"""Render what a person holds: list, list_short and roles (interface §4.5, R5)."""
 
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
@@ -14,7 +14,7 @@ from gatehouse.permissions.model.rules import Rule, RuleSection, Scope
 PROJECT_ACCESS_PREFIX: Final = "private_data.projectAccess"
 ALL_PROJECTS: Final = None
 ALL_SECTIONS: Final = frozenset(RuleSection)
-UNKNOWN_PROJECT: Final = ""  # a project that was asked for and is not there: the root alone is told
+UNKNOWN_PROJECT: Final = ""  # a requested project that does not exist: only the root is rendered
 
 
 class Shape(StrEnum):
@@ -24,7 +24,7 @@ class Shape(StrEnum):
 
 
 class TooLong(Exception):
-    """The entries are longer together than they may be."""
+    """All entries together are longer than allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def render_shape(effective: EffectivePermissions, kind: Shape, options: ShapeOpt
 
 
 def render_work(effective: EffectivePermissions, kind: Shape) -> int:
-    """How much work `render` is."""
+    """Estimated work of `render_shape`."""
     if kind is Shape.ROLES:
         return sum(len(effective.granted_roles(scope)) for scope in effective.open_scopes)
     return effective.work
@@ -105,7 +105,7 @@ def _selected_rules(held: ScopePermissions, scope: Scope, options: ShapeOptions)
 def _rule_texts(
     held: ScopePermissions, selected: AbstractSet[Rule], kind: Shape, scope: Scope, now: int | None
 ) -> list[str]:
-    """Most rules have neither params nor an end; they are told without looking each of them up."""
+    """Most rules have neither params nor an end; these are rendered without a lookup each."""
     lefts = {} if now is None else held.seconds_left(selected, now)
     special = {*held.params, *lefts} & selected
     place = list_prefix(scope) if kind is Shape.LIST else short_prefix(scope)

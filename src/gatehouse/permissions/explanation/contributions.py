@@ -40,10 +40,10 @@ class GroupReference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Membership:
-    """How somebody belongs to a group."""
+    """How a person belongs to a group."""
 
     group: GroupReference
-    condition: str = ""  # title of the one he meets; "" when he is listed
+    condition: str = ""  # title of the condition they meet; "" when they are listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class ExplainedContribution:
 
 
 def explain_contributions(context: EvaluationContext, scope: Scope, rule: Rule) -> list[ExplainedContribution]:
-    """Lower tiers first. As they would count if the project let him in: a barrier is told as missing."""
+    """Lower tiers first, as if the project were open to the person: a barrier is reported as missing."""
     gathered = gather_root(context) if scope.is_root else gather_below_root(context, scope, NO_END)
     speaking = [
         (Tier(tier), voice)
@@ -162,13 +162,13 @@ def _failed_test(test: SimpleTest, who: ConditionSubject, address: Address | Non
         case HasPurchase(purchase):
             return FailedTest("purchase", purchase, ", ".join(sorted(who.purchases)))
         case Everyone():
-            return FailedTest("everyone", "nobody", who.user_id)
+            return FailedTest("everyone", "no one", who.user_id)
         case _:
             assert_never(test)
 
 
 def _shorten_user_ids(user_ids: frozenset[str]) -> str:
-    """The first of them: nobody reads a thousand."""
+    """The first few of them."""
     shown = ", ".join(nsmallest(MAX_USERS_SHOWN, user_ids))
     more = len(user_ids) - MAX_USERS_SHOWN
     return f"{shown} and {more} more" if more > 0 else shown

@@ -1,4 +1,4 @@
-"""What stands between a person and a rule he does not hold, the nearest first."""
+"""What is missing before a person holds a rule, the nearest first."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -49,7 +49,7 @@ class MissingKind(StrEnum):
     IN_DISALLOWED_GROUP = Barrier.IN_DISALLOWED_GROUP.value
     IN_NO_ALLOWED_GROUP = Barrier.IN_NO_ALLOWED_GROUP.value
     DOMAIN_NOT_ALLOWED = Barrier.DOMAIN_NOT_ALLOWED.value
-    PROJECT_CLOSED = "project_closed"  # any of the three, to whoever may not see the project
+    PROJECT_CLOSED = "project_closed"  # any of the three, for callers who may not see the project
     SAID_NO = "said_no"
     ENTRY_EXPIRED = "entry_expired"
     ROLE_EXPIRED = "role_expired"
@@ -59,7 +59,7 @@ class MissingKind(StrEnum):
     NOT_A_MEMBER = "not_a_member"
     ROLE_NOT_ASSIGNED = "role_not_assigned"
     ROLE_FULL = "role_full"
-    NOT_GIVEN = "not_given"  # by roles that whoever asks may not see
+    NOT_GIVEN = "not_given"  # by roles that the caller may not see
     HELD_ELSEWHERE = "held_elsewhere"  # where it does not count for this
 
 
@@ -83,14 +83,14 @@ class RoleGrants:
 
     granting_groups: Mapping[str, list[str]]
     revoking_groups: Mapping[str, list[str]]
-    own_groups: frozenset[str]  # groups that he is a member of
+    own_groups: frozenset[str]  # the person's groups
 
 
 @dataclass(frozen=True, slots=True)
 class MissingSearch:
     context: EvaluationContext
     rule: Rule
-    holders: Mapping[str, int]  # users of each role by key, where somebody counted them
+    holders: Mapping[str, int]  # users of each role by key, if counted
 
     def nearest(self, scopes: Iterable[Scope], most: int) -> list[MissingRequirement]:
         """The nearest, each once: a resource and its project share the project's barrier.

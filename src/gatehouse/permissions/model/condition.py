@@ -9,7 +9,7 @@ from gatehouse.kernel.addresses import Network
 
 @dataclass(frozen=True, slots=True)
 class ConditionSubject:
-    """A person as conditions see him."""
+    """A person as conditions see them."""
 
     user_id: str
     domain: str | None = None  # of the login address, lower case, only while it is verified (R1)
@@ -45,7 +45,7 @@ class HasPurchase:
 
 @dataclass(frozen=True, slots=True)
 class Everyone:
-    holds: bool  # `everyone: false` holds for nobody
+    holds: bool  # `everyone: false` holds for no one
 
 
 @dataclass(frozen=True, slots=True)

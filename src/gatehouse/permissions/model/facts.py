@@ -78,11 +78,10 @@ class UserRecord:
 # What a decision is made from: read in one round trip, of one moment (docs/decisions/0013).
 #
 # `Facts` are a person's own and are read for every request. `ApplicationModel` and `Structure` belong to
-# everybody; they are kept in memory under the versions that the facts name, so a cache never answers for a
-# state that is gone.
+# everyone; they are cached under the versions that the facts name, so no answer shows an older state.
 
 
-FACTS_WEIGHT: Final = 3_000  # bytes of the facts of somebody who holds nothing
+FACTS_WEIGHT: Final = 3_000  # bytes of the facts of a person who holds nothing
 NAME_WEIGHT: Final = 200
 TEXT_WEIGHT: Final = 4
 SCOPE_TEXT: Final = 200  # characters that a scope counts as, without what is held in it
@@ -91,7 +90,7 @@ ROLE_TEXT: Final = 30  # characters that an assigned role counts as
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationState:
-    """What may have changed about an application since it was last looked at."""
+    """The versions of an application, which tell whether a cached model is current."""
 
     application_id: int
     project_id: str | None
@@ -109,8 +108,8 @@ class Facts:
     blocked: bool
     rev: int
     has_strong_factor: bool  # TOTP or a passkey: what publishing asks for
-    groups: frozenset[str] = frozenset()  # those that list him by id
-    owns: Mapping[str, End] = field(default_factory=dict)  # projects in which he is assigned project_owner
+    groups: frozenset[str] = frozenset()  # those that list the user by id
+    owns: Mapping[str, End] = field(default_factory=dict)  # projects in which the user is assigned project_owner
     service_account: ServiceAccount | None = None
     records: Mapping[int, UserRecord] = field(default_factory=dict)  # one for each application asked about
     applications: Mapping[int, ApplicationState] = field(default_factory=dict)  # without those that never were
@@ -193,20 +192,20 @@ class Structure:
         return model is None or model.has_scope(scope)
 
 
-# Many people at once: who may be concerned by something, and what decides about them.
+# Many people at once: who may be affected by something, and what decides about them.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateFilter:
-    """Whoever has any of these; each is found by an index, but for domains."""
+    """People with any of these; each is found by an index, except domains."""
 
     application_id: int
     everyone: bool = False
     user_ids: frozenset[str] = frozenset()
     roles: frozenset[str] = frozenset()  # assigned in the application, anywhere in it, by key
     projects: frozenset[str] = frozenset()  # in whose scopes the application's records say something
-    entries: bool = False  # of his own at the root of the application
-    groups: frozenset[str] = frozenset()  # that list him
+    entries: bool = False  # people with direct entries at the root of the application
+    groups: frozenset[str] = frozenset()  # that list them
     domains: frozenset[str] = frozenset()
     tags: frozenset[str] = frozenset()  # written ones, not those that the service keeps
     purchases: frozenset[str] = frozenset()
@@ -214,7 +213,7 @@ class CandidateFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationSnapshot:
-    """What everybody's rights in an application depend on, of one moment."""
+    """What all rights in an application depend on, in one consistent state."""
 
     model: ApplicationModel
     structure: Structure
@@ -226,7 +225,7 @@ class ApplicationSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidatePage:
-    """One page of candidates, by user id, with the outline they were read beside."""
+    """One page of candidates, by user id, with the snapshot they were read with."""
 
     people: Sequence[Facts]
     snapshot: ApplicationSnapshot
@@ -236,7 +235,7 @@ class CandidatePage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryRunResult:
-    """What an edit that was undone had made."""
+    """The state that an edit made before it was rolled back."""
 
     snapshot: ApplicationSnapshot
     people: Mapping[str, Facts]  # by id, those whose facts the edit itself may change

@@ -71,7 +71,7 @@ class Group:
     title: str
     description: str = ""
     tags: tuple[str, ...] = (PROJECT_TAG,)
-    conditions: tuple[GroupCondition, ...] = ()  # whoever meets any of them is a member
+    conditions: tuple[GroupCondition, ...] = ()  # people who meet any of them are members
     users: tuple[str, ...] = ()
     created_at: int
     version: int = 1

@@ -55,7 +55,7 @@ class ChangeTally:
 class SchemaVersion:
     version: int
     saved_at: int
-    actor: str  # as the audit log names him; "" where nobody knows any more
+    actor: str  # their name in the audit log; "" when it is no longer known
     nick: str | None  # if that is a person who is still there
     changes: tuple[ChangeTally, ...]  # since the version before
 

@@ -1,4 +1,4 @@
-"""Who may hold a rule or a role, found without looking at everybody: a superset, to be evaluated exactly."""
+"""Find who may hold a rule or a role without reading everyone: a superset, to be evaluated exactly."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
@@ -54,7 +54,7 @@ async def load_candidate_page(
 
 
 def candidates_holding_rule(snapshot: ApplicationSnapshot, scopes: Iterable[Scope], rule: Rule) -> CandidateFilter:
-    """`places`: where it has to be held to count."""
+    """`scopes`: where the rule must be held to count."""
     model = compiled_model(snapshot.model)
     roles = [role for role in model.roles.values() if rule in role.verdicts.yes]
     found = no_candidates(snapshot)
@@ -85,7 +85,7 @@ def candidates_holding_role(snapshot: ApplicationSnapshot, scope: Scope, key: st
 def candidates_touched_by_roles(
     snapshot: ApplicationSnapshot, model: CompiledModel, keys: Iterable[str]
 ) -> CandidateFilter:
-    """Everybody who may hold one of these roles anywhere."""
+    """Everyone who may hold one of these roles anywhere."""
     known = model.roles
     roles = [known[key] for key in keys if key in known]
     default = replace(no_candidates(snapshot), everyone=any(one.role.is_default for one in roles))
@@ -99,13 +99,13 @@ def candidates_touched_by_roles(
 def candidates_in_project(
     snapshot: ApplicationSnapshot, project_id: str, keys: Iterable[str] | None = None
 ) -> CandidateFilter:
-    """Everybody who may hold something in the project; `keys`: the roles that groups are looked at for."""
+    """Everyone who may hold something in the project; `keys`: only groups with these roles count."""
     given = candidates_with_keys(snapshot, granted_group_keys(snapshot, project_id, keys))
     return union(given, replace(no_candidates(snapshot), projects=frozenset({project_id})))
 
 
 def candidates_at_root(snapshot: ApplicationSnapshot, roles: Iterable[CompiledRole]) -> CandidateFilter:
-    """Whoever is assigned one of the roles, there or elsewhere, or meets its condition."""
+    """People who are assigned one of the roles anywhere, or meet its condition."""
     given = list(roles)
     conditions = (
         condition_index_keys(without_addresses(one.role.condition.test))
@@ -119,7 +119,7 @@ def candidates_at_root(snapshot: ApplicationSnapshot, roles: Iterable[CompiledRo
 def granted_group_keys(
     snapshot: ApplicationSnapshot, project_id: str, keys: Iterable[str] | None
 ) -> frozenset[IndexKey]:
-    """Handles of the groups whose members the project gives one of these roles, or any."""
+    """Index keys of the groups that the project grants one of these roles, or any."""
     project = snapshot.structure.projects.get(project_id)
     if project is None:
         return frozenset()
@@ -151,13 +151,13 @@ def no_candidates(snapshot: ApplicationSnapshot) -> CandidateFilter:
 
 
 def union(one: CandidateFilter, other: CandidateFilter) -> CandidateFilter:
-    """Whoever is a candidate of either."""
+    """The candidates of either."""
     names = (each.name for each in fields(CandidateFilter) if each.name != "application_id")
     return replace(one, **{name: getattr(one, name) | getattr(other, name) for name in names})
 
 
 def without_addresses(test: ConditionTest) -> ConditionTest:
-    """The test as it comes out for somebody whose address is not known (R5)."""
+    """The test for a person whose address is not known (R5)."""
     match test:
         case FromNetwork():
             return HOLDS_FOR_NO_ONE

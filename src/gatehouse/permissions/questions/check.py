@@ -1,4 +1,4 @@
-"""Whose rights a caller may ask about: his own, and others' with canRead `all` (R6)."""
+"""Whose rights a caller may ask about: their own, and others' with canRead `all` (R6)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

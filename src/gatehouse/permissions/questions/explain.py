@@ -1,7 +1,7 @@
-"""What of an explanation whoever asked for it may hear: no more than the rights he has would show him anyway.
+"""Limit an explanation to what the caller's rights show them anyway.
 
 Names of roles go with canSeeRoleList, what conditions ask for and limits with canReadSchema, groups and domains of a
-project with can_view_project, conditions of a group with managing it. What stands in the person's own record is his.
+project with can_view_project, conditions of a group with managing it. A person's own record is always visible to them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -49,7 +49,7 @@ ABOUT_ROLES: Final = THROUGH_GROUPS | {
     MissingKind.ROLE_NOT_ASSIGNED,
     MissingKind.ROLE_FULL,
 }
-CONCLUSIVE: Final = frozenset(  # then nobody asks for roles
+CONCLUSIVE: Final = frozenset(  # then roles do not matter
     {
         MissingKind.APPLICATION_REMOVED,
         MissingKind.ACCOUNT_ENDED,
@@ -92,7 +92,7 @@ class ExplanationFilter:
             if self._sees_project(one.scope):
                 if one.scope.is_root or not unfound:
                     yield one
-            elif not (shut and one.kind is SourceKind.GROUP_GRANT):  # what it would give him if it let him in
+            elif not (shut and one.kind is SourceKind.GROUP_GRANT):  # what it would grant if it were open
                 yield replace(one, membership=None)
 
     def _visible_missing(self, explanation: Explanation) -> list[MissingRequirement]:
@@ -107,7 +107,7 @@ class ExplanationFilter:
         sees_project = self._sees_project(one.scope)
         if one.kind in BARRIERS:
             return one if sees_project else MissingRequirement(kind=MissingKind.PROJECT_CLOSED, scope=one.scope)
-        if one.kind is MissingKind.RESOURCE_UNKNOWN and not sees_project:  # he might try out what it has
+        if one.kind is MissingKind.RESOURCE_UNKNOWN and not sees_project:  # the caller could probe for its resources
             return None
         shown = one if sees_project else replace(one, groups=())
         return self._visible_role_requirement(shown, sees_project=sees_project) if one.kind in ABOUT_ROLES else shown
@@ -136,7 +136,7 @@ class ExplanationFilter:
 
 
 def explanation_filter(request: AuthenticatedRequest, record: UserRecord) -> ExplanationFilter:
-    """`record`: of whom the explanation is about; whoever asks may read it."""
+    """`record`: of the person the explanation is about; the caller may read it."""
     return ExplanationFilter(
         request=request, assigned=frozenset(one.role for held in record.scopes.values() for one in held.roles)
     )
@@ -173,7 +173,7 @@ def as_unknown_project(explanation: Explanation, asked: Scope) -> Explanation:
     )
 
 
-# `explain`: why somebody may or may not (R6). A denial names the nearest missing facts.
+# `explain`: why a person has or lacks a permission (R6). A denial names the nearest missing facts.
 
 
 class ExplainDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -181,11 +181,11 @@ class ExplainDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     rule: str
     project_id: str | None = None
     resource: ResourceDraft | None = None
-    ip: str | None = None  # as if he came from there
+    ip: str | None = None  # as if the person came from there
 
 
 class Explainer:
-    """Explains a case to whoever may know it."""
+    """Explains a decision as far as the caller may know it."""
 
     def __init__(self, *, applications: ApplicationStore, clock: Clock) -> None:
         self._applications = applications
@@ -252,7 +252,7 @@ class GuardedExplainer:
     async def explain(
         self, caller: Caller, user_id: str, question: PermissionQuestion, ip: str | None
     ) -> Explanation:
-        """From `ip`, as if he came from there; else as his own record is read (R5)."""
+        """As if the request came from `ip`; without it, as the person's own record is read (R5)."""
         case = await self._question_access.load_input(caller, user_id)
         visit = await self._authenticator.attach_rights(caller)
         own = caller.address if user_id == caller.user_id else None

@@ -73,7 +73,7 @@ class MemberQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantSource:
-    """One of the ways by which somebody has it."""
+    """One source by which a person has the rule or role."""
 
     kind: SourceKind
     scope: Scope
@@ -107,7 +107,7 @@ class _MemberPage:
 
     @property
     def next_size(self) -> int:
-        """Most candidates have it: for a few of them a few are looked at first, then as many as at once can be."""
+        """Most candidates match: a small page first, then the largest."""
         return MAX_LIMIT if self.examined else min(MAX_LIMIT, FIRST_PAGE_FACTOR * self.query.limit)
 
     @property
@@ -116,7 +116,7 @@ class _MemberPage:
         return enough or self.is_overfull or not self.more
 
     def add(self, user_id: str, member: FoundMember | None) -> None:
-        """Note what is known of the next candidate, unless it is a member for whom there is no room left."""
+        """Add the next candidate, unless it is a member and the page is full."""
         if member is not None:
             self.sources += len(member.path)
             self.is_overfull = bool(self.found) and (

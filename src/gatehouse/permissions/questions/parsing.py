@@ -1,4 +1,4 @@
-"""What is asked about: a rule or role, somewhere, as requests name it."""
+"""Parse what a question is about: a rule or role, in a scope, as requests name it."""
 
 import re
 from collections.abc import Iterable
@@ -35,7 +35,7 @@ class RuleReference:
     rules: tuple[Rule, ...]
 
     def resolve(self, known: Iterable[Rule]) -> Rule:
-        """The one that is meant; a path that nobody knows would be a private one."""
+        """The referenced rule; an unknown path counts as private."""
         among = frozenset(known)
         return next((rule for rule in self.rules if rule in among), self.rules[0])
 
@@ -58,7 +58,7 @@ class ScopeReference:
 
 
 def target_user_id(named: str | UnsetType, own: str) -> str:
-    """Without a name it is the caller himself (R6)."""
+    """Without a name it is the caller (R6)."""
     return own if named is UNSET else grammar.check_user_id(named, "data.user_id")
 
 

@@ -1,4 +1,4 @@
-"""A change that somebody thinks of making: the data of its save, and how that save is rehearsed (R6)."""
+"""A proposed change: the data of its save, and the dry run of that save (R6)."""
 
 import asyncio
 from dataclasses import dataclass
@@ -77,7 +77,7 @@ ApplicationProposal: TypeAlias = RoleProposal | SchemaProposal | RecordProposal 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposer:
-    """Whoever thinks of it, with the models his rights were judged by."""
+    """The proposing caller, with the models that decide about their rights."""
 
     actor: Actor
     model: ApplicationModel  # of the application in which its effect is asked for
@@ -86,7 +86,7 @@ class Proposer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposalReach:
-    """What a proposal can change: one project, or these people, and else whoever a changed role concerns."""
+    """What a proposal can change: one project, or these people, else everyone with a changed role."""
 
     project_id: str = ""
     user_ids: frozenset[str] = frozenset()
@@ -118,7 +118,7 @@ class DryRuns:
         self._lock = asyncio.Lock()
 
     async def find_reach(self, proposal: AnyProposal, by: Proposer) -> ProposalReach:
-        """Of what is not there, nothing: the rehearsal will say that, to whoever may hear it."""
+        """Nothing for a missing target: the dry run reports that, if the caller may know."""
         match proposal:
             case RoleProposal() | SchemaProposal():
                 return ProposalReach()

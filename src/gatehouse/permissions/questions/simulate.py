@@ -95,7 +95,7 @@ class Simulation:
     async def run(
         self, proposal: AnyProposal, by: Proposer, *, after: str, limit: int, prefix: RulePrefix | None = None
     ) -> Forecast:
-        """Whoever may ask was decided before; the right of the save is asked for by the save.
+        """The caller has checked who may ask; the save checks its own right.
 
         `limit`: of effects; there are fewer where many people or long effects make it too much for one answer.
         `prefix`: the rules that are told.
@@ -120,7 +120,7 @@ class Simulation:
         limit: int,
         prefix: RulePrefix | None,
     ) -> Forecast | None:
-        """None when somebody saved something meanwhile."""
+        """None when something was saved meanwhile."""
         compared = await run_off_loop(OFF_LOOP_WEIGHT, ModelComparison, before, dry_run_result, prefix=prefix)
         among = await run_off_loop(OFF_LOOP_WEIGHT, compared.affected_candidates, reach)
         forecast = Forecast(after=after)
@@ -179,7 +179,7 @@ class ModelComparison:
         self._prefix = prefix
 
     def affected_candidates(self, reach: ProposalReach) -> CandidateFilter:
-        """Everybody for whom something may be different."""
+        """Everyone who may be affected."""
         before, after = self._before, self._dry_run_result.snapshot
         found = replace(no_candidates(before), user_ids=reach.user_ids)
         if reach.project_id:
@@ -281,7 +281,7 @@ def held_rule_texts(tiers: Tiers, rules: AbstractSet[Rule], scope: Scope) -> set
 
 
 def limit_to_project(forecast: Forecast, project_id: str) -> Forecast:
-    """The same for eyes that see no further than one project and what is in it."""
+    """The same for callers who see only one project and its content."""
     effects = [effect_in_project(one, project_id) for one in forecast.effects]
     return replace(forecast, effects=[one for one in effects if not one.is_none])
 

@@ -1,4 +1,4 @@
-"""What a user's schema looks like to whoever asks for it: its shape, and the sections he may see (interface §4.5)."""
+"""Show a user's record to a caller: its shape, and the sections the caller may see (interface §4.5)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -229,7 +229,7 @@ class UserRecordViews:
         return found
 
     async def _apps(self, scopes: Sequence[Scope], asked: int, rights: Rights) -> dict[str, list[dict[str, object]]]:
-        """The one asked about, those he holds something on, and those the caller may get (SC-12)."""
+        """The requested application, those the user holds something on, and those the caller may read (SC-12)."""
         single = {scope.resource_id for scope in scopes if scope.kind is ResourceKind.APPLICATION} | {str(asked)}
         elsewhere = replace(rights, secret=NO_SECRET_DATA)  # that is about the application asked about, and no other
         found: dict[str, list[dict[str, object]]] = {}
@@ -248,7 +248,7 @@ def tree_data(visibility: RecordVisibility, application_id: int, shape: ShapeOpt
 
 
 def sections_of(parts: frozenset[RecordPart]) -> frozenset[RuleSection]:
-    """The sections of the root that are told to whoever reads these parts."""
+    """The sections of the root that these parts make visible."""
     return frozenset(
         section
         for section, part in ((RuleSection.PRIVATE, RecordPart.PRIVATE), (RuleSection.PUBLIC, RecordPart.PUBLIC))
@@ -257,7 +257,7 @@ def sections_of(parts: frozenset[RecordPart]) -> frozenset[RuleSection]:
 
 
 def readable_parts(request: AuthenticatedRequest, user_id: str) -> frozenset[RecordPart]:
-    """The parts of somebody else's record that the caller may read."""
+    """The parts of another person's record that the caller may read."""
     return frozenset(part for part in RecordPart if request.rights.can_read(part, user_id))
 
 
@@ -285,7 +285,7 @@ def tree_of(record: UserRecord, model: ApplicationModel, parts: frozenset[Record
 def saved_view(
     request: AuthenticatedRequest, record: UserRecord, model: ApplicationModel, now: int
 ) -> UserRecordView:
-    """What a save answers: the record as it is now, as far as whoever saved it may read it."""
+    """The response to a save: the new record, as far as the caller may read it."""
     parts = ALL_PARTS if record.user_id == request.caller.user_id else readable_parts(request, record.user_id)
     return UserRecordView(
         data=tree_of(record, model, parts),

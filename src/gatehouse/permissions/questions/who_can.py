@@ -1,4 +1,4 @@
-"""Who can do what, side by side: many people by several rules, each cell with its way and its end.
+"""A matrix of people by rules, each cell with its sources and its end.
 
 Candidates are found by index, a page at a time, as `members` does it for one rule.
 """
@@ -29,14 +29,14 @@ from gatehouse.permissions.questions.candidates import (
 from gatehouse.permissions.store import CandidateStore
 
 MAX_EXAMINED: Final = 5_000  # candidates of one page
-PAGE_GROWTH: Final = 4  # each look reads so many more than the one before, when that found too few
+PAGE_GROWTH: Final = 4  # each page is so much larger than the one before, if that found too few
 MAX_PAGE_SIZE: Final = 1_000
 CELL_WEIGHT: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HolderCell:
-    """A rule that somebody holds."""
+    """A rule that a person holds."""
 
     until: int  # Unix seconds, 0 for no end
     kinds: frozenset[SourceKind]
@@ -54,7 +54,7 @@ class HolderMatrixQuery:
     scope: Scope
     after: str = ""
     limit: int
-    people: frozenset[str] | None = None  # only these; else whoever has one of the rules
+    people: frozenset[str] | None = None  # only these; else everyone with one of the rules
     include_without_rules: bool = False  # these, though they have none of them
 
 

@@ -68,7 +68,7 @@ class Granter:
             self.refuse_secret(place, before.secret_data, after.secret_data)
 
     def owned_projects(self, record: UserRecord) -> set[str]:
-        """Projects in which he is not changed by who could not unmake him: else he could be shut out of them."""
+        """Projects the person owns: only those who could remove that role may change them there, or lock them out."""
         return {
             scope.project_id
             for scope, held in record.scopes.items()
@@ -138,7 +138,7 @@ class Granter:
             raise NoRight("only owners can assign or remove project_owner")
 
     def refuse_central(self, scope: Scope, rule: Rule, entry: RuleEntry) -> None:
-        """Nobody gives a Central rule he does not hold there himself, nor one without its limit or for longer."""
+        """Refuse a Central rule that the granter does not hold there, or without its limit, or for longer."""
         if not entry.value:
             return
         if not self.rights.administers:
@@ -156,7 +156,7 @@ class Granter:
             raise NoRight(f"the granter has {rule} with a limit, but would grant it without")
 
     def refuse_secret(self, place: SecretPath, before: Tree, after: Tree) -> None:
-        """Nobody gives a secret_data value he does not hold himself, nor makes one last longer."""
+        """Refuse a secret_data value that the granter does not hold, or for longer."""
         had, has = secret_leaves(before).get(place), secret_leaves(after).get(place)
         if unexpired_value(has, self.now) is not None:
             self.refuse_extent(place, leaf_extent(place, has), leaf_end(has))

@@ -168,7 +168,7 @@ def is_open(rights: Rights, operation: Operation, target: GuardTarget = NO_TARGE
 
 
 def is_within(reach: ServiceReach | None, target: GuardTarget) -> bool:
-    """Whoever a service vouches for has the smaller of his own rights and that service's reach (R6)."""
+    """A person for whom a service vouches has the smaller of their own rights and that service's reach (R6)."""
     if reach is None:
         return True
     if target.application_id is not None:

@@ -124,7 +124,7 @@ def add_application(new: NewApplication) -> Verb[None]:
 def reserve_next_id() -> Verb[int]:
     while True:
         rows = yield RESERVE_NEXT_ID()
-        if rows:  # else somebody took it meanwhile; there is a higher one by now
+        if rows:  # else another transaction took it; there is a higher one by now
             return int(rows[0].application_id)
 
 
@@ -171,7 +171,7 @@ def edit_application(application_id: int, change: Change[Application]) -> Verb[A
 
 
 def _drop_holdings_left_behind(before: Application, after: Application) -> Verb[None]:
-    """Nobody keeps what was held on it in the project that it left; of a removed one not as a service either (R5)."""
+    """Delete what people hold on it in the project it left; if it was removed, on the service too (R5)."""
     resource = str(after.application_id)
     if _structure_state(after) == _structure_state(before):
         return

@@ -147,7 +147,7 @@ def _group_columns(one: Group) -> dict[str, object]:
 
 
 def delete_unlisted_group(group_id: str, records: Sequence[AuditRecord], *, seen: int | None = None) -> Verb[None]:
-    """Whoever manages groups does not decide about allow and disallow: without a list a closed project is open."""
+    """Refuse to delete a group of allow or disallow: group managers may not open a closed project."""
     yield from begin_structure_change()
     gone = yield from group_by_id(group_id)
     if seen not in (None, gone.version):
@@ -157,7 +157,7 @@ def delete_unlisted_group(group_id: str, records: Sequence[AuditRecord], *, seen
 
 
 def delete_group(group_id: str, records: Sequence[AuditRecord]) -> Verb[None]:
-    """Part of the verb that carries a file out: whoever does decides about the lists as well."""
+    """For `apply`, which may also change the project's allow and disallow lists."""
     yield from begin_structure_change()
     yield from _delete_group(group_id, records)
 

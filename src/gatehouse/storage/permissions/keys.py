@@ -134,7 +134,7 @@ REVOKE_SERVICE_TOKEN = Statement(
 
 
 def _lock_application(application_id: int) -> Verb[None]:
-    """Whoever adds something to an application waits for the others: what is counted then stays counted."""
+    """Lock the application, so that a count stays right until the commit."""
     if not (yield LOCK_APPLICATION(of=application_id)):
         raise ApplicationNotFound
 

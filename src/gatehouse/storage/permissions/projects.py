@@ -154,7 +154,7 @@ def edit_members(project_id: str, change: MembershipChange, now: int) -> Verb[Pr
 
 
 def lock_project(name: str) -> Verb[ProjectModel]:
-    """The project as it is, with its groups; nobody else changes it before the commit. Raises ProjectNotFound."""
+    """The project with its groups, locked until the commit. Raises ProjectNotFound."""
     if not (yield LOCK_PROJECT(name=name)):
         raise ProjectNotFound
     return (yield from project_by_name(name))

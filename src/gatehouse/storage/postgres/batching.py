@@ -20,7 +20,7 @@ from gatehouse.storage.statements import BatchedStatement, Row
 MAX_BATCH_SIZE: Final = 64
 MAX_ACTIVE_WORKERS: Final = 2  # carriers that nothing holds up; with more of them the groups would only be smaller
 MAX_BATCHES: Final = 256  # with one connection: whether it is still good is seen when it is given back
-SLOW_SECONDS: Final = 0.005  # whoever takes this long may be waiting for a lock, and the others do not wait with him
+SLOW_SECONDS: Final = 0.005  # a slower statement may be waiting for a lock; the others do not wait for it
 
 Connect: TypeAlias = Callable[[], AbstractAsyncContextManager[Any]]  # asyncpg has no types
 
@@ -32,7 +32,7 @@ class QueuedQuery:
     queued_at: float
 
     def succeed(self, rows: list[Row]) -> None:
-        if not self.result.done():  # whoever asked may have gone
+        if not self.result.done():  # the caller may have been canceled
             self.result.set_result(rows)
 
     def fail(self, error: Exception) -> None:
@@ -113,7 +113,7 @@ class StatementBatcher:
 
 
 class BatchWorker:
-    """Goes to and fro with one connection as long as somebody waits, but not for ever."""
+    """Runs batches on one connection while statements wait, up to MAX_BATCHES."""
 
     def __init__(self, batcher: StatementBatcher) -> None:
         self._batcher = batcher
@@ -132,7 +132,7 @@ class BatchWorker:
                         break
                     await run_batch(connection, *group)
                     slow = self._mark_active(slow)
-        except Exception as error:  # noqa: BLE001 - whatever it was, nobody may be left waiting for it
+        except Exception as error:  # noqa: BLE001 - every waiting caller must get an error
             self._batcher.fail_queued(error, queued_before=begin)
         finally:
             slow.cancel()
@@ -156,7 +156,7 @@ async def run_batch(connection: Any, statement: BatchedStatement, questions: lis
     """Raises what ends the use of the connection, after everybody was told."""
     try:
         await run_batch_or_each(connection, statement, questions)
-    except BaseException as error:  # what became of it, nobody knows
+    except BaseException as error:  # its outcome is unknown
         fail_queries(questions, error if isinstance(error, Exception) else Unavailable("interrupted"))
         raise
 

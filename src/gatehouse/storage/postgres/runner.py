@@ -71,7 +71,7 @@ CONNECTION_LOST_ERRORS: Final = (
     TimeoutError,
 )
 ACCESS_ERRORS: Final = (
-    asyncpg.ObjectNotInPrerequisiteStateError,  # a database that lets nobody in
+    asyncpg.ObjectNotInPrerequisiteStateError,  # a database that accepts no connections
     asyncpg.InvalidCatalogNameError,  # one that is being put in place of another
     asyncpg.InvalidAuthorizationSpecificationError,  # a role or a password that was changed under us
 )
@@ -160,7 +160,7 @@ class PostgresRunner:
         return await retry_serialization_failures(lambda: drive_async(make(), self._run_statement))
 
     async def _run_statement(self, step: VerbStep, *, is_write: bool = False) -> list[Row]:
-        """One statement by itself, for whoever else asks it too. `commits`: it changes something."""
+        """One statement, batched with those of concurrent callers. `is_write`: it changes something."""
         if not isinstance(step, BoundStatement) or (statement := step.statement.for_batch) is None:
             async with self._connection() as connection:
                 try:

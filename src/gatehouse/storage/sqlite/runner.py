@@ -108,7 +108,7 @@ class GroupCommitWriter:
             self._begin(timeout=BUSY_MILLISECONDS)
             self._execute_group(group)
             self._connection.execute("COMMIT")
-        except Exception as error:  # noqa: BLE001 - whatever it was, nobody may be left waiting
+        except Exception as error:  # noqa: BLE001 - every waiting caller must get an error
             self._fail_group(group, error)
         self._loop.call_soon_threadsafe(self._release_group, group)
 
@@ -207,7 +207,7 @@ class GroupCommitWriter:
     def _check_while_idle(self) -> None:
         self._idle_check = self._loop.call_later(IDLE_CHECK_SECONDS, self._check_while_idle)
         if self._drained is None:
-            with suppress(apsw.Error):  # a disk that fails now is told to whoever writes next
+            with suppress(apsw.Error):  # the next write reports a failing disk
                 self._check_other_writers()
 
     def _check_other_writers(self) -> None:

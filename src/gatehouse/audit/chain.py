@@ -244,7 +244,7 @@ def missing_at_end_text(first: int, last: int) -> str:
     return f"{missing_text(first, last)} at the end"
 
 
-# Tells genuine seals from others.
+# Verify seals.
 
 
 class SealSigner(Protocol):

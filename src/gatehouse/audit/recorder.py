@@ -109,7 +109,7 @@ class Recorder:
         if self._tally is not None:
             self._tally.count_event(event)
         salt = secrets.token_bytes(SALT_BYTES)
-        told = {"address": origin.address, **(personal or {})}
+        personal_fields = {"address": origin.address, **(personal or {})}
         now = self._clock.now()
         record = AuditRecord(
             record_id=new_record_id(now),
@@ -119,9 +119,9 @@ class Recorder:
             subject=subject,
             request_id=origin.request_id,
             details=details or {},
-            personal=told,
+            personal=personal_fields,
             salt=salt,
-            commitment=commitment_of(salt, told),
+            commitment=commitment_of(salt, personal_fields),
             mac=b"",
         )
         return with_mac(record, self._mac_key)

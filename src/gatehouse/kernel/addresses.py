@@ -131,7 +131,7 @@ WEB_URL: Final = re.compile(
     re.ASCII,
 )
 LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
-# Names that never lead out of a house: RFC 6761, RFC 6762, RFC 8375, and what clouds call their metadata.
+# Names that are never public: RFC 6761, RFC 6762, RFC 8375, and the metadata servers of clouds.
 INTERNAL_NAMES: Final = ("localhost", "localdomain", "local", "internal", "home.arpa")
 
 

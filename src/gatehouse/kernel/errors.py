@@ -1,4 +1,4 @@
-"""The root of every error a room raises, and the few kinds that all rooms share.
+"""The base of every error of a package, and the few kinds that all packages share.
 
 An error has a public half for the caller and a private half for the log, and never knows HTTP:
 `web/http/errors.py` alone turns it into an answer.

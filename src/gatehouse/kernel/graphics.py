@@ -1,4 +1,4 @@
-"""Colours that can be told apart: sRGB, its luminance, and the contrast of two (WCAG 2.2, "contrast ratio")."""
+"""Colors with enough contrast: sRGB, its luminance, and the contrast ratio of two colors (WCAG 2.2)."""
 
 import re
 from collections.abc import Iterable

@@ -42,8 +42,12 @@ class HoldingsReader:
         facts = await self._permission_loader.load_facts(user_id, application_ids)
         if facts is None:
             return {}
-        case = await self._permission_loader.load_input(facts)
-        return {number: await self._holdings_in(case, number) for number in application_ids if number in case.models}
+        evaluation_input = await self._permission_loader.load_input(facts)
+        return {
+            number: await self._holdings_in(evaluation_input, number)
+            for number in application_ids
+            if number in evaluation_input.models
+        }
 
     async def _holdings_in(self, evaluation_input: EvaluationInput, application_id: int) -> EffectiveHoldings:
         effective = await self._permission_loader.evaluate(evaluation_input, application_id, None)

@@ -63,10 +63,11 @@ class LoginRules:
         facts = await self._permission_loader.load_facts(user.user_id, application_ids)
         if facts is None:
             return False
-        case = await self._permission_loader.load_input(facts)
+        evaluation_input = await self._permission_loader.load_input(facts)
         now = self._clock.now()
         return all(
-            number in case.models and allows_login(case.models[number], case.facts, case.structure, now)
+            number in evaluation_input.models
+            and allows_login(evaluation_input.models[number], evaluation_input.facts, evaluation_input.structure, now)
             for number in application_ids
         )
 
@@ -75,9 +76,9 @@ class LoginRules:
         facts = await self._permission_loader.load_facts(user_id, application_ids)
         if facts is None:
             return None
-        case, now = await self._permission_loader.load_input(facts), self._clock.now()
+        evaluation_input, now = await self._permission_loader.load_input(facts), self._clock.now()
         for number in application_ids:
-            by = refusal_reason(case, number, now)
+            by = refusal_reason(evaluation_input, number, now)
             if by is not None:
                 return LoginRefusal(application_id=number, reason=by)
         return None
@@ -90,11 +91,11 @@ class LoginRules:
         facts = await self._permission_loader.load_facts(user.user_id, (application_id,))
         if facts is None:
             return None
-        case = await self._permission_loader.load_input(facts)
-        if application_id not in case.models:
+        evaluation_input = await self._permission_loader.load_input(facts)
+        if application_id not in evaluation_input.models:
             return None
         now = self._clock.now()
-        held = await self._permission_loader.evaluate(case, application_id, None)
+        held = await self._permission_loader.evaluate(evaluation_input, application_id, None)
         ends = held.first_end(now, selected_scopes(held))
         return PermissionClaims(
             application_id=application_id,
@@ -154,7 +155,7 @@ def is_in_domains(domains: object, facts: Facts) -> bool:
 def project_refusal_reason(
     project_id: str | None, facts: Facts, structure: Structure, now: int
 ) -> LoginRefusalReason | None:
-    """Whether the application's project exists, is not removed, and is open to or owned by the person."""
+    """Whether the application's project is live, and open to the person's domain or owned by them."""
     if project_id is None:
         return None
     model = structure.projects.get(project_id)

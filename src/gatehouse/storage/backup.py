@@ -203,7 +203,7 @@ def _number(value: object) -> int:
 def restore_rows(chunks: ReadChunks, fence: RestoreFence, entry: AuditRecord, *, replace: bool) -> Verb[ArchiveEnd]:
     """Fill the database from the chunks: everything or, when anything is wrong with them, nothing.
 
-    Raises DatabaseNotEmpty unless told to replace what is there, and DatabaseInUse while it is served.
+    Raises DatabaseNotEmpty unless it may replace the data, and DatabaseInUse while it is served.
     """
     if (yield COUNT_OTHER_PROCESSES())[0][0]:
         raise DatabaseInUse("another Gatehouse process is connected to this database: stop it first")

@@ -43,7 +43,7 @@ POSTGRES: Final = "gatehouse.storage.postgres.runner"  # loaded where it is used
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Storage:
-    """Every room's store on one database."""
+    """The stores of all packages on one database."""
 
     runner: Runner
     accounts: AccountStorage

@@ -358,7 +358,7 @@ def _without_version(one: T) -> T:
     return replace(one, version=0)  # type: ignore[type-var]
 
 
-# Carries configuration files out (provision/model.py): verbs of other rooms, many of them in one transaction.
+# Apply configuration files (provision/model.py): verbs of other packages in one transaction.
 
 
 KEEPS_STRUCTURE: Final = (AddUser, ChangeUser, AddClient, ChangeClient)  # what projects and groups are not part of

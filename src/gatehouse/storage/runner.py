@@ -84,7 +84,7 @@ class Runner(Protocol):
 
 
 class SqlStore:
-    """A room's store, bound to the runner that carries its verbs out."""
+    """A package's store, bound to the runner that runs its verbs."""
 
     def __init__(self, runner: Runner) -> None:
         self.runner = runner
@@ -182,7 +182,7 @@ async def drive_async(
 # Who listens in this process for which channel.
 
 
-PG_CHANNEL: Final = "gatehouse"  # where PostgreSQL tells them all; the channels are ours
+PG_CHANNEL: Final = "gatehouse"  # the one channel of PostgreSQL; the channels of stores are part of the payload
 MISSED_PAYLOAD = ""  # the payload that says notices may have been missed
 
 

@@ -19,7 +19,7 @@ from gatehouse.storage.tables.gamesessions import game_sessions, game_watchers
 from gatehouse.storage.tables.installation import attempts, once
 from gatehouse.storage.tables.oauth import grants as granted
 
-RETENTION_AFTER_END: Final = 86_400  # seconds; a second use of something taken is told from an unknown thing
+RETENTION_AFTER_END: Final = 86_400  # seconds; a second use is distinguished from an unknown secret
 BATCH_ROWS: Final = 1_000  # rows
 
 

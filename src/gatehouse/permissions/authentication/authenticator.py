@@ -98,11 +98,11 @@ class Authenticator:
     async def attach_rights(self, caller: Caller) -> AuthenticatedRequest:
         if caller.facts is None:
             raise NoRight("a service can only ask about itself")
-        case = await self._permission_loader.load_input(caller.facts)
+        evaluation_input = await self._permission_loader.load_input(caller.facts)
         return AuthenticatedRequest(
             caller=caller,
-            evaluation_input=case,
-            rights=await self._evaluate_rights(caller, case),
+            evaluation_input=evaluation_input,
+            rights=await self._evaluate_rights(caller, evaluation_input),
             application_id=caller.application_id,
         )
 

@@ -112,15 +112,15 @@ class CallerIdentifier:
         `application_id` is the one the request names. The facts are read for it, for application 1 and for
         those in `also`, at once.
         """
-        standing = await self._find_vouching_application(credentials, policy)
-        caller = self._caller_about(standing, policy, application_id, client_address(credentials, standing))
+        vouching = await self._find_vouching_application(credentials, policy)
+        caller = self._caller_about(vouching, policy, application_id, client_address(credentials, vouching))
         if credentials.user_jwt:
-            caller = await self._with_user(caller, credentials, policy, standing, also)
-        elif standing is None or not policy.no_jwt:
+            caller = await self._with_user(caller, credentials, policy, vouching, also)
+        elif vouching is None or not policy.no_jwt:
             raise InvalidToken("user JWT is missing")
         else:
             self._limit_rate(caller.name)
-        await self._record_key_use(standing)
+        await self._record_key_use(vouching)
         return caller
 
     async def _find_vouching_application(

@@ -124,7 +124,7 @@ class VouchingApplication:
 
 
 def merge_vouching(found: Collection[VouchingApplication]) -> VouchingApplication | None:
-    if len({standing.application_id for standing in found}) > 1:
+    if len({one.application_id for one in found}) > 1:
         raise WrongCredentials("credentials of two applications in one request")
     whole: VouchingApplication | None = None
     for one in found:

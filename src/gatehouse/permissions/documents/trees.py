@@ -1,4 +1,4 @@
-"""A tree of rules: nodes by segment, leaves told by their member `value` (R5). Pure.
+"""A tree of rules: nodes by segment; a node with the member `value` is a leaf (R5). Pure.
 
 Reading makes the one canonical form, without branches that hold nothing, so that equal trees are equal.
 """

@@ -282,12 +282,12 @@ def gather_below_root(context: EvaluationContext, scope: Scope, closes: End) -> 
     )  # they land in the project itself
     revoked = revoked_roles(grants)
     given = tuple(
-        voice
-        for voice in (
+        contribution
+        for contribution in (
             *_assigned_contributions(context, scope, holdings),
             *_group_contributions(context, scope, grants),
         )
-        if voice.source.role is not None and voice.source.role.key not in revoked
+        if contribution.source.role is not None and contribution.source.role.key not in revoked
     )
     direct = _direct_contributions(holdings, context.now)
     return ScopeContributions(
@@ -355,12 +355,12 @@ def _direct_contributions(holdings: ScopeHoldings, now: int) -> tuple[Contributi
     return tuple(Contribution(DIRECT_SOURCE, verdicts_of(entries), end) for end, entries in by_end.items())
 
 
-def _granted_roles(voices: Iterable[Contribution]) -> dict[str, GrantedRole]:
+def _granted_roles(contributions: Iterable[Contribution]) -> dict[str, GrantedRole]:
     """By key; a grant has no end, so what is both assigned and granted has none."""
     return {
-        voice.source.role.key: GrantedRole(role=voice.source.role, end=voice.end)
-        for voice in voices
-        if voice.source.role is not None
+        contribution.source.role.key: GrantedRole(role=contribution.source.role, end=contribution.end)
+        for contribution in contributions
+        if contribution.source.role is not None
     }
 
 
@@ -368,4 +368,4 @@ def _ends(context: EvaluationContext, holdings: ScopeHoldings, direct: Iterable[
     assigned = (
         one.end for one in holdings.roles if one.role in context.model.roles and not one.end.is_past(context.now)
     )
-    return frozenset((*assigned, *(voice.end for voice in direct))) - {NO_END}
+    return frozenset((*assigned, *(contribution.end for contribution in direct))) - {NO_END}

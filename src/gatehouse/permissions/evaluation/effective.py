@@ -101,13 +101,13 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
     @property
     def weight(self) -> int:
         """Estimated bytes without lazy properties, which report their own to `on_growth`."""
-        voices = chain.from_iterable(self.contributions.tiers)
+        contributions = chain.from_iterable(self.contributions.tiers)
         own = (
             (len(one.verdicts.yes) + len(one.verdicts.no) for one in self.contributions.tiers[-1])
             if self.contributions.tiers
             else ()
         )
-        return SCOPE_WEIGHT + CONTRIBUTION_WEIGHT * sum(1 for _ in voices) + ENTRY_WEIGHT * sum(own)
+        return SCOPE_WEIGHT + CONTRIBUTION_WEIGHT * sum(1 for _ in contributions) + ENTRY_WEIGHT * sum(own)
 
     @property
     def is_built(self) -> bool:
@@ -116,7 +116,7 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
     @cached_property
     def work(self) -> int:
         """How much work it is to list all of it."""
-        return sum(voice.verdicts.work for voice in chain.from_iterable(self.contributions.tiers))
+        return sum(contribution.verdicts.work for contribution in chain.from_iterable(self.contributions.tiers))
 
     @cached_property
     def held(self) -> AbstractSet[Rule]:
@@ -128,8 +128,8 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
     def params(self) -> Mapping[Rule, tuple[str, ...]]:
         """Of every true contribution, also of one that a higher tier would not have needed (R5)."""
         merged: dict[Rule, dict[str, None]] = {}
-        for voice in chain.from_iterable(self.contributions.tiers):
-            for rule, params in voice.verdicts.params.items():
+        for contribution in chain.from_iterable(self.contributions.tiers):
+            for rule, params in contribution.verdicts.params.items():
                 merged.setdefault(rule, {}).update(dict.fromkeys(params))
         found = {rule: tuple(params) for rule, params in merged.items()}
         if found:
@@ -138,27 +138,35 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
 
     def rule_texts(self, rules: AbstractSet[Rule]) -> Iterable[str]:
         """These held rules as texts, nearly sorted, because each role's texts are: sorting them is fast."""
-        said = [voice.verdicts for voice in chain.from_iterable(self.contributions.tiers) if voice.verdicts.yes]
+        allowing = [
+            contribution.verdicts
+            for contribution in chain.from_iterable(self.contributions.tiers)
+            if contribution.verdicts.yes
+        ]
         texts: dict[str, None] = {}
-        for written in sorted(one.sorted_texts for one in said):  # a role at a time: no single call is long
-            texts.update(dict.fromkeys(written))
+        for role_texts in sorted(one.sorted_texts for one in allowing):  # a role at a time: no single call is long
+            texts.update(dict.fromkeys(role_texts))
         if len(texts) != len(rules):  # a higher tier denies some of them
-            for one in said:
+            for one in allowing:
                 for rule in one.yes - rules:
                     texts.pop(str(rule), None)
         return texts
 
     def params_by_contribution(self, rule: Rule) -> list[tuple[str, ...]]:
         """The parameters of every true contribution by itself: a limit is read from each (interface §5.6)."""
-        voices = chain.from_iterable(self.contributions.tiers)
-        return [voice.verdicts.params.get(rule, ()) for voice in voices if rule in voice.verdicts.yes]
+        contributions = chain.from_iterable(self.contributions.tiers)
+        return [
+            contribution.verdicts.params.get(rule, ())
+            for contribution in contributions
+            if rule in contribution.verdicts.yes
+        ]
 
     def seconds_left(self, rules: AbstractSet[Rule], now: int) -> dict[Rule, int]:
         """Seconds until each of these held rules is no longer held; those that stay are left out.
 
         An entry that ends may uncover a role that still gives the rule, or a false below it.
         """
-        lost = {rule: lost_at(spoken) for rule, spoken in self._verdict_ends(self._ending_rules(rules), now).items()}
+        lost = {rule: lost_at(ends) for rule, ends in self._verdict_ends(self._ending_rules(rules), now).items()}
         closes = self.contributions.closes.ends_at(now)
         if closes:
             lost = {rule: min(lost.get(rule, FOREVER), closes) for rule in rules}
@@ -167,22 +175,22 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
     def _ending_rules(self, rules: AbstractSet[Rule]) -> set[Rule]:
         """Those of the rules with a contribution that ends."""
         found: set[Rule] = set()
-        for voice in chain.from_iterable(self.contributions.tiers):
-            if voice.end != NO_END:
-                found |= voice.verdicts.yes & rules
-                found |= voice.verdicts.no & rules
+        for contribution in chain.from_iterable(self.contributions.tiers):
+            if contribution.end != NO_END:
+                found |= contribution.verdicts.yes & rules
+                found |= contribution.verdicts.no & rules
         return found
 
     def _verdict_ends(self, rules: AbstractSet[Rule], now: int) -> Mapping[Rule, VerdictEnds]:
-        spoken: dict[Rule, dict[tuple[int, bool], int]] = {rule: {} for rule in rules}
-        for tier, voices in enumerate(self.contributions.tiers):
-            for voice in voices if rules else ():
-                until = voice.end.ends_at(now) or FOREVER
-                for value, said in ((True, voice.verdicts.yes), (False, voice.verdicts.no)):
-                    for rule in said & rules:
-                        mine = spoken[rule]
-                        mine[tier, value] = max(until, mine.get((tier, value), 0))
-        return spoken
+        ends: dict[Rule, dict[tuple[int, bool], int]] = {rule: {} for rule in rules}
+        for tier, contributions in enumerate(self.contributions.tiers):
+            for contribution in contributions if rules else ():
+                until = contribution.end.ends_at(now) or FOREVER
+                for value, concerned in ((True, contribution.verdicts.yes), (False, contribution.verdicts.no)):
+                    for rule in concerned & rules:
+                        known = ends[rule]
+                        known[tier, value] = max(until, known.get((tier, value), 0))
+        return ends
 
 
 class EffectivePermissions:
@@ -244,7 +252,7 @@ class EffectivePermissions:
         return (place for place in places if rule in self.rules(place))
 
     def first_end(self, now: int, scopes: Iterable[Scope]) -> int:
-        """The earliest end that a list made now tells of, of any role or entry in these scopes, 0 for none."""
+        """The earliest end of any role or entry in these scopes that a list made now shows, 0 for none."""
         ends = (end for scope in scopes for end in self.rules(scope).contributions.ends)
         return min((end.ends_at(now) for end in ends), default=0)
 
@@ -281,32 +289,32 @@ def true_rules(tiers: Tiers) -> set[Rule]:
     """A tier overrides those below it; within one tier false beats true (R5)."""
     held: set[Rule] = set()
     for tier in tiers:
-        for voice in tier:
-            held |= voice.verdicts.yes
-        for voice in tier:
-            held -= voice.verdicts.no
+        for contribution in tier:
+            held |= contribution.verdicts.yes
+        for contribution in tier:
+            held -= contribution.verdicts.no
     return held
 
 
 def is_held(tiers: Tiers, rule: object) -> bool:
     """The same for one rule, from the highest tier down."""
     for tier in reversed(tiers):
-        if any(rule in voice.verdicts.no for voice in tier):
+        if any(rule in contribution.verdicts.no for contribution in tier):
             return False
-        if any(rule in voice.verdicts.yes for voice in tier):
+        if any(rule in contribution.verdicts.yes for contribution in tier):
             return True
     return False
 
 
-def lost_at(spoken: VerdictEnds) -> int:
+def lost_at(ends: VerdictEnds) -> int:
     """The first moment at which a rule with these verdicts is no longer true."""
-    return next((moment for moment in sorted(spoken.values()) if not is_true_at(spoken, moment)), FOREVER)
+    return next((moment for moment in sorted(ends.values()) if not is_true_at(ends, moment)), FOREVER)
 
 
-def is_true_at(spoken: VerdictEnds, moment: int) -> bool:
+def is_true_at(ends: VerdictEnds, moment: int) -> bool:
     """The verdict of the highest tier that has one then, false before true."""
-    speaking = [(tier, not value) for (tier, value), until in spoken.items() if until > moment]
-    return bool(speaking) and not max(speaking)[1]
+    valid = [(tier, not value) for (tier, value), until in ends.items() if until > moment]
+    return bool(valid) and not max(valid)[1]
 
 
 def _ignore_growth(_more: int) -> None:

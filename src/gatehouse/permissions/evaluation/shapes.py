@@ -80,11 +80,11 @@ def sorted_unique(texts: list[str]) -> tuple[str, ...]:
 
 
 def _entries(effective: EffectivePermissions, kind: Shape, options: ShapeOptions, now: int) -> list[str]:
-    told: list[str] = []
+    entries: list[str] = []
     length = 0
     for scope in selected_scopes(effective, options):
         if kind is Shape.ROLES:
-            told += [_roles_prefix(scope) + held.role.name for held in effective.granted_roles(scope).values()]
+            entries += [_roles_prefix(scope) + held.role.name for held in effective.granted_roles(scope).values()]
         else:
             held = effective.rules(scope)
             moment = now if options.with_exp else None
@@ -92,8 +92,8 @@ def _entries(effective: EffectivePermissions, kind: Shape, options: ShapeOptions
             length += sum(map(len, found)) if options.max_length else 0
             if options.max_length is not None and length > options.max_length:
                 raise TooLong
-            told += found
-    return told
+            entries += found
+    return entries
 
 
 def _selected_rules(held: ScopePermissions, scope: Scope, options: ShapeOptions) -> AbstractSet[Rule]:

@@ -35,7 +35,7 @@ from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, Ass
 from gatehouse.permissions.model.project import GrantAction
 from gatehouse.permissions.model.rules import ConditionMode, Role, Rule, Scope
 
-MAX_FAILED_TESTS: Final = 20  # parts of a condition that are told
+MAX_FAILED_TESTS: Final = 20  # parts of a condition that are reported
 
 
 class MissingKind(StrEnum):

@@ -55,7 +55,7 @@ def _contribution(one: ExplainedContribution) -> str:
 
 def _source_phrase(one: ExplainedContribution) -> str:
     place = scope_phrase(one.scope)
-    told: Mapping[SourceKind, Callable[[], str]] = {
+    phrases: Mapping[SourceKind, Callable[[], str]] = {
         SourceKind.SCHEMA: lambda: "The default in the schema",
         SourceKind.DEFAULT_ROLE: lambda: f"The role {one.role}, which everyone has,",
         SourceKind.ASSIGNED_ROLE: lambda: f"The role {one.role}, assigned {place},",
@@ -63,7 +63,7 @@ def _source_phrase(one: ExplainedContribution) -> str:
         SourceKind.CONDITION: lambda: f"The role {one.role}, whose condition is met,",
         SourceKind.DIRECT: lambda: f"The user's own entry {place}",
     }
-    return told[one.kind]()
+    return phrases[one.kind]()
 
 
 def _through(membership: Membership | None) -> str:
@@ -147,8 +147,8 @@ SENTENCES: Final[Mapping[MissingKind, Callable[[MissingRequirement], str]]] = {
 
 def _reason_phrase(failed: Iterable[FailedTest]) -> str:
     """`: the tags are staff, not vip`; nothing when there is nothing to tell."""
-    told = "; ".join(_failed_test_phrase(one) for one in failed)
-    return f": {told}" if told else ""
+    phrases = "; ".join(_failed_test_phrase(one) for one in failed)
+    return f": {phrases}" if phrases else ""
 
 
 def _failed_test_phrase(one: FailedTest) -> str:

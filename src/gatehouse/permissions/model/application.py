@@ -57,7 +57,7 @@ class EmailSecret:
 
     @property
     def ref(self) -> str:
-        """What tells it from the application's others, and leads to nothing else."""
+        """Identifies it among the application's keys; it reveals nothing else."""
         return self.digest.hex()[:12]
 
 

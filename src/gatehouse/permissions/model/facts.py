@@ -159,7 +159,7 @@ class ApplicationModel:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectModel:
     project: Project
-    groups: Mapping[str, Group]  # all of its groups, by id; their `users` are left out: Facts.groups tells
+    groups: Mapping[str, Group]  # all of its groups, by id; without `users`: Facts.groups has them
     applications: frozenset[int]  # ids of its own, without those that are removed
     services: frozenset[int]  # ids of those it connects, without those that it may connect no more
     derived_cache: DerivedCache = field(init=False, default_factory=DerivedCache, compare=False, repr=False)
@@ -187,7 +187,7 @@ class Structure:
     derived_cache: DerivedCache = field(init=False, default_factory=DerivedCache, compare=False, repr=False)
 
     def has_scope(self, scope: Scope) -> bool:
-        """False of a resource that its project does not have. Nothing is held in a project not told of here."""
+        """False for a resource that its project does not have; True in projects that are not part of it."""
         model = self.projects.get(scope.project_id)
         return model is None or model.has_scope(scope)
 

@@ -95,7 +95,7 @@ class End:
         return not self.ttl and 0 < self.expired <= now
 
     def ends_at(self, now: int) -> int:
-        """The end a list made now tells of, 0 for none."""
+        """The end that a list made now shows, 0 for none."""
         return now + self.ttl if self.ttl else self.expired
 
 

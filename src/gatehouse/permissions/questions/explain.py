@@ -1,7 +1,7 @@
 """Limit an explanation to what the caller's rights show them anyway.
 
 Names of roles go with canSeeRoleList, what conditions ask for and limits with canReadSchema, groups and domains of a
-project with can_view_project, conditions of a group with managing it. A person's own record is always visible to them.
+project with can_view_project, conditions of a group with managing it. People always see their own record.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -96,8 +96,8 @@ class ExplanationFilter:
                 yield replace(one, membership=None)
 
     def _visible_missing(self, explanation: Explanation) -> list[MissingRequirement]:
-        told = [self._visible_requirement(one) for one in explanation.missing]
-        kept = without_irrelevant(one for one in told if one is not None)
+        visible = [self._visible_requirement(one) for one in explanation.missing]
+        kept = without_irrelevant(one for one in visible if one is not None)
         emptied = bool(explanation.missing) and not kept
         if emptied or not (self.sees_roles or any(one.kind in CONCLUSIVE for one in kept)):
             kept[MissingRequirement(kind=MissingKind.NOT_GIVEN, scope=explanation.scope)] = None
@@ -143,7 +143,7 @@ def explanation_filter(request: AuthenticatedRequest, record: UserRecord) -> Exp
 
 
 def without_irrelevant(missing: Iterable[MissingRequirement]) -> dict[MissingRequirement, None]:
-    """Each once. What would give something on a resource that is not there is left out where that is told."""
+    """Each once. If a resource is reported as missing, what would grant something on it is left out."""
     kept = dict.fromkeys(missing)
     if not any(one.kind is MissingKind.RESOURCE_UNKNOWN for one in kept):
         return kept
@@ -157,9 +157,9 @@ def without_schema(one: MissingRequirement) -> MissingRequirement:
 
 
 def as_unknown_project(explanation: Explanation, asked: Scope) -> Explanation:
-    """About a project that is not there, or that may not be seen: the two are told apart by nothing (R6).
+    """About a project that does not exist or is not visible: both look the same (R6).
 
-    `asked`: the scope as it was named, for an alias would be told from a word by its id.
+    `asked`: the scope as the request names it: the id would reveal that an alias exists.
     """
     unknown = MissingRequirement(kind=MissingKind.PROJECT_UNKNOWN, scope=asked.project)
     beside = (one for one in explanation.missing if one.kind in SHOWN_WITH_UNKNOWN_PROJECT)
@@ -253,21 +253,21 @@ class GuardedExplainer:
         self, caller: Caller, user_id: str, question: PermissionQuestion, ip: str | None
     ) -> Explanation:
         """As if the request came from `ip`; without it, as the person's own record is read (R5)."""
-        case = await self._question_access.load_input(caller, user_id)
-        visit = await self._authenticator.attach_rights(caller)
+        evaluation_input = await self._question_access.load_input(caller, user_id)
+        request = await self._authenticator.attach_rights(caller)
         own = caller.address if user_id == caller.user_id else None
         address = own if ip is None else read_ip(ip)
         application_id, asked = caller.application_id or 0, question.scope.scope
         name = asked.project_id
         found = await find_project_id(self._projects, name, default=name) if name else ""
-        seen = await self._visible_project_ids(visit, case, application_id, address)
-        is_seen = not found or found in seen or sees_project(visit, found)
+        seen = await self._visible_project_ids(request, evaluation_input, application_id, address)
+        is_seen = not found or found in seen or sees_project(request, found)
         if found and is_seen:
-            case = await self._permission_loader.load_input(case.facts, projects=(found,))
-        explanation = await self._explainer.explain(case, application_id, question, address)
+            evaluation_input = await self._permission_loader.load_input(evaluation_input.facts, projects=(found,))
+        explanation = await self._explainer.explain(evaluation_input, application_id, question, address)
         if not is_seen:
             explanation = as_unknown_project(explanation, asked)
-        return explanation_filter(visit, case.facts.records[application_id]).visible_part(explanation)
+        return explanation_filter(request, evaluation_input.facts.records[application_id]).visible_part(explanation)
 
     async def _visible_project_ids(
         self,
@@ -276,7 +276,7 @@ class GuardedExplainer:
         application_id: int,
         address: Address | None,
     ) -> set[str]:
-        """Projects that the person's own record tells of, and the caller's in application 1."""
+        """Projects of the person's own record, and those of the caller's in application 1."""
         held = await self._permission_loader.evaluate(evaluation_input, application_id, address)
         scopes = {
             *evaluation_input.facts.records[application_id].scopes,

@@ -247,12 +247,12 @@ def gather_in_scope(context: EvaluationContext, scope: Scope) -> ScopeContributi
 def sources_of_role(
     context: EvaluationContext, query: MemberQuery, contributions: ScopeContributions
 ) -> Iterator[GrantSource]:
-    for voice in (voice for tier in contributions.tiers for voice in tier):
-        source = voice.source
+    for contribution in (contribution for tier in contributions.tiers for contribution in tier):
+        source = contribution.source
         if source.role is not None and source.role.key == query.role:
             through = membership_of(context, query.scope, source.group_id) if source.group_id else None
             yield GrantSource(
-                kind=source.kind, scope=query.scope, role=source.role.name, membership=through, end=voice.end
+                kind=source.kind, scope=query.scope, role=source.role.name, membership=through, end=contribution.end
             )
 
 

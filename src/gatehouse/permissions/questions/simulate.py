@@ -98,14 +98,14 @@ class Simulation:
         """The caller has checked who may ask; the save checks its own right.
 
         `limit`: of effects; there are fewer where many people or long effects make it too much for one answer.
-        `prefix`: the rules that are told.
+        `prefix`: limits the reported rules.
         """
         application_id = by.model.application.application_id
         for _ in range(MAX_ATTEMPTS):
             reach = await self._dry_runs.find_reach(proposal, by)
             before = await self._candidate_store.application_snapshot(application_id, reach.projects, known=by.model)
-            rehearsed = await self._dry_runs.run(proposal, by, reach)
-            forecast = await self._forecast(before, rehearsed, reach, after=after, limit=limit, prefix=prefix)
+            dry_run_result = await self._dry_runs.run(proposal, by, reach)
+            forecast = await self._forecast(before, dry_run_result, reach, after=after, limit=limit, prefix=prefix)
             if forecast is not None:
                 return forecast
         raise Unavailable("the permission model changes too fast to be read")
@@ -125,15 +125,15 @@ class Simulation:
         among = await run_off_loop(OFF_LOOP_WEIGHT, compared.affected_candidates, reach)
         forecast = Forecast(after=after)
         while forecast.after is not None and forecast.examined < MAX_CANDIDATES and len(forecast.effects) < limit:
-            crowd = await self._candidate_store.candidate_page(
+            page = await self._candidate_store.candidate_page(
                 among, reach.projects, after=forecast.after, limit=PAGE_SIZE, known=before.model
             )
-            if crowd.snapshot.versions != before.versions:
+            if page.snapshot.versions != before.versions:
                 return None
-            structure = crowd.snapshot.structure
+            structure = page.snapshot.structure
             structures = structure, overlay_structure(structure, dry_run_result.snapshot.structure)
             judge = partial(compared.effect, structures, now=self._clock.now())
-            async for facts, effect in judge_in_batches(crowd.people, judge, compared.weight):
+            async for facts, effect in judge_in_batches(page.people, judge, compared.weight):
                 if not effect.is_none:
                     if not forecast.fits(effect, limit):
                         return forecast
@@ -143,7 +143,7 @@ class Simulation:
                 forecast.weight += compared.weight(facts)
                 if forecast.weight > MAX_WEIGHT:
                     return forecast
-            forecast.after = crowd.last if crowd.more else None
+            forecast.after = page.last if page.more else None
         return forecast
 
 
@@ -262,7 +262,7 @@ def rules_with_changed_verdicts(old: Tiers, new: Tiers) -> set[Rule]:
 
 
 def verdicts_in(tier: Iterable[Contribution]) -> list[Verdicts]:
-    return [voice.verdicts for voice in tier]
+    return [contribution.verdicts for contribution in tier]
 
 
 def held_rule_texts(tiers: Tiers, rules: AbstractSet[Rule], scope: Scope) -> set[str]:
@@ -270,12 +270,12 @@ def held_rule_texts(tiers: Tiers, rules: AbstractSet[Rule], scope: Scope) -> set
     held: set[Rule] = set()
     params: dict[Rule, dict[str, None]] = {}
     for tier in tiers:
-        for voice in tier:
-            held |= voice.verdicts.yes & rules
-            for rule in rules & voice.verdicts.params.keys() if voice.verdicts.params else ():
-                params.setdefault(rule, {}).update(dict.fromkeys(voice.verdicts.params[rule]))
-        for voice in tier:
-            held -= voice.verdicts.no
+        for contribution in tier:
+            held |= contribution.verdicts.yes & rules
+            for rule in rules & contribution.verdicts.params.keys() if contribution.verdicts.params else ():
+                params.setdefault(rule, {}).update(dict.fromkeys(contribution.verdicts.params[rule]))
+        for contribution in tier:
+            held -= contribution.verdicts.no
     place = list_prefix(scope)
     return {with_params(f"{place}{rule}", params.get(rule)) for rule in held}
 
@@ -287,7 +287,7 @@ def limit_to_project(forecast: Forecast, project_id: str) -> Forecast:
 
 
 def effect_in_project(one: Effect, project_id: str) -> Effect:
-    """Places are told as the shapes write them (evaluation/shapes.py)."""
+    """Scopes are written as in the shapes (evaluation/shapes.py)."""
 
     def rules(texts: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(text for text in texts if text.startswith(f"{PROJECT_ACCESS_PREFIX}.{project_id}."))

@@ -90,7 +90,7 @@ class UserRecordView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordVisibility:
-    """What of whom a caller sees."""
+    """Which parts of a person's record a caller may see."""
 
     caller: Caller
     evaluation_input: EvaluationInput
@@ -123,20 +123,24 @@ class UserRecordViews:
             raise Malformed("options: with_roles and with_apps_data need a list type")
         if kind in (ViewType.TREE, ViewType.ROLES) and options.prefix is not None:
             raise Malformed("options: prefix needs a list type")
-        sight = await self._find_visibility(caller, user_id, application_id)
-        if not sight.parts & PARTS_BY_VIEW[kind]:
+        visibility = await self._find_visibility(caller, user_id, application_id)
+        if not visibility.parts & PARTS_BY_VIEW[kind]:
             raise NoRight(f"{kind} of user {user_id}")
-        if application_id not in sight.evaluation_input.models:
+        if application_id not in visibility.evaluation_input.models:
             raise ApplicationNotFound
-        return await self._render_view(sight, application_id, kind, options)
+        return await self._render_view(visibility, application_id, kind, options)
 
     async def _find_visibility(self, caller: Caller, user_id: str, application_id: int) -> RecordVisibility:
         if caller.facts is None:  # a service asks for itself: roles only, of its own application
-            case = await self._load_input(user_id, application_id)
-            return RecordVisibility(caller=caller, evaluation_input=case, parts=frozenset({RecordPart.ROLES}))
+            evaluation_input = await self._load_input(user_id, application_id)
+            return RecordVisibility(
+                caller=caller, evaluation_input=evaluation_input, parts=frozenset({RecordPart.ROLES})
+            )
         if user_id == caller.user_id:
-            case = await self._permission_loader.load_input(caller.facts)
-            return RecordVisibility(caller=caller, evaluation_input=case, parts=ALL_PARTS, address=caller.address)
+            evaluation_input = await self._permission_loader.load_input(caller.facts)
+            return RecordVisibility(
+                caller=caller, evaluation_input=evaluation_input, parts=ALL_PARTS, address=caller.address
+            )
         if caller.by is CallerKind.EXCHANGED:
             raise NoRight("an exchanged JWT is valid only for the owner's own record")  # R2
         visit = await self._authenticator.attach_rights(caller)
@@ -205,7 +209,7 @@ class UserRecordViews:
         )
 
     async def _project_id(self, name: str) -> str:
-        """Unknown or removed: the root alone is told, and not why (checklist SC-11)."""
+        """For an unknown or removed project only the root is shown, without a reason (checklist SC-11)."""
         try:
             project = (await self._projects.project(name)).project
         except ProjectNotFound:
@@ -296,7 +300,7 @@ def saved_view(
 
 
 def end_work(visibility: RecordVisibility, held: EffectivePermissions) -> int:
-    """Of `told_end`: who sees all parts is told the end of the whole, which is known."""
+    """For `visible_end`: callers who see all parts get the end of the whole record, which is known."""
     return 0 if visibility.parts >= PERMISSION_PARTS else held.work
 
 

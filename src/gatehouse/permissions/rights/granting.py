@@ -78,7 +78,7 @@ class Granter:
         }
 
     def refuse_beyond_reach(self, scope: Scope) -> None:
-        """Whom a service vouches for gives of application 1 what is about that service alone (R6)."""
+        """A caller with a vouching service grants rules of application 1 only about that service (R6)."""
         reach = self.rights.service_reach
         if reach is None or not self.is_central:
             return

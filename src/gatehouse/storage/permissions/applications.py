@@ -184,7 +184,7 @@ def _drop_holdings_left_behind(before: Application, after: Application) -> Verb[
 
 
 def _structure_state(one: Application) -> tuple[object, ...]:
-    """What a structure tells of it: whose it is, and who may connect it."""
+    """What the structure contains of it: its project, and who may connect it."""
     return one.project_id, one.removed, one.is_published
 
 

@@ -339,7 +339,7 @@ def _model_from_row(row: Row, *, with_members: bool = False) -> ProjectModel:
 
 
 def _connected_application(cells: Cells) -> Application:
-    """As much of it as tells who may connect it."""
+    """The fields that decide who may connect it."""
     application_id, home, meta = cells
     return Application(
         application_id=application_id, name="", project_id=home, service_meta=decode_document(meta), created_at=0

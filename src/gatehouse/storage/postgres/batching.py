@@ -153,7 +153,7 @@ class BatchWorker:
 
 
 async def run_batch(connection: Any, statement: BatchedStatement, questions: list[QueuedQuery]) -> None:  # noqa: ANN401
-    """Raises what ends the use of the connection, after everybody was told."""
+    """Raises errors that end the use of the connection, after every caller got one."""
     try:
         await run_batch_or_each(connection, statement, questions)
     except BaseException as error:  # its outcome is unknown

@@ -201,7 +201,7 @@ class PostgresRunner:
     async def _translate_error(self, error: Exception) -> BaseException:
         if isinstance(error, asyncpg.IntegrityConstraintViolationError):
             return Conflict(str(error))
-        if is_cancelled():  # what went wrong on the way out must not hide that we were told to end
+        if is_cancelled():  # a failure during the cleanup must not hide the cancellation
             return asyncio.CancelledError()
         if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
             await self._pool.expire_connections()

@@ -37,7 +37,7 @@ IDLE_CHECK_SECONDS: Final = 0.5  # how soon a write by the command line is notic
 
 @dataclass(slots=True)
 class QueuedWrite:
-    """One verb on its way through the writer; `answer` is filled before the commit, told after it."""
+    """One verb in the writer's queue; its result is set before the commit and delivered after it."""
 
     make: Callable[[], Verb[Any]]
     future: asyncio.Future[Any]
@@ -146,7 +146,7 @@ class GroupCommitWriter:
         try:
             for work in group:
                 self._execute_verb(work)
-        except Exception as error:  # noqa: BLE001 - it will be raised again, to whom it concerns
+        except Exception as error:  # noqa: BLE001 - raised again for the caller
             self._roll_back_to("everyone", error)
         else:
             return
@@ -183,7 +183,7 @@ class GroupCommitWriter:
 
     def _fail_group(self, group: list[QueuedWrite], error: Exception) -> None:
         log.error("storage.commit_failed", reason=str(error), count=len(group))
-        with suppress(apsw.Error):  # a disk that fails here too must not end the thread everybody waits for
+        with suppress(apsw.Error):  # a failing disk must not end the writer thread
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
         for work in group:
@@ -191,7 +191,7 @@ class GroupCommitWriter:
             work.notifications.clear()
 
     def _release_group(self, group: list[QueuedWrite]) -> None:
-        self._schedule_next_group()  # before anybody is told: a listener that raises must not stop the writer
+        self._schedule_next_group()  # before listeners run: one that raises must not stop the writer
         for work in group:
             work.resolve()
             for notice in work.notifications:

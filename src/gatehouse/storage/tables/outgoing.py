@@ -1,4 +1,4 @@
-"""Letters that wait to be sent."""
+"""Emails, webhook deliveries and calls that wait to be sent."""
 
 from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, PrimaryKeyConstraint, Table
 
@@ -29,7 +29,7 @@ outbox = Table(
 # Webhooks and their deliveries.
 
 
-webhooks = Table(  # addresses that are told what happened
+webhooks = Table(  # addresses that receive events
     "webhooks",
     metadata,
     text_column("webhook_id", primary_key=True),

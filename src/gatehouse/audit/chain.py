@@ -125,7 +125,7 @@ HEAD_DECODER: Final = msgspec.json.Decoder(ChainHead)
 
 
 class HeadSealing(Protocol):
-    """The master keys, handed in: this package knows no keys."""
+    """The part of the master keys that this package needs; `keys` is a level above."""
 
     def seal(self, plain: bytes, *, purpose: str) -> bytes:
         """Encrypt and authenticate."""
@@ -203,9 +203,9 @@ def describe_break(found: ChainBreak) -> str:
 
 
 def problems_at_end(head: ChainHead | None, end: ChainEnd) -> list[str]:
-    """What head, seals and records say against each other, and every break that was found before.
+    """Contradictions between head, seals and records, and every break that was found before.
 
-    They are read by one statement: a service that seals meanwhile makes no difference.
+    All are read by one statement, so sealing at the same time makes no difference.
     """
     if head is None:
         return ["the head of the audit log is missing or was changed"]
@@ -248,7 +248,7 @@ def missing_at_end_text(first: int, last: int) -> str:
 
 
 class SealSigner(Protocol):
-    """The audit key of the keys package, handed in: this package knows no keys."""
+    """The audit key; `keys` is a level above this package."""
 
     def sign(self, message: bytes) -> tuple[str, bytes]:
         """The key's id and its signature."""

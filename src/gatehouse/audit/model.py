@@ -132,7 +132,7 @@ class AuditStore(Protocol):
         """Raises SealedMeanwhile when the head was moved meanwhile."""
 
     async def add_refusal(self, refusal: Refusal, kept: int) -> None:
-        """Keep the refusal, and only the newest `kept` of them."""
+        """Store the refusal, and delete all but the newest `kept`."""
 
     async def find_record(self, record_id: str) -> AuditRecord | Refusal | None:
         """Look up a record by the id its caller was shown."""

@@ -1,4 +1,4 @@
-"""What differs between two states, in the few words the audit log keeps."""
+"""Make audit records, and describe what differs between two states."""
 
 import secrets
 from collections import Counter

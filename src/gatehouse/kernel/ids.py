@@ -1,4 +1,4 @@
-"""Names for new things: random, unguessable, never reused."""
+"""New ids: random, unguessable, never reused."""
 
 import secrets
 from typing import Final

@@ -1,4 +1,4 @@
-"""Text that people read: what may stand in a name, and in a log line."""
+"""Text that people read: what a name and a log line may contain."""
 
 import unicodedata
 from typing import Final

@@ -92,7 +92,7 @@ class ResponseParser:
         self.response: OutboundResponse | None = None
 
     def feed(self, data: bytes) -> None:
-        """Raises BadAnswer, AnswerTooLarge."""
+        """Raises BadResponse, ResponseTooLarge."""
         if not self._is_in_body:
             # Before the parser keeps a line that never ends.
             self._head_bytes += len(data)
@@ -152,7 +152,7 @@ def parser_error_cause(error: Exception) -> BadResponse | ResponseTooLarge:
 
 
 async def read_response(reader: asyncio.StreamReader, limits: CallLimits) -> OutboundResponse:
-    """Raises BadAnswer, AnswerTooLarge."""
+    """Raises BadResponse, ResponseTooLarge."""
     parsing = ResponseParser(limits)
     while parsing.response is None:
         data = await reader.read(CHUNK_BYTES)

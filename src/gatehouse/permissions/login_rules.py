@@ -41,7 +41,7 @@ class LoginRefusal:
 
 
 class LoginRules:
-    """Fills accounts/login_result.py ApplicationRules; every way of signing in asks here."""
+    """Implements ApplicationAccess of accounts/login_result.py for every kind of sign-in."""
 
     def __init__(
         self,

@@ -1,9 +1,9 @@
-"""What the permission model needs kept.
+"""The stores of the permission model.
 
-An edit reads what is stored, lets `change` make the new state of it, and keeps that with the audit records it
-names, all in one transaction that no other edit of the same thing runs beside: of two that race, the second sees
-what the first made. `change` is pure and quick, may be called again from the start, and refuses by raising, which
-leaves everything as it was. Every kept record has the version after the one that was read.
+An edit reads the stored state, lets `change` make the new one, and stores that with the audit records of `change`,
+all in one transaction. Edits of the same record run one after the other: of two that race, the second sees what the
+first stored. `change` is pure and fast, may be called again from the start, and refuses by raising, which changes
+nothing. Every stored record has the version after the one that was read.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -39,11 +39,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class EditResult(Generic[T]):
-    """What an edit comes to: the new state, and what the audit log will say of it."""
+    """The result of an edit: the new state, and its audit records."""
 
     state: T
     records: Sequence[AuditRecord]
-    changes: Sequence[ChangeTally] = ()  # of rules and roles, as their versions will tell them
+    changes: Sequence[ChangeTally] = ()  # of rules and roles, for the schema version
 
 
 Change = Callable[[T], EditResult[T]]
@@ -55,10 +55,10 @@ class PermissionStore(Protocol):
     async def install_central(
         self, application: Application, schema: ApplicationSchema, roles: Sequence[Role]
     ) -> None:
-        """Keep application 1 with its schema and roles unless it is there; one atomic act, repeatable."""
+        """Store application 1 with its schema and roles unless it exists; atomic and repeatable."""
 
     async def facts(self, user_id: str, application_ids: Collection[int]) -> Facts | None:
-        """What decides about a user in these applications, of one moment, in one round trip; None: no such user."""
+        """The facts of a user in these applications, of one state, in one round trip; None: no such user."""
 
     async def application_models(self, application_ids: Collection[int]) -> Mapping[int, ApplicationModel]:
         """The applications with their schemas and roles, removed ones too, of one moment."""
@@ -195,7 +195,7 @@ class GroupStore(Protocol):
     async def edit_group_access(
         self, group_id: str, change: Callable[[Group, Sequence[Group]], EditResult[Group]]
     ) -> Group:
-        """The same for a change that depends on the project's other groups; they stand still meanwhile."""
+        """The same for a change that depends on the project's other groups, which are locked meanwhile."""
 
     async def delete_group(self, group_id: str, records: Sequence[AuditRecord], *, seen: int | None = None) -> None:
         """Remove it with all that names it: members, grants, scopes held on it.
@@ -222,7 +222,7 @@ class ApplicationKeyStore(Protocol):
         """Raises AccessKeyNotFound, also for a key of another application."""
 
     async def record_access_key_use(self, key_id: str, now: int, not_before: int) -> None:
-        """Remember its use unless one since `not_before` is remembered already; never goes back."""
+        """Record its use unless one since `not_before` is recorded; the time never goes back."""
 
     async def application_keys(self, application_id: int) -> Sequence[ApplicationKey]:
         """None when the application is unknown or removed, or its project is."""
@@ -297,7 +297,7 @@ class CandidateStore(Protocol):
         limit: int,
         known: ApplicationModel | None = None,
     ) -> CandidatePage:
-        """The next candidates by user id, all of one moment. Raises ApplicationNotFound. `known`: as above."""
+        """The next candidates by user id, all of one state. Raises ApplicationNotFound. `known`: as above."""
 
 
 class DryRun(Protocol):

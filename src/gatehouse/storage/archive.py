@@ -1,4 +1,4 @@
-"""The file a backup is: gzip, one JSON document a line, the same for both databases.
+"""The backup file: gzip, one JSON document per line, the same for both databases.
 
 The first line says what it is, the last one holds how many rows of each table came between and a digest
 over everything before it; only a file whose last line holds true is believed. The digest is also keyed with

@@ -1,4 +1,4 @@
-"""Keeps the audit log (audit/model.py)."""
+"""Stores the audit log (audit/model.py)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final

@@ -143,7 +143,7 @@ def table_columns() -> dict[str, tuple[str, ...]]:
 
 
 def dump_rows(put: WriteRows) -> Verb[None]:
-    """Hand every row to `put`, a chunk at a time: for `survey`, whose snapshot makes them one moment's."""
+    """Pass every row to `put`, a chunk at a time; for `snapshot_read`, so that all are of one state."""
     for table in TABLES.values():
         last: Row | None = None
         while rows := (yield table.pages.after(last, most=CHUNK_ROWS)):

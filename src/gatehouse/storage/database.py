@@ -1,4 +1,4 @@
-"""Opens the database an address names."""
+"""Open the database of a URL, and its stores."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""Carries verbs out and undoes them: what would come of a save, refusals included, without saving."""
+"""Dry runs: run verbs and roll back, to see the result of a save, refusals included, without saving."""
 
 from collections.abc import Callable, Collection, Hashable
 from functools import partial
@@ -24,7 +24,7 @@ class _RolledBack(Exception, Generic[T]):
 
 
 class DryRunRunner(Generic[A]):
-    """Acts end in a rollback; just before it, `afterwards` reads what the act has made.
+    """Writes end in a rollback; just before it, `read_after` reads the new state.
 
     Writes take locks like any save, but nothing is committed and no listener is notified.
     """

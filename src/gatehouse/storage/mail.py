@@ -1,4 +1,4 @@
-"""Keeps the outbox (mail/model.py)."""
+"""Stores the outbox (mail/model.py)."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""Keeps what applications are asked about people, and what they answer (PersonalDataStore)."""
+"""Stores personal data requests to applications, and their responses (PersonalDataStore)."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -234,7 +234,7 @@ class CompiledStatement:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchedStatement:
-    """A statement that is asked for several askers at once."""
+    """A statement that runs for several callers in one batch."""
 
     compiled: CompiledStatement
     number_index: int  # of the number, among the parameters

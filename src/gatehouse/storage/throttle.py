@@ -1,4 +1,4 @@
-"""Keeps failed guesses (throttle/limits.py)."""
+"""Stores failed attempts (throttle/limits.py)."""
 
 from collections.abc import Sequence
 from operator import itemgetter

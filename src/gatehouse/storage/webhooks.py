@@ -1,4 +1,4 @@
-"""Keeps webhooks and their deliveries (WebhookStore)."""
+"""Stores webhooks and their deliveries (WebhookStore)."""
 
 from collections.abc import Sequence
 from typing import Any, Final

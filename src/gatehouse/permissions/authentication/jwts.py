@@ -49,7 +49,7 @@ class CallerJwtVerifier:
     async def verify(self, jwt: str, *, expiry_grace: int = 0) -> CallerClaims:
         """Raise InvalidToken; only a user JWT may be past its end, by so many seconds.
 
-        The claims say whose facts to read, and count after `confirm` with these.
+        The claims name whose facts to read, and count after `recheck_key` with these.
         """
         digest = sha256(jwt)
         claims = self._cache.get(CLAIMS_CACHE_GROUP, digest)

@@ -31,7 +31,7 @@ MAX_CONDITION_USERS: Final = 1_000  # named in one condition
 MAX_TOTAL_USERS: Final = 10_000  # in the conditions of an application's roles, or of a project's groups
 MAX_TOTAL_MEMBERS: Final = 5_000
 MAX_NAME_LENGTH: Final = 255  # of a tag or a purchase
-NETWORK_CACHE_SIZE: Final = 32_768  # to read a network takes as long as to read everything around it
+NETWORK_CACHE_SIZE: Final = 32_768  # parsing a network takes as long as parsing the rest of its condition
 
 
 def parse_condition(document: object, *, place: str = "condition", with_address: bool = True) -> Condition:
@@ -121,6 +121,7 @@ def _network(value: str, place: str) -> Network:
 
 @lru_cache(NETWORK_CACHE_SIZE)
 def _cached_network(text: str) -> Network:
+    """Cached for the loading of models; never invalid: parsing is pure."""
     return unmap_network(parse_network(text))
 
 

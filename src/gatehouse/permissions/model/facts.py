@@ -75,7 +75,7 @@ class UserRecord:
         return self.scopes.get(ROOT, NO_HOLDINGS)
 
 
-# What a decision is made from: read in one round trip, of one moment (docs/decisions/0013).
+# What a decision is made from: read in one round trip, in one consistent state (docs/decisions/0013).
 #
 # `Facts` are a person's own and are read for every request. `ApplicationModel` and `Structure` belong to
 # everyone; they are cached under the versions that the facts name, so no answer shows an older state.
@@ -101,7 +101,7 @@ class ApplicationState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """One user, in the applications that were asked about, as of one moment."""
+    """One user in the requested applications, in one consistent state."""
 
     subject: ConditionSubject
     login: str | None

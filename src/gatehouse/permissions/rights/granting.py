@@ -164,7 +164,7 @@ class Granter:
             self.refuse_extent(place, self.extent_below(place, leaf_extent(place, had)), NO_END)
 
     def extent_below(self, place: SecretPath, below: Extent) -> Extent:
-        """What its holder may have when a leaf that says so much is gone: what lies under `none` may be anything."""
+        """The extent that may appear when a leaf with this extent is removed: below `none` it may be any."""
         if below is Extent.NONE:
             return Extent.ALL
         default = overlay_secret_data(NO_SECRET_DATA, self.model.schema.secret_data, self.now).extent_at(place)

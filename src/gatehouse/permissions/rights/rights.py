@@ -1,6 +1,6 @@
 """A caller's rights on one application, project or group, evaluated from the model (R5).
 
-Everything the guard asks is asked here, on typed scopes and rules.
+The guard decides by these, on typed scopes and rules.
 """
 
 from collections.abc import Mapping

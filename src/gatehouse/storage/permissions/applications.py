@@ -1,4 +1,4 @@
-"""Keeps applications with their schemas and roles (ApplicationStore)."""
+"""Stores applications with their schemas and roles (ApplicationStore)."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Reads what decisions are made from (PermissionStore)."""
+"""Read facts, models and candidates for decisions (PermissionStore, CandidateStore)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache

@@ -1,4 +1,4 @@
-"""Keeps groups (GroupStore)."""
+"""Stores groups (GroupStore)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Keeps the credentials of applications (ApplicationKeyStore)."""
+"""Stores the credentials of applications (ApplicationKeyStore)."""
 
 from collections.abc import Sequence
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""Keeps projects (ProjectStore)."""
+"""Stores projects (ProjectStore)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

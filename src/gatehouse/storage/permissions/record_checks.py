@@ -1,4 +1,4 @@
-"""A project that has an owner keeps one (R5)."""
+"""Checks before a user record is saved: last owner, last administrator, limits of roles (R5)."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence

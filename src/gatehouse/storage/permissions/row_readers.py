@@ -1,4 +1,4 @@
-"""What users hold, as it is read: rows of three tables become records."""
+"""Convert rows of user records and applications to records."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence

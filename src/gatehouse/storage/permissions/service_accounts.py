@@ -1,4 +1,4 @@
-"""Keeps service accounts (ServiceAccountStore)."""
+"""Stores service accounts (ServiceAccountStore)."""
 
 from collections.abc import Sequence
 from typing import Final

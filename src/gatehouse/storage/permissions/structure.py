@@ -1,4 +1,4 @@
-"""The version of all projects with their applications and groups: what memory keeps of them is kept under it (R5)."""
+"""Reads projects with their groups and connections, under one structure version that caches compare (R5)."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence

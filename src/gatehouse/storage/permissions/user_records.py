@@ -165,9 +165,9 @@ def edit_records(
     *,
     new_roles: AbstractSet[str] = frozenset(),
 ) -> Verb[Sequence[UserRecord]]:
-    """Part of every verb that changes what users have. In the order of their ids; rows are held in it too.
+    """For every verb that changes what users hold. In the order of user ids, in which rows are locked too.
 
-    `founded`: keys of roles whose limit is not looked at, because they are as new as these holders of theirs.
+    `new_roles`: keys of roles whose limit is not checked, because they are created together with these holders.
     """
     yield from lock_structure_shared()
     if not (yield LOCK_SCHEMA_SHARED(application=application_id)):

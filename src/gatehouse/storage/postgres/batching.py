@@ -1,8 +1,8 @@
-"""Questions of many requests, carried to PostgreSQL together (docs/decisions/0024-asked-together.md).
+"""Batch equal statements of concurrent requests to PostgreSQL (docs/decisions/0024-asked-together.md).
 
-A round trip costs this process nearly the same whether it carries one question or twenty. So a statement that is
-asked several times in one turn of the loop, or while others are under way, is sent once with the parameters of all
-who ask. Each question still sees the newest committed state, and what it writes is committed before it is answered.
+A round trip costs this process nearly the same for one query as for twenty. So a statement that is needed several
+times in one turn of the event loop, or while others are running, is sent once with all parameters. Each query still
+sees the newest committed state, and its writes are committed before the result is returned.
 """
 
 import asyncio
@@ -18,8 +18,8 @@ from gatehouse.kernel.errors import Unavailable
 from gatehouse.storage.statements import BatchedStatement, Row
 
 MAX_BATCH_SIZE: Final = 64
-MAX_ACTIVE_WORKERS: Final = 2  # carriers that nothing holds up; with more of them the groups would only be smaller
-MAX_BATCHES: Final = 256  # with one connection: whether it is still good is seen when it is given back
+MAX_ACTIVE_WORKERS: Final = 2  # workers that do not wait for a lock; more of them would only make batches smaller
+MAX_BATCHES: Final = 256  # with one connection, which is checked when it is returned to the pool
 SLOW_SECONDS: Final = 0.005  # a slower statement may be waiting for a lock; the others do not wait for it
 
 Connect: TypeAlias = Callable[[], AbstractAsyncContextManager[Any]]  # asyncpg has no types

@@ -1,11 +1,11 @@
-"""The one who writes to SQLite, with group commit (docs/decisions/0004-group-commit.md).
+"""The SQLite runner: reads on the event loop, writes with group commit (docs/decisions/0004-group-commit.md).
 
-Whatever waits while a commit is being made durable goes into the next one together: each verb in a savepoint of its
-own, one fsync for all, and every answer released only after COMMIT.
+All verbs that wait while a commit is made durable share the next one: each in its own savepoint, one fsync for all,
+and every result is returned only after COMMIT.
 
-Statements cost microseconds and the commit waits for the disk. So brief verbs are carried out on the event loop, and
-a thread commits them: each hand-over between two Python threads costs more than a statement. A group with a verb in
-it that may take long is the thread's altogether.
+Statements take microseconds, and the commit waits for the disk. So inline verbs run on the event loop and a thread
+commits them: each switch between two Python threads costs more than a statement. A group that contains a long verb
+runs entirely in the thread.
 """
 
 import asyncio

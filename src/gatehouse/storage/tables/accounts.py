@@ -1,4 +1,4 @@
-"""People: accounts, factors, sessions, and a way through one sign-in."""
+"""Accounts, second factors, sessions and sign-in flows."""
 
 from sqlalchemy import Column, Index, LargeBinary, PrimaryKeyConstraint, Table, Text, func, text
 

@@ -1,4 +1,4 @@
-"""Applications: their keys, schemas and roles."""
+"""Applications, projects, groups and user records."""
 
 from sqlalchemy import (
     BigInteger,

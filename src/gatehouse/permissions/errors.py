@@ -1,4 +1,4 @@
-"""What can go wrong with permissions."""
+"""The errors of the permissions package."""
 
 from typing import Final
 

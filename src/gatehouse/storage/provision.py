@@ -73,6 +73,7 @@ from gatehouse.storage.permissions.keys import (
     delete_access_key,
 )
 from gatehouse.storage.permissions.projects import add_project, edit_project
+from gatehouse.storage.permissions.record_checks import LOCK_ADMINISTRATOR_ROLE
 from gatehouse.storage.permissions.row_readers import (
     ASSIGNMENT_COLUMNS,
     ENTRY_COLUMNS,
@@ -96,7 +97,6 @@ from gatehouse.storage.tables.permissions import (
     project_names,
     projects,
     role_assignments,
-    roles,
     scope_records,
     user_records,
 )
@@ -375,12 +375,6 @@ FIND_ACTIVE_ADMINISTRATOR = Statement(
     .join(role_assignments, role_assignments.c.user_id == users.c.user_id)
     .where(_IS_ADMINISTRATOR_ROLE, UNEXPIRED, users.c.kind == AccountKind.PERSON.value, users.c.blocked.is_(False))
     .limit(1)
-)
-# Locked before the role is removed: two transactions cannot each remove one of the last two.
-LOCK_ADMINISTRATOR_ROLE = Statement(
-    select(roles.c.role_key)
-    .where(roles.c.application_id == CENTRAL_APPLICATION, roles.c.role_key == ADMINISTRATOR_ROLE)
-    .with_for_update()
 )
 DROP_ADMINISTRATOR_ROLE = Statement(
     delete(role_assignments)

@@ -1,4 +1,4 @@
-"""Public keys that the operator put into `applications.keys_dir/<application id>/*.pem` (R6)."""
+"""Public keys of applications: stored ones, and files `<application id>/*.pem` in `applications.keys_dir` (R6)."""
 
 import asyncio
 import re
@@ -82,7 +82,7 @@ def read_key(file: Path, application_id: int) -> Iterator[PublishedKey]:
     yield PublishedKey(f"f{application_id}-{digest[:DIGEST_DIGITS]}", public_pem(public))
 
 
-# The public keys of applications: by these they sign service JWTs, and others verify what they sign (R2, R6).
+# Stored keys: applications sign service JWTs with them, and others verify what they sign (R2, R6).
 
 
 def parse_public_key(text: object, place: str) -> str:

@@ -1,4 +1,4 @@
-"""What a request brought along to show who is calling, and what an endpoint takes (interface §4.1, R6)."""
+"""The credentials of a request, and those that an endpoint accepts (interface §4.1, R6)."""
 
 from dataclasses import dataclass, field
 from enum import Enum, auto

@@ -1,4 +1,4 @@
-"""Access keys as proofs: the key itself as Bearer, or a Signature made with it (interface §4.8, R6)."""
+"""Verify access keys and Signatures, and find the application that vouches for a request (interface §4.8, R6)."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -93,7 +93,7 @@ class AccessKeyVerifier:
         )
 
 
-# Which application vouches for a request, and by what: a service JWT, an access key, a Signature (R6).
+# The application that vouches for a request, by a service JWT, an access key or a Signature (R6).
 
 
 class CallerKind(StrEnum):

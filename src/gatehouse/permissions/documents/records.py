@@ -1,4 +1,4 @@
-"""A user's record as it travels, and as it is typed (interface §2.7, §2.9, R5). Pure.
+"""Parse and write a user's record (interface §2.7, §2.9, R5). Pure.
 
 `private_data.projectAccess` holds what is held in projects and on their resources; typed, each of these is a scope.
 """

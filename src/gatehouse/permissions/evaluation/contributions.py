@@ -1,4 +1,4 @@
-"""Whether a person can hold anything at all in a project: removed, disallow, allow, allowed_domains (R5)."""
+"""What contributes to a person's rules in a scope, and whether a project is open to them (R5)."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet

@@ -242,7 +242,7 @@ class MissingSearch:
 
 # Why a rule is held or not: the deciding path and, for a denial, the nearest missing facts. Pure.
 #
-# Made from the same voices as the decision, so that the two cannot disagree.
+# Made from the same contributions as the decision, so that the two cannot disagree.
 
 
 MAX_MISSING: Final = 50  # an application may have a thousand roles that would do

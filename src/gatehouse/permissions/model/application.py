@@ -1,4 +1,4 @@
-"""A public key an application signs its own service JWTs with (R2, R6)."""
+"""An application with its keys and service tokens (interface §2.3, §2.6, R2, R6)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""A project (interface §2.4)."""
+"""A project with its groups and service accounts (interface §2.4, §2.5, R1)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

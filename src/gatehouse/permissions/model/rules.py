@@ -1,4 +1,4 @@
-"""Where a role or rule is held: at the root, in a project, or on a resource of a project (R5)."""
+"""Scopes, rules, schemas and roles (interface §2.7 to §2.9, R5)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

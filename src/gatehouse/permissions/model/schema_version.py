@@ -1,4 +1,4 @@
-"""What an application's rules and roles were at each save, and what each save changed."""
+"""The versions of an application's rules and roles, and what each save changed."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""Whether someone may give or take what a save gives or takes (R5, "Granting").
+"""Check that a caller may grant and revoke what a save grants and revokes (R5, "Granting").
 
 Every way of giving ends here: roles and entries of a record, membership of a project, grants to groups, service
 accounts. Only what differs between before and after is judged, so a record can be saved back unchanged.

@@ -1,4 +1,4 @@
-"""How long something is held, and whether something else would last longer (R5, expired and ttl)."""
+"""secret_data: a caller's rights on an application's records, and how long they last (interface §2.8, R5)."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -24,8 +24,8 @@ def end_in_scope(held: ScopePermissions, rule: Rule, now: int) -> End:
     left = held.seconds_left({rule}, now).get(rule)
     if left is None:
         return NO_END
-    voices = (voice for tier in held.contributions.tiers for voice in tier if rule in voice.verdicts.yes)
-    by_ttl = any(voice.end.ttl == left for voice in voices)
+    allowing = (one for tier in held.contributions.tiers for one in tier if rule in one.verdicts.yes)
+    by_ttl = any(one.end.ttl == left for one in allowing)
     return End(ttl=left) if by_ttl else End(expired=now + left)
 
 

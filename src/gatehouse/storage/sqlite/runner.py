@@ -220,8 +220,6 @@ class GroupCommitWriter:
         return int(self._connection.execute("PRAGMA data_version").get)
 
 
-# SQLite: reads on the event loop, writes through one writer with group commit (docs/decisions/0004-group-commit.md).
-#
 # SQLite means one serving process; the command line may write beside it, and the writer notices that through
 # `PRAGMA data_version`.
 

@@ -41,7 +41,11 @@ def lookup_scopes(application_id: int, scope: Scope, rule: Rule) -> Iterator[Sco
 def existing_lookup_scopes(structure: Structure, application_id: int, scope: Scope, rule: Rule) -> tuple[Scope, ...]:
     """The same for a scope of a request: below the root only if its project has that resource."""
     found = structure.has_scope(scope)
-    return tuple(place for place in lookup_scopes(application_id, scope, rule) if found or place.is_root)
+    return tuple(
+        holding_scope
+        for holding_scope in lookup_scopes(application_id, scope, rule)
+        if found or holding_scope.is_root
+    )
 
 
 # What a person holds in an application at one moment: the evaluation of R5. Pure.
@@ -241,15 +245,15 @@ class EffectivePermissions:
         return self.rules(scope).contributions.roles
 
     def allows(self, scope: Scope, rule: Rule) -> bool:
-        return any(rule in self.rules(place) for place in self.lookup_scopes(scope, rule))
+        return any(rule in self.rules(holding_scope) for holding_scope in self.lookup_scopes(scope, rule))
 
     def lookup_scopes(self, scope: Scope, rule: Rule) -> Iterator[Scope]:
         return lookup_scopes(self.application_id, scope, rule)
 
     def scopes_holding(self, structure: Structure, scope: Scope, rule: Rule) -> Iterator[Scope]:
         """The scopes where the person holds a rule that counts in this scope."""
-        places = existing_lookup_scopes(structure, self.application_id, scope, rule)
-        return (place for place in places if rule in self.rules(place))
+        holding_scopes = existing_lookup_scopes(structure, self.application_id, scope, rule)
+        return (holding_scope for holding_scope in holding_scopes if rule in self.rules(holding_scope))
 
     def first_end(self, now: int, scopes: Iterable[Scope]) -> int:
         """The earliest end of any role or entry in these scopes that a list made now shows, 0 for none."""

@@ -108,13 +108,13 @@ def _rule_texts(
     """Most rules have neither params nor an end; these are rendered without a lookup each."""
     lefts = {} if now is None else held.seconds_left(selected, now)
     special = {*held.params, *lefts} & selected
-    place = list_prefix(scope) if kind is Shape.LIST else short_prefix(scope)
+    prefix = list_prefix(scope) if kind is Shape.LIST else short_prefix(scope)
     suffix = "" if now is None else ":0"
     rest = selected - special if special else selected
     plain = held.rule_texts(rest) if kind is Shape.LIST else [rule.path for rule in rest]
     return [
-        *([f"{place}{text}{suffix}" for text in plain] if place or suffix else plain),
-        *(place + _text(rule, kind) + _suffix(held, rule, lefts, now) for rule in special),
+        *([f"{prefix}{text}{suffix}" for text in plain] if prefix or suffix else plain),
+        *(prefix + _text(rule, kind) + _suffix(held, rule, lefts, now) for rule in special),
     ]
 
 

@@ -63,7 +63,7 @@ class MissingKind(StrEnum):
     HELD_ELSEWHERE = "held_elsewhere"  # where it does not count for this
 
 
-MISSING_ORDER: Final = {lack: place for place, lack in enumerate(MissingKind)}
+MISSING_ORDER: Final = {kind: position for position, kind in enumerate(MissingKind)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ class MissingSearch:
 
         Why conditions failed is looked up for these alone: a thousand roles may have to be passed over.
         """
-        found = {one: None for place in scopes for one in self._missing_in(place)}
+        found = {one: None for holding_scope in scopes for one in self._missing_in(holding_scope)}
         return [
             self._with_failed_tests(one) for one in nsmallest(most, found, key=lambda one: MISSING_ORDER[one.kind])
         ]
@@ -277,7 +277,7 @@ def explain_rule(
     effective = evaluate(model, facts, structure, now=now, address=address)
     this = evaluation_context(model, facts, structure, now=now, address=address)
     over = _reason_nothing_is_held(model, facts, structure)
-    places = () if over else tuple(effective.lookup_scopes(scope, rule))  # as if the project had the resource
+    holding_scopes = () if over else tuple(effective.lookup_scopes(scope, rule))  # as if the project had the resource
     unfound = _missing_target(structure, scope, over)
     held_in = frozenset(effective.scopes_holding(structure, scope, rule))
     allowed = bool(held_in)
@@ -289,10 +289,10 @@ def explain_rule(
         allowed=allowed,
         in_schema=rule in this.model.schema_rules,
         seconds_left=_seconds_left(effective, held_in, rule, now),
-        contributions=tuple(_visible_contributions(effective, this, places, rule, held_in)),
+        contributions=tuple(_visible_contributions(effective, this, holding_scopes, rule, held_in)),
         missing=()
         if allowed
-        else (*unfound, *_missing_requirements(effective, MissingSearch(this, rule, holders), places)),
+        else (*unfound, *_missing_requirements(effective, MissingSearch(this, rule, holders), holding_scopes)),
     )
 
 
@@ -304,9 +304,9 @@ def _visible_contributions(
     held_in: AbstractSet[Scope],
 ) -> Iterator[ExplainedContribution]:
     """Held in the project it counts on the resource whatever is said there (R5), and on no other at all."""
-    for place in reversed(scopes):
-        is_moot = place not in held_in and (bool(held_in) or rule in effective.rules(place))
-        for one in explain_contributions(context, place, rule):
+    for holding_scope in reversed(scopes):
+        is_moot = holding_scope not in held_in and (bool(held_in) or rule in effective.rules(holding_scope))
+        for one in explain_contributions(context, holding_scope, rule):
             yield replace(one, decides=False) if is_moot else one
 
 
@@ -336,5 +336,5 @@ def _missing_requirements(
 
 def _seconds_left(effective: EffectivePermissions, held_in: Iterable[Scope], rule: Rule, now: int) -> int:
     """Held in two places it is allowed until the later end."""
-    lefts = [effective.rules(place)[rule].seconds_left(now) for place in held_in]
+    lefts = [effective.rules(holding_scope)[rule].seconds_left(now) for holding_scope in held_in]
     return 0 if 0 in lefts else max(lefts, default=0)

@@ -54,14 +54,14 @@ def _contribution(one: ExplainedContribution) -> str:
 
 
 def _source_phrase(one: ExplainedContribution) -> str:
-    place = scope_phrase(one.scope)
+    where = scope_phrase(one.scope)
     phrases: Mapping[SourceKind, Callable[[], str]] = {
         SourceKind.SCHEMA: lambda: "The default in the schema",
         SourceKind.DEFAULT_ROLE: lambda: f"The role {one.role}, which everyone has,",
-        SourceKind.ASSIGNED_ROLE: lambda: f"The role {one.role}, assigned {place},",
-        SourceKind.GROUP_GRANT: lambda: f"The role {one.role}, assigned {place} {_through(one.membership)},",
+        SourceKind.ASSIGNED_ROLE: lambda: f"The role {one.role}, assigned {where},",
+        SourceKind.GROUP_GRANT: lambda: f"The role {one.role}, assigned {where} {_through(one.membership)},",
         SourceKind.CONDITION: lambda: f"The role {one.role}, whose condition is met,",
-        SourceKind.DIRECT: lambda: f"The user's own entry {place}",
+        SourceKind.DIRECT: lambda: f"The user's own entry {where}",
     }
     return phrases[one.kind]()
 

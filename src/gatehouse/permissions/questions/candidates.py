@@ -58,8 +58,8 @@ def candidates_holding_rule(snapshot: ApplicationSnapshot, scopes: Iterable[Scop
     model = compiled_model(snapshot.model)
     roles = [role for role in model.roles.values() if rule in role.verdicts.yes]
     found = no_candidates(snapshot)
-    for place in scopes:
-        if place.is_root:
+    for holding_scope in scopes:
+        if holding_scope.is_root:
             default = rule in model.schema.yes or any(one.role.is_default for one in roles)
             found = union(
                 found,
@@ -69,7 +69,9 @@ def candidates_holding_rule(snapshot: ApplicationSnapshot, scopes: Iterable[Scop
                 ),
             )
         else:
-            found = union(found, candidates_in_project(snapshot, place.project_id, (one.role.key for one in roles)))
+            found = union(
+                found, candidates_in_project(snapshot, holding_scope.project_id, (one.role.key for one in roles))
+            )
     return found
 
 
@@ -175,7 +177,7 @@ def without_addresses(test: ConditionTest) -> ConditionTest:
 T = TypeVar("T")
 
 BATCH_WEIGHT: Final = 50_000  # of the people judged at a time
-PERSON_WEIGHT: Final = 300  # of anybody, whatever they hold
+PERSON_WEIGHT: Final = 300  # of a person, whatever they hold
 ROLE_WEIGHT: Final = 5  # of an assignment or an entry in a record
 
 

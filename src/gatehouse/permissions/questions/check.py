@@ -129,13 +129,13 @@ def answer_questions(
 def earliest_end(
     held: EffectivePermissions, structure: Structure, pairs: Sequence[tuple[PermissionQuestion, Scope]], now: int
 ) -> int:
-    places = {
-        place
+    holding_scopes = {
+        holding_scope
         for one, scope in pairs
         for rule in one.rule.rules
-        for place in existing_lookup_scopes(structure, held.application_id, scope, rule)
+        for holding_scope in existing_lookup_scopes(structure, held.application_id, scope, rule)
     }
-    ends = (held.first_end(now, [place]) for place in places)
+    ends = (held.first_end(now, [holding_scope]) for holding_scope in holding_scopes)
     return min((end for end in ends if end), default=0)
 
 

@@ -202,19 +202,19 @@ def member_candidates(snapshot: ApplicationSnapshot, query: MemberQuery) -> Cand
 def match_rule(snapshot: ApplicationSnapshot, query: MemberQuery, facts: Facts, *, now: int) -> FoundMember | None:
     """By every contribution that decides where the rule is held; in two places it lasts until the later end."""
     held = evaluate(snapshot.model, facts, snapshot.structure, now=now, address=None)
-    places = [
-        (place, rule)
+    pairs = [
+        (holding_scope, rule)
         for rule in (query.rule.rules if query.rule else ())
-        for place in held.scopes_holding(snapshot.structure, query.scope, rule)
+        for holding_scope in held.scopes_holding(snapshot.structure, query.scope, rule)
     ]
-    if not places:
+    if not pairs:
         return None
     this = evaluation_context(snapshot.model, facts, snapshot.structure, now=now, address=None)
-    lefts = [held.rules(place)[rule].seconds_left(now) for place, rule in places]
+    lefts = [held.rules(holding_scope)[rule].seconds_left(now) for holding_scope, rule in pairs]
     return FoundMember(
         user_id=facts.subject.user_id,
         until=0 if 0 in lefts else now + max(lefts),
-        path=tuple(way for place, rule in places for way in sources_of_rule(this, place, rule)),
+        path=tuple(source for holding_scope, rule in pairs for source in sources_of_rule(this, holding_scope, rule)),
     )
 
 
@@ -257,7 +257,7 @@ def sources_of_role(
 
 
 def last_end(path: Iterable[GrantSource], closes: End, now: int) -> int:
-    ends = [way.end.ends_at(now) for way in path]
+    ends = [source.end.ends_at(now) for source in path]
     last = 0 if 0 in ends else max(ends)
     shut = closes.ends_at(now)
     return min((end for end in (last, shut) if end), default=0)

@@ -276,8 +276,8 @@ def held_rule_texts(tiers: Tiers, rules: AbstractSet[Rule], scope: Scope) -> set
                 params.setdefault(rule, {}).update(dict.fromkeys(contribution.verdicts.params[rule]))
         for contribution in tier:
             held -= contribution.verdicts.no
-    place = list_prefix(scope)
-    return {with_params(f"{place}{rule}", params.get(rule)) for rule in held}
+    prefix = list_prefix(scope)
+    return {with_params(f"{prefix}{rule}", params.get(rule)) for rule in held}
 
 
 def limit_to_project(forecast: Forecast, project_id: str) -> Forecast:

@@ -113,8 +113,8 @@ def matrix_candidates(snapshot: ApplicationSnapshot, query: HolderMatrixQuery) -
         return replace(found, user_ids=query.people)
     application_id = snapshot.model.application.application_id
     for rule in query.rules:
-        places = existing_lookup_scopes(snapshot.structure, application_id, query.scope, rule)
-        found = union(found, candidates_holding_rule(snapshot, places, rule))
+        holding_scopes = existing_lookup_scopes(snapshot.structure, application_id, query.scope, rule)
+        found = union(found, candidates_holding_rule(snapshot, holding_scopes, rule))
     return found
 
 
@@ -130,11 +130,13 @@ def row_of(snapshot: ApplicationSnapshot, query: HolderMatrixQuery, facts: Facts
     for rule in query.rules:
         where = list(held.scopes_holding(snapshot.structure, query.scope, rule))
         if where:
-            for place in where:
-                if place not in lefts:
-                    lefts[place] = held.rules(place).seconds_left(asked, now)
-            ends = [lefts[place].get(rule, 0) for place in where]
-            kinds = frozenset(kind for place in where for kind in deciding_kinds(held.rules(place), rule))
+            for holding_scope in where:
+                if holding_scope not in lefts:
+                    lefts[holding_scope] = held.rules(holding_scope).seconds_left(asked, now)
+            ends = [lefts[holding_scope].get(rule, 0) for holding_scope in where]
+            kinds = frozenset(
+                kind for holding_scope in where for kind in deciding_kinds(held.rules(holding_scope), rule)
+            )
             cells[rule] = HolderCell(until=0 if 0 in ends else now + max(ends), kinds=kinds)
     return HolderRow(user_id=facts.subject.user_id, cells=cells)
 

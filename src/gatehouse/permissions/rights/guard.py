@@ -154,7 +154,7 @@ def require_operation(rights: Rights, operation: Operation, target: GuardTarget 
 
 
 def refuse_vouched_caller(rights: Rights) -> None:
-    """Raise NoRight where no service vouches for anybody: what is made would reach further than the service."""
+    """Raise NoRight if a service vouches for the caller: the new object would reach further than the service."""
     if rights.service_reach is not None:
         raise NoRight(f"not allowed through application {rights.service_reach.application_id}")
 

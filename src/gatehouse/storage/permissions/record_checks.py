@@ -139,7 +139,7 @@ class SeatsTaken:
 
 def seats_taken(application_id: int, steps: Sequence[RecordChange], now: int) -> Verb[Mapping[str, SeatsTaken]]:
     """The newly assigned roles with a limit, by key. Raises RoleNotFound, VersionConflict."""
-    named = {role for step in steps for _, role in _assigned(step.after)}
+    named = {role for step in steps for _, role in _assigned_roles(step.after)}
     if not named:
         return {}
     known = {row.role_key: row for row in (yield ROLES_BY_KEY(application=application_id, keys=sorted(named)))}
@@ -165,14 +165,18 @@ def _removed_projects(steps: Sequence[RecordChange]) -> Verb[frozenset[str]]:
 
 def _refuse_protected_below(step: RecordChange, known: Mapping[str, Row]) -> None:
     """The edit has checked this; a role that is protected now became so meanwhile."""
-    for scope, role in _assigned(step.after) - _assigned(step.before):
+    for scope, role in _assigned_roles(step.after) - _assigned_roles(step.before):
         if not scope.is_root and known[role].protected:
             raise VersionConflict(f"{role} is protected now")
 
 
 def refuse_service_owner(step: RecordChange) -> Verb[None]:
     """A service account never owns a project (R1)."""
-    given = _assigned(step.after) - _assigned(step.before) if step.after.application_id == CENTRAL_ID else set()
+    given = (
+        _assigned_roles(step.after) - _assigned_roles(step.before)
+        if step.after.application_id == CENTRAL_ID
+        else set()
+    )
     if any(role == OWNER_ROLE for _, role in given) and (yield IS_SERVICE(of=step.after.user_id)):
         raise OwnerIsNoPerson(f"service account {step.after.user_id}")
 
@@ -226,7 +230,7 @@ def count_holders_of_roles(application_id: int, keys: Collection[str], now: int)
     return {row.role_key: row.holders for row in rows}
 
 
-def _assigned(one: UserRecord) -> set[tuple[Scope, str]]:
+def _assigned_roles(one: UserRecord) -> set[tuple[Scope, str]]:
     return {(scope, assignment.role) for scope, held in one.scopes.items() for assignment in held.roles}
 
 

@@ -310,13 +310,13 @@ def _with_new_versions(before: ApplicationModel, state: ApplicationModel) -> App
         application=before.application,
         schema=replace(state.schema, application_id=application_id, version=before.schema.version + 1),
         roles={
-            role.key: _versioned(before.roles.get(role.key), replace(role, application_id=application_id))
+            role.key: _with_next_version(before.roles.get(role.key), replace(role, application_id=application_id))
             for role in state.roles.values()
         },
     )
 
 
-def _versioned(before: Role | None, role: Role) -> Role:
+def _with_next_version(before: Role | None, role: Role) -> Role:
     if before is None:
         return replace(role, version=1)
     same = replace(role, version=before.version)

@@ -46,7 +46,7 @@ def is_authentic(record: AuditRecord, mac_key: bytes) -> bool:
 
 
 def matches_commitment(record: AuditRecord) -> bool:
-    """True for an erased personal part, and for one that is exactly what was committed to."""
+    """True for an erased personal part, and for one that matches the commitment."""
     if record.personal is None or record.salt is None:
         return record.personal is None and record.salt is None
     return constant_time_equal(commitment_of(record.salt, record.personal), record.commitment)
@@ -64,7 +64,7 @@ def link_after(previous: bytes, first_place: int, records: Sequence[AuditRecord]
 
 
 def seal_message(seal: Seal, previous: int) -> bytes:
-    """What a seal signs; `previous` is the place of the seal before it, so that none can be taken out."""
+    """The message that a seal signs; `previous` is the place of the seal before it, so that none can be removed."""
     numbers = b"".join(number.to_bytes(8, "big", signed=True) for number in (previous, seal.place, seal.at))
     return b"gatehouse audit seal 2" + numbers + seal.link
 
@@ -131,7 +131,7 @@ class HeadSealing(Protocol):
         """Encrypt and authenticate."""
 
     def try_open(self, sealed: bytes, *, purpose: str) -> bytes | None:
-        """Return what was sealed for that purpose; None, with an alarm, for anything else."""
+        """Return the plain text sealed for that purpose; None, with a log entry, for anything else."""
 
 
 class HeadCodec:
@@ -155,7 +155,7 @@ class HeadCodec:
 
 
 class HeadExporter:
-    """Heads as text, to be kept outside the database; only this installation can make one."""
+    """Heads as text, to be stored outside the database; only this installation can make one."""
 
     def __init__(self, *, key: bytes, installation: str) -> None:
         self._key = key

@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 class TimerWheel(Generic[T]):
-    """A round takes `every` seconds and is walked in `steps`; a new member's first turn is about a round away.
+    """Calls each member every `period` seconds, in `slots` groups; the first call is about a period away.
 
     There is no timer while there are no members. A process that was kept from running does not make up for the
     turns that were missed.

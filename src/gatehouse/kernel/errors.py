@@ -28,7 +28,7 @@ class NotFound(GatehouseError):
 
 
 class Conflict(GatehouseError):
-    """What the caller wants collides with what is stored: a name taken, a limit reached, an old version."""
+    """The request conflicts with the stored state: a name taken, a limit reached, an old version."""
 
     public = "The request conflicts with the current state."
 
@@ -40,7 +40,7 @@ class Refused(GatehouseError):
 
 
 class TooMany(GatehouseError):
-    """The caller is asked to come back later."""
+    """The caller should try again later."""
 
     public = "Too many requests."
 

@@ -9,7 +9,7 @@ UNSAFE_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def is_plain_line(text: str) -> bool:
-    """True when the text is one line in which every character is what it seems."""
+    """True when the text is one line without invisible or misleading characters."""
     return not any(unicodedata.category(character) in UNSAFE_CATEGORIES for character in text)
 
 

@@ -109,7 +109,7 @@ class LoginRules:
 
 
 def refusal_reason(evaluation_input: EvaluationInput, application_id: int, now: int) -> LoginRefusalReason | None:
-    """A blocked account comes first: it signs in nowhere, whatever the application says."""
+    """A blocked account comes first: it cannot sign in anywhere."""
     if evaluation_input.facts.blocked:
         return LoginRefusalReason.ACCOUNT_BLOCKED
     model = evaluation_input.models.get(application_id)

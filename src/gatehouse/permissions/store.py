@@ -61,10 +61,10 @@ class PermissionStore(Protocol):
         """The facts of a user in these applications, of one state, in one round trip; None: no such user."""
 
     async def application_models(self, application_ids: Collection[int]) -> Mapping[int, ApplicationModel]:
-        """The applications with their schemas and roles, removed ones too, of one moment."""
+        """The applications with their schemas and roles, removed ones too, in one consistent state."""
 
     async def structure(self, project_ids: Collection[str], application_ids: Collection[int]) -> Structure:
-        """These projects and those that connect these applications, of one moment; unknown ones are left out."""
+        """These projects and those that connect these applications, in one consistent state, without unknown ones."""
 
     async def login_section(self, application_id: int) -> Tree | None:
         """The login rules of the application's schema; None when it is unknown or removed."""
@@ -87,7 +87,7 @@ class PermissionStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewApplication:
-    """An application about to be made; `application_id` 0 asks for the next free one."""
+    """A new application; `application_id` 0 means the next free one."""
 
     application: Application
     schema: ApplicationSchema
@@ -102,7 +102,7 @@ class ApplicationStore(Protocol):
     async def create_application(
         self, new: Callable[[int], tuple[NewApplication, Sequence[AuditRecord]]]
     ) -> Application:
-        """Give out the next free id, never one that was ever used, and keep what `new` makes of it.
+        """Reserve the next free id, never a used one, and store what `new` makes with it.
 
         Raises NameTaken when another live application of the project has that name.
         """
@@ -131,7 +131,7 @@ class UserRecordStore(Protocol):
     async def edit_record(
         self, application_id: int, user_id: str, change: Change[UserRecord], now: int
     ) -> UserRecord:
-        """Edit what one user has in one application.
+        """Edit one user's record in one application.
 
         Raises ApplicationNotFound, UserNotFound, RoleNotFound when an assigned role is gone, RoleFull when a
         role newly given would have more holders than its user_limit: never exceeded, however many race (R5);
@@ -154,7 +154,7 @@ class ProjectStore(Protocol):
         users: Sequence[UserRecord],
         records: Callable[[int], Sequence[AuditRecord]],
     ) -> Project:
-        """Keep a new project with its application and its first people's records of application 1, as one act.
+        """Store a new project with its application and its first members' records of application 1, atomically.
 
         `limit`: how many projects its author may have; racing publishes never exceed it. Raises NameTaken when
         the id, the title or the application's name is taken, by removed projects too, LimitReached.
@@ -198,7 +198,7 @@ class GroupStore(Protocol):
         """The same for a change that depends on the project's other groups, which are locked meanwhile."""
 
     async def delete_group(self, group_id: str, records: Sequence[AuditRecord], *, seen: int | None = None) -> None:
-        """Remove it with all that names it: members, grants, scopes held on it.
+        """Remove it with everything that refers to it: members, grants, holdings on it.
 
         Raises GroupListed for one that stands in allow or disallow of its project; VersionConflict when `seen` is
         given and is not its version.
@@ -246,7 +246,7 @@ class ApplicationKeyStore(Protocol):
         """
 
     async def service_tokens(self, application_id: int) -> Sequence[ServiceToken]:
-        """All that were ever issued and are still kept, revoked ones too; oldest first."""
+        """All stored ones, revoked ones too; oldest first."""
 
     async def revoke_service_token(self, application_id: int, jti: str, records: Sequence[AuditRecord]) -> None:
         """Raises KeyNotFound, also for one of another application."""

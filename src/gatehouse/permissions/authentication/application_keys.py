@@ -59,7 +59,7 @@ class KeyFiles:
 
 
 def application_id_of(key_id: str) -> int | None:
-    """The application that such a key would be of; None for an id that no file ever gets."""
+    """The application of a key file's id; None for an id of another form."""
     found = FILE_KEY_ID.fullmatch(key_id)
     return None if found is None else int(found[1])
 
@@ -70,7 +70,7 @@ def read_keys(directory: Path, application_id: int) -> tuple[PublishedKey, ...]:
 
 
 def read_key(file: Path, application_id: int) -> Iterator[PublishedKey]:
-    """The key, unless it is none: then the log says so, and the others serve."""
+    """The key of the file; an invalid file is logged and skipped."""
     try:
         with file.open(encoding="ascii") as opened:
             public = parse_rsa_public_key(opened.read(MAX_KEY_CHARACTERS + 1))
@@ -122,7 +122,7 @@ def new_service_key(
 
 
 class ApplicationKeyDirectory:
-    """What is published, and what the verifier of service JWTs goes by."""
+    """The published keys, which the verifier of service JWTs uses too."""
 
     def __init__(self, *, store: ApplicationKeyStore, files: KeyFiles, keyring: Keyring, clock: Clock) -> None:
         self._store = store

@@ -63,7 +63,7 @@ class AuthenticatedRequest:
         return self.model
 
     def _refuse_unnamed(self) -> None:
-        """Neither the request nor a service that vouches says which one (interface §4.9, §4.10)."""
+        """Raise Malformed if neither the request nor a vouching service names one (interface §4.9, §4.10)."""
         if self.application_id is None:
             raise Malformed("application_id: required")
 
@@ -109,7 +109,7 @@ class Authenticator:
     async def attach_rights_in_each(
         self, caller: Caller, application_ids: Collection[int]
     ) -> Mapping[int, AuthenticatedRequest]:
-        """The same caller, about each of these applications, of one moment."""
+        """The same caller with rights on each of these applications, from one read of the facts."""
         facts = await self._permission_loader.load_facts(caller.user_id, {CENTRAL_ID, *application_ids})
         if facts is None:
             raise NoRight("the account does not exist")

@@ -46,12 +46,12 @@ class RequestCredentials:
 
     @property
     def user_jwt(self) -> str:
-        """The header's wins; beside an access key it is the body's."""
+        """The JWT of the header, or of the body beside an access key."""
         return self.bearer if "." in self.bearer else self.jwt
 
 
 class ExchangedJwtPolicy(Enum):
-    """Where a JWT that exchangeToken made is taken (R2)."""
+    """Where a JWT of exchangeToken is accepted (R2)."""
 
     NEVER = auto()
     BESIDE_SERVICE = auto()  # with a service JWT or access key
@@ -60,7 +60,7 @@ class ExchangedJwtPolicy(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CredentialPolicy:
-    """What one action of an endpoint takes; whatever is not named here it does not take."""
+    """The credentials that one action of an endpoint accepts; all others are refused."""
 
     audience: bool = False  # a user JWT made for one application, when the request is about that one
     key: bool = False  # an access key, or a Signature by one, in the factor's place

@@ -67,7 +67,7 @@ class AccessKeyVerifier:
         return VerifiedSignature(key=key, address=address)
 
     async def record_use(self, key: AccessKey) -> None:
-        """At most once a minute, and from this process once, however many requests come at once (AK-07)."""
+        """Record the use at most once a minute, however many requests arrive together (AK-07)."""
         now = self._clock.now()
         if now - max(key.last_used, self._use_cache.get(key.key_id, 0)) >= USE_RECORD_INTERVAL:
             self._use_cache[key.key_id] = now
@@ -142,7 +142,7 @@ def merge_pair(first: VouchingApplication, second: VouchingApplication) -> Vouch
 
 
 def client_address(credentials: RequestCredentials, vouching: VouchingApplication | None) -> Address | None:
-    """A service's own address says nothing about the person: only one that it signed does (R5)."""
+    """The person's address: not the service's own, only one that it signed (R5)."""
     if vouching is None:
         return credentials.address
     return None if vouching.signed is None else vouching.signed.address

@@ -35,7 +35,7 @@ NETWORK_CACHE_SIZE: Final = 32_768  # parsing a network takes as long as parsing
 
 
 def parse_condition(document: object, *, place: str = "condition", with_address: bool = True) -> Condition:
-    """Read what a request or file says; raises Malformed. Group conditions know no address (interface §2.5)."""
+    """Parse a condition of a request or file; raises Malformed. Group conditions have no address (interface §2.5)."""
     leaves = REQUEST_LEAVES if with_address else {name: read for name, read in REQUEST_LEAVES.items() if name != "ip"}
     test = _Reader(leaves).read(document, place, depth=1)
     if condition_size([test]).users > MAX_CONDITION_USERS:
@@ -69,7 +69,7 @@ class _Reader:
         self._leaves = leaves
 
     def read(self, document: object, place: str, depth: int) -> ConditionTest:
-        """All members of one object are required; one member stands for itself."""
+        """All members of an object must hold; a single member is its own test."""
         if depth > MAX_CONDITION_DEPTH:
             raise Malformed(f"{place}: a condition can be nested at most {MAX_CONDITION_DEPTH} levels deep")
         members = _members(document, place)

@@ -154,7 +154,7 @@ def check_user_id(value: object, place: str) -> str:
 
 
 def parse_user_ids(value: object, place: str, most: int = MAX_GROUP_USERS) -> tuple[str, ...]:
-    """Distinct users in the order given; who is named twice counts once (checklist GR-03)."""
+    """Distinct user ids in the given order (checklist GR-03)."""
     if not isinstance(value, list | tuple):
         raise Malformed(f"{place}: must be a list of user IDs")
     for index, one in enumerate(value):

@@ -76,7 +76,7 @@ class RuleInterner:
     def _read(
         self, section: RuleSection, tree: Tree, prefix: str, found: tuple[list[Rule], list[Rule], dict[Rule, str]]
     ) -> None:
-        """Trees that were stored are dictionaries all the way down; what is slow here is slow for every leaf."""
+        """Stored trees consist of dictionaries only; this runs for every leaf."""
         yes, no, params = found
         known = self._rules[section]
         for segment, node in tree.items():
@@ -303,6 +303,6 @@ def record_work(record: UserRecord) -> int:
 
 
 async def model_work(model: ApplicationModel) -> int:
-    """Of going through all that the application's schema and roles say."""
+    """Work of reading all verdicts of the application's schema and roles."""
     compiled = await run_off_loop(0 if is_compiled(model) else model.size, compile_fully, model)
     return compiled.work

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
+from itertools import chain
 from typing import Final, TypeAlias
 
 from gatehouse.kernel.addresses import Address
@@ -156,10 +157,13 @@ class ScopeContributions:
     ends: AbstractSet[End] = frozenset()  # of every unexpired assignment and entry, whether it counts or not
     closes: End = NO_END  # nothing is held after it
 
+    def __iter__(self) -> Iterator[Contribution]:
+        return chain.from_iterable(self.tiers)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationContext:
-    """One person, one application, one moment."""
+    """The input of an evaluation: one person, one application, one time."""
 
     application: Application
     model: CompiledModel
@@ -182,7 +186,7 @@ class EvaluationContext:
         return self.structure.connecting_projects(self.application_id).candidates(self.index_keys)
 
     def connection(self, project_id: str) -> CompiledGrants | None:
-        """What the project gives and takes of the application's roles.
+        """The roles of the application that the project grants and revokes.
 
         What it once wrote down counts only while it could be written: for its own application, or a published one.
         """
@@ -209,7 +213,7 @@ class EvaluationContext:
         return meets_condition(role, self.facts, self.address)
 
     def usable_role(self, key: str, scope: Scope) -> CompiledRole | None:
-        """The role, if it counts when given here: protected ones only at the root, gated ones by condition (R5)."""
+        """The role, if it counts in this scope: protected ones only at the root, gated ones by condition (R5)."""
         found = self.model.roles.get(key)
         if found is None or (found.role.protected and not scope.is_root):
             return None
@@ -241,12 +245,12 @@ def evaluation_context(
 
 
 def existing_scopes(scopes: Mapping[Scope, ScopeHoldings], structure: Structure) -> Mapping[Scope, ScopeHoldings]:
-    """Without those on what the project does not have: they count while they could be given (R5)."""
+    """Without scopes on resources that the project does not have: these do not count (R5)."""
     return {scope: held for scope, held in scopes.items() if structure.has_scope(scope)}
 
 
 def is_application_removed(model: ApplicationModel, facts: Facts) -> bool:
-    """The facts are of this moment; the model may be older."""
+    """By the facts, which are current; the model may be older."""
     state = facts.applications.get(model.application.application_id)
     return model.application.removed or (state is not None and state.removed)
 
@@ -299,7 +303,7 @@ def gather_below_root(context: EvaluationContext, scope: Scope, closes: End) -> 
 
 
 def revoked_roles(grants: Iterable[GroupGrant]) -> frozenset[str]:
-    """Keys of the roles taken away, however they were got (R5)."""
+    """Keys of the roles that the grants revoke, whatever their source (R5)."""
     return frozenset(key for one in grants if one.action is GrantAction.REVOKE for key in one.roles)
 
 
@@ -356,7 +360,7 @@ def _direct_contributions(holdings: ScopeHoldings, now: int) -> tuple[Contributi
 
 
 def _granted_roles(contributions: Iterable[Contribution]) -> dict[str, GrantedRole]:
-    """By key; a grant has no end, so what is both assigned and granted has none."""
+    """By key; a grant has no end, so a role that is both assigned and granted has none."""
     return {
         contribution.source.role.key: GrantedRole(role=contribution.source.role, end=contribution.end)
         for contribution in contributions

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from itertools import chain
 from typing import Final, TypeAlias
 
 from gatehouse.kernel.addresses import Address
@@ -48,7 +47,7 @@ def existing_lookup_scopes(structure: Structure, application_id: int, scope: Sco
     )
 
 
-# What a person holds in an application at one moment: the evaluation of R5. Pure.
+# What a person holds in an application at one time: the evaluation of R5. Pure.
 
 
 VerdictEnds: TypeAlias = Mapping[tuple[int, bool], int]  # until when a tier says true or false of a rule
@@ -105,13 +104,12 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
     @property
     def weight(self) -> int:
         """Estimated bytes without lazy properties, which report their own to `on_growth`."""
-        contributions = chain.from_iterable(self.contributions.tiers)
         own = (
             (len(one.verdicts.yes) + len(one.verdicts.no) for one in self.contributions.tiers[-1])
             if self.contributions.tiers
             else ()
         )
-        return SCOPE_WEIGHT + CONTRIBUTION_WEIGHT * sum(1 for _ in contributions) + ENTRY_WEIGHT * sum(own)
+        return SCOPE_WEIGHT + CONTRIBUTION_WEIGHT * sum(1 for _ in self.contributions) + ENTRY_WEIGHT * sum(own)
 
     @property
     def is_built(self) -> bool:
@@ -120,7 +118,7 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
     @cached_property
     def work(self) -> int:
         """How much work it is to list all of it."""
-        return sum(contribution.verdicts.work for contribution in chain.from_iterable(self.contributions.tiers))
+        return sum(contribution.verdicts.work for contribution in self.contributions)
 
     @cached_property
     def held(self) -> AbstractSet[Rule]:
@@ -132,7 +130,7 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
     def params(self) -> Mapping[Rule, tuple[str, ...]]:
         """Of every true contribution, also of one that a higher tier would not have needed (R5)."""
         merged: dict[Rule, dict[str, None]] = {}
-        for contribution in chain.from_iterable(self.contributions.tiers):
+        for contribution in self.contributions:
             for rule, params in contribution.verdicts.params.items():
                 merged.setdefault(rule, {}).update(dict.fromkeys(params))
         found = {rule: tuple(params) for rule, params in merged.items()}
@@ -142,11 +140,7 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
 
     def rule_texts(self, rules: AbstractSet[Rule]) -> Iterable[str]:
         """These held rules as texts, nearly sorted, because each role's texts are: sorting them is fast."""
-        allowing = [
-            contribution.verdicts
-            for contribution in chain.from_iterable(self.contributions.tiers)
-            if contribution.verdicts.yes
-        ]
+        allowing = [one.verdicts for one in self.contributions if one.verdicts.yes]
         texts: dict[str, None] = {}
         for role_texts in sorted(one.sorted_texts for one in allowing):  # a role at a time: no single call is long
             texts.update(dict.fromkeys(role_texts))
@@ -158,12 +152,7 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
 
     def params_by_contribution(self, rule: Rule) -> list[tuple[str, ...]]:
         """The parameters of every true contribution by itself: a limit is read from each (interface §5.6)."""
-        contributions = chain.from_iterable(self.contributions.tiers)
-        return [
-            contribution.verdicts.params.get(rule, ())
-            for contribution in contributions
-            if rule in contribution.verdicts.yes
-        ]
+        return [one.verdicts.params.get(rule, ()) for one in self.contributions if rule in one.verdicts.yes]
 
     def seconds_left(self, rules: AbstractSet[Rule], now: int) -> dict[Rule, int]:
         """Seconds until each of these held rules is no longer held; those that stay are left out.
@@ -179,7 +168,7 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
     def _ending_rules(self, rules: AbstractSet[Rule]) -> set[Rule]:
         """Those of the rules with a contribution that ends."""
         found: set[Rule] = set()
-        for contribution in chain.from_iterable(self.contributions.tiers):
+        for contribution in self.contributions:
             if contribution.end != NO_END:
                 found |= contribution.verdicts.yes & rules
                 found |= contribution.verdicts.no & rules
@@ -217,7 +206,7 @@ class EffectivePermissions:
 
     @property
     def decision_work(self) -> int:
-        """How much work single questions to it are: nothing much once the sets of what is held are built."""
+        """Estimated work of single checks: none once the sets of held rules are built."""
         return sum(one.work for one in self._held.values() if not one.is_built)
 
     @property
@@ -241,7 +230,7 @@ class EffectivePermissions:
         return self._held.get(scope, NO_PERMISSIONS)
 
     def granted_roles(self, scope: Scope) -> Mapping[str, GrantedRole]:
-        """Roles given there, by assignment or to a group, by key."""
+        """Roles held there by assignment or group grant, by key."""
         return self.rules(scope).contributions.roles
 
     def allows(self, scope: Scope, rule: Rule) -> bool:

@@ -43,7 +43,7 @@ CACHE_BYTES: Final = 64 * 2**20  # default of the setting permissions.cache_mb
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationInput:
-    """One person's facts, and the models and structure they were read beside."""
+    """One person's facts, with the models and structure of the same versions."""
 
     facts: Facts
     models: Mapping[int, ApplicationModel]

@@ -119,7 +119,7 @@ def _rule_texts(
 
 
 def _text(rule: Rule, kind: Shape) -> str:
-    """Short is without the section: a path stands in one of them only (R5)."""
+    """Short texts have no section: a path is in one section only (R5)."""
     return str(rule) if kind is Shape.LIST else rule.path
 
 

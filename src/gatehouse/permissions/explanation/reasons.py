@@ -157,7 +157,7 @@ class MissingSearch:
     def _failed_condition(
         self, role: Role, scope: Scope, assignment: Assignment | None, *, is_granted: bool
     ) -> Iterator[MissingRequirement]:
-        """One that failed where it alone would have given the role."""
+        """A condition that failed and alone would have granted the role."""
         if role.condition_mode is ConditionMode.GRANT:
             would_do = scope.is_root
         else:
@@ -303,7 +303,7 @@ def _visible_contributions(
     rule: Rule,
     held_in: AbstractSet[Scope],
 ) -> Iterator[ExplainedContribution]:
-    """Held in the project it counts on the resource whatever is said there (R5), and on no other at all."""
+    """A rule held in the project counts on each of its resources (R5), and nowhere else."""
     for holding_scope in reversed(scopes):
         is_moot = holding_scope not in held_in and (bool(held_in) or rule in effective.rules(holding_scope))
         for one in explain_contributions(context, holding_scope, rule):
@@ -318,7 +318,7 @@ def _reason_nothing_is_held(model: ApplicationModel, facts: Facts, structure: St
 
 
 def _missing_target(structure: Structure, scope: Scope, over: MissingKind | None) -> Iterator[MissingRequirement]:
-    """What is asked about and is not there."""
+    """Requested objects that do not exist."""
     if over is not None:
         yield MissingRequirement(kind=over, scope=scope)
     elif not structure.has_scope(scope):

@@ -30,7 +30,7 @@ TEST_SUBJECTS: Final[Mapping[str, str]] = {
 
 
 def explanation_sentences(explanation: Explanation) -> list[str]:
-    """The verdict first, then what speaks for and against it, then what is missing."""
+    """The verdict, then the contributions for and against it, then what is missing."""
     return [
         *_verdict(explanation),
         *map(_contribution, explanation.contributions),
@@ -146,7 +146,7 @@ SENTENCES: Final[Mapping[MissingKind, Callable[[MissingRequirement], str]]] = {
 
 
 def _reason_phrase(failed: Iterable[FailedTest]) -> str:
-    """`: the tags are staff, not vip`; nothing when there is nothing to tell."""
+    """`: the tags are staff, not vip`; empty when no test failed."""
     phrases = "; ".join(_failed_test_phrase(one) for one in failed)
     return f": {phrases}" if phrases else ""
 

@@ -65,7 +65,7 @@ HOLDS_FOR_NO_ONE: Final = Everyone(holds=False)
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """As it was written, which is what is stored and answered, and as it is decided."""
+    """A condition as a document, which is stored and returned, and as a test, which decides."""
 
     document: Mapping[str, object]
     test: ConditionTest = field(compare=False)

@@ -47,7 +47,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeHoldings:
-    """What is written for one scope: roles in the order they were given, and direct entries."""
+    """The record of one scope: roles in the order of assignment, and direct entries."""
 
     roles: tuple[Assignment, ...] = ()
     private_data: Tree = field(default_factory=dict)
@@ -179,7 +179,7 @@ class ProjectModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Structure:
-    """Projects and groups as of one version: those asked for so far."""
+    """The projects and groups of one version that were loaded so far."""
 
     version: int
     projects: Mapping[str, ProjectModel]

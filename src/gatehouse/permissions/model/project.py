@@ -15,7 +15,7 @@ class GrantAction(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupGrant:
-    """Gives the members of a group roles of a connected application, or takes these away, in the project."""
+    """Grants roles of a connected application to a group in the project, or revokes them."""
 
     group_id: str
     roles: tuple[str, ...]  # keys

@@ -30,7 +30,7 @@ class Scope:
 
     @property
     def project(self) -> "Scope":
-        """The project around a resource: what is held there counts on every resource of it."""
+        """The project of a resource: rules held there count on every resource of it."""
         return Scope(self.project_id)
 
 
@@ -77,7 +77,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleDefinition:
-    """What an application's schema says of a rule."""
+    """A rule's entry in an application's schema."""
 
     value: bool = False
     protected: bool = False
@@ -104,7 +104,7 @@ NO_END: Final = End()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleEntry:
-    """What a role, or a user's own record, says of a rule."""
+    """A rule's entry in a role or a user's record."""
 
     value: bool
     params: tuple[str, ...] = ()

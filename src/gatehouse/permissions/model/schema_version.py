@@ -25,7 +25,7 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DifferenceDetail:
-    """One thing about a rule or role that is not what it was; None where there was, or is, none."""
+    """One changed field of a rule or role; None where it did not or does not exist."""
 
     field: str
     name: str = ""  # of the rule that a role says something else about

@@ -189,7 +189,7 @@ def person_weight(facts: Facts) -> int:
 async def judge_in_batches(
     people: Sequence[Facts], judge: Callable[[Facts], T], weigh: Callable[[Facts], int] = person_weight
 ) -> AsyncIterator[tuple[Facts, T]]:
-    """Each person with what `judge` says, in order; one who leaves early has not paid for those behind."""
+    """Each person with the result of `judge`, in order; a consumer that stops early skips the rest."""
     for weight, piece in weighted_batches(people, weigh):
         for facts, verdict in zip(piece, await run_off_loop(weight, judge_all, piece, judge), strict=True):
             yield facts, verdict

@@ -198,7 +198,7 @@ class Explainer:
         question: PermissionQuestion,
         address: Address | None,
     ) -> Explanation:
-        """All of it: who may hear what is for others to decide."""
+        """The whole explanation; callers limit it to what is visible."""
         model, now = evaluation_input.models[application_id], self._clock.now()
         limited = model.limited_roles
         holders = (

@@ -247,7 +247,7 @@ def gather_in_scope(context: EvaluationContext, scope: Scope) -> ScopeContributi
 def sources_of_role(
     context: EvaluationContext, query: MemberQuery, contributions: ScopeContributions
 ) -> Iterator[GrantSource]:
-    for contribution in (contribution for tier in contributions.tiers for contribution in tier):
+    for contribution in contributions:
         source = contribution.source
         if source.role is not None and source.role.key == query.role:
             through = membership_of(context, query.scope, source.group_id) if source.group_id else None

@@ -90,7 +90,7 @@ def read_prefix(text: str, place: str) -> RulePrefix:
 
 
 def searchable_project_name(text: str) -> str:
-    """As it can be looked for: what is spelled like no project is an unknown one, and never the root (R5)."""
+    """A name to look up: an invalid one is an unknown project, never the root (R5)."""
     return text if grammar.PROJECT_ID.fullmatch(text) else printable(text) or ascii(text)
 
 

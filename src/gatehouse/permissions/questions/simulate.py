@@ -63,7 +63,7 @@ class Effect:
 
     @property
     def length(self) -> int:
-        """Characters, as they stand in an answer."""
+        """Length in a response, in characters."""
         parts = (self.gains, self.loses, self.gains_roles, self.loses_roles)
         return sum(len(part) * JSON_MARKS + sum(map(len, part)) for part in parts)
 
@@ -166,7 +166,7 @@ def without_descriptive_fields(role: Role | None) -> Role | None:
 
 
 class ModelComparison:
-    """An application before and after a change, which takes long to compile."""
+    """An application before and after a change; compiling it may take long."""
 
     def __init__(
         self, before: ApplicationSnapshot, dry_run_result: DryRunResult, *, prefix: RulePrefix | None = None
@@ -221,7 +221,7 @@ class ModelComparison:
         )
 
     def weight(self, facts: Facts) -> int:
-        """How much work the effect is: of what the roles of the person say most is the same before and after."""
+        """Estimated work of the effect: most verdicts of the person's roles are unchanged."""
         record = facts.records[self._before.model.application.application_id]
         held = (one.role for holdings in record.scopes.values() for one in holdings.roles)
         given = sum(self._old.roles[key].verdicts.work for key in held if key in self._old.roles)
@@ -247,7 +247,7 @@ def changed_rules(
 
 
 def rules_with_changed_verdicts(old: Tiers, new: Tiers) -> set[Rule]:
-    """The rules of everything that is said in one of the two alone, or in another order."""
+    """The rules with verdicts in only one of the two, or in another order."""
     found: set[Rule] = set()
     for one, other in zip_longest(old, new, fillvalue=()):
         first = verdicts_in(one)
@@ -305,12 +305,12 @@ def effect_in_project(one: Effect, project_id: str) -> Effect:
 
 
 def overlay_structure(before: Structure, after: Structure) -> Structure:
-    """All projects of the people at hand, those that the change was about as it leaves them."""
+    """All projects of these people; changed ones as they are after the change."""
     return Structure(
         version=after.version, projects={**before.projects, **after.projects}, connecting=after.connecting
     )
 
 
 def facts_after(facts: Facts, dry_run_result: DryRunResult) -> Facts:
-    """What goes from everyone with a role or group is still in it: the models lack it, which comes to the same."""
+    """A removed role or group is still in the facts, but no longer in the models, so it does not count."""
     return dry_run_result.people.get(facts.subject.user_id, facts)

@@ -115,7 +115,7 @@ class UserRecordViews:
         self._clock = clock
 
     async def view(self, caller: Caller, user_id: str, kind: ViewType, options: ViewOptions) -> UserRecordView:
-        """Raises NoRight when nothing that was asked for may be read."""
+        """Raises NoRight when none of the requested parts may be read."""
         application_id = caller.application_id
         if application_id is None:
             raise Malformed("application_id: required")
@@ -268,7 +268,7 @@ def readable_parts(request: AuthenticatedRequest, user_id: str) -> frozenset[Rec
 def selected_record_scopes(
     scopes: Mapping[Scope, ScopeHoldings], shape: ShapeOptions
 ) -> Mapping[Scope, ScopeHoldings]:
-    """Of a record what an answer with these options is about."""
+    """The scopes of a record that these options select."""
     return {
         scope: held
         for scope, held in scopes.items()
@@ -307,7 +307,7 @@ def end_work(visibility: RecordVisibility, held: EffectivePermissions) -> int:
 def visible_end(
     visibility: RecordVisibility, held: EffectivePermissions, kind: ViewType, shape: ShapeOptions, now: int
 ) -> int:
-    """The earliest end of anything in the scopes asked for (R5), as far as the reader sees what it is that ends."""
+    """The earliest end in the selected scopes (R5) of anything that the reader may see."""
     scopes = selected_scopes(held, shape)
     if visibility.parts >= PERMISSION_PARTS:
         return held.first_end(now, scopes)
@@ -331,7 +331,7 @@ def visible_seconds_left(held: EffectivePermissions, scope: Scope, shape: ShapeO
 
 
 def readable_record(record: UserRecord, parts: frozenset[RecordPart]) -> UserRecord:
-    """Only what may be read of it; what is held in projects is read with private_data."""
+    """The readable parts; holdings in projects belong to private_data."""
     root = ScopeHoldings(
         roles=record.root.roles if RecordPart.ROLES in parts else (),
         private_data=record.root.private_data if RecordPart.PRIVATE in parts else {},

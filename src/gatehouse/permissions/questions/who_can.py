@@ -142,7 +142,7 @@ def row_of(snapshot: ApplicationSnapshot, query: HolderMatrixQuery, facts: Facts
 
 
 def deciding_kinds(held: ScopePermissions, rule: Rule) -> Iterator[SourceKind]:
-    """Where a rule that is held there comes from: in the highest tier that speaks of it all say yes."""
+    """The sources of a held rule: all contributions of the highest tier that allow it."""
     for tier in reversed(held.contributions.tiers):
         kinds = [contribution.source.kind for contribution in tier if rule in contribution.verdicts.yes]
         if kinds:

@@ -1,7 +1,7 @@
 """Check that a caller may grant and revoke what a save grants and revokes (R5, "Granting").
 
-Every way of giving ends here: roles and entries of a record, membership of a project, grants to groups, service
-accounts. Only what differs between before and after is judged, so a record can be saved back unchanged.
+Used for every kind of grant: roles and entries of a record, membership of a project, grants to groups, service
+accounts. Only differences are checked, so a record can be saved back unchanged.
 """
 
 from collections.abc import Iterator, Mapping
@@ -124,7 +124,7 @@ class Granter:
             self.refuse_central(scope, rule, RuleEntry(value=True))
 
     def is_lifted(self, had: End, has: End | None) -> bool:
-        """Whether a restriction is over sooner: it may be all that kept its holder from something."""
+        """Whether a restriction ends sooner, which may give its holder more."""
         return not had.is_past(self.now) and (has is None or outlasts(had, has, self.now))
 
     def refuse_protected(self, what: str) -> None:
@@ -132,7 +132,7 @@ class Granter:
             raise NoRight(f"{what} is protected")
 
     def refuse_owner(self, scope: Scope) -> None:
-        """Owners are made and unmade by owners: else an administrator of the project could take it over."""
+        """Only owners add and remove owners: else an administrator of the project could take it over."""
         held = self.rights.central.granted_roles(scope.project)
         if PROJECT_OWNER not in held and not self.rights.administers:
             raise NoRight("only owners can assign or remove project_owner")
@@ -179,7 +179,7 @@ class Granter:
 
 
 def changed_secrets(before: Tree, after: Tree) -> frozenset[SecretPath]:
-    """Where the two trees say different things."""
+    """The paths at which the two trees differ."""
     had, has = secret_leaves(before), secret_leaves(after)
     return frozenset(place for place in had.keys() | has.keys() if had.get(place) != has.get(place))
 
@@ -189,12 +189,12 @@ def is_changed(before: ScopeHoldings, after: ScopeHoldings) -> bool:
 
 
 def changed_roles(before: ScopeHoldings, after: ScopeHoldings) -> set[str]:
-    """Keys of the roles given, taken, or given with another end."""
+    """Keys of the roles that were added, removed, or got another end."""
     return {one.role for one in set(before.roles) ^ set(after.roles)}
 
 
 def changed_entries(before: ScopeHoldings, after: ScopeHoldings) -> Iterator[tuple[Rule, RuleEntry | None]]:
-    """Every rule whose direct entry differs, with what it is to be; None when it goes."""
+    """Every rule whose direct entry differs, with the new entry; None when it is removed."""
     for section, old, new in (
         (RuleSection.PRIVATE, before.private_data, after.private_data),
         (RuleSection.PUBLIC, before.public_data, after.public_data),

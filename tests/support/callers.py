@@ -14,6 +14,7 @@ from gatehouse.permissions.authentication.credentials import KeySignature, Reque
 from gatehouse.permissions.authentication.jwts import CallerJwtVerifier, ServiceJwtVerifier
 from gatehouse.permissions.authentication.vouching import AccessKeyVerifier
 from gatehouse.permissions.commands.application_credentials import stored_access_key
+from gatehouse.permissions.evaluation.loader import PermissionLoader
 from gatehouse.permissions.model.application import AccessKey, FoundServiceToken, ServiceToken
 from gatehouse.permissions.model.condition import ConditionSubject
 from gatehouse.permissions.model.facts import Facts, ProjectModel, Structure
@@ -181,11 +182,11 @@ async def caller_setup(*, per_minute: int = 1_000_000) -> AsyncIterator[CallerSe
         permissions.projects = {"mind_games": a_project("mind_games")}
         guesses = AttemptLimiter(store=attempts, limit=AttemptLimit(), clock=desk.clock)  # type: ignore[arg-type]
         callers = CallerIdentifier(
-            store=permissions,  # type: ignore[arg-type]
+            permission_loader=PermissionLoader(store=permissions, clock=desk.clock),  # type: ignore[arg-type]
             user_jwts=CallerJwtVerifier(desk.verifier),
             service_jwts=ServiceJwtVerifier(store=keys, verifier=desk.verifier),  # type: ignore[arg-type]
             access_keys=AccessKeyVerifier(store=keys, masters=master_keys(), limiter=guesses, clock=desk.clock),  # type: ignore[arg-type]
-            grants=grants,
+            is_grant_live=grants.is_live,
             volume=RateLimiter({PRINCIPAL_RATE_CLASS: RateLimit(per_minute)}, clock=desk.clock),
             clock=desk.clock,
             grace=30 * DAY,

@@ -1,4 +1,4 @@
-"""What happened, to whom, and by whose hand: records that commit with the change they tell of.
+"""The audit log: who did what to whom, in records that commit with the change.
 
 Makes records, seals them into a chain afterwards and verifies it. Never holds a secret, and never
 decides whether something may happen.

@@ -47,7 +47,7 @@ def is_authentic(record: AuditRecord, mac_key: bytes) -> bool:
 
 
 def matches_commitment(record: AuditRecord) -> bool:
-    """True for an erased personal part, and for one that is exactly what was committed to."""
+    """True for an erased personal part, and for one that matches the commitment."""
     if record.personal is None or record.salt is None:
         return record.personal is None and record.salt is None
     return constant_time_equal(commitment_of(record.salt, record.personal), record.commitment)
@@ -65,7 +65,7 @@ def link_after(previous: bytes, first_place: int, records: Sequence[AuditRecord]
 
 
 def seal_message(seal: Seal, previous: int) -> bytes:
-    """What a seal signs; `previous` is the place of the seal before it, so that none can be taken out."""
+    """The message that a seal signs; `previous` is the place of the seal before it, so that none can be removed."""
     numbers = b"".join(number.to_bytes(8, "big", signed=True) for number in (previous, seal.place, seal.at))
     return b"gatehouse audit seal 2" + numbers + seal.link
 
@@ -146,7 +146,7 @@ class HeadCodec:
 
 
 class HeadExporter:
-    """Heads as text, to be kept outside the database; only this installation can make one."""
+    """Heads as text, to be stored outside the database; only this installation can make one."""
 
     def __init__(self, *, key: bytes, installation: str) -> None:
         self._key = key
@@ -194,9 +194,9 @@ def describe_break(found: ChainBreak) -> str:
 
 
 def problems_at_end(head: ChainHead | None, end: ChainEnd) -> list[str]:
-    """What head, seals and records say against each other, and every break that was found before.
+    """Contradictions between head, seals and records, and every break that was found before.
 
-    They are read by one statement: a service that seals meanwhile makes no difference.
+    All are read by one statement, so sealing at the same time makes no difference.
     """
     if head is None:
         return ["the head of the audit log is missing or was changed"]
@@ -235,11 +235,11 @@ def missing_at_end_text(first: int, last: int) -> str:
     return f"{missing_text(first, last)} at the end"
 
 
-# Tells genuine seals from others.
+# Verify seals.
 
 
 class SealSigner(Protocol):
-    """The audit key of the keys package, handed in: this package knows no keys."""
+    """The audit key; `keys` is a level above this package."""
 
     def sign(self, message: bytes) -> tuple[str, bytes]:
         """The key's id and its signature."""

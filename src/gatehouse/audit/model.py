@@ -15,12 +15,12 @@ GENESIS: Final = bytes(32)  # what the first record is chained to
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditOrigin:
-    """By whose hand: a user id, an application, `cli`, `setup` or `service`, and from where."""
+    """The actor (a user id, an application, `cli`, `setup` or `service`) and their address."""
 
     actor: str
     address: str = ""
     request_id: str = ""
-    proven: bool = True  # False: the address is what somebody says, and proves nothing (R4)
+    proven: bool = True  # False: the address is only claimed (R4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ class HourlyTally:
     times: int
 
 
-# What can be wrong with the audit log.
+# The errors of the audit log.
 
 
 class SealedMeanwhile(Conflict):
@@ -109,7 +109,7 @@ class SealedMeanwhile(Conflict):
     public = "These records were already sealed by another process."
 
 
-# What the audit log needs kept. Records themselves are inserted by the verb whose change they tell of.
+# The stores of the audit log. Records themselves are inserted by the verb that makes the change.
 
 
 class AuditStore(Protocol):
@@ -132,7 +132,7 @@ class AuditStore(Protocol):
         """Raises SealedMeanwhile when the head was moved meanwhile."""
 
     async def add_refusal(self, refusal: Refusal, kept: int) -> None:
-        """Keep the refusal, and only the newest `kept` of them."""
+        """Store the refusal, and delete all but the newest `kept`."""
 
     async def find_record(self, record_id: str) -> AuditRecord | Refusal | None:
         """Look up a record by the id its caller was shown."""
@@ -144,7 +144,7 @@ class AuditStore(Protocol):
         """Seals in chain order, from that place on."""
 
     async def newest_records(self, limit: int, subject: str, event: str) -> Sequence[AuditRecord]:
-        """The newest records first; an empty subject or event stands for any."""
+        """The newest records first; an empty subject or event matches any."""
 
     async def erase_personal(self, subject: str, record: AuditRecord) -> int:
         """Delete the personal part of every record about the subject, and keep `record`; returns how many."""
@@ -161,7 +161,7 @@ class AuditStore(Protocol):
 
 class TallyStore(Protocol):
     async def add_counts(self, amounts: Mapping[tuple[int, TallyKind], int]) -> None:
-        """Add to what is counted, by hour and kind."""
+        """Add to the counts by hour and kind."""
 
     async def counts_since(self, hour: int) -> Sequence[HourlyTally]:
         """What was counted from that hour on, oldest first."""

@@ -1,4 +1,4 @@
-"""What differs between two states, in the few words the audit log keeps."""
+"""Make audit records, and describe what differs between two states."""
 
 import secrets
 from collections import Counter
@@ -42,7 +42,7 @@ def _shorten(value: object) -> str:
     return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
 
 
-# How often people came in, by the hour: for pictures, not for proofs.
+# Sign-ins per hour: for charts, not for evidence.
 #
 # Counted in memory and written every few seconds, so that no sign-in waits for it. A process that is killed loses its
 # last seconds of it; what happened stands in the audit log either way.
@@ -73,7 +73,7 @@ class SignInTally:
             self.count(what)
 
     async def flush(self) -> None:
-        """Keep what was counted since; what cannot be written now is written the next time."""
+        """Write the counts since the last flush; a failed write is repeated the next time."""
         taken, self._pending = self._pending, Counter()
         if not taken:
             return
@@ -84,7 +84,7 @@ class SignInTally:
             raise
 
 
-# Makes the record that a mutating verb takes along.
+# Make the record that a mutating verb stores.
 
 
 SALT_BYTES: Final = 16
@@ -109,7 +109,7 @@ class Recorder:
         if self._tally is not None:
             self._tally.count_event(event)
         salt = secrets.token_bytes(SALT_BYTES)
-        told = {"address": origin.address, **(personal or {})}
+        personal_fields = {"address": origin.address, **(personal or {})}
         now = self._clock.now()
         record = AuditRecord(
             record_id=new_record_id(now),
@@ -119,9 +119,9 @@ class Recorder:
             subject=subject,
             request_id=origin.request_id,
             details=details or {},
-            personal=told,
+            personal=personal_fields,
             salt=salt,
-            commitment=commitment_of(salt, told),
+            commitment=commitment_of(salt, personal_fields),
             mac=b"",
         )
         return with_mac(record, self._mac_key)
@@ -140,7 +140,7 @@ class Recorder:
         )
 
 
-# Keeps what was not allowed: the newest of it, so that a flood of refusals fills nothing.
+# Store refusals: only the newest, so that a flood of them does not fill the database.
 
 
 class RefusalLog:

@@ -1,4 +1,4 @@
-"""Numbers, chains and signs what was recorded, a few times a second, one process at a time (S-24).
+"""Number, chain and sign new records a few times a second, one process at a time (S-24).
 
 Not in the transaction of the change: then every write of the service would queue on the chain's head.
 
@@ -173,7 +173,7 @@ def head_after_break(head: ChainHead | None, end: ChainEnd, broken: ChainBreak) 
     return msgspec.structs.replace(head, place=broken.place, link=broken.link, breaks=breaks, broken=head.broken + 1)
 
 
-# Forgets old records, and keeps in the head where the log begins since: a beginning cut by others is found.
+# Delete old records, and store in the head where the log begins now: any other cut is detected.
 
 
 MAX_TRIES: Final = 5  # sealers move the head too

@@ -1,4 +1,4 @@
-"""Reads the whole chain again and says where it does not hold."""
+"""Verify the whole chain and report where it is broken."""
 
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass

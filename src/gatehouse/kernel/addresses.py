@@ -95,7 +95,7 @@ def _mapped_form(network: Network) -> str:
 
 
 def is_public_address(address: Address) -> bool:
-    """True for an address that belongs to somebody on the internet, and is not a way into a network of ours."""
+    """True for a public address that leads into no network of ours."""
     plain = unmap_ipv4(address)
     if isinstance(plain, IPv6Address) and plain not in IPV6_UNICAST:
         return False
@@ -107,7 +107,7 @@ def any_network_contains(networks: tuple[Network, ...], address: Address) -> boo
 
 
 def source_of(address: Address) -> str:
-    """The caller as the throttles count him: an IPv4 address, or the /64 an IPv6 address lies in."""
+    """The caller as the throttles count them: an IPv4 address, or the /64 network of an IPv6 address."""
     if isinstance(address, IPv6Address):
         return str(IPv6Network((address, IPV6_SOURCE_PREFIX), strict=False))
     return str(address)
@@ -131,7 +131,7 @@ WEB_URL: Final = re.compile(
     re.ASCII,
 )
 LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
-# Names that never lead out of a house: RFC 6761, RFC 6762, RFC 8375, and what clouds call their metadata.
+# Names that are never public: RFC 6761, RFC 6762, RFC 8375, and the metadata servers of clouds.
 INTERNAL_NAMES: Final = ("localhost", "localdomain", "local", "internal", "home.arpa")
 
 

@@ -1,7 +1,7 @@
 """Runs heavy work in one worker thread, so that no request holds the event loop (docs/decisions/0028).
 
 The worker and the loop take turns: Python code gives up the interpreter every SWITCH_SECONDS when the other waits.
-A single call into C (encoding, sorting, decoding) never does; whoever has a lot of data for one cuts it into slices.
+A single call into C (encoding, sorting, decoding) never does: cut large data for one into slices.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ SWITCH_SECONDS: Final = 0.0001  # how long the loop waits for the interpreter wh
 
 
 class Worker:
-    """One thread that works off what it is given, in order."""
+    """One thread that runs calls in order."""
 
     def __init__(self, name: str) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)  # several would compete with the loop
@@ -44,7 +44,7 @@ _transaction_worker: Final = Worker("heavy-transaction")
 
 
 async def run_off_loop(weight: int, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call the function: at once when it is light, else in the worker, in the order of the calls.
+    """Call the function: inline when it is light, else in the worker thread, in the order of the calls.
 
     Raises Unavailable when too many jobs wait. A job should take a tenth of a second at most: longer work is given
     in pieces, so that others get their turn in between.

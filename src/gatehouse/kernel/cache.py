@@ -13,7 +13,7 @@ ENTRY_WEIGHT: Final = 400  # bytes the cache itself needs for an entry: two dict
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CacheHandle:
-    """One entry of a cache, as long as it is there. It does not refer to the value, which may hold it."""
+    """Identifies one entry of a cache while it exists. It does not refer to the value, which may refer to it."""
 
     group: Hashable
     key: Hashable
@@ -27,7 +27,7 @@ class _Entry(Generic[V]):
 
 
 class WeightedCache(Generic[V]):
-    """The least recently used entry is dropped first; a value heavier than the whole cache is not kept at all.
+    """The least recently used entry is dropped first; a value heavier than the whole cache is not stored at all.
 
     Entries belong to a group, so that everything made from one thing can be dropped together with it. Weights are
     estimates by the callers: what an entry alone keeps in memory. Safe to use from several threads.
@@ -56,7 +56,7 @@ class WeightedCache(Generic[V]):
             return found.value
 
     def put(self, group: Hashable, key: Hashable, value: V, weight: int) -> CacheHandle:
-        """Keep the value in the place of what was kept under the key."""
+        """Store the value under the key, in place of an older one."""
         ticket = CacheHandle(group, key)
         with self._lock:
             self._remove(group, key)
@@ -67,7 +67,7 @@ class WeightedCache(Generic[V]):
         return ticket
 
     def add_weight(self, handle: CacheHandle, more: int) -> None:
-        """Note that a value has grown since it was put; one that is no longer kept may grow as it likes."""
+        """Count the growth of a value since it was put; ignored for an entry that is gone."""
         with self._lock:
             found = self._entries.get((handle.group, handle.key))
             if found is not None and found.handle is handle:
@@ -87,7 +87,7 @@ class WeightedCache(Generic[V]):
             self._weight = 0
 
     def _shrink(self, group: Hashable, key: Hashable) -> None:
-        """An entry that is too heavy alone goes before the others are dropped for its sake."""
+        """An entry that is too heavy alone is dropped before others are."""
         if self._entries[group, key].weight > self.limit:
             self._remove(group, key)
         while self._weight > self.limit:
@@ -131,5 +131,5 @@ class cached_property(Generic[T]):  # noqa: N801 - it stands in for the standard
         if instance is None:
             return self
         value = self._make(instance)
-        instance.__dict__[self._name] = value  # from now on it is found there, and this is not asked
+        instance.__dict__[self._name] = value  # later reads find it there
         return value

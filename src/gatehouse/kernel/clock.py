@@ -1,4 +1,4 @@
-"""Time comes in from outside, timers and deadlines too, so that a test can move it."""
+"""The clock, with timers and deadlines; it is passed in, so that tests can move it."""
 
 import asyncio
 import time
@@ -8,7 +8,7 @@ from typing import Generic, Protocol, TypeVar
 
 class Timer(Protocol):
     def cancel(self) -> None:
-        """Forget the callback; harmless when it has already run."""
+        """Cancel the callback; harmless when it has already run."""
 
 
 class Clock(Protocol):
@@ -41,14 +41,14 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
-# Turns for many: each member gets one every so often, a few members at a time, with one timer for them all.
+# Periodic callbacks for many members with one timer, a few members at a time.
 
 
 T = TypeVar("T")
 
 
 class TimerWheel(Generic[T]):
-    """A round takes `every` seconds and is walked in `steps`; a new member's first turn is about a round away.
+    """Calls each member every `period` seconds, in `slots` groups; the first call is about a period away.
 
     There is no timer while there are no members. A process that was kept from running does not make up for the
     turns that were missed.

@@ -1,4 +1,4 @@
-"""The root of every error a room raises, and the few kinds that all rooms share.
+"""The base of every error of a package, and the few kinds that all packages share.
 
 An error has a public half for the caller and a private half for the log, and never knows HTTP:
 `web/http/errors.py` alone turns it into an answer.
@@ -18,7 +18,7 @@ class GatehouseError(Exception):
 
 
 class BadInput(GatehouseError):
-    """The caller's input is malformed; here the detail is about that input and safe to show him."""
+    """The caller's input is malformed; here the detail is about that input and safe to show to the caller."""
 
     public = "The request is malformed."
 
@@ -28,7 +28,7 @@ class NotFound(GatehouseError):
 
 
 class Conflict(GatehouseError):
-    """What the caller wants collides with what is stored: a name taken, a limit reached, an old version."""
+    """The request conflicts with the stored state: a name taken, a limit reached, an old version."""
 
     public = "The request conflicts with the current state."
 
@@ -40,7 +40,7 @@ class Refused(GatehouseError):
 
 
 class TooMany(GatehouseError):
-    """The caller is asked to come back later."""
+    """The caller should try again later."""
 
     public = "Too many requests."
 

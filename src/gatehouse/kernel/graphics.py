@@ -1,4 +1,4 @@
-"""Colours that can be told apart: sRGB, its luminance, and the contrast of two (WCAG 2.2, "contrast ratio")."""
+"""Colors with enough contrast: sRGB, its luminance, and the contrast ratio of two colors (WCAG 2.2)."""
 
 import re
 from collections.abc import Iterable
@@ -59,7 +59,7 @@ def min_contrast(color: Color, backgrounds: Iterable[Color]) -> float:
 
 
 def adjust_for_contrast(color: Color, backgrounds: Iterable[Color], *, min_ratio: float, towards: Color) -> Color:
-    """The colour itself, or the nearest to it on the way to black or white that stands out from all grounds."""
+    """The color itself, or the nearest toward black or white with enough contrast to all backgrounds."""
     against = tuple(backgrounds)
     mixes = (color.mix(towards, step / MIX_STEPS) for step in range(MIX_STEPS))
     return next((mix for mix in mixes if min_contrast(mix, against) >= min_ratio), towards)

@@ -1,4 +1,4 @@
-"""Names for new things: random, unguessable, never reused."""
+"""New ids: random, unguessable, never reused."""
 
 import secrets
 from typing import Final
@@ -13,7 +13,7 @@ def new_secret() -> str:
 
 
 def new_record_id(at: int) -> str:
-    """The id of a record that is one of very many: the second it was made in, then 96 random bits.
+    """An id for numerous records: the second of creation, then 96 random bits.
 
     So what is new lies together in an index (docs/decisions/0025-ids-begin-with-the-time.md).
     """

@@ -1,4 +1,4 @@
-"""Sorts many things in slices: one call that sorts them all would hold the interpreter (kernel/background.py)."""
+"""Sort long lists in slices: one long call would block the interpreter (kernel/background.py)."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable

@@ -1,4 +1,4 @@
-"""Text that people read: what may stand in a name, and in a log line."""
+"""Text that people read: what a name and a log line may contain."""
 
 import unicodedata
 from typing import Final
@@ -9,7 +9,7 @@ UNSAFE_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def is_plain_line(text: str) -> bool:
-    """True when the text is one line in which every character is what it seems."""
+    """True when the text is one line without invisible or misleading characters."""
     return not any(unicodedata.category(character) in UNSAFE_CATEGORIES for character in text)
 
 

@@ -18,8 +18,9 @@ from gatehouse.oauth.errors import BadLogout, ClientNotFound
 from gatehouse.oauth.model import Client, LogoutCall
 from gatehouse.oauth.redirects import LOGOUT_PARAMETERS, reserved_parameter_in, with_query
 from gatehouse.oauth.store import ClientStore, LogoutStore
+from gatehouse.outbound.client import OutboundClient
 from gatehouse.outbound.model import CallFailed, OutboundRequest
-from gatehouse.outbound.worker import MAX_ERROR_LENGTH, Backoff, CallWorker, Poster
+from gatehouse.outbound.worker import MAX_ERROR_LENGTH, Backoff, CallWorker
 from gatehouse.tokens.claims import IdClaims, InvalidToken, LogoutClaims, LogoutEvent
 from gatehouse.tokens.signer import Signer
 from gatehouse.tokens.verifier import TokenVerifier
@@ -110,7 +111,7 @@ class BackchannelLogoutWorker:
         *,
         store: LogoutStore,
         clients: ClientStore,
-        poster: Poster,
+        poster: OutboundClient,
         signer: Signer,
         recorder: Recorder,
         clock: Clock,

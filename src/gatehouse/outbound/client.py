@@ -1,4 +1,4 @@
-"""Names become addresses, and addresses connections: what tests put something else in the place of."""
+"""Calls to addresses that others chose: resolve, check, connect, send, read the response within limits."""
 
 import asyncio
 import socket
@@ -48,10 +48,10 @@ class SystemResolver:
 
 
 class TcpConnector:
-    """Straight to the address: no proxy of the environment is asked."""
+    """Connects directly: no proxy of the environment is used."""
 
     def __init__(self, tls_context: ssl.SSLContext | None = None) -> None:
-        """`trust`: whose certificates are believed; else those the system believes."""
+        """`tls_context`: the trusted certificates; by default those of the system."""
         self._tls_context = tls_context
 
     async def connect(self, address: Address, port: int, *, name: str, encrypted: bool) -> Streams:
@@ -69,7 +69,7 @@ class TcpConnector:
         return self._tls_context
 
 
-# Reads one HTTP/1.1 answer within bounds; the parser is llhttp, strict as it comes.
+# Read one HTTP/1.1 response within limits; the parser is llhttp with its strict defaults.
 
 
 CHUNK_BYTES: Final = 16_384
@@ -79,7 +79,7 @@ SWITCHING_PROTOCOLS: Final = 101
 
 
 class ResponseParser:
-    """Fed with what arrives; `answer` is there once it is whole."""
+    """Takes the bytes as they arrive; `response` is set once it is complete."""
 
     def __init__(self, limits: CallLimits) -> None:
         self._limits = limits
@@ -92,7 +92,7 @@ class ResponseParser:
         self.response: OutboundResponse | None = None
 
     def feed(self, data: bytes) -> None:
-        """Raises BadAnswer, AnswerTooLarge."""
+        """Raises BadResponse, ResponseTooLarge."""
         if not self._is_in_body:
             # Before the parser keeps a line that never ends.
             self._head_bytes += len(data)
@@ -106,7 +106,7 @@ class ResponseParser:
             raise parser_error_cause(error) from None
 
     def end(self) -> OutboundResponse:
-        """The connection was closed: the end of an answer that told no length, and of no other."""
+        """Called when the connection closes: this ends only a response without a length."""
         if self.response is None and self._is_in_body and not self._has_length:
             self._finish()
         if self.response is None:
@@ -146,13 +146,13 @@ class ResponseParser:
 
 
 def parser_error_cause(error: Exception) -> BadResponse | ResponseTooLarge:
-    """What a callback raised comes out of the parser as the context of its own error."""
+    """The error that a callback raised: the parser wraps it as the context of its own."""
     inner = error.__context__
     return inner if isinstance(inner, BadResponse | ResponseTooLarge) else BadResponse(str(error))
 
 
 async def read_response(reader: asyncio.StreamReader, limits: CallLimits) -> OutboundResponse:
-    """Raises BadAnswer, AnswerTooLarge."""
+    """Raises BadResponse, ResponseTooLarge."""
     parsing = ResponseParser(limits)
     while parsing.response is None:
         data = await reader.read(CHUNK_BYTES)
@@ -162,7 +162,7 @@ async def read_response(reader: asyncio.StreamReader, limits: CallLimits) -> Out
     return parsing.response
 
 
-# One call to an address that somebody else chose (R6 "Outbound requests", defaults S-23).
+# One call to an address that an administrator or client chose (R6 "Outbound requests", defaults S-23).
 
 
 MAX_ADDRESSES: Final = 3
@@ -191,7 +191,7 @@ class OutboundClient:
         return self._limits.total_seconds
 
     async def post(self, request: OutboundRequest) -> OutboundResponse:
-        """Send a JSON document; whatever status comes back is an answer. Raises CallFailed and its kinds."""
+        """Send a JSON document and return the response, whatever its status. Raises CallFailed and its subclasses."""
         url = parse_target(request.url)
         async with self._semaphore:
             try:
@@ -209,7 +209,7 @@ class OutboundClient:
             await writer.drain()
             return await read_response(reader, self._limits)
         finally:
-            writer.transport.abort()  # nothing is left to say, and nobody is waited for
+            writer.transport.abort()  # nothing is left to send or read
 
     async def _connect(self, url: WebUrl) -> Streams:
         try:
@@ -219,7 +219,7 @@ class OutboundClient:
             raise TooSlow(f"{url.host}: connection failed") from None
 
     async def _addresses(self, url: WebUrl) -> list[Address]:
-        """Asked for once: whatever the name leads to a moment later, this is where we go (rebinding)."""
+        """Resolved once: a later answer for the name is not used (rebinding)."""
         found = [url.address] if url.address is not None else await self._resolver.resolve(url.host, url.port)
         return check_addresses(url, found, self._allowed)[:MAX_ADDRESSES]
 

@@ -27,7 +27,7 @@ class AddressRefused(CallFailed):
 
 
 class Unreachable(CallFailed):
-    """No such name, nobody listening, or no certificate that proves the name."""
+    """No such name, no server listening, or no certificate that proves the name."""
 
     public = "The URL could not be reached."
 

@@ -1,28 +1,17 @@
-"""Calls that are kept until they were made: how rooms with such a list work it off."""
+"""Work through a stored queue of outbound calls, with leases and backoff."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
-from gatehouse.outbound.model import OutboundRequest, OutboundResponse
+from gatehouse.outbound.client import OutboundClient
 
 LEASE_MARGIN: Final = 30  # seconds by which a lease outlasts the slowest call
 MAX_ERROR_LENGTH: Final = 300  # characters of what went wrong that are kept
 MAX_DOUBLINGS: Final = 10
 
 T = TypeVar("T")
-
-
-class Poster(Protocol):
-    """What makes the calls."""
-
-    @property
-    def timeout(self) -> float:
-        """The longest one call takes once it has begun."""
-
-    async def post(self, request: OutboundRequest) -> OutboundResponse:
-        """Raises CallFailed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +33,7 @@ class CallWorker(Generic[T]):
         *,
         claim: Callable[[int], Awaitable[Sequence[T]]],
         run: Callable[[T], Coroutine[Any, Any, None]],
-        poster: Poster,
+        poster: OutboundClient,
     ) -> None:
         self._claim = claim
         self._run = run
@@ -52,7 +41,7 @@ class CallWorker(Generic[T]):
         self._lock = asyncio.Lock()
 
     async def run_once(self) -> None:
-        """Make whatever calls are due, a batch together; return when none is left that could be made now."""
+        """Make all due calls, a batch at a time; return when none is left that can be made now."""
         async with self._lock:
             while calls := await self._claim(self._lease):
                 async with asyncio.TaskGroup() as together:

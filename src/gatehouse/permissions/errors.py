@@ -1,4 +1,4 @@
-"""What can go wrong with permissions."""
+"""The errors of the permissions package."""
 
 from typing import Final
 
@@ -112,17 +112,17 @@ class WrongCredentials(Refused):
 
 
 class Malformed(BadInput):
-    """Something in the request's data is not as the interface says."""
+    """The request's data does not follow the interface."""
 
 
 class AnswerTooLarge(Malformed):
-    """The answer would be longer than any is; `narrower` names the question to ask instead."""
+    """The response would exceed the limit; `narrower` names the smaller request to make."""
 
     def __init__(self, narrower: str) -> None:
         super().__init__(f"answer too large: more than {MAX_ANSWER_BYTES // 2**20} MB; {narrower}")
 
 
 class TooMuch(Malformed):
-    """More rules than are kept: refused whole, never cut (checklist SC-16)."""
+    """More rules than allowed: refused as a whole, never cut (checklist SC-16)."""
 
     public = "There are too many rules."

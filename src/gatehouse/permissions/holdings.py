@@ -1,4 +1,4 @@
-"""What a user holds in applications, in words for others: fills oauth/claims.py Holdings."""
+"""What a user holds in applications, as claims show it: fills oauth/claims.py PermissionSource."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -13,16 +13,16 @@ from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, rend
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectiveHoldings:
-    """In one application, told the same way as by the permission endpoints."""
+    """In one application, rendered like the permission endpoints do."""
 
     effective: EffectivePermissions
-    groups: tuple[str, ...]  # titles of the groups of its project that he belongs to
+    groups: tuple[str, ...]  # titles of the person's groups in its project
     now: int
     rendered_rules: tuple[str, ...] | None = None  # the rules, where they are many: made off the loop
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """Those that are his in a project bear its name: nobody takes them for roles everywhere."""
+        """Roles in a project carry its name, so they are not taken for roles everywhere."""
         return render_shape(self.effective, Shape.ROLES, DEFAULT_OPTIONS, self.now)
 
     @property
@@ -42,8 +42,12 @@ class HoldingsReader:
         facts = await self._permission_loader.load_facts(user_id, application_ids)
         if facts is None:
             return {}
-        case = await self._permission_loader.load_input(facts)
-        return {number: await self._holdings_in(case, number) for number in application_ids if number in case.models}
+        evaluation_input = await self._permission_loader.load_input(facts)
+        return {
+            number: await self._holdings_in(evaluation_input, number)
+            for number in application_ids
+            if number in evaluation_input.models
+        }
 
     async def _holdings_in(self, evaluation_input: EvaluationInput, application_id: int) -> EffectiveHoldings:
         effective = await self._permission_loader.evaluate(evaluation_input, application_id, None)

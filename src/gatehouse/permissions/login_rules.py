@@ -1,4 +1,4 @@
-"""Whether applications let a user in, and what his JWT tells about one of them (R2, R5)."""
+"""Whether applications let a user in, and which permissions their JWT contains (R2, R5)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ PERM_SECONDS: Final = 300  # after which a reader of the JWT asks again (R2)
 
 
 class LoginRefusalReason(StrEnum):
-    """What keeps somebody out of an application; for whoever administers, never for whoever is kept out."""
+    """Why a person may not sign in to an application; for administrators, never for that person."""
 
     ACCOUNT_BLOCKED = "account_blocked"  # by every application
     UNKNOWN = "unknown"  # there is no such application
@@ -41,7 +41,7 @@ class LoginRefusal:
 
 
 class LoginRules:
-    """Fills accounts/login_result.py ApplicationRules; every way of signing in asks here."""
+    """Implements ApplicationAccess of accounts/login_result.py for every kind of sign-in."""
 
     def __init__(
         self,
@@ -57,27 +57,28 @@ class LoginRules:
         self._clock = clock
 
     async def may_log_in(self, user: User, application_ids: Sequence[int]) -> bool:
-        """Every one of them has to let him in; one that never was, or is removed, lets nobody in."""
+        """Each application must let the user in; a missing or removed one lets no one in."""
         if not application_ids:
             return True
         facts = await self._permission_loader.load_facts(user.user_id, application_ids)
         if facts is None:
             return False
-        case = await self._permission_loader.load_input(facts)
+        evaluation_input = await self._permission_loader.load_input(facts)
         now = self._clock.now()
         return all(
-            number in case.models and allows_login(case.models[number], case.facts, case.structure, now)
+            number in evaluation_input.models
+            and allows_login(evaluation_input.models[number], evaluation_input.facts, evaluation_input.structure, now)
             for number in application_ids
         )
 
     async def find_refusal(self, user_id: str, application_ids: Sequence[int]) -> LoginRefusal | None:
-        """The first of them that does not let him in, and what keeps him out; None when they all do."""
+        """The first application that refuses the user, and why; None when all let them in."""
         facts = await self._permission_loader.load_facts(user_id, application_ids)
         if facts is None:
             return None
-        case, now = await self._permission_loader.load_input(facts), self._clock.now()
+        evaluation_input, now = await self._permission_loader.load_input(facts), self._clock.now()
         for number in application_ids:
-            by = refusal_reason(case, number, now)
+            by = refusal_reason(evaluation_input, number, now)
             if by is not None:
                 return LoginRefusal(application_id=number, reason=by)
         return None
@@ -86,15 +87,15 @@ class LoginRules:
         return await self._service_jwts.verify(service_jwt)
 
     async def permissions(self, user: User, application_id: int) -> PermissionClaims | None:
-        """What he holds in the application, for `perm` of his JWT; no address is known there (R5)."""
+        """What the user holds in the application, for `perm` of their JWT; no address is known there (R5)."""
         facts = await self._permission_loader.load_facts(user.user_id, (application_id,))
         if facts is None:
             return None
-        case = await self._permission_loader.load_input(facts)
-        if application_id not in case.models:
+        evaluation_input = await self._permission_loader.load_input(facts)
+        if application_id not in evaluation_input.models:
             return None
         now = self._clock.now()
-        held = await self._permission_loader.evaluate(case, application_id, None)
+        held = await self._permission_loader.evaluate(evaluation_input, application_id, None)
         ends = held.first_end(now, selected_scopes(held))
         return PermissionClaims(
             application_id=application_id,
@@ -108,7 +109,7 @@ class LoginRules:
 
 
 def refusal_reason(evaluation_input: EvaluationInput, application_id: int, now: int) -> LoginRefusalReason | None:
-    """A blocked account comes first: it signs in nowhere, whatever the application says."""
+    """A blocked account comes first: it cannot sign in anywhere."""
     if evaluation_input.facts.blocked:
         return LoginRefusalReason.ACCOUNT_BLOCKED
     model = evaluation_input.models.get(application_id)
@@ -126,7 +127,7 @@ def allows_login(model: ApplicationModel, facts: Facts, structure: Structure, no
 def application_refusal_reason(
     model: ApplicationModel, facts: Facts, structure: Structure, now: int
 ) -> LoginRefusalReason | None:
-    """The first that keeps him out. Whatever is not plainly true or false lets nobody in (S-22)."""
+    """The first reason to refuse the user. A value that is neither true nor false lets no one in (S-22)."""
     application, login = model.application, model.schema.login
     own = facts.records[application.application_id].login
     if application.removed:
@@ -147,14 +148,14 @@ def login_rule_value(rule: str, login: Tree, own: Tree, now: int) -> object:
 
 
 def is_in_domains(domains: object, facts: Facts) -> bool:
-    """An empty list restricts nobody."""
+    """An empty list restricts no one."""
     return not domains or (isinstance(domains, list | tuple) and facts.subject.domain in domains)
 
 
 def project_refusal_reason(
     project_id: str | None, facts: Facts, structure: Structure, now: int
 ) -> LoginRefusalReason | None:
-    """The application's own project: there, not removed, and open to the person's domain or owned by him."""
+    """Whether the application's project is live, and open to the person's domain or owned by them."""
     if project_id is None:
         return None
     model = structure.projects.get(project_id)

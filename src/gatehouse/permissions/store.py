@@ -1,9 +1,9 @@
-"""What the permission model needs kept.
+"""The stores of the permission model.
 
-An edit reads what is stored, lets `change` make the new state of it, and keeps that with the audit records it
-names, all in one transaction that no other edit of the same thing runs beside: of two that race, the second sees
-what the first made. `change` is pure and quick, may be called again from the start, and refuses by raising, which
-leaves everything as it was. Every kept record has the version after the one that was read.
+An edit reads the stored state, lets `change` make the new one, and stores that with the audit records of `change`,
+all in one transaction. Edits of the same record run one after the other: of two that race, the second sees what the
+first stored. `change` is pure and fast, may be called again from the start, and refuses by raising, which changes
+nothing. Every stored record has the version after the one that was read.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -39,11 +39,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class EditResult(Generic[T]):
-    """What an edit comes to: the new state, and what the audit log will say of it."""
+    """The result of an edit: the new state, and its audit records."""
 
     state: T
     records: Sequence[AuditRecord]
-    changes: Sequence[ChangeTally] = ()  # of rules and roles, as their versions will tell them
+    changes: Sequence[ChangeTally] = ()  # of rules and roles, for the schema version
 
 
 Change = Callable[[T], EditResult[T]]
@@ -55,16 +55,16 @@ class PermissionStore(Protocol):
     async def install_central(
         self, application: Application, schema: ApplicationSchema, roles: Sequence[Role]
     ) -> None:
-        """Keep application 1 with its schema and roles unless it is there; one atomic act, repeatable."""
+        """Store application 1 with its schema and roles unless it exists; atomic and repeatable."""
 
     async def facts(self, user_id: str, application_ids: Collection[int]) -> Facts | None:
-        """What decides about a user in these applications, of one moment, in one round trip; None: no such user."""
+        """The facts of a user in these applications, of one state, in one round trip; None: no such user."""
 
     async def application_models(self, application_ids: Collection[int]) -> Mapping[int, ApplicationModel]:
-        """The applications with their schemas and roles, removed ones too, of one moment."""
+        """The applications with their schemas and roles, removed ones too, in one consistent state."""
 
     async def structure(self, project_ids: Collection[str], application_ids: Collection[int]) -> Structure:
-        """These projects and those that connect these applications, of one moment; unknown ones are left out."""
+        """These projects and those that connect these applications, in one consistent state, without unknown ones."""
 
     async def login_section(self, application_id: int) -> Tree | None:
         """The login rules of the application's schema; None when it is unknown or removed."""
@@ -73,13 +73,13 @@ class PermissionStore(Protocol):
         """Whether this is one of the application's `with_email` secrets."""
 
     async def add_email_secret(self, application_id: int, digest: bytes, now: int, entry: AuditRecord) -> None:
-        """Let whoever knows the secret see login e-mails of this application's users. Raises ApplicationNotFound."""
+        """Let callers with the secret see login emails of this application's users. Raises ApplicationNotFound."""
 
     async def email_secrets(self, application_id: int) -> Sequence[EmailSecret]:
         """Those of the application, the newest first."""
 
     async def remove_email_secret(self, application_id: int, digest: bytes, entry: AuditRecord) -> bool:
-        """Nobody sees an address by it any more; False, and nothing kept, when it was gone already."""
+        """Delete the secret; False, without an audit record, when it was gone already."""
 
     async def root_roles(self, application_id: int, user_id: str, now: int) -> Sequence[str]:
         """Names of the roles the user holds at the root of the application, expired ones left out."""
@@ -87,7 +87,7 @@ class PermissionStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewApplication:
-    """An application about to be made; `application_id` 0 asks for the next free one."""
+    """A new application; `application_id` 0 means the next free one."""
 
     application: Application
     schema: ApplicationSchema
@@ -102,7 +102,7 @@ class ApplicationStore(Protocol):
     async def create_application(
         self, new: Callable[[int], tuple[NewApplication, Sequence[AuditRecord]]]
     ) -> Application:
-        """Give out the next free id, never one that was ever used, and keep what `new` makes of it.
+        """Reserve the next free id, never a used one, and store what `new` makes with it.
 
         Raises NameTaken when another live application of the project has that name.
         """
@@ -131,7 +131,7 @@ class UserRecordStore(Protocol):
     async def edit_record(
         self, application_id: int, user_id: str, change: Change[UserRecord], now: int
     ) -> UserRecord:
-        """Edit what one user has in one application.
+        """Edit one user's record in one application.
 
         Raises ApplicationNotFound, UserNotFound, RoleNotFound when an assigned role is gone, RoleFull when a
         role newly given would have more holders than its user_limit: never exceeded, however many race (R5);
@@ -154,7 +154,7 @@ class ProjectStore(Protocol):
         users: Sequence[UserRecord],
         records: Callable[[int], Sequence[AuditRecord]],
     ) -> Project:
-        """Keep a new project with its application and its first people's records of application 1, as one act.
+        """Store a new project with its application and its first members' records of application 1, atomically.
 
         `limit`: how many projects its author may have; racing publishes never exceed it. Raises NameTaken when
         the id, the title or the application's name is taken, by removed projects too, LimitReached.
@@ -195,10 +195,10 @@ class GroupStore(Protocol):
     async def edit_group_access(
         self, group_id: str, change: Callable[[Group, Sequence[Group]], EditResult[Group]]
     ) -> Group:
-        """The same for a change that depends on the project's other groups; they stand still meanwhile."""
+        """The same for a change that depends on the project's other groups, which are locked meanwhile."""
 
     async def delete_group(self, group_id: str, records: Sequence[AuditRecord], *, seen: int | None = None) -> None:
-        """Remove it with all that names it: members, grants, scopes held on it.
+        """Remove it with everything that refers to it: members, grants, holdings on it.
 
         Raises GroupListed for one that stands in allow or disallow of its project; VersionConflict when `seen` is
         given and is not its version.
@@ -222,7 +222,7 @@ class ApplicationKeyStore(Protocol):
         """Raises AccessKeyNotFound, also for a key of another application."""
 
     async def record_access_key_use(self, key_id: str, now: int, not_before: int) -> None:
-        """Remember its use unless one since `not_before` is remembered already; never goes back."""
+        """Record its use unless one since `not_before` is recorded; the time never goes back."""
 
     async def application_keys(self, application_id: int) -> Sequence[ApplicationKey]:
         """None when the application is unknown or removed, or its project is."""
@@ -246,7 +246,7 @@ class ApplicationKeyStore(Protocol):
         """
 
     async def service_tokens(self, application_id: int) -> Sequence[ServiceToken]:
-        """All that were ever issued and are still kept, revoked ones too; oldest first."""
+        """All stored ones, revoked ones too; oldest first."""
 
     async def revoke_service_token(self, application_id: int, jti: str, records: Sequence[AuditRecord]) -> None:
         """Raises KeyNotFound, also for one of another application."""
@@ -259,7 +259,7 @@ class ServiceAccountStore(Protocol):
     async def create_service_account(
         self, account: ServiceAccount, holdings: Sequence[UserRecord], records: Sequence[AuditRecord]
     ) -> None:
-        """Make the user and what he may do. Raises ProjectNotFound, NameTaken, UserIdTaken."""
+        """Create the user with their permissions. Raises ProjectNotFound, NameTaken, UserIdTaken."""
 
     async def revoke_service_account(
         self, user_id: str, now: int, records: Sequence[AuditRecord], *, seen: int | None = None
@@ -278,7 +278,7 @@ class FullRemovalStore(Protocol):
 
 
 class CandidateStore(Protocol):
-    """Reading about many people; never on the way of a request that somebody waits for."""
+    """Reads about many people; never in a request that must be fast."""
 
     async def application_snapshot(
         self, application_id: int, project_ids: Collection[str], *, known: ApplicationModel | None = None
@@ -297,7 +297,7 @@ class CandidateStore(Protocol):
         limit: int,
         known: ApplicationModel | None = None,
     ) -> CandidatePage:
-        """The next candidates by user id, all of one moment. Raises ApplicationNotFound. `known`: as above."""
+        """The next candidates by user id, all of one state. Raises ApplicationNotFound. `known`: as above."""
 
 
 class DryRun(Protocol):

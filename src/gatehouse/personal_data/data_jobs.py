@@ -15,8 +15,9 @@ from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.sealing import SecretSealer
+from gatehouse.outbound.client import OutboundClient
 from gatehouse.outbound.model import CallFailed, OutboundRequest, OutboundResponse, web_origin_of
-from gatehouse.outbound.worker import MAX_ERROR_LENGTH, Backoff, CallWorker, Poster
+from gatehouse.outbound.worker import MAX_ERROR_LENGTH, Backoff, CallWorker
 from gatehouse.personal_data.model import (
     RETRY_SECONDS,
     ClaimedCall,
@@ -53,7 +54,7 @@ class DataJobs:
         self,
         *,
         store: PersonalDataStore,
-        poster: Poster,
+        poster: OutboundClient,
         signer: Signer,
         sealer: SecretSealer,
         recorder: Recorder,

@@ -1,4 +1,4 @@
-"""One interface, two databases: what the rooms declare in their `store.py` is kept here.
+"""One interface, two databases: implements what the packages declare in their `store.py`.
 
 Verbs are generators written once and driven by two runners. Decides nothing about permissions, and
 never imports `web`.

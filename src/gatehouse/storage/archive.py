@@ -1,8 +1,8 @@
-"""The file a backup is: gzip, one JSON document a line, the same for both databases.
+"""The backup file: gzip, one JSON document per line, the same for both databases.
 
 The first line says what it is, the last one holds how many rows of each table came between and a digest
 over everything before it; only a file whose last line holds true is believed. The digest is also keyed with
-a key of the installation, so that nobody without the master key can make up a backup or change one.
+a key of the installation, so that a backup cannot be forged or changed without the master key.
 """
 
 import gzip
@@ -23,7 +23,6 @@ from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
 from gatehouse.kernel.errors import BadInput, Conflict
 
 FORMAT: Final = 1
-MODE: Final = 0o600
 COMPRESSION: Final = 6
 
 Value: TypeAlias = str | int | bool | None

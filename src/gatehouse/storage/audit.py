@@ -1,6 +1,6 @@
-"""Keeps the audit log (audit/model.py)."""
+"""Stores the audit log (audit/model.py)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -171,6 +171,11 @@ def add_audit_record(entry: AuditRecord) -> Verb[None]:
         mac=entry.mac,
         place=entry.place,
     )
+
+
+def add_audit_records(entries: Iterable[AuditRecord]) -> Verb[None]:
+    for entry in entries:
+        yield from add_audit_record(entry)
 
 
 def has_audit_record(entry: AuditRecord) -> Verb[bool]:

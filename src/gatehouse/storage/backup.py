@@ -143,7 +143,7 @@ def table_columns() -> dict[str, tuple[str, ...]]:
 
 
 def dump_rows(put: WriteRows) -> Verb[None]:
-    """Hand every row to `put`, a chunk at a time: for `survey`, whose snapshot makes them one moment's."""
+    """Pass every row to `put`, a chunk at a time; for `snapshot_read`, so that all are of one state."""
     for table in TABLES.values():
         last: Row | None = None
         while rows := (yield table.pages.after(last, most=CHUNK_ROWS)):
@@ -189,7 +189,7 @@ class RestoreFence:
             case "recovery_codes":
                 return {**fields, "used_at": fields["used_at"] or self.now}
             case "permission_clock":
-                # Above every version that was ever told: whoever remembers one of before asks again.
+                # Higher than every earlier version: caches with an older one read again.
                 return {**fields, "structure": max(_number(fields["structure"]), self.epoch)}
         return fields
 
@@ -203,7 +203,7 @@ def _number(value: object) -> int:
 def restore_rows(chunks: ReadChunks, fence: RestoreFence, entry: AuditRecord, *, replace: bool) -> Verb[ArchiveEnd]:
     """Fill the database from the chunks: everything or, when anything is wrong with them, nothing.
 
-    Raises DatabaseNotEmpty unless told to replace what is there, and DatabaseInUse while it is served.
+    Raises DatabaseNotEmpty unless it may replace the data, and DatabaseInUse while it is served.
     """
     if (yield COUNT_OTHER_PROCESSES())[0][0]:
         raise DatabaseInUse("another Gatehouse process is connected to this database: stop it first")

@@ -1,4 +1,4 @@
-"""Opens the database an address names."""
+"""Open the database of a URL, and its stores."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -43,7 +43,7 @@ POSTGRES: Final = "gatehouse.storage.postgres.runner"  # loaded where it is used
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Storage:
-    """Every room's store on one database."""
+    """The stores of all packages on one database."""
 
     runner: Runner
     accounts: AccountStorage
@@ -96,7 +96,7 @@ async def open_storage(
 async def connect_storage(
     url: str, *, limits: PoolLimits | None = None, listen_url: str = ""
 ) -> AsyncIterator[Storage]:
-    """Reach the database, whatever its schema: for whoever looks before anything is changed."""
+    """Open the database whatever its schema: for checks before anything is changed."""
     runner = await open_runner(url, limits or PoolLimits(), listen_url)
     try:
         yield build_storage(runner)

@@ -1,4 +1,4 @@
-"""Carries verbs out and undoes them: what would come of a save, refusals included, without saving."""
+"""Dry runs: run verbs and roll back, to see the result of a save, refusals included, without saving."""
 
 from collections.abc import Callable, Collection, Hashable
 from functools import partial
@@ -24,9 +24,9 @@ class _RolledBack(Exception, Generic[T]):
 
 
 class DryRunRunner(Generic[A]):
-    """Acts end in a rollback; just before it, `afterwards` reads what the act has made.
+    """Writes end in a rollback; just before it, `read_after` reads the new state.
 
-    Whoever acts waits for others and they for him, as with any save, but nothing is kept and nobody is woken.
+    Writes take locks like any save, but nothing is committed and no listener is notified.
     """
 
     def __init__(self, runner: Runner, read_after: Callable[[], Verb[A]]) -> None:
@@ -80,13 +80,13 @@ class DryRunRunner(Generic[A]):
         return await self._runner.timeline()
 
     def on_promotion(self, known: str, handle: Callable[[str], Verb[object]]) -> None:
-        """Whoever opened the runner has said so."""
+        """Nothing to do: the wrapped runner has its own handler."""
 
     async def close(self) -> None:
-        """Whoever opened the runner closes it."""
+        """Nothing to do: the wrapped runner is closed by its owner."""
 
 
-# Edits carried out and undone (RehearsalStore).
+# Edits that are made and rolled back (DryRunStore).
 
 
 def read_state_after(

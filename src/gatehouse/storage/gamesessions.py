@@ -1,10 +1,10 @@
-"""Somebody says yes to a game session, and its answer is taken (gamesessions/store.py): what a game waits for.
+"""Stores game sessions, their confirmations and answers (gamesessions/store.py).
 
 Each verb has a twin for PostgreSQL, one statement and one round trip (docs/decisions/0003-verbs-written-once.md).
 There too the account is held against a revocation under way until all is committed, and whatever follows hangs on the
 row of the session that changed.
 
-All of them are repeatable: where nothing is left to change, the record tells whether an earlier run has changed it.
+All verbs are repeatable: when nothing is left to change, the audit record shows whether an earlier run changed it.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -108,7 +108,7 @@ def confirm_session(gsid: str, now: int, *, user_id: str, rev: int, auth: str, e
 def confirm_single_statement(
     gsid: str, now: int, *, user_id: str, rev: int, auth: str, entry: AuditRecord
 ) -> Verb[bool]:
-    told = yield CONFIRM_SINGLE_STATEMENT(
+    confirmed = yield CONFIRM_SINGLE_STATEMENT(
         of=gsid,
         now=now,
         by=user_id,
@@ -117,7 +117,7 @@ def confirm_single_statement(
         notice=encode_notification(Notification(CHANNEL, gsid)),
         **audit_record_parameters(entry),
     )
-    return bool(told) or (yield from has_audit_record(entry))
+    return bool(confirmed) or (yield from has_audit_record(entry))
 
 
 def take_answer(gsid: str, poll_id: PollId, now: int, login: LoginTokenRecord, entry: AuditRecord) -> Verb[bool]:
@@ -287,7 +287,7 @@ def claim_session(mark: PollMark, node: str, *, tell: bool) -> Verb[int]:
     rows = yield CLAIM_SESSION(**_poll_parameters(mark, node))
     if tell:
         yield Notification(CHANNEL, mark.gsid)
-    return rows[0].polls if rows else mark.number  # one that was swept meanwhile is nobody's
+    return rows[0].polls if rows else mark.number  # the session may have been swept meanwhile
 
 
 def _poll_parameters(mark: PollMark, node: str) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""What a database says about itself, for `gatehouse doctor`."""
+"""Checks of the database for `gatehouse doctor`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Facts about this installation: one row a name."""
+"""Facts about this installation: one row per name."""
 
 from typing import Final
 
@@ -31,7 +31,7 @@ def read_value(name: str) -> Verb[str | None]:
 
 
 def set_value_once(name: str, value: str) -> Verb[bool]:
-    """Keep the fact unless it is known; True for the one caller who was first."""
+    """Store the fact unless there is one; True only for the first caller."""
     rows = yield SET_VALUE_ONCE(name=name, value=value)
     return bool(rows)
 

@@ -1,4 +1,4 @@
-"""Keeps signing keys (keys/model.py)."""
+"""Stores signing keys (keys/model.py)."""
 
 from collections.abc import Sequence
 from dataclasses import asdict

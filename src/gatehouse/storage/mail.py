@@ -1,4 +1,4 @@
-"""Keeps the outbox (mail/model.py)."""
+"""Stores the outbox (mail/model.py)."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -34,7 +34,7 @@ CLAIM_MAILS = Statement(
 DROP_SENT = Statement(delete(outbox).where(outbox.c.mail_id == bindparam("of")))
 RECORD_FAILURE = Statement(
     update(outbox)
-    # Every claim counts one try more: whoever comes with an older count has lost the mail to somebody else.
+    # Every claim adds one try: a worker with an older count has lost the mail to another one.
     .where(outbox.c.mail_id == bindparam("of"), outbox.c.tries == bindparam("held"))
     .values(trouble=bindparam("trouble"), next_try_at=bindparam("at"))
 )

@@ -1,4 +1,4 @@
-"""Keeps what applications are asked about people, and what they answer (PersonalDataStore)."""
+"""Stores personal data requests to applications, and their responses (PersonalDataStore)."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -101,7 +101,7 @@ _DUE = (
     )
     .subquery("due")
 )
-# In one order for everybody, so that no two wait for each other.
+# In one order for all transactions, so that no two wait for each other.
 DUE_CALLS = Statement(
     select(_DUE).where(_DUE.c.turn == 1).order_by(_DUE.c.next_try_at, _DUE.c.url).limit(bindparam("most"))
 )
@@ -194,25 +194,25 @@ def request_export(user_id: str, entry: AuditRecord, now: int) -> Verb[str]:
 
 
 def request_removal(user_id: str, now: int) -> Verb[str]:
-    """Part of every verb that ends an account: what was fetched for the person goes, and applications are told."""
+    """For every verb that ends an account: delete the person's collected data, and notify applications."""
     yield DROP_EXPORT_CALLS(of=user_id)
     yield DROP_EXPORTS(of=user_id)
     return (yield from _create_request(DataJobKind.REMOVAL, user_id, now))
 
 
-def _create_request(errand: DataJobKind, user_id: str, now: int) -> Verb[str]:
-    """The id of the request; none when no application has an address for the errand."""
+def _create_request(job: DataJobKind, user_id: str, now: int) -> Verb[str]:
+    """The id of the request; empty when no application has a URL for the job."""
     rows = yield WITH_SOURCES()
-    targets = [(row.application_id, url) for row in rows for url in job_urls(errand, row.settings)]
+    targets = [(row.application_id, url) for row in rows for url in job_urls(job, row.settings)]
     if not targets:
         return ""
     request_id = new_record_id(now)
     yield INSERT_REQUEST(
         request_id=request_id,
-        kind=errand.value,
+        kind=job.value,
         user_id=user_id,
         created_at=now,
-        ends_at=now + RETENTION_SECONDS[errand],
+        ends_at=now + RETENTION_SECONDS[job],
     )
     yield INSERT_CALL.bulk(
         [

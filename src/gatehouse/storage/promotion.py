@@ -11,10 +11,10 @@ from sqlalchemy import bindparam, case, update
 
 from gatehouse.audit.model import AuditRecord
 from gatehouse.storage.audit import add_audit_record
-from gatehouse.storage.installation import EPOCH, read_value, set_value, set_value_once
+from gatehouse.storage.installation import EPOCH, read_value, replace_value, set_value, set_value_once
 from gatehouse.storage.statements import Statement, Verb
 from gatehouse.storage.tables.accounts import users
-from gatehouse.storage.tables.installation import installation, once
+from gatehouse.storage.tables.installation import once
 
 TIMELINE: Final = "timeline"
 TIMEOUT_SECONDS: Final = (
@@ -22,12 +22,6 @@ TIMEOUT_SECONDS: Final = (
 )
 MILLISECONDS: Final = 1_000
 
-REPLACE_TIMELINE = Statement(
-    update(installation)
-    .where(installation.c.name == TIMELINE, installation.c.value == bindparam("seen"))
-    .values(value=bindparam("now"))
-    .returning(installation.c.value)
-)
 RAISE_ALL = Statement(
     update(users).values(rev=case((users.c.rev >= bindparam("epoch"), users.c.rev + 1), else_=bindparam("epoch"))),
     patience=TIMEOUT_SECONDS,
@@ -46,7 +40,7 @@ def record_timeline(timeline: str, *, lossless: bool, epoch: int, entry: AuditRe
     if seen is None:
         yield from set_value_once(TIMELINE, timeline)
         return False
-    if seen == timeline or not (yield REPLACE_TIMELINE(seen=seen, now=timeline)) or lossless:
+    if seen == timeline or not (yield from replace_value(TIMELINE, seen, timeline)) or lossless:
         return False
     yield RAISE_ALL(epoch=epoch)
     yield SPEND_ALL(now=epoch // MILLISECONDS)

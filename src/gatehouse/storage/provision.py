@@ -53,7 +53,7 @@ from gatehouse.storage.accounts.users import (
     update_user,
     users_by_id_or_login,
 )
-from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.audit import add_audit_record, add_audit_records
 from gatehouse.storage.dry_run import DryRunRunner
 from gatehouse.storage.installation import set_value_once
 from gatehouse.storage.oauth.clients import all_clients, insert_client, removed_client_ids, replace_client
@@ -73,6 +73,7 @@ from gatehouse.storage.permissions.keys import (
     delete_access_key,
 )
 from gatehouse.storage.permissions.projects import add_project, edit_project
+from gatehouse.storage.permissions.record_checks import LOCK_ADMINISTRATOR_ROLE
 from gatehouse.storage.permissions.row_readers import (
     ASSIGNMENT_COLUMNS,
     ENTRY_COLUMNS,
@@ -96,7 +97,6 @@ from gatehouse.storage.tables.permissions import (
     project_names,
     projects,
     role_assignments,
-    roles,
     scope_records,
     user_records,
 )
@@ -212,7 +212,7 @@ def _records_by_user(row: Row) -> dict[tuple[int, str], UserRecord]:
 
 
 def new_role_keys(writes: Iterable[Write]) -> Mapping[int, AbstractSet[str]]:
-    """Keys of the roles that a file makes: whoever it names has a seat, whatever the limit.
+    """Keys of the roles that a file creates: the people it names get them whatever the limit.
 
     So an export is taken of a role whose limit was lowered below the number of its users (R5, R7).
     """
@@ -358,7 +358,7 @@ def _without_version(one: T) -> T:
     return replace(one, version=0)  # type: ignore[type-var]
 
 
-# Carries configuration files out (provision/model.py): verbs of other rooms, many of them in one transaction.
+# Apply configuration files (provision/model.py): verbs of other packages in one transaction.
 
 
 KEEPS_STRUCTURE: Final = (AddUser, ChangeUser, AddClient, ChangeClient)  # what projects and groups are not part of
@@ -375,12 +375,6 @@ FIND_ACTIVE_ADMINISTRATOR = Statement(
     .join(role_assignments, role_assignments.c.user_id == users.c.user_id)
     .where(_IS_ADMINISTRATOR_ROLE, UNEXPIRED, users.c.kind == AccountKind.PERSON.value, users.c.blocked.is_(False))
     .limit(1)
-)
-# Whoever may take the role from somebody holds this row: two who take it from two people do not pass each other.
-LOCK_ADMINISTRATOR_ROLE = Statement(
-    select(roles.c.role_key)
-    .where(roles.c.application_id == CENTRAL_APPLICATION, roles.c.role_key == ADMINISTRATOR_ROLE)
-    .with_for_update()
 )
 DROP_ADMINISTRATOR_ROLE = Statement(
     delete(role_assignments)
@@ -428,8 +422,7 @@ def write_changes(
         raise NoAdministratorLeft
     if setup_closed is not None and (yield from set_value_once(SETUP_CLOSED, str(now))):
         yield from add_audit_record(setup_closed)
-    for entry in records:
-        yield from add_audit_record(entry)
+    yield from add_audit_records(records)
 
 
 def run_write(one: Write, now: int, by: str, made: Mapping[int, AbstractSet[str]]) -> Verb[None]:

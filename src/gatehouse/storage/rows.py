@@ -1,4 +1,4 @@
-"""Between records and rows, without copies: the busiest verbs do little else."""
+"""Convert records and rows without copies; read tables page by page."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import fields

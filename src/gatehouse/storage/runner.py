@@ -1,9 +1,8 @@
-"""Drives a verb: asynchronously on PostgreSQL, without ever waiting on SQLite.
+"""Run verbs: asynchronously on PostgreSQL, without ever waiting on SQLite.
 
-A verb is a generator that yields statements and receives their rows. Inside `act` it is one
-transaction: **raising rolls back, returning commits**. A verb that must keep something and refuse
-therefore returns its refusal. Nothing a verb answers, a refusal included, leaves before the commit
-it depends on.
+A verb is a generator that yields statements and receives their rows. Inside `write` it is one transaction: **raising
+rolls back, returning commits**. A verb that must store something and refuse therefore returns its refusal. No result
+of a verb, a refusal included, is sent before the commit it depends on.
 """
 
 from collections import defaultdict
@@ -34,12 +33,12 @@ class Runner(Protocol):
         single_statement: VerbFactory[T] | None = None,
         repeatable: bool = False,
     ) -> T:
-        """Run the verb as one transaction; it is run again from the start when the database asks for it.
+        """Run the verb as one transaction; it is run again from the start after a serialization failure.
 
-        `brief` promises a few rows by key and nothing that grows: a database in this process does that on the loop.
-        `heavy` says that the verb computes with whole documents: no database lets it do that on the loop.
-        `at_once` is the same verb, or its twin, for a database that is a round trip away: its first statement does
-        everything and answers a row, or answers none and has changed nothing. So that one needs no transaction.
+        `inline` promises a few rows by key and nothing that grows: SQLite runs it on the event loop.
+        `heavy` means that the verb computes with whole documents: it never runs on the event loop.
+        `single_statement` is an equal verb for a remote database: its first statement does everything and returns a
+        row, or returns none and has changed nothing. So it needs no transaction.
         `repeatable` promises that a second run recognizes what the first run committed and gives the same answer. So
         an unknown outcome is settled by running it again (docs/decisions/0030-unknown-outcomes.md).
 
@@ -50,18 +49,18 @@ class Runner(Protocol):
         """Run a short read: key look-ups only, each statement seeing the newest committed state."""
 
     async def cached_read(self, key: Hashable, make: Callable[[], Verb[T]]) -> T:
-        """A look whose answer is given once more, the very same object, where nothing at all was written since.
+        """A short read whose result, the same object, is cached until anything is written.
 
-        Only a database in this process can tell that for less than the look costs. `key` says what was asked.
+        Only on SQLite, where checking that is cheaper than the read. `key` identifies the read.
         """
 
     async def snapshot_read(self, make: Callable[[], Verb[T]]) -> T:
         """Run a long read on one consistent snapshot, away from the event loop."""
 
     def listen(self, channel: str, listener: Listener) -> Callable[[], None]:
-        """Call the listener with each payload noticed on the channel; returns what ends that.
+        """Call the listener with each payload on the channel; returns a function that ends this.
 
-        An empty payload says that notices may have been missed: look again at everything.
+        An empty payload means that notices may have been missed: read everything again.
         """
 
     async def revision(self) -> str:
@@ -74,17 +73,17 @@ class Runner(Protocol):
         """The history the database is on, another one after every promotion; None where there is only one."""
 
     def on_promotion(self, known: str, handle: Callable[[str], Verb[object]]) -> None:
-        """From now on nobody reads from a history other than `known` until `note` was carried out on it.
+        """From now on no one reads from a history other than `known` until `handle` has run on it.
 
-        So that not one request sees what a promoted standby has missed. Until then everything is Unavailable.
+        So no request sees the state that a promoted standby has missed. Until then everything is Unavailable.
         """
 
     async def close(self) -> None:
-        """Finish what is under way and let the database go."""
+        """Finish running work and close the database."""
 
 
 class SqlStore:
-    """A room's store, bound to the runner that carries its verbs out."""
+    """A package's store, bound to the runner that runs its verbs."""
 
     def __init__(self, runner: Runner) -> None:
         self.runner = runner
@@ -179,10 +178,10 @@ async def drive_async(
         verb.close()
 
 
-# Who listens in this process for which channel.
+# The listeners of this process by channel.
 
 
-PG_CHANNEL: Final = "gatehouse"  # where PostgreSQL tells them all; the channels are ours
+PG_CHANNEL: Final = "gatehouse"  # the one channel of PostgreSQL; the channels of stores are part of the payload
 MISSED_PAYLOAD = ""  # the payload that says notices may have been missed
 
 

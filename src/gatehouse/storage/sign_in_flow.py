@@ -1,4 +1,4 @@
-"""Keeps sign-ins under way (sign_in_flow/model.py)."""
+"""Stores running sign-in flows (sign_in_flow/model.py)."""
 
 from dataclasses import replace
 from functools import partial

@@ -1,4 +1,4 @@
-"""Things that can be taken once: set-up links now; resets, invitations and codes as they come."""
+"""Secrets that can be used once: links, invitations, resets and codes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -32,9 +32,9 @@ def put_single_use(
     expires_at: int,
     more_digests: Sequence[bytes] = (),
 ) -> Verb[None]:
-    """Keep a thing that can be taken until it expires; older ones of the same subject are gone with it.
+    """Store a secret that can be used until it expires; older ones of the same subject are deleted.
 
-    `beside`: more of the same by other digests, in the same statement.
+    `beside`: further digests for the same, in the same statement.
     """
     row: dict[str, object] = {"kind": kind, "subject": subject, "details": details}
     row |= {"created_at": now, "expires_at": expires_at, "taken_at": 0}

@@ -194,7 +194,7 @@ class BoundStatement:
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """Wakes whoever listens, once the verb has committed; it never makes anything true."""
+    """Wakes listeners once the verb has committed; no decision depends on it."""
 
     channel: str
     payload: str
@@ -234,7 +234,7 @@ class CompiledStatement:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchedStatement:
-    """A statement that is asked for several askers at once."""
+    """A statement that runs for several callers in one batch."""
 
     compiled: CompiledStatement
     number_index: int  # of the number, among the parameters
@@ -244,7 +244,7 @@ class BatchedStatement:
         return self.compiled.driver_values({**parameters, QUERY_NUMBER: 0})
 
     def split_rows(self, answers: Sequence[Sequence[object]], queries: int) -> list[list[Row]]:
-        """To each asker his own."""
+        """The rows of each query, in order."""
         found: list[list[Row]] = [[] for _ in range(queries)]
         for answer in answers:
             *row, number = answer

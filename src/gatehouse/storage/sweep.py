@@ -1,7 +1,7 @@
 """Removes what has ended. Expiry never depends on it: every reader looks at the time itself.
 
-Tables that grow are swept along an index, a few rows at a time, each time in a transaction of its own: nobody waits
-long for it, and however much a pause has left behind, the work gets done.
+Large tables are swept along an index, a few rows per transaction: no other write waits long, and the work gets done
+however much a pause has left behind.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from gatehouse.storage.tables.gamesessions import game_sessions, game_watchers
 from gatehouse.storage.tables.installation import attempts, once
 from gatehouse.storage.tables.oauth import grants as granted
 
-RETENTION_AFTER_END: Final = 86_400  # seconds; a second use of something taken is told from an unknown thing
+RETENTION_AFTER_END: Final = 86_400  # seconds; a second use is distinguished from an unknown secret
 BATCH_ROWS: Final = 1_000  # rows
 
 

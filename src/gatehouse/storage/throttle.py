@@ -1,4 +1,4 @@
-"""Keeps failed guesses (throttle/limits.py)."""
+"""Stores failed attempts (throttle/limits.py)."""
 
 from collections.abc import Sequence
 from operator import itemgetter
@@ -96,7 +96,7 @@ def _block_after(subject: str, limit: AttemptLimit, failures: int, now: int) -> 
 
 def _take_back_guess(subject: str, limit: AttemptLimit, at: int) -> Verb[None]:
     for row in (yield UNCOUNT_GUESS(of=subject, at=at)):
-        # Whoever was let in after that block began a later one, which ends later and stays.
+        # A subject admitted after that block began a later one, which ends later and stays.
         is_its_own = row.blocked_until <= at + delay_after(limit, row.failures + 1)
         if row.failures < limit.free_attempts or is_its_own:
             yield SET_BLOCKED_UNTIL(of=subject, until=0)

@@ -1,4 +1,4 @@
-"""Keeps webhooks and their deliveries (WebhookStore)."""
+"""Stores webhooks and their deliveries (WebhookStore)."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -258,7 +258,7 @@ def enqueue_and_advance(webhook: Webhook, place: int, deliveries: Sequence[Deliv
 
 
 def enqueue_delivery(delivery: Delivery, entry: AuditRecord) -> Verb[None]:
-    if not (yield LOCK_WEBHOOK(of=delivery.webhook_id)):  # whoever removes it waits, and removes this too
+    if not (yield LOCK_WEBHOOK(of=delivery.webhook_id)):  # a concurrent removal waits, and removes this too
         raise WebhookNotFound
     yield INSERT_DELIVERY(**column_values(delivery))
     yield from add_audit_record(entry)

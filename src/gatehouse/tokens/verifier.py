@@ -66,7 +66,7 @@ def parse_jws(token: str) -> ParsedJws:
 
 @lru_cache(maxsize=HEADER_CACHE_SIZE)
 def read_header(segment: bytes) -> Mapping[str, object]:
-    """Raise InvalidToken for a header that asks for more than we do."""
+    """Raise InvalidToken for a header that asks for more than we do. Cached; never invalid: parsing is pure."""
     header = decode_object(decode_segment(segment))
     if not header.keys() <= HEADER_MEMBERS:
         raise InvalidToken("a header field that is not accepted")
@@ -149,7 +149,7 @@ def is_same_key(given: str, public_key: str) -> bool:
 
 @lru_cache(maxsize=1_024)
 def cached_rsa_key(public_key: str) -> RSAPublicKey | None:
-    """Checked when it was registered; one that today's rules refuse signs nothing."""
+    """The key, or None if today's rules refuse it. Cached; never invalid: parsing is pure."""
     try:
         return parse_rsa_public_key(public_key)
     except BadPublicKey:

@@ -19,8 +19,9 @@ from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.ids import new_record_id
 from gatehouse.kernel.sealing import SecretSealer
+from gatehouse.outbound.client import OutboundClient
 from gatehouse.outbound.model import CallFailed, CallLimits, OutboundRequest
-from gatehouse.outbound.worker import Backoff, CallWorker, Poster
+from gatehouse.outbound.worker import Backoff, CallWorker
 from gatehouse.webhooks.messages import TOPIC_BY_EVENT, event_body, signed_headers
 from gatehouse.webhooks.messages import head_body as head_message
 from gatehouse.webhooks.model import (
@@ -107,7 +108,7 @@ class DeliveryWorker:
         *,
         store: WebhookStore,
         consumer: AuditLogConsumer,
-        poster: Poster,
+        poster: OutboundClient,
         secret_opener: SecretSealer,
         recorder: Recorder,
         clock: Clock,

@@ -41,11 +41,11 @@ def authentication_services(services: Services) -> AuthenticationServices:
     )
     service_jwts = ServiceJwtVerifier(store=services.storage.application_keys, verifier=verifier)
     callers = CallerIdentifier(
-        store=services.storage.permissions,
+        permission_loader=services.permission_loader,
         user_jwts=CallerJwtVerifier(verifier),
         service_jwts=service_jwts,
         access_keys=key_proofs(services),
-        grants=GrantLiveness(store=services.storage.grants, clock=services.clock),
+        is_grant_live=GrantLiveness(store=services.storage.grants, clock=services.clock).is_live,
         volume=principal_rate_limit(services),
         clock=services.clock,
         grace=services.settings.tokens.expired_grace_days * DAY,

@@ -1,1 +1,1 @@
-"""Who is calling a permission endpoint, and by whose word."""
+"""Who calls a permission endpoint: credentials, vouching application, authenticated request."""

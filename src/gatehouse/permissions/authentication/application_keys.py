@@ -1,4 +1,4 @@
-"""Public keys that the operator put into `applications.keys_dir/<application id>/*.pem` (R6)."""
+"""Public keys of applications: stored ones, and files `<application id>/*.pem` in `applications.keys_dir` (R6)."""
 
 import asyncio
 import re
@@ -38,7 +38,10 @@ class PublishedKey:
 
 
 class KeyFiles:
-    """`directory` None: there is none. Ask only about applications that exist."""
+    """Owns the cache of key files by application; an entry is invalid after five seconds.
+
+    `directory` is None if the setting is empty. Only for applications that exist: others would fill the cache.
+    """
 
     def __init__(self, directory: Path | None, *, clock: Clock) -> None:
         self._directory = directory
@@ -56,7 +59,7 @@ class KeyFiles:
 
 
 def application_id_of(key_id: str) -> int | None:
-    """The application that such a key would be of; None for an id that no file ever gets."""
+    """The application of a key file's id; None for an id of another form."""
     found = FILE_KEY_ID.fullmatch(key_id)
     return None if found is None else int(found[1])
 
@@ -67,7 +70,7 @@ def read_keys(directory: Path, application_id: int) -> tuple[PublishedKey, ...]:
 
 
 def read_key(file: Path, application_id: int) -> Iterator[PublishedKey]:
-    """The key, unless it is none: then the log says so, and the others serve."""
+    """The key of the file; an invalid file is logged and skipped."""
     try:
         with file.open(encoding="ascii") as opened:
             public = parse_rsa_public_key(opened.read(MAX_KEY_CHARACTERS + 1))
@@ -79,7 +82,7 @@ def read_key(file: Path, application_id: int) -> Iterator[PublishedKey]:
     yield PublishedKey(f"f{application_id}-{digest[:DIGEST_DIGITS]}", public_pem(public))
 
 
-# The public keys of applications: by these they sign service JWTs, and others verify what they sign (R2, R6).
+# Stored keys: applications sign service JWTs with them, and others verify what they sign (R2, R6).
 
 
 def parse_public_key(text: object, place: str) -> str:
@@ -119,7 +122,7 @@ def new_service_key(
 
 
 class ApplicationKeyDirectory:
-    """What is published, and what the verifier of service JWTs goes by."""
+    """The published keys, which the verifier of service JWTs uses too."""
 
     def __init__(self, *, store: ApplicationKeyStore, files: KeyFiles, keyring: Keyring, clock: Clock) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""Where a request to a permission endpoint is received: from credentials to a caller with his rights."""
+"""Authenticate a request to a permission endpoint: from credentials to a caller with rights."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from gatehouse.permissions.rights.secret_data import FULL_SECRET_DATA, NO_SECRET
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthenticatedRequest:
-    """A caller at the desk, with everything his request is judged by."""
+    """A caller with everything that decides about the request."""
 
     caller: Caller
     evaluation_input: EvaluationInput
@@ -48,7 +48,7 @@ class AuthenticatedRequest:
         )
 
     def named_application(self) -> ApplicationModel:
-        """The application the request has to name; to whoever administers nothing an unknown one is forbidden."""
+        """The application the request must name; an unknown one is NoRight unless the caller administers."""
         self._refuse_unnamed()
         if self.model is None:
             raise ApplicationNotFound if self.rights.administers else NoRight("unknown application")
@@ -63,7 +63,7 @@ class AuthenticatedRequest:
         return self.model
 
     def _refuse_unnamed(self) -> None:
-        """Neither the request nor a service that vouches says which one (interface §4.9, §4.10)."""
+        """Raise Malformed if neither the request nor a vouching service names one (interface §4.9, §4.10)."""
         if self.application_id is None:
             raise Malformed("application_id: required")
 
@@ -84,7 +84,7 @@ class Authenticator:
         application_id: int | None = None,
         also: Collection[int] = (),
     ) -> AuthenticatedRequest:
-        """Raises InvalidToken, WrongCredentials; NoRight when nobody but a service asks where a person must."""
+        """Raises InvalidToken, WrongCredentials; NoRight when a service asks alone where a person must."""
         return await self.attach_rights(
             await self._caller_identifier.identify(credentials, policy, application_id=application_id, also=also)
         )
@@ -92,24 +92,24 @@ class Authenticator:
     async def identify_caller(
         self, credentials: RequestCredentials, policy: CredentialPolicy, *, application_id: int | None = None
     ) -> Caller:
-        """Whoever it is, a service alone too."""
+        """The caller without rights; a service alone is accepted."""
         return await self._caller_identifier.identify(credentials, policy, application_id=application_id)
 
     async def attach_rights(self, caller: Caller) -> AuthenticatedRequest:
         if caller.facts is None:
             raise NoRight("a service can only ask about itself")
-        case = await self._permission_loader.load_input(caller.facts)
+        evaluation_input = await self._permission_loader.load_input(caller.facts)
         return AuthenticatedRequest(
             caller=caller,
-            evaluation_input=case,
-            rights=await self._evaluate_rights(caller, case),
+            evaluation_input=evaluation_input,
+            rights=await self._evaluate_rights(caller, evaluation_input),
             application_id=caller.application_id,
         )
 
     async def attach_rights_in_each(
         self, caller: Caller, application_ids: Collection[int]
     ) -> Mapping[int, AuthenticatedRequest]:
-        """The same caller, about each of these applications, of one moment."""
+        """The same caller with rights on each of these applications, from one read of the facts."""
         facts = await self._permission_loader.load_facts(caller.user_id, {CENTRAL_ID, *application_ids})
         if facts is None:
             raise NoRight("the account does not exist")
@@ -143,7 +143,7 @@ class Authenticator:
 
 
 def is_project_removed(model: ApplicationModel, evaluation_input: EvaluationInput) -> bool:
-    """Whether the application's project is removed: then nobody's rights on it count (R5)."""
+    """Whether the application's project is removed: then no rights on it count (R5)."""
     project_id = model.application.project_id
     if project_id is None:
         return False
@@ -162,7 +162,7 @@ def service_account_parts(model: ApplicationModel, evaluation_input: EvaluationI
 
 
 def service_reach(caller: Caller, evaluation_input: EvaluationInput) -> ServiceReach | None:
-    """As far as the application goes that vouches for the caller; None when it is the person himself."""
+    """The reach of the application that vouches for the caller; None when none does."""
     if caller.vouching_application_id is None:
         return None
     state = evaluation_input.facts.applications.get(caller.vouching_application_id)

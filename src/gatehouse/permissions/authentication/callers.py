@@ -1,11 +1,14 @@
-"""Whether a project is removed, remembered for the version of the structure it was read at."""
+"""Identify the caller of a permission endpoint (interface §4.1, R1, R2, R6).
 
-from collections.abc import Collection
+Every credential in the request must be valid, and for this very request; only a factor beside a service JWT is
+ignored. The state of the account comes with the facts that the decision needs anyway.
+"""
+
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol, assert_never
+from typing import Final, assert_never
 
 import msgspec
-from cachetools import LRUCache
 
 from gatehouse.kernel.addresses import Address, any_network_contains, parse_network
 from gatehouse.kernel.clock import Clock
@@ -26,9 +29,9 @@ from gatehouse.permissions.authentication.vouching import (
     merge_vouching,
 )
 from gatehouse.permissions.errors import WrongCredentials
+from gatehouse.permissions.evaluation.loader import PermissionLoader
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import Facts
-from gatehouse.permissions.store import PermissionStore
 from gatehouse.throttle.rate_limiter import RateLimiter
 from gatehouse.tokens.claims import (
     ExchangedUserClaims,
@@ -41,39 +44,8 @@ from gatehouse.tokens.claims import (
 from gatehouse.tokens.signer import Signer
 from gatehouse.tokens.verifier import is_signed_request
 
-LIVE_PROJECT_CACHE_SIZE: Final = 10_000
-
-
-class LiveProjectCache:
-    def __init__(self, store: PermissionStore) -> None:
-        self._store = store
-        self._cache: LRUCache[tuple[str, int], bool] = LRUCache(LIVE_PROJECT_CACHE_SIZE)
-
-    async def is_live(self, project_id: str, version: int) -> bool:
-        """`version` is the structure's, of the facts that brought the question up."""
-        known = self._cache.get((project_id, version))
-        if known is not None:
-            return known
-        structure = await self._store.structure((project_id,), ())
-        model = structure.projects.get(project_id)
-        live = model is not None and not model.project.removed
-        self._cache[project_id, structure.version] = live
-        return live
-
-
-# Who is calling a permission endpoint (interface §4.1, R1, R2, R6).
-#
-# Every credential that was sent must be valid, and for this very request: only a factor beside a service JWT is not
-# looked at. The account's state comes with the facts that the decision is made from anyway.
-
-
 MAX_FACTOR_LENGTH: Final = 1_024  # characters; none longer is ever taken at a login
 PRINCIPAL_RATE_CLASS: Final = "principal"  # the class under which one principal's requests are counted (PA-15)
-
-
-class LiveGrantLookup(Protocol):
-    async def is_live(self, grant_id: str) -> bool:
-        """Whether the OAuth grant an exchanged JWT came from is there and not revoked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,31 +68,33 @@ class Caller:
 
     @property
     def name(self) -> str:
-        """As the audit log names him."""
+        """The name in the audit log."""
         return self.user_id or f"application {self.application_id}"
 
 
 class CallerIdentifier:
-    """`grace`: seconds for which an expired user JWT still names its user to a service."""
+    """`grace`: seconds for which an expired user JWT still names its user to a service.
+
+    `is_grant_live`: whether the OAuth grant of an exchanged JWT exists and is not revoked.
+    """
 
     def __init__(
         self,
         *,
-        store: PermissionStore,
+        permission_loader: PermissionLoader,
         user_jwts: CallerJwtVerifier,
         service_jwts: ServiceJwtVerifier,
         access_keys: AccessKeyVerifier,
-        grants: LiveGrantLookup,
+        is_grant_live: Callable[[str], Awaitable[bool]],
         volume: RateLimiter,
         clock: Clock,
         grace: int,
     ) -> None:
-        self._store = store
-        self._projects = LiveProjectCache(store)
+        self._permission_loader = permission_loader
         self._user_jwts = user_jwts
         self._service_jwts = service_jwts
         self._access_keys = access_keys
-        self._grants = grants
+        self._is_grant_live = is_grant_live
         self._volume = volume
         self._clock = clock
         self._grace = grace
@@ -138,15 +112,15 @@ class CallerIdentifier:
         `application_id` is the one the request names. The facts are read for it, for application 1 and for
         those in `also`, at once.
         """
-        standing = await self._find_vouching_application(credentials, policy)
-        caller = self._caller_about(standing, policy, application_id, client_address(credentials, standing))
+        vouching = await self._find_vouching_application(credentials, policy)
+        caller = self._caller_about(vouching, policy, application_id, client_address(credentials, vouching))
         if credentials.user_jwt:
-            caller = await self._with_user(caller, credentials, policy, standing, also)
-        elif standing is None or not policy.no_jwt:
+            caller = await self._with_user(caller, credentials, policy, vouching, also)
+        elif vouching is None or not policy.no_jwt:
             raise InvalidToken("user JWT is missing")
         else:
             self._limit_rate(caller.name)
-        await self._record_key_use(standing)
+        await self._record_key_use(vouching)
         return caller
 
     async def _find_vouching_application(
@@ -229,7 +203,7 @@ class CallerIdentifier:
     async def _refuse_exchanged(
         self, claims: ExchangedUserClaims, policy: CredentialPolicy, *, beside_service: bool
     ) -> None:
-        if not await self._grants.is_live(claims.gid):
+        if not await self._is_grant_live(claims.gid):
             raise InvalidToken(f"grant {claims.gid} has ended")
         enough = policy.exchanged is ExchangedJwtPolicy.ALONE or (
             policy.exchanged is ExchangedJwtPolicy.BESIDE_SERVICE and beside_service
@@ -243,7 +217,7 @@ class CallerIdentifier:
             raise TooMany(wait, f"requests of {principal}")
 
     async def _load_facts(self, claims: CallerClaims, application_ids: Collection[int]) -> Facts:
-        facts = await self._store.facts(claims.uid, application_ids)
+        facts = await self._permission_loader.load_facts(claims.uid, application_ids)
         if facts is None or facts.blocked or facts.rev != claims.rev:
             raise InvalidToken(f"user {claims.uid} does not exist or is blocked, or the JWT was revoked")
         await self._user_jwts.recheck_key(claims, keys_version=facts.keys_version)
@@ -259,7 +233,7 @@ class CallerIdentifier:
             return
         if account is None or account.revoked or account.jti != claims.jti:
             raise InvalidToken(f"service account {claims.uid} is revoked or has a newer JWT")
-        if not await self._projects.is_live(account.project_id, facts.structure):
+        if not await self._permission_loader.is_project_live(account.project_id, facts):
             raise InvalidToken(f"project {account.project_id} of the service account is removed")
         key = account.public_key or claims.pub_key
         if key and not is_signed_request(credentials.request_sign, credentials.body, key):
@@ -278,7 +252,7 @@ def caller_kind(
     policy: CredentialPolicy,
     vouching: VouchingApplication | None,
 ) -> CallerKind:
-    """By what whoever shows the JWT is known to be its owner, or someone whom he gave it."""
+    """What proves that the JWT's owner, or an application they use, sent the request."""
     if credentials.factor and not (vouching is not None and vouching.by_jwt):
         refuse_other_factor(claims, credentials.factor)
     match claims:

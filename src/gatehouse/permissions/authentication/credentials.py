@@ -1,4 +1,4 @@
-"""What a request brought along to show who is calling, and what an endpoint takes (interface §4.1, R6)."""
+"""The credentials of a request, and those that an endpoint accepts (interface §4.1, R6)."""
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -37,7 +37,7 @@ class RequestCredentials:
     request_sign: str = field(default="", repr=False)
     body: bytes = field(default=b"", repr=False)  # what request_sign is over
     address: Address | None = None  # the client's, if the connection proves it (R4)
-    source: str = ""  # the client as the throttles count him
+    source: str = ""  # the client as the throttles count them
 
     @property
     def access_key(self) -> str:
@@ -46,12 +46,12 @@ class RequestCredentials:
 
     @property
     def user_jwt(self) -> str:
-        """The header's wins; beside an access key it is the body's."""
+        """The JWT of the header, or of the body beside an access key."""
         return self.bearer if "." in self.bearer else self.jwt
 
 
 class ExchangedJwtPolicy(Enum):
-    """Where a JWT that exchangeToken made is taken (R2)."""
+    """Where a JWT of exchangeToken is accepted (R2)."""
 
     NEVER = auto()
     BESIDE_SERVICE = auto()  # with a service JWT or access key
@@ -60,13 +60,13 @@ class ExchangedJwtPolicy(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CredentialPolicy:
-    """What one action of an endpoint takes; whatever is not named here it does not take."""
+    """The credentials that one action of an endpoint accepts; all others are refused."""
 
     audience: bool = False  # a user JWT made for one application, when the request is about that one
     key: bool = False  # an access key, or a Signature by one, in the factor's place
     expired_beside_service: bool = False  # a user JWT past its end, within the grace
     expired_beside_key: bool = False
-    no_jwt: bool = False  # nobody but the service itself
+    no_jwt: bool = False  # the service may ask for itself
     exchanged: ExchangedJwtPolicy = ExchangedJwtPolicy.NEVER
     any_service: bool = False  # a service JWT of whatever application
     service_accounts: bool = True

@@ -1,8 +1,4 @@
-"""The JWT a person or a service account shows: believed by its signature, then remembered.
-
-What a signature proves stays true, so the work is done once for each token. Whether the token still counts is
-asked every time: its key and its end here, the account's `rev` by whoever has the facts.
-"""
+"""JWTs of callers: verify those of people and service accounts, and verify, issue and revoke service JWTs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -33,13 +29,19 @@ from gatehouse.tokens.verifier import TokenVerifier, parse_jws
 
 CLAIMS_CACHE_BYTES: Final = 32 * 2**20  # ten thousand tokens of ordinary length
 CLAIMS_WEIGHT: Final = 3  # bytes of claims in memory for each character of a token
-CLAIMS_CACHE_GROUP: Final = "believed"
+CLAIMS_CACHE_GROUP: Final = "claims"
 
 CallerClaims: TypeAlias = UserJwtClaims | ExchangedUserClaims | ServiceAccountClaims
 CLAIMS_BY_TYP: Final = {typ_of(kind): kind for kind in (UserJwtClaims, ExchangedUserClaims, ServiceAccountClaims)}
 
 
 class CallerJwtVerifier:
+    """Owns the cache of claims by JWT digest; an entry is never invalid, because a signature stays right.
+
+    Whether the token still counts is checked for every request: its key and lifetime here, the account's `rev`
+    with the facts.
+    """
+
     def __init__(self, verifier: TokenVerifier) -> None:
         self._verifier = verifier
         self._cache: WeightedCache[CallerClaims] = WeightedCache(CLAIMS_CACHE_BYTES)
@@ -47,7 +49,7 @@ class CallerJwtVerifier:
     async def verify(self, jwt: str, *, expiry_grace: int = 0) -> CallerClaims:
         """Raise InvalidToken; only a user JWT may be past its end, by so many seconds.
 
-        The claims say whose facts to read, and count after `confirm` with these.
+        The claims name whose facts to read, and count after `recheck_key` with these.
         """
         digest = sha256(jwt)
         claims = self._cache.get(CLAIMS_CACHE_GROUP, digest)
@@ -115,7 +117,7 @@ class ServiceJwtVerifier:
 
 
 class ServiceTokens:
-    """Static service JWTs, for whoever administers the installation."""
+    """Static service JWTs, managed by administrators."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Access keys as proofs: the key itself as Bearer, or a Signature made with it (interface §4.8, R6)."""
+"""Verify access keys and Signatures, and find the application that vouches for a request (interface §4.8, R6)."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -22,17 +22,19 @@ from gatehouse.tokens.claims import InvalidToken
 SIGNATURE_WINDOW: Final = 60  # seconds by which the `ts` of a Signature may differ from our time
 USE_RECORD_INTERVAL: Final = 60  # seconds
 USE_CACHE_SIZE: Final = 10_000
-# Nobody guesses 256 bits; this ends the noise, and a right key is served whatever its neighbours do.
+# 256 bits cannot be guessed; this stops the noise. A right key from the same address is still served.
 KEY_ATTEMPT_LIMIT: Final = AttemptLimit(free_attempts=100, first_delay=30, max_delay=3_600, window=3_600)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedSignature:
     key: AccessKey
-    address: Address  # the client's, on the word of whoever holds the key
+    address: Address  # the client's, as the holder of the key signed it
 
 
 class AccessKeyVerifier:
+    """Owns the cache of when this process last recorded a key's use; an entry is invalid after one minute."""
+
     def __init__(
         self, *, store: ApplicationKeyStore, masters: MasterKeys, limiter: AttemptLimiter, clock: Clock
     ) -> None:
@@ -65,7 +67,7 @@ class AccessKeyVerifier:
         return VerifiedSignature(key=key, address=address)
 
     async def record_use(self, key: AccessKey) -> None:
-        """At most once a minute, and from this process once, however many requests come at once (AK-07)."""
+        """Record the use at most once a minute, however many requests arrive together (AK-07)."""
         now = self._clock.now()
         if now - max(key.last_used, self._use_cache.get(key.key_id, 0)) >= USE_RECORD_INTERVAL:
             self._use_cache[key.key_id] = now
@@ -91,7 +93,7 @@ class AccessKeyVerifier:
         )
 
 
-# Which application vouches for a request, and by what: a service JWT, an access key, a Signature (R6).
+# The application that vouches for a request, by a service JWT, an access key or a Signature (R6).
 
 
 class CallerKind(StrEnum):
@@ -122,7 +124,7 @@ class VouchingApplication:
 
 
 def merge_vouching(found: Collection[VouchingApplication]) -> VouchingApplication | None:
-    if len({standing.application_id for standing in found}) > 1:
+    if len({one.application_id for one in found}) > 1:
         raise WrongCredentials("credentials of two applications in one request")
     whole: VouchingApplication | None = None
     for one in found:
@@ -140,7 +142,7 @@ def merge_pair(first: VouchingApplication, second: VouchingApplication) -> Vouch
 
 
 def client_address(credentials: RequestCredentials, vouching: VouchingApplication | None) -> Address | None:
-    """A service's own address says nothing about the person: only one that it signed does (R5)."""
+    """The person's address: not the service's own, only one that it signed (R5)."""
     if vouching is None:
         return credentials.address
     return None if vouching.signed is None else vouching.signed.address

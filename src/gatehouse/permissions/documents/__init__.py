@@ -1,1 +1,1 @@
-"""What requests, files and stored rows say about permissions, read strictly and written back."""
+"""Parse permission documents of requests, files and stored rows strictly, and write them back."""

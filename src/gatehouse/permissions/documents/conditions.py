@@ -31,11 +31,11 @@ MAX_CONDITION_USERS: Final = 1_000  # named in one condition
 MAX_TOTAL_USERS: Final = 10_000  # in the conditions of an application's roles, or of a project's groups
 MAX_TOTAL_MEMBERS: Final = 5_000
 MAX_NAME_LENGTH: Final = 255  # of a tag or a purchase
-NETWORK_CACHE_SIZE: Final = 32_768  # to read a network takes as long as to read everything around it
+NETWORK_CACHE_SIZE: Final = 32_768  # parsing a network takes as long as parsing the rest of its condition
 
 
 def parse_condition(document: object, *, place: str = "condition", with_address: bool = True) -> Condition:
-    """Read what a request or file says; raises Malformed. Group conditions know no address (interface §2.5)."""
+    """Parse a condition of a request or file; raises Malformed. Group conditions have no address (interface §2.5)."""
     leaves = REQUEST_LEAVES if with_address else {name: read for name, read in REQUEST_LEAVES.items() if name != "ip"}
     test = _Reader(leaves).read(document, place, depth=1)
     if condition_size([test]).users > MAX_CONDITION_USERS:
@@ -44,7 +44,7 @@ def parse_condition(document: object, *, place: str = "condition", with_address:
 
 
 def stored_condition(document: Mapping[str, object]) -> Condition:
-    """What is read back; one whose shape today's rules would refuse holds for nobody (S-22).
+    """A stored condition; one that today's rules would refuse holds for no one (S-22).
 
     The words in it were judged when it was saved: a model is read far more often than it is written.
     """
@@ -55,7 +55,7 @@ def stored_condition(document: Mapping[str, object]) -> Condition:
 
 
 def refuse_overgrown(before: Iterable[Condition], after: Iterable[Condition], *, what: str) -> None:
-    """Everybody's decisions wait while these are read, so there is an end to them; fewer are always welcome."""
+    """Limit the size of conditions, because decisions wait while they are loaded; fewer are always accepted."""
     old, new = (condition_size(one.test for one in conditions) for conditions in (before, after))
     if new.users > max(MAX_TOTAL_USERS, old.users):
         raise Malformed(f"the conditions of {what} can name at most {MAX_TOTAL_USERS} users in total")
@@ -69,7 +69,7 @@ class _Reader:
         self._leaves = leaves
 
     def read(self, document: object, place: str, depth: int) -> ConditionTest:
-        """All members of one object are required; one member stands for itself."""
+        """All members of an object must hold; a single member is its own test."""
         if depth > MAX_CONDITION_DEPTH:
             raise Malformed(f"{place}: a condition can be nested at most {MAX_CONDITION_DEPTH} levels deep")
         members = _members(document, place)
@@ -94,7 +94,7 @@ class _Reader:
 
 
 def _members(document: object, place: str) -> Mapping[str, object]:
-    """An empty object is refused: it would hold for everyone, and nobody means that."""
+    """An empty object is refused: it would hold for everyone, which is never intended."""
     members = read_members(document, place)
     if not members:
         raise Malformed(f"{place}: must be an object with at least one member")
@@ -121,6 +121,7 @@ def _network(value: str, place: str) -> Network:
 
 @lru_cache(NETWORK_CACHE_SIZE)
 def _cached_network(text: str) -> Network:
+    """Cached for the loading of models; never invalid: parsing is pure."""
     return unmap_network(parse_network(text))
 
 

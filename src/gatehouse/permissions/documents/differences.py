@@ -1,4 +1,4 @@
-"""What is different between two states of an application's rules and roles, thing by thing. Pure."""
+"""The differences between two states of an application's rules and roles. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping

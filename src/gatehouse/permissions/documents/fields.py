@@ -1,4 +1,4 @@
-"""Reading what a request or a file brought, member by member: strict types, and errors that name the place.
+"""Read the fields of requests and files: strict types, and errors that name the place.
 
 Booleans are never numbers here and numbers never text: what is read back equals what was sent (checklist SC-14).
 """
@@ -56,7 +56,7 @@ def read_number(value: object, place: str, highest: int) -> int:
 
 
 def read_line(value: object, place: str, longest: int, *, shortest: int = 0) -> str:
-    """One line in which every character is what it seems (checklist AP-14)."""
+    """One line without invisible or misleading characters (checklist AP-14)."""
     if not isinstance(value, str) or not shortest <= len(value) <= longest:
         raise Malformed(f"{place}: must be text of {shortest} to {longest} characters")
     if not is_plain_line(value):
@@ -93,7 +93,7 @@ def parse_expired(value: object, place: str) -> int:
 
 
 def parse_end(given: Mapping[str, object], place: str, expired: int = 0) -> End:
-    """The end that an object names; one that names neither member gets `expired`, the end the request gives (R5)."""
+    """The end that an object has; without its own it gets `expired`, the end of the request (R5)."""
     if "expired" not in given and "ttl" not in given:
         return End(expired=expired)
     return End(

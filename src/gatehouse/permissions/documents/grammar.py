@@ -1,7 +1,8 @@
-"""service_meta.config_schema: a JSON schema that is kept and handed out, and never run here (checklist AP-09).
+"""The grammar of ids, names, titles and tags, and the limits of service_meta.config_schema.
 
-So no pattern of it is ever matched and no reference followed; what remains is to bound it. References that lead
-elsewhere are refused all the same, for the sake of those who do run it.
+config_schema is a JSON schema that is stored and returned, and never run here (checklist AP-09). So no pattern of it
+is matched and no reference followed; only its size is limited. References to other documents are refused, to protect
+applications that do run it.
 """
 
 import re
@@ -153,7 +154,7 @@ def check_user_id(value: object, place: str) -> str:
 
 
 def parse_user_ids(value: object, place: str, most: int = MAX_GROUP_USERS) -> tuple[str, ...]:
-    """Distinct users in the order given; who is named twice counts once (checklist GR-03)."""
+    """Distinct user ids in the given order (checklist GR-03)."""
     if not isinstance(value, list | tuple):
         raise Malformed(f"{place}: must be a list of user IDs")
     for index, one in enumerate(value):

@@ -1,4 +1,4 @@
-"""How large an application may become, decided where it is stored: for every way of saving one. Pure."""
+"""Size limits of applications and projects, for every kind of save. Pure."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -78,7 +78,7 @@ def _section(schema: ApplicationSchema, section: RuleSection) -> Tree:
     return schema.private_data if section is RuleSection.PRIVATE else schema.public_data
 
 
-# How much a project or an application may have: asked wherever it is saved, by commands and files alike. Pure.
+# Limits on the content of a project or an application, checked by commands and files alike.
 
 
 MAX_ROLES: Final = 1_000  # of one application

@@ -1,4 +1,4 @@
-"""A user's record as it travels, and as it is typed (interface §2.7, §2.9, R5). Pure.
+"""Parse and write a user's record (interface §2.7, §2.9, R5). Pure.
 
 `private_data.projectAccess` holds what is held in projects and on their resources; typed, each of these is a scope.
 """
@@ -34,7 +34,7 @@ Scopes = Mapping[Scope, ScopeHoldings]
 
 
 def parse_assignments(document: object, *, place: str, expired: int = 0) -> tuple[Assignment, ...]:
-    """Roles given to a user, in their order; `expired` is the end of those that say nothing of theirs."""
+    """Roles assigned to a user, in order; `expired` is the end of those without their own."""
     items = read_list(document, place, MAX_ROLES_PER_SCOPE)
     found: dict[str, Assignment] = {}
     for index, item in enumerate(items):
@@ -138,7 +138,7 @@ def project_access_document(scopes: Scopes, role_names: Mapping[str, str]) -> di
 
 
 def holdings_document(holdings: ScopeHoldings, role_names: Mapping[str, str]) -> dict[str, object]:
-    """What is held in one scope, without what is not there."""
+    """The non-empty parts of one scope."""
     members = {
         "roles": [_assignment_document(assignment, role_names) for assignment in holdings.roles],
         "private_data": holdings.private_data,

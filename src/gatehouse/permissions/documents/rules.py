@@ -42,7 +42,7 @@ MAX_PARAM_LENGTH: Final = 64
 MAX_PARAMS_LENGTH: Final = MAX_PARAMS * (MAX_PARAM_LENGTH + 1)
 
 SCHEMA_MEMBERS: Final = ("value", "protected", "description")
-# Whoever copies a leaf of the schema into a role or record may leave what only the schema says: it is ignored (R6).
+# Fields that only the schema uses are ignored in a leaf of a role or record: people copy leaves (R6).
 ROLE_MEMBERS: Final = ("value", "params", "protected", "description")
 ENTRY_MEMBERS: Final = ("value", "params", "expired", "ttl", "protected", "description")
 ENDING_MEMBERS: Final = ("value", "expired", "ttl", "protected", "description")
@@ -60,7 +60,7 @@ def parse_schema_section(document: object, section: RuleSection, *, place: str =
 
 
 def refuse_duplicate_paths(private: Tree, public: Tree, *, place: str = "data") -> None:
-    """A path stands in one section and is a leaf or a prefix, never both: list_short does not name sections."""
+    """A path is in one section, and a leaf or a prefix, never both: list_short does not name sections."""
     inside = paths_of(private)
     outside = paths_of(public)
     if len(inside) + len(outside) > MAX_LEAVES:
@@ -84,7 +84,7 @@ def schema_rules(private: Tree, public: Tree) -> dict[Rule, RuleDefinition]:
 
 
 def read_roles(document: object, *, place: str) -> Mapping[str, object]:
-    """The roles of a schema by name; what is said of each is not looked at yet."""
+    """The roles of a schema by name; their content is not parsed yet."""
     roles = read_members(document, place)
     for name in roles:
         check_role_name(name, f"{place}.{printable(name)}")
@@ -92,7 +92,7 @@ def read_roles(document: object, *, place: str) -> Mapping[str, object]:
 
 
 def parse_meta(document: object, *, place: str) -> Tree:
-    """What a role says: sections as in the schema, or the flat list `permissions` (R5)."""
+    """The content of a role: sections as in the schema, or the flat list `permissions` (R5)."""
     given = read_members(document, place, ("permissions", *RuleSection))
     if "permissions" in given:
         if len(given) > 1:
@@ -120,7 +120,7 @@ def meta_entries(meta: Tree) -> dict[Rule, RuleEntry]:
 
 
 def parse_entries(document: object, section: RuleSection, *, place: str = "", expired: int = 0) -> Tree:
-    """A section of a user's record; `expired` is the end of the entries that say nothing of theirs."""
+    """A section of a user's record; `expired` is the end of entries without their own."""
 
     def read_leaf(given: Mapping[str, object], where: str) -> Tree:
         end = parse_end(given, where, expired)
@@ -146,12 +146,12 @@ def parse_params(text: object, place: str) -> tuple[str, ...]:
 
 
 def split_params(text: str) -> tuple[str, ...]:
-    """The same for what is stored, which was checked before."""
+    """The same for a stored section, which was checked before."""
     return tuple(text.split(",")) if text else ()
 
 
 class SchemaRules:
-    """The rules of a schema, gone through once for all roles that are compared with them."""
+    """The rules of a schema, read once for all roles that are compared with them."""
 
     def __init__(self, schema: ApplicationSchema) -> None:
         self.leaves = schema_rules(schema.private_data, schema.public_data)
@@ -162,7 +162,7 @@ class SchemaRules:
 def refuse_collisions(
     schema: ApplicationSchema | SchemaRules, rules: Iterable[Rule], *, place: str, central: bool
 ) -> None:
-    """Rules the schema does not have are fine, if they cannot be taken for one it has (R5).
+    """Rules outside the schema are accepted if they cannot be confused with one inside (R5).
 
     Of either section: `public_data.user.kick` would pass for the protected `private_data.user.kick` in list_short.
     In application 1 (`central`) there are no others than its own.
@@ -193,18 +193,18 @@ def parse_login(document: object, *, place: str = "login") -> Tree:
 
 
 def parse_own_login(document: object, *, place: str = "login", expired: int = 0) -> Tree:
-    """The login rules of one user's record: what is left out is as the application says."""
+    """The login rules of one user's record; missing ones come from the application."""
     given = read_members(document, place, LOGIN_DEFAULT)
     return {name: _leaf_with_end(leaf, f"{place}.{name}", read_flag, expired) for name, leaf in given.items()}
 
 
 def parse_secret(document: object, *, place: str = "secret_data") -> Tree:
-    """The system rules of an application's schema; what is left out is as in a new application (interface §2.8)."""
+    """The system rules of an application's schema; missing ones are as in a new application (interface §2.8)."""
     return _overlay(SECRET_DEFAULT, _secret(document, place, _leaf_without_end))
 
 
 def parse_own_secret(document: object, *, place: str = "secret_data", expired: int = 0) -> Tree:
-    """The system rules of one user's record: what is left out is as the application says."""
+    """The system rules of one user's record; missing ones come from the application."""
     return _secret(document, place, partial(_leaf_with_end, expired=expired))
 
 
@@ -250,7 +250,7 @@ def _read_extent(value: object, place: str) -> str:
 
 
 def _overlay(below: Tree, above: Tree) -> Tree:
-    """`above` where it says anything, leaf by leaf, else `below`."""
+    """`below`, overridden by each leaf of `above`."""
     return {name: _overlay_node(node, above.get(name)) for name, node in below.items()}
 
 

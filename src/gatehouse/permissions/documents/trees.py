@@ -1,4 +1,4 @@
-"""A tree of rules: nodes by segment, leaves told by their member `value` (R5). Pure.
+"""A tree of rules: nodes by segment; a node with the member `value` is a leaf (R5). Pure.
 
 Reading makes the one canonical form, without branches that hold nothing, so that equal trees are equal.
 """
@@ -19,7 +19,7 @@ ReadLeaf = Callable[[Mapping[str, object], str], Tree]
 
 
 def read_tree(document: object, place: str, read_leaf: ReadLeaf) -> Tree:
-    """Read a section; what a leaf may say is up to `read_leaf`. Raises Malformed, TooMuch."""
+    """Read a section; `read_leaf` reads its leaves. Raises Malformed, TooMuch."""
     return _TreeReader(read_leaf).read(document, place)
 
 
@@ -36,7 +36,7 @@ def walk_leaves(tree: Tree, prefix: str = "") -> Iterator[tuple[str, Mapping[str
 
 
 def with_leaf(tree: Tree, path: str, leaf: Tree) -> Tree:
-    """The tree with that leaf, in the place of one of the same path. Raises Malformed where a branch stands."""
+    """The tree with that leaf, replacing one of the same path. Raises Malformed if the path is a branch."""
     segment, _, rest = path.partition(".")
     node = tree.get(segment, {})
     is_leaf = isinstance(node, Mapping) and "value" in node

@@ -1,1 +1,1 @@
-"""From facts to what a person holds: pure, exact, and kept under the versions it was made from."""
+"""Evaluate what a person holds from facts: pure, and cached under the versions of its sources."""

@@ -1,7 +1,7 @@
-"""An application's roles and a project's grants in the form that decisions are made from, made once for each.
+"""Roles and grants compiled for decisions, once per application and project.
 
-A compiled form belongs to the object it was made from and ends with it (model/derived.py). It never refers back to
-that object: a cycle would stay in memory until the garbage is collected. Roles are compiled when first needed.
+A compiled form belongs to the object it was made from and ends with it (model/facts.py). It never refers back to
+that object: a cycle would stay in memory until garbage collection. Roles are compiled when first needed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,18 +22,18 @@ from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, St
 from gatehouse.permissions.model.project import GroupGrant
 from gatehouse.permissions.model.rules import ConditionMode, Role, Rule, RuleEntry, RuleSection, Tree
 
-DEFAULT_KEY: Final = "default"  # a role of this name is a default role whatever it says (interface §2.7)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Verdicts:
-    """What one role, schema or record says about rules."""
+    """The rules that one role, schema or record allows and denies."""
 
     yes: frozenset[Rule] = frozenset()
     no: frozenset[Rule] = frozenset()
     params: Mapping[Rule, tuple[str, ...]] = field(default_factory=dict)  # only of those it says yes to
 
-    text_cache: dict[Rule, str] = field(default_factory=dict, compare=False, repr=False)  # rules as text, each once
+    interned_texts: dict[Rule, str] = field(
+        default_factory=dict, compare=False, repr=False
+    )  # rules as text, each once
 
     @cached_property
     def work(self) -> int:
@@ -42,15 +42,15 @@ class Verdicts:
 
     @cached_property
     def sorted_texts(self) -> tuple[str, ...]:
-        """What it says yes to in words and in order, written once for everybody who holds the role."""
-        return tuple(sorted(self.text_cache.setdefault(rule, str(rule)) for rule in self.yes))
+        """The allowed rules as sorted texts, made once for everyone with the role."""
+        return tuple(sorted(self.interned_texts.setdefault(rule, str(rule)) for rule in self.yes))
 
 
 class RuleInterner:
-    """The rules of one application: equal rules, texts and params are one object, so that sets need not compare."""
+    """Interns the rules of one application: equal rules, texts and params are one object, so sets compare fast."""
 
     def __init__(self) -> None:
-        self.text_cache: dict[Rule, str] = {}
+        self.interned_texts: dict[Rule, str] = {}
         self._rules: dict[RuleSection, dict[str, Rule]] = {section: {} for section in RuleSection}
         self._params: dict[str, tuple[str, ...]] = {}
 
@@ -71,12 +71,12 @@ class RuleInterner:
         own = {rule: joined[text] for rule, text in params.items()}
         if appended:
             own = dict.fromkeys(yes, appended) | own
-        return Verdicts(yes=frozenset(yes), no=frozenset(no), params=own, text_cache=self.text_cache)
+        return Verdicts(yes=frozenset(yes), no=frozenset(no), params=own, interned_texts=self.interned_texts)
 
     def _read(
         self, section: RuleSection, tree: Tree, prefix: str, found: tuple[list[Rule], list[Rule], dict[Rule, str]]
     ) -> None:
-        """Trees that were stored are dictionaries all the way down; what is slow here is slow for every leaf."""
+        """Stored trees consist of dictionaries only; this runs for every leaf."""
         yes, no, params = found
         known = self._rules[section]
         for segment, node in tree.items():
@@ -117,7 +117,7 @@ class CompiledRole:
 
 
 class CompiledModel:
-    """`like`: what a model was before a change; what says the same in both is the same object then."""
+    """`previous`: the model before a change; verdicts that are equal in both are the same object."""
 
     def __init__(self, model: ApplicationModel, *, previous: "CompiledModel | None" = None) -> None:
         self.is_fully_compiled = False  # every role is compiled
@@ -128,7 +128,7 @@ class CompiledModel:
         self.schema = Verdicts(
             yes=frozenset(rule for rule, leaf in known.items() if leaf.value),
             no=frozenset(rule for rule, leaf in known.items() if not leaf.value),
-            text_cache=rules.text_cache,
+            interned_texts=rules.interned_texts,
         )
         if previous is not None and previous.schema == self.schema:
             self.schema = previous.schema
@@ -140,7 +140,7 @@ class CompiledModel:
         for key, before in previous.roles.items() if previous is not None else ():
             if key in self.roles:
                 self.roles[key].reuse_verdicts(before)
-        self.default_roles = tuple(one for one in self.roles.values() if is_default(one.role))
+        self.default_roles = tuple(one for one in self.roles.values() if one.role.is_default)
         self.conditional_roles = ConditionIndex(
             (key, condition_index_keys(one.role.condition.test))
             for key, one in self.roles.items()
@@ -163,19 +163,19 @@ class CompiledModel:
 
     @cached_property
     def unassigned_work(self) -> int:
-        """Of the schema and of the roles that may apply to anybody without being assigned."""
-        free = (one for one in self.roles.values() if is_default(one.role) or one.role.condition is not None)
+        """Work of the schema and of the roles that may apply without being assigned."""
+        free = (one for one in self.roles.values() if one.role.is_default or one.role.condition is not None)
         return self.schema.work + sum(one.verdicts.work for one in free)
 
     @cached_property
     def work(self) -> int:
-        """Of going through all that the schema and the roles say."""
+        """Work of reading all verdicts of the schema and the roles."""
         return len(self.schema_rules) + sum(role.verdicts.work for role in self.roles.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledGrants:
-    """What one project gives and takes away, by group, of one application's roles."""
+    """Which roles of one application a project grants and revokes, by group."""
 
     by_group: Mapping[str, tuple[GroupGrant, ...]]
     groups: ConditionIndex[str]
@@ -234,7 +234,7 @@ class CompiledStructure:
         return None if model is None else model.derived_cache.get_or_make(CompiledProject, model)
 
     def connecting_projects(self, application_id: int) -> ConditionIndex[str]:
-        """Ids of the projects in which somebody may be given roles of the application."""
+        """Ids of the projects that may grant roles of the application."""
         if application_id not in self._connecting:
             projects = self._connecting_ids.get(application_id, ())
             self._connecting[application_id] = ConditionIndex(
@@ -252,7 +252,7 @@ def compiled_model(model: ApplicationModel) -> CompiledModel:
 
 
 def compile_fully(model: ApplicationModel) -> CompiledModel:
-    """With every role, which are else compiled when first needed: for the worker, once for each model."""
+    """Compile every role now instead of when first needed: for the worker thread, once per model."""
     compiled = compiled_model(model)
     compiled.compile_roles()
     return compiled
@@ -265,7 +265,7 @@ def is_compiled(model: ApplicationModel) -> bool:
 
 
 def compile_change(model: ApplicationModel, before: ApplicationModel) -> CompiledModel:
-    """What a change would make of a model; it is kept nowhere, for it was not saved."""
+    """The compiled model after a change; it is not cached, because the change was not saved."""
     compiled = CompiledModel(model, previous=compile_fully(before))
     compiled.compile_roles()
     return compiled
@@ -283,18 +283,14 @@ def verdicts_of(entries: Mapping[Rule, RuleEntry]) -> Verdicts:
     )
 
 
-def is_default(role: Role) -> bool:
-    return role.default or role.key == DEFAULT_KEY
-
-
-# How much work a record or an application is: what decides whether it is done on the loop (kernel/background.py).
+# Estimated work of a record or an application: decides whether it runs on the event loop (kernel/background.py).
 
 
 ENTRY_WORK: Final = 4  # of one entry of a record
 
 
 def record_work(record: UserRecord) -> int:
-    """Counted no further than decides where it is worked off."""
+    """Counted only as far as the decision needs."""
     work = 0
     for held in record.scopes.values():
         work += len(held.roles)
@@ -307,6 +303,6 @@ def record_work(record: UserRecord) -> int:
 
 
 async def model_work(model: ApplicationModel) -> int:
-    """Of going through all that the application's schema and roles say."""
+    """Work of reading all verdicts of the application's schema and roles."""
     compiled = await run_off_loop(0 if is_compiled(model) else model.size, compile_fully, model)
     return compiled.work

@@ -1,4 +1,4 @@
-"""Whether a condition holds for someone. Pure."""
+"""Whether a condition holds for a person. Pure."""
 
 from collections.abc import Hashable, Iterable
 from typing import Final, Generic, TypeAlias, TypeVar, assert_never
@@ -44,10 +44,10 @@ def condition_holds(test: ConditionTest, who: ConditionSubject, address: Address
             assert_never(test)
 
 
-# Finds whom conditions hold for without asking every condition.
+# Find the conditions that may hold for a person without testing every condition.
 #
-# Each condition has handles: whoever meets it carries at least one of them, such as his domain or a tag. Five
-# hundred groups are then asked about only where a handle of the person leads to them.
+# Each condition has index keys, such as a domain or a tag; a person who meets it has at least one of them. Of five
+# hundred groups only those that share a key with the person are tested.
 
 
 K = TypeVar("K", bound=Hashable)
@@ -58,7 +58,7 @@ NO_ADDRESS: Final[Address | None] = None  # group conditions know no ip (interfa
 
 
 class ConditionIndex(Generic[K]):
-    """Things that conditions belong to, by the handles of these."""
+    """Owners of conditions by the index keys of the conditions."""
 
     def __init__(self, rows: Iterable[tuple[K, Iterable[IndexKey]]]) -> None:
         self._by_key: dict[IndexKey, list[K]] = {}
@@ -67,7 +67,7 @@ class ConditionIndex(Generic[K]):
                 self._by_key.setdefault(handle, []).append(key)
 
     def candidates(self, index_keys: Iterable[IndexKey]) -> set[K]:
-        """All that may hold for a person with these handles; the conditions themselves are still to be asked."""
+        """All that may hold for a person with these keys; the conditions themselves must still be tested."""
         return {key for handle in index_keys for key in self._by_key.get(handle, ())}
 
     @property
@@ -90,7 +90,7 @@ def person_index_keys(facts: Facts) -> frozenset[IndexKey]:
 
 
 def condition_index_keys(test: ConditionTest) -> frozenset[IndexKey]:  # noqa: PLR0911 - one a kind
-    """Whoever the test holds for has one of these; without any it holds for nobody."""
+    """A person who passes the test has one of these keys; without keys no one passes."""
     match test:
         case Domain(name):
             return frozenset({("domain", name)})
@@ -125,7 +125,7 @@ def is_member(group: Group, facts: Facts) -> bool:
 
 
 def meets_condition(role: Role, facts: Facts, address: Address | None) -> bool:
-    """A role without a condition asks nothing of anyone."""
+    """True of a role without a condition."""
     return role.condition is None or condition_holds(role.condition.test, facts.subject, address)
 
 

@@ -1,9 +1,10 @@
-"""Whether a person can hold anything at all in a project: removed, disallow, allow, allowed_domains (R5)."""
+"""What contributes to a person's rules in a scope, and whether a project is open to them (R5)."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
+from itertools import chain
 from typing import Final, TypeAlias
 
 from gatehouse.kernel.addresses import Address
@@ -67,7 +68,7 @@ OPEN_GATE = ProjectGate()
 def project_gate(
     project: CompiledProject | None, facts: Facts, index_keys: Iterable[IndexKey], now: int
 ) -> ProjectGate:
-    """Owners pass whatever the lists say, but nobody gets into a project that was removed."""
+    """Owners pass whatever the lists say, but no one enters a removed project."""
     if project is None:
         return ProjectGate(barrier=Barrier.PROJECT_UNKNOWN)
     if project.project.removed:
@@ -98,7 +99,7 @@ def member_groups(
     return tuple(sorted(one for one in groups.candidates(index_keys) if is_member(known[one], facts)))
 
 
-# Gathers everything that has a say about a person's rules in one scope, in the order of R5.
+# Gather all contributions to a person's rules in one scope, in the order of R5.
 
 
 class Tier(IntEnum):
@@ -135,7 +136,7 @@ class Contribution:
 
 Tiers: TypeAlias = tuple[
     tuple[Contribution, ...], ...
-]  # one for each Tier, voices in the order in which params merge
+]  # one for each Tier, contributions in the order in which params merge
 
 SCHEMA_SOURCE: Final = ContributionSource(SourceKind.SCHEMA)
 DIRECT_SOURCE: Final = ContributionSource(SourceKind.DIRECT)
@@ -143,7 +144,7 @@ DIRECT_SOURCE: Final = ContributionSource(SourceKind.DIRECT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantedRole:
-    """A role that was given, not one that comes by default or by its condition."""
+    """A role that is assigned or granted, not one by default or by condition."""
 
     role: Role
     end: End = NO_END
@@ -156,10 +157,13 @@ class ScopeContributions:
     ends: AbstractSet[End] = frozenset()  # of every unexpired assignment and entry, whether it counts or not
     closes: End = NO_END  # nothing is held after it
 
+    def __iter__(self) -> Iterator[Contribution]:
+        return chain.from_iterable(self.tiers)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationContext:
-    """One person, one application, one moment."""
+    """The input of an evaluation: one person, one application, one time."""
 
     application: Application
     model: CompiledModel
@@ -178,11 +182,11 @@ class EvaluationContext:
         return self.application.application_id
 
     def reachable_projects(self) -> set[str]:
-        """Those in which he may be given something through a group."""
+        """Projects that may grant the person something through a group."""
         return self.structure.connecting_projects(self.application_id).candidates(self.index_keys)
 
     def connection(self, project_id: str) -> CompiledGrants | None:
-        """What the project gives and takes of the application's roles.
+        """The roles of the application that the project grants and revokes.
 
         What it once wrote down counts only while it could be written: for its own application, or a published one.
         """
@@ -192,14 +196,14 @@ class EvaluationContext:
         return project.grants(self.application_id)
 
     def granting_groups(self, project_id: str) -> tuple[str, ...]:
-        """Those that he is a member of, among the groups that are granted or denied roles; by id."""
+        """The person's groups among those with granted or revoked roles, by id."""
         project, connection = self.structure.project(project_id), self.connection(project_id)
         if project is None or connection is None:
             return ()
         return member_groups(project, connection.groups, self.facts, self.index_keys)
 
     def group_grants(self, project_id: str) -> Iterator[GroupGrant]:
-        """Those of the project to groups of which he is a member, by group id."""
+        """The project's grants to the person's groups, by group id."""
         connection = self.connection(project_id)
         if connection is not None:
             for group_id in self.granting_groups(project_id):
@@ -209,7 +213,7 @@ class EvaluationContext:
         return meets_condition(role, self.facts, self.address)
 
     def usable_role(self, key: str, scope: Scope) -> CompiledRole | None:
-        """The role, if it counts when given here: protected ones only at the root, gated ones by condition (R5)."""
+        """The role, if it counts in this scope: protected ones only at the root, gated ones by condition (R5)."""
         found = self.model.roles.get(key)
         if found is None or (found.role.protected and not scope.is_root):
             return None
@@ -226,7 +230,7 @@ def evaluation_context(
     address: Address | None,
     compiled: CompiledModel | None = None,
 ) -> EvaluationContext:
-    """`compiled`: the model's own form, of a model that nobody saved."""
+    """`compiled`: the compiled form of a model that is not saved."""
     record = facts.records.get(model.application.application_id)
     return EvaluationContext(
         application=model.application,
@@ -241,12 +245,12 @@ def evaluation_context(
 
 
 def existing_scopes(scopes: Mapping[Scope, ScopeHoldings], structure: Structure) -> Mapping[Scope, ScopeHoldings]:
-    """Without those on what the project does not have: they count while they could be given (R5)."""
+    """Without scopes on resources that the project does not have: these do not count (R5)."""
     return {scope: held for scope, held in scopes.items() if structure.has_scope(scope)}
 
 
 def is_application_removed(model: ApplicationModel, facts: Facts) -> bool:
-    """The facts are of this moment; the model may be older."""
+    """By the facts, which are current; the model may be older."""
     state = facts.applications.get(model.application.application_id)
     return model.application.removed or (state is not None and state.removed)
 
@@ -282,12 +286,12 @@ def gather_below_root(context: EvaluationContext, scope: Scope, closes: End) -> 
     )  # they land in the project itself
     revoked = revoked_roles(grants)
     given = tuple(
-        voice
-        for voice in (
+        contribution
+        for contribution in (
             *_assigned_contributions(context, scope, holdings),
             *_group_contributions(context, scope, grants),
         )
-        if voice.source.role is not None and voice.source.role.key not in revoked
+        if contribution.source.role is not None and contribution.source.role.key not in revoked
     )
     direct = _direct_contributions(holdings, context.now)
     return ScopeContributions(
@@ -299,7 +303,7 @@ def gather_below_root(context: EvaluationContext, scope: Scope, closes: End) -> 
 
 
 def revoked_roles(grants: Iterable[GroupGrant]) -> frozenset[str]:
-    """Keys of the roles taken away, however they were got (R5)."""
+    """Keys of the roles that the grants revoke, whatever their source (R5)."""
     return frozenset(key for one in grants if one.action is GrantAction.REVOKE for key in one.roles)
 
 
@@ -347,7 +351,7 @@ def _conditional_contributions(context: EvaluationContext) -> Iterator[Contribut
 
 
 def _direct_contributions(holdings: ScopeHoldings, now: int) -> tuple[Contribution, ...]:
-    """One voice for all entries that end together."""
+    """One contribution for all entries with the same end."""
     by_end: dict[End, dict[Rule, RuleEntry]] = {}
     for rule, entry in direct_entries(holdings).items():
         if not entry.end.is_past(now):
@@ -355,12 +359,12 @@ def _direct_contributions(holdings: ScopeHoldings, now: int) -> tuple[Contributi
     return tuple(Contribution(DIRECT_SOURCE, verdicts_of(entries), end) for end, entries in by_end.items())
 
 
-def _granted_roles(voices: Iterable[Contribution]) -> dict[str, GrantedRole]:
-    """By key; a grant has no end, so what is both assigned and granted has none."""
+def _granted_roles(contributions: Iterable[Contribution]) -> dict[str, GrantedRole]:
+    """By key; a grant has no end, so a role that is both assigned and granted has none."""
     return {
-        voice.source.role.key: GrantedRole(role=voice.source.role, end=voice.end)
-        for voice in voices
-        if voice.source.role is not None
+        contribution.source.role.key: GrantedRole(role=contribution.source.role, end=contribution.end)
+        for contribution in contributions
+        if contribution.source.role is not None
     }
 
 
@@ -368,4 +372,4 @@ def _ends(context: EvaluationContext, holdings: ScopeHoldings, direct: Iterable[
     assigned = (
         one.end for one in holdings.roles if one.role in context.model.roles and not one.end.is_past(context.now)
     )
-    return frozenset((*assigned, *(voice.end for voice in direct))) - {NO_END}
+    return frozenset((*assigned, *(contribution.end for contribution in direct))) - {NO_END}

@@ -1,10 +1,9 @@
-"""Where a rule has to be held to count somewhere (R5)."""
+"""Evaluate what a person holds in an application, and where a rule counts (R5)."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from itertools import chain
 from typing import Final, TypeAlias
 
 from gatehouse.kernel.addresses import Address
@@ -24,13 +23,13 @@ from gatehouse.permissions.evaluation.contributions import (
 )
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
-from gatehouse.permissions.model.rules import NO_END, ROOT, Rule, RuleSection, Scope
+from gatehouse.permissions.model.rules import NO_END, ROOT, Rule, RuleSection, Scope, scope_order
 
 CAN_ADMINISTER: Final = Rule(RuleSection.PRIVATE, "can_administer")
 
 
 def lookup_scopes(application_id: int, scope: Scope, rule: Rule) -> Iterator[Scope]:
-    """There, or in the project around it. At the root it counts nowhere below, but for can_administer."""
+    """The scope itself, or its project. Rules at the root count nowhere below, except can_administer."""
     yield scope
     if scope.kind is not None:
         yield scope.project
@@ -39,21 +38,25 @@ def lookup_scopes(application_id: int, scope: Scope, rule: Rule) -> Iterator[Sco
 
 
 def existing_lookup_scopes(structure: Structure, application_id: int, scope: Scope, rule: Rule) -> tuple[Scope, ...]:
-    """The same for a scope that somebody names: in a project it counts on every resource of it, and on no other."""
+    """The same for a scope of a request: below the root only if its project has that resource."""
     found = structure.has_scope(scope)
-    return tuple(place for place in lookup_scopes(application_id, scope, rule) if found or place.is_root)
+    return tuple(
+        holding_scope
+        for holding_scope in lookup_scopes(application_id, scope, rule)
+        if found or holding_scope.is_root
+    )
 
 
-# What a person holds in an application at one moment: the evaluation of R5. Pure.
+# What a person holds in an application at one time: the evaluation of R5. Pure.
 
 
 VerdictEnds: TypeAlias = Mapping[tuple[int, bool], int]  # until when a tier says true or false of a rule
 
-GrowthCallback: TypeAlias = Callable[[int], None]  # told of the bytes that something came to need
+GrowthCallback: TypeAlias = Callable[[int], None]  # receives the bytes by which something grew
 
 FOREVER: Final = sys.maxsize
 SCOPE_WEIGHT: Final = 2_000  # bytes of a scope in which little is held
-CONTRIBUTION_WEIGHT: Final = 400  # of each role, grant or direct entry that has a say in it
+CONTRIBUTION_WEIGHT: Final = 400  # of each role, grant or direct entry in it
 ENTRY_WEIGHT: Final = 300  # of each direct entry
 PARAMS_WEIGHT: Final = 100  # of each rule with params
 
@@ -70,7 +73,7 @@ class HeldRule:
         return self.scope.params.get(self.rule, ())
 
     def seconds_left(self, now: int) -> int:
-        """Seconds until it is no longer held if nobody changes anything, 0 for ever."""
+        """Seconds until it ends if nothing is changed, 0 for never."""
         return self.scope.seconds_left({self.rule}, now).get(self.rule, 0)
 
 
@@ -82,7 +85,7 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
         self.on_growth: GrowthCallback = _ignore_growth
 
     def __contains__(self, rule: object) -> bool:
-        """Of a large scope that nobody listed so far, without building the set of everything held."""
+        """Does not build the set of held rules for a large scope that was not listed yet."""
         if self.is_built or self.work <= MAX_INLINE_WEIGHT:
             return rule in self.held
         return is_held(self.contributions.tiers, rule)
@@ -100,14 +103,13 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
 
     @property
     def weight(self) -> int:
-        """Estimated bytes, without what is made when it is first asked for: `grown` is told of that."""
-        voices = chain.from_iterable(self.contributions.tiers)
+        """Estimated bytes without lazy properties, which report their own to `on_growth`."""
         own = (
             (len(one.verdicts.yes) + len(one.verdicts.no) for one in self.contributions.tiers[-1])
             if self.contributions.tiers
             else ()
         )
-        return SCOPE_WEIGHT + CONTRIBUTION_WEIGHT * sum(1 for _ in voices) + ENTRY_WEIGHT * sum(own)
+        return SCOPE_WEIGHT + CONTRIBUTION_WEIGHT * sum(1 for _ in self.contributions) + ENTRY_WEIGHT * sum(own)
 
     @property
     def is_built(self) -> bool:
@@ -116,7 +118,7 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
     @cached_property
     def work(self) -> int:
         """How much work it is to list all of it."""
-        return sum(voice.verdicts.work for voice in chain.from_iterable(self.contributions.tiers))
+        return sum(contribution.verdicts.work for contribution in self.contributions)
 
     @cached_property
     def held(self) -> AbstractSet[Rule]:
@@ -128,8 +130,8 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
     def params(self) -> Mapping[Rule, tuple[str, ...]]:
         """Of every true contribution, also of one that a higher tier would not have needed (R5)."""
         merged: dict[Rule, dict[str, None]] = {}
-        for voice in chain.from_iterable(self.contributions.tiers):
-            for rule, params in voice.verdicts.params.items():
+        for contribution in self.contributions:
+            for rule, params in contribution.verdicts.params.items():
                 merged.setdefault(rule, {}).update(dict.fromkeys(params))
         found = {rule: tuple(params) for rule, params in merged.items()}
         if found:
@@ -137,63 +139,62 @@ class ScopePermissions(Mapping[Rule, HeldRule]):
         return found
 
     def rule_texts(self, rules: AbstractSet[Rule]) -> Iterable[str]:
-        """These of the held rules in words. They are nearly in order, as what each role says is: sorting is quick."""
-        said = [voice.verdicts for voice in chain.from_iterable(self.contributions.tiers) if voice.verdicts.yes]
+        """These held rules as texts, nearly sorted, because each role's texts are: sorting them is fast."""
+        allowing = [one.verdicts for one in self.contributions if one.verdicts.yes]
         texts: dict[str, None] = {}
-        for written in sorted(one.sorted_texts for one in said):  # a role at a time: no single call is long
-            texts.update(dict.fromkeys(written))
-        if len(texts) != len(rules):  # somebody else has the last word on some of them
-            for one in said:
+        for role_texts in sorted(one.sorted_texts for one in allowing):  # a role at a time: no single call is long
+            texts.update(dict.fromkeys(role_texts))
+        if len(texts) != len(rules):  # a higher tier denies some of them
+            for one in allowing:
                 for rule in one.yes - rules:
                     texts.pop(str(rule), None)
         return texts
 
     def params_by_contribution(self, rule: Rule) -> list[tuple[str, ...]]:
         """The parameters of every true contribution by itself: a limit is read from each (interface §5.6)."""
-        voices = chain.from_iterable(self.contributions.tiers)
-        return [voice.verdicts.params.get(rule, ()) for voice in voices if rule in voice.verdicts.yes]
+        return [one.verdicts.params.get(rule, ()) for one in self.contributions if rule in one.verdicts.yes]
 
     def seconds_left(self, rules: AbstractSet[Rule], now: int) -> dict[Rule, int]:
         """Seconds until each of these held rules is no longer held; those that stay are left out.
 
         An entry that ends may uncover a role that still gives the rule, or a false below it.
         """
-        lost = {rule: lost_at(spoken) for rule, spoken in self._verdict_ends(self._ending_rules(rules), now).items()}
+        lost = {rule: lost_at(ends) for rule, ends in self._verdict_ends(self._ending_rules(rules), now).items()}
         closes = self.contributions.closes.ends_at(now)
         if closes:
             lost = {rule: min(lost.get(rule, FOREVER), closes) for rule in rules}
         return {rule: moment - now for rule, moment in lost.items() if moment != FOREVER}
 
     def _ending_rules(self, rules: AbstractSet[Rule]) -> set[Rule]:
-        """Those of the rules about which something stops being said one day."""
+        """Those of the rules with a contribution that ends."""
         found: set[Rule] = set()
-        for voice in chain.from_iterable(self.contributions.tiers):
-            if voice.end != NO_END:
-                found |= voice.verdicts.yes & rules
-                found |= voice.verdicts.no & rules
+        for contribution in self.contributions:
+            if contribution.end != NO_END:
+                found |= contribution.verdicts.yes & rules
+                found |= contribution.verdicts.no & rules
         return found
 
     def _verdict_ends(self, rules: AbstractSet[Rule], now: int) -> Mapping[Rule, VerdictEnds]:
-        spoken: dict[Rule, dict[tuple[int, bool], int]] = {rule: {} for rule in rules}
-        for tier, voices in enumerate(self.contributions.tiers):
-            for voice in voices if rules else ():
-                until = voice.end.ends_at(now) or FOREVER
-                for value, said in ((True, voice.verdicts.yes), (False, voice.verdicts.no)):
-                    for rule in said & rules:
-                        mine = spoken[rule]
-                        mine[tier, value] = max(until, mine.get((tier, value), 0))
-        return spoken
+        ends: dict[Rule, dict[tuple[int, bool], int]] = {rule: {} for rule in rules}
+        for tier, contributions in enumerate(self.contributions.tiers):
+            for contribution in contributions if rules else ():
+                until = contribution.end.ends_at(now) or FOREVER
+                for value, concerned in ((True, contribution.verdicts.yes), (False, contribution.verdicts.no)):
+                    for rule in concerned & rules:
+                        known = ends[rule]
+                        known[tier, value] = max(until, known.get((tier, value), 0))
+        return ends
 
 
 class EffectivePermissions:
-    """What a person holds in one application. True until `until`, as long as what it was made from is."""
+    """What a person holds in one application; valid until `valid_until` while its sources are unchanged."""
 
     def __init__(self, application_id: int, held: Mapping[Scope, ScopePermissions]) -> None:
         self.application_id = application_id
         self._held = held
 
     def track_weight(self, grown: GrowthCallback) -> int:
-        """Its estimated bytes now; `grown` is told of those that it comes to need later."""
+        """Its estimated bytes now; later growth is reported to `grown`."""
         for one in self._held.values():
             one.on_growth = grown
         return sum(one.weight for one in self._held.values())
@@ -205,7 +206,7 @@ class EffectivePermissions:
 
     @property
     def decision_work(self) -> int:
-        """How much work single questions to it are: nothing much once the sets of what is held are built."""
+        """Estimated work of single checks: none once the sets of held rules are built."""
         return sum(one.work for one in self._held.values() if not one.is_built)
 
     @property
@@ -229,22 +230,22 @@ class EffectivePermissions:
         return self._held.get(scope, NO_PERMISSIONS)
 
     def granted_roles(self, scope: Scope) -> Mapping[str, GrantedRole]:
-        """Roles given there, by assignment or to a group, by key."""
+        """Roles held there by assignment or group grant, by key."""
         return self.rules(scope).contributions.roles
 
     def allows(self, scope: Scope, rule: Rule) -> bool:
-        return any(rule in self.rules(place) for place in self.lookup_scopes(scope, rule))
+        return any(rule in self.rules(holding_scope) for holding_scope in self.lookup_scopes(scope, rule))
 
     def lookup_scopes(self, scope: Scope, rule: Rule) -> Iterator[Scope]:
         return lookup_scopes(self.application_id, scope, rule)
 
     def scopes_holding(self, structure: Structure, scope: Scope, rule: Rule) -> Iterator[Scope]:
-        """Where he holds a rule that is asked about in a scope."""
-        places = existing_lookup_scopes(structure, self.application_id, scope, rule)
-        return (place for place in places if rule in self.rules(place))
+        """The scopes where the person holds a rule that counts in this scope."""
+        holding_scopes = existing_lookup_scopes(structure, self.application_id, scope, rule)
+        return (holding_scope for holding_scope in holding_scopes if rule in self.rules(holding_scope))
 
     def first_end(self, now: int, scopes: Iterable[Scope]) -> int:
-        """The earliest end that a list made now tells of, of any role or entry in these scopes, 0 for none."""
+        """The earliest end of any role or entry in these scopes that a list made now shows, 0 for none."""
         ends = (end for scope in scopes for end in self.rules(scope).contributions.ends)
         return min((end.ends_at(now) for end in ends), default=0)
 
@@ -281,40 +282,36 @@ def true_rules(tiers: Tiers) -> set[Rule]:
     """A tier overrides those below it; within one tier false beats true (R5)."""
     held: set[Rule] = set()
     for tier in tiers:
-        for voice in tier:
-            held |= voice.verdicts.yes
-        for voice in tier:
-            held -= voice.verdicts.no
+        for contribution in tier:
+            held |= contribution.verdicts.yes
+        for contribution in tier:
+            held -= contribution.verdicts.no
     return held
 
 
 def is_held(tiers: Tiers, rule: object) -> bool:
     """The same for one rule, from the highest tier down."""
     for tier in reversed(tiers):
-        if any(rule in voice.verdicts.no for voice in tier):
+        if any(rule in contribution.verdicts.no for contribution in tier):
             return False
-        if any(rule in voice.verdicts.yes for voice in tier):
+        if any(rule in contribution.verdicts.yes for contribution in tier):
             return True
     return False
 
 
-def lost_at(spoken: VerdictEnds) -> int:
-    """The first moment at which a rule of which this is said is no longer true."""
-    return next((moment for moment in sorted(spoken.values()) if not is_true_at(spoken, moment)), FOREVER)
+def lost_at(ends: VerdictEnds) -> int:
+    """The first moment at which a rule with these verdicts is no longer true."""
+    return next((moment for moment in sorted(ends.values()) if not is_true_at(ends, moment)), FOREVER)
 
 
-def is_true_at(spoken: VerdictEnds, moment: int) -> bool:
-    """What the highest tier that will still speak says, false before true."""
-    speaking = [(tier, not value) for (tier, value), until in spoken.items() if until > moment]
-    return bool(speaking) and not max(speaking)[1]
-
-
-def scope_order(scope: Scope) -> tuple[str, str, str]:
-    return scope.project_id, scope.kind or "", scope.resource_id
+def is_true_at(ends: VerdictEnds, moment: int) -> bool:
+    """The verdict of the highest tier that has one then, false before true."""
+    valid = [(tier, not value) for (tier, value), until in ends.items() if until > moment]
+    return bool(valid) and not max(valid)[1]
 
 
 def _ignore_growth(_more: int) -> None:
-    """For what no cache keeps."""
+    """For evaluations that are not cached."""
 
 
 NO_PERMISSIONS: Final = ScopePermissions(ScopeContributions(tiers=(), roles={}))

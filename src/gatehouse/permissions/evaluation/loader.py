@@ -1,13 +1,9 @@
-"""Brings together what a decision is made from, all of one moment.
+"""Load what a decision needs, in one consistent state, and cache what is made from it.
 
-Facts are read for every request and name the versions of everything else. What is cached here under exactly those
-versions is true; anything newer that had to be loaded sends us back to read the facts again. So a right that was
-taken away never comes back through a cache, and never in the shape of old facts beside a new grant
+Facts are read for every request and name the versions of everything else. An entry of the cache counts only under
+exactly these versions; when something newer had to be loaded, the facts are read again. So a removed right never
+comes back through the cache, and old facts never meet a new grant
 (docs/decisions/0013-nothing-decided-from-memory.md).
-
-There is one cache, bounded by weight (docs/decisions/0027-caches-bounded-by-weight.md). By application it holds the
-newest model with its compiled form, and what people hold in it: a newer model drops all that was made from the older
-one. Beside them it holds the projects of the newest structure.
 """
 
 import asyncio
@@ -32,7 +28,7 @@ from gatehouse.permissions.model.project import Group
 from gatehouse.permissions.model.tree_interner import CONDITION_WEIGHT
 from gatehouse.permissions.store import PermissionStore
 
-MAX_ATTEMPTS: Final = 20  # each is lost only to an administrator who saves in that very moment
+MAX_ATTEMPTS: Final = 20  # each fails only if an administrator saves at the same moment
 MODEL: Final = "model"  # key in the group of its application
 STRUCTURE: Final = "structure"  # group and key
 STRUCTURE_WEIGHT: Final = 1_000
@@ -40,14 +36,14 @@ PROJECT_WEIGHT: Final = 4_000  # bytes of a project without groups and services
 GROUP_WEIGHT: Final = 2_000  # of a group without conditions
 GRANT_WEIGHT: Final = 500
 NAME_WEIGHT: Final = 400  # of an id in a list, and in the indexes made from it
-EVALUATION_WEIGHT: Final = 1_000  # bytes beside what a person holds: the facts it was made from
+EVALUATION_WEIGHT: Final = 1_000  # bytes of the facts it was made from
 HEAVY_SHARE: Final = 8  # projects that take more than this part of the cache are read for each request
-CACHE_BYTES: Final = 64 * 2**20  # what the setting permissions.cache_mb says if nobody sets it
+CACHE_BYTES: Final = 64 * 2**20  # default of the setting permissions.cache_mb
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationInput:
-    """One person's facts, and the models and structure they were read beside."""
+    """One person's facts, with the models and structure of the same versions."""
 
     facts: Facts
     models: Mapping[int, ApplicationModel]
@@ -68,16 +64,22 @@ class CachedEvaluation:
 
 @dataclass(frozen=True, slots=True)
 class CachedList:
-    effective: EffectivePermissions  # what it tells of
+    effective: EffectivePermissions  # what it was rendered from
     entries: tuple[str, ...]
 
 
-CacheEntry: TypeAlias = "CachedModel | CachedEvaluation | CachedList | StructureCache"
+CacheEntry: TypeAlias = "CachedModel | CachedEvaluation | CachedList | CachedStructure"
 
 
 class PermissionLoader:
+    """Owns the permission cache: models, evaluations and lists by application, and the projects of one structure.
+
+    An entry is invalid as soon as the facts of a request name other versions; a newer model drops all that was made
+    from the older one. Bounded by weight (docs/decisions/0027-caches-bounded-by-weight.md).
+    """
+
     def __init__(self, *, store: PermissionStore, clock: Clock, cache_bytes: int = CACHE_BYTES) -> None:
-        """`cache_bytes`: 0 to keep nothing from one request to the next."""
+        """`cache_bytes`: 0 to cache nothing."""
         self._store = store
         self._clock = clock
         self._cache: WeightedCache[CacheEntry] = WeightedCache(cache_bytes)
@@ -85,16 +87,16 @@ class PermissionLoader:
 
     @property
     def cache_weight(self) -> int:
-        """Estimated bytes of everything that is kept from one request to the next."""
+        """Estimated bytes of all cached entries."""
         return self._cache.weight
 
     async def load_facts(self, user_id: str, application_ids: Collection[int]) -> Facts | None:
         return await self._store.facts(user_id, application_ids)
 
     async def load_input(self, facts: Facts, *, projects: Collection[str] = ()) -> EvaluationInput:
-        """What these facts are to be judged with; they are read again when something changed meanwhile.
+        """The facts with their models and structure; the facts are read again if these changed meanwhile.
 
-        `projects`: ids of more that the structure is to tell about.
+        `projects`: ids of further projects that the structure must contain.
         """
         wanted = frozenset(facts.records)
         for _ in range(MAX_ATTEMPTS):
@@ -108,10 +110,15 @@ class PermissionLoader:
             facts = again
         raise Unavailable("the permission model changes too fast to be read")
 
+    async def is_project_live(self, project_id: str, facts: Facts) -> bool:
+        """Whether a project that these facts name exists and is not removed."""
+        model = (await self.load_input(facts)).structure.projects.get(project_id)
+        return model is not None and not model.project.removed
+
     async def evaluate(
         self, evaluation_input: EvaluationInput, application_id: int, address: Address | None
     ) -> EffectivePermissions:
-        """What the person holds in one of the applications of the case; a large one is evaluated off the loop."""
+        """What the person holds in one of the applications of the input; a large one is evaluated off the loop."""
         now, facts, model = self._clock.now(), evaluation_input.facts, evaluation_input.models[application_id]
         compiled = await run_off_loop(0 if is_compiled(model) else model.size, compile_fully, model)
         seen = address if compiled.uses_address else None
@@ -133,15 +140,15 @@ class PermissionLoader:
         )
         made = CachedEvaluation(basis, effective)
         if self._is_cached(model):
-            ticket = self._cache.put(application_id, key, made, facts_weight(facts))
-            grown = partial(self._cache.add_weight, ticket)
+            handle = self._cache.put(application_id, key, made, facts_weight(facts))
+            grown = partial(self._cache.add_weight, handle)
             grown(made.effective.track_weight(grown))
         return made.effective
 
     async def render_list(
         self, evaluation_input: EvaluationInput, effective: EffectivePermissions, kind: Shape, options: ShapeOptions
     ) -> tuple[str, ...]:
-        """`shapes.render`, made once while the same is held. A list of seconds left is another one each second."""
+        """`render_shape`, cached with the evaluation it shows; a list with seconds left changes every second."""
         make = partial(render_with_weight, effective, kind, options, self._clock.now())
         work = render_work(effective, kind)
         if options.with_exp and kind is not Shape.ROLES:
@@ -158,7 +165,7 @@ class PermissionLoader:
         return entries
 
     def _is_cached(self, model: ApplicationModel) -> bool:
-        """What is made from a model that was replaced or dropped would keep it in memory: it is not cached."""
+        """Whether the model is cached: entries made from another one would keep that in memory."""
         known = self._cache.get(model.application.application_id, MODEL)
         return isinstance(known, CachedModel) and known.model is model
 
@@ -167,7 +174,7 @@ class PermissionLoader:
         found = self._cached_models(states)
         if len(found) < len(states):
             async with AsyncExitStack() as stack:
-                for number in sorted(states.keys() - found.keys()):  # of many who lack a model one reads it
+                for number in sorted(states.keys() - found.keys()):  # concurrent requests load a model once
                     await stack.enter_async_context(self._load_locks.setdefault(number, asyncio.Lock()))
                 found = self._cached_models(states)
                 loaded = await self._load_models([number for number in states if number not in found])
@@ -199,25 +206,25 @@ class PermissionLoader:
                 return None
             if structure_weight(loaded) > self._cache.limit // HEAVY_SHARE:
                 return known.merged_with(loaded)
-            self._cache.add_weight(known.ticket, known.add(loaded, projects))
+            self._cache.add_weight(known.handle, known.add(loaded, projects))
         return known.structure
 
-    def _cached_structure(self, version: int) -> "StructureCache":
-        """A new one when there is a newer version, or when the old one has grown to half of the cache."""
+    def _cached_structure(self, version: int) -> "CachedStructure":
+        """A new entry when the version is another, or when the entry has grown to half of the cache."""
         known = self._cache.get(STRUCTURE, STRUCTURE)
-        if isinstance(known, StructureCache) and known.version == version and known.weight <= self._cache.limit // 2:
+        if isinstance(known, CachedStructure) and known.version == version and known.weight <= self._cache.limit // 2:
             return known
-        new = StructureCache(version)
-        new.ticket = self._cache.put(STRUCTURE, STRUCTURE, new, new.weight)
+        new = CachedStructure(version)
+        new.handle = self._cache.put(STRUCTURE, STRUCTURE, new, new.weight)
         return new
 
 
-class StructureCache:
-    """The projects and connections of one version that were asked for so far."""
+class CachedStructure:
+    """The projects and connections of one structure version that requests needed so far."""
 
     def __init__(self, version: int) -> None:
         self.version = version
-        self.ticket = CacheHandle(STRUCTURE, STRUCTURE)  # in the cache that keeps it
+        self.handle = CacheHandle(STRUCTURE, STRUCTURE)  # its entry in the cache
         self.weight = STRUCTURE_WEIGHT  # estimated bytes, with the compiled forms
         self._projects: dict[str, ProjectModel] = {}
         self._connecting: dict[int, tuple[str, ...]] = {}
@@ -231,19 +238,19 @@ class StructureCache:
         )
 
     def merged_with(self, loaded: Structure) -> Structure:
-        """For one request, with projects that are too heavy to be kept for all."""
+        """For one request, with projects that are too heavy to cache."""
         return Structure(
             version=self.version,
             projects={**self._projects, **loaded.projects},
             connecting={**self._connecting, **loaded.connecting},
         )
 
-    def add(self, loaded: Structure, asked_for: Collection[str]) -> int:
-        """Returns by how much it grew."""
-        grown = structure_weight(loaded) + NAME_WEIGHT * len(asked_for)
+    def add(self, loaded: Structure, requested: Collection[str]) -> int:
+        """Return the added weight."""
+        grown = structure_weight(loaded) + NAME_WEIGHT * len(requested)
         self._projects.update(loaded.projects)
         self._connecting.update(loaded.connecting)
-        self._absent.update(set(asked_for) - loaded.projects.keys())
+        self._absent.update(set(requested) - loaded.projects.keys())
         self.structure = Structure(
             version=self.version, projects=dict(self._projects), connecting=dict(self._connecting)
         )
@@ -274,7 +281,7 @@ def render_with_weight(
 
 
 def facts_weight(facts: Facts) -> int:
-    """Estimated bytes of the facts that an evaluation is kept with."""
+    """Estimated bytes of the facts that are cached with an evaluation."""
     who = facts.subject
     return EVALUATION_WEIGHT + NAME_WEIGHT * (
         len(who.tags) + len(who.purchases) + len(facts.groups) + len(facts.owns)

@@ -1,4 +1,4 @@
-"""How what somebody holds is told: list, list_short and roles (interface §4.5, R5)."""
+"""Render what a person holds: list, list_short and roles (interface §4.5, R5)."""
 
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
@@ -14,7 +14,7 @@ from gatehouse.permissions.model.rules import Rule, RuleSection, Scope
 PROJECT_ACCESS_PREFIX: Final = "private_data.projectAccess"
 ALL_PROJECTS: Final = None
 ALL_SECTIONS: Final = frozenset(RuleSection)
-UNKNOWN_PROJECT: Final = ""  # a project that was asked for and is not there: the root alone is told
+UNKNOWN_PROJECT: Final = ""  # a requested project that does not exist: only the root is rendered
 
 
 class Shape(StrEnum):
@@ -24,7 +24,7 @@ class Shape(StrEnum):
 
 
 class TooLong(Exception):
-    """The entries are longer together than they may be."""
+    """All entries together are longer than allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def render_shape(effective: EffectivePermissions, kind: Shape, options: ShapeOpt
 
 
 def render_work(effective: EffectivePermissions, kind: Shape) -> int:
-    """How much work `render` is."""
+    """Estimated work of `render_shape`."""
     if kind is Shape.ROLES:
         return sum(len(effective.granted_roles(scope)) for scope in effective.open_scopes)
     return effective.work
@@ -80,11 +80,11 @@ def sorted_unique(texts: list[str]) -> tuple[str, ...]:
 
 
 def _entries(effective: EffectivePermissions, kind: Shape, options: ShapeOptions, now: int) -> list[str]:
-    told: list[str] = []
+    entries: list[str] = []
     length = 0
     for scope in selected_scopes(effective, options):
         if kind is Shape.ROLES:
-            told += [_roles_prefix(scope) + held.role.name for held in effective.granted_roles(scope).values()]
+            entries += [_roles_prefix(scope) + held.role.name for held in effective.granted_roles(scope).values()]
         else:
             held = effective.rules(scope)
             moment = now if options.with_exp else None
@@ -92,8 +92,8 @@ def _entries(effective: EffectivePermissions, kind: Shape, options: ShapeOptions
             length += sum(map(len, found)) if options.max_length else 0
             if options.max_length is not None and length > options.max_length:
                 raise TooLong
-            told += found
-    return told
+            entries += found
+    return entries
 
 
 def _selected_rules(held: ScopePermissions, scope: Scope, options: ShapeOptions) -> AbstractSet[Rule]:
@@ -105,21 +105,21 @@ def _selected_rules(held: ScopePermissions, scope: Scope, options: ShapeOptions)
 def _rule_texts(
     held: ScopePermissions, selected: AbstractSet[Rule], kind: Shape, scope: Scope, now: int | None
 ) -> list[str]:
-    """Most rules have neither params nor an end; they are told without looking each of them up."""
+    """Most rules have neither params nor an end; these are rendered without a lookup each."""
     lefts = {} if now is None else held.seconds_left(selected, now)
     special = {*held.params, *lefts} & selected
-    place = list_prefix(scope) if kind is Shape.LIST else short_prefix(scope)
+    prefix = list_prefix(scope) if kind is Shape.LIST else short_prefix(scope)
     suffix = "" if now is None else ":0"
     rest = selected - special if special else selected
     plain = held.rule_texts(rest) if kind is Shape.LIST else [rule.path for rule in rest]
     return [
-        *([f"{place}{text}{suffix}" for text in plain] if place or suffix else plain),
-        *(place + _text(rule, kind) + _suffix(held, rule, lefts, now) for rule in special),
+        *([f"{prefix}{text}{suffix}" for text in plain] if prefix or suffix else plain),
+        *(prefix + _text(rule, kind) + _suffix(held, rule, lefts, now) for rule in special),
     ]
 
 
 def _text(rule: Rule, kind: Shape) -> str:
-    """Short is without the section: a path stands in one of them only (R5)."""
+    """Short texts have no section: a path is in one section only (R5)."""
     return str(rule) if kind is Shape.LIST else rule.path
 
 

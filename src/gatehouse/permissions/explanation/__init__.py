@@ -1,1 +1,1 @@
-"""Why somebody holds a rule, or what is missing."""
+"""Why a person holds a rule, or what is missing."""

@@ -1,4 +1,4 @@
-"""Every voice about one rule in one scope, with where it comes from, and which of them decide."""
+"""Every contribution to one rule in one scope, with its source, and which of them decide."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -40,10 +40,10 @@ class GroupReference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Membership:
-    """How somebody belongs to a group."""
+    """How a person belongs to a group."""
 
     group: GroupReference
-    condition: str = ""  # title of the one he meets; "" when he is listed
+    condition: str = ""  # title of the condition they meet; "" when they are listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,38 +60,43 @@ class ExplainedContribution:
 
 
 def explain_contributions(context: EvaluationContext, scope: Scope, rule: Rule) -> list[ExplainedContribution]:
-    """Lower tiers first. As they would count if the project let him in: a barrier is told as missing."""
+    """Lower tiers first, as if the project were open to the person: a barrier is reported as missing."""
     gathered = gather_root(context) if scope.is_root else gather_below_root(context, scope, NO_END)
-    speaking = [
-        (Tier(tier), voice)
-        for tier, voices in enumerate(gathered.tiers)
-        for voice in voices
-        if rule in voice.verdicts.yes or rule in voice.verdicts.no
+    concerned = [
+        (Tier(tier), contribution)
+        for tier, contributions in enumerate(gathered.tiers)
+        for contribution in contributions
+        if rule in contribution.verdicts.yes or rule in contribution.verdicts.no
     ]
-    top = max((tier for tier, _ in speaking), default=Tier.SCHEMA)
-    verdict = all(rule in voice.verdicts.yes for tier, voice in speaking if tier is top)
+    top = max((tier for tier, _ in concerned), default=Tier.SCHEMA)
+    verdict = all(rule in contribution.verdicts.yes for tier, contribution in concerned if tier is top)
     return [
         _explain_contribution(
-            context, scope, rule, tier, voice, decides=tier is top and (rule in voice.verdicts.yes) is verdict
+            context,
+            scope,
+            rule,
+            tier,
+            contribution,
+            decides=tier is top and (rule in contribution.verdicts.yes) is verdict,
         )
-        for tier, voice in speaking
+        for tier, contribution in concerned
     ]
 
 
 def _explain_contribution(
-    context: EvaluationContext, scope: Scope, rule: Rule, tier: Tier, voice: Contribution, *, decides: bool
+    context: EvaluationContext, scope: Scope, rule: Rule, tier: Tier, contribution: Contribution, *, decides: bool
 ) -> ExplainedContribution:
-    source = voice.source
+    source = contribution.source
     return ExplainedContribution(
         scope=scope,
         tier=tier,
         kind=source.kind,
-        value=rule in voice.verdicts.yes,
+        value=rule in contribution.verdicts.yes,
         decides=decides,
         role=source.role.name if source.role else "",
         membership=membership_of(context, scope, source.group_id) if source.group_id else None,
-        params=voice.verdicts.params.get(rule, ()),
-        end=voice.end,
+        params=contribution.verdicts.params.get(rule, ()),
+        end=contribution.end,
     )
 
 
@@ -168,7 +173,7 @@ def _failed_test(test: SimpleTest, who: ConditionSubject, address: Address | Non
 
 
 def _shorten_user_ids(user_ids: frozenset[str]) -> str:
-    """The first of them: nobody reads a thousand."""
+    """The first few of them."""
     shown = ", ".join(nsmallest(MAX_USERS_SHOWN, user_ids))
     more = len(user_ids) - MAX_USERS_SHOWN
     return f"{shown} and {more} more" if more > 0 else shown

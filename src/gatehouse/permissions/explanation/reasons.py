@@ -1,4 +1,4 @@
-"""What stands between a person and a rule he does not hold, the nearest first."""
+"""What is missing before a person holds a rule, the nearest first."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, Ass
 from gatehouse.permissions.model.project import GrantAction
 from gatehouse.permissions.model.rules import ConditionMode, Role, Rule, Scope
 
-MAX_FAILED_TESTS: Final = 20  # parts of a condition that are told
+MAX_FAILED_TESTS: Final = 20  # parts of a condition that are reported
 
 
 class MissingKind(StrEnum):
@@ -49,7 +49,7 @@ class MissingKind(StrEnum):
     IN_DISALLOWED_GROUP = Barrier.IN_DISALLOWED_GROUP.value
     IN_NO_ALLOWED_GROUP = Barrier.IN_NO_ALLOWED_GROUP.value
     DOMAIN_NOT_ALLOWED = Barrier.DOMAIN_NOT_ALLOWED.value
-    PROJECT_CLOSED = "project_closed"  # any of the three, to whoever may not see the project
+    PROJECT_CLOSED = "project_closed"  # any of the three, for callers who may not see the project
     SAID_NO = "said_no"
     ENTRY_EXPIRED = "entry_expired"
     ROLE_EXPIRED = "role_expired"
@@ -59,11 +59,11 @@ class MissingKind(StrEnum):
     NOT_A_MEMBER = "not_a_member"
     ROLE_NOT_ASSIGNED = "role_not_assigned"
     ROLE_FULL = "role_full"
-    NOT_GIVEN = "not_given"  # by roles that whoever asks may not see
+    NOT_GIVEN = "not_given"  # by roles that the caller may not see
     HELD_ELSEWHERE = "held_elsewhere"  # where it does not count for this
 
 
-MISSING_ORDER: Final = {lack: place for place, lack in enumerate(MissingKind)}
+MISSING_ORDER: Final = {kind: position for position, kind in enumerate(MissingKind)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,21 +83,21 @@ class RoleGrants:
 
     granting_groups: Mapping[str, list[str]]
     revoking_groups: Mapping[str, list[str]]
-    own_groups: frozenset[str]  # groups that he is a member of
+    own_groups: frozenset[str]  # the person's groups
 
 
 @dataclass(frozen=True, slots=True)
 class MissingSearch:
     context: EvaluationContext
     rule: Rule
-    holders: Mapping[str, int]  # users of each role by key, where somebody counted them
+    holders: Mapping[str, int]  # users of each role by key, if counted
 
     def nearest(self, scopes: Iterable[Scope], most: int) -> list[MissingRequirement]:
         """The nearest, each once: a resource and its project share the project's barrier.
 
         Why conditions failed is looked up for these alone: a thousand roles may have to be passed over.
         """
-        found = {one: None for place in scopes for one in self._missing_in(place)}
+        found = {one: None for holding_scope in scopes for one in self._missing_in(holding_scope)}
         return [
             self._with_failed_tests(one) for one in nsmallest(most, found, key=lambda one: MISSING_ORDER[one.kind])
         ]
@@ -157,7 +157,7 @@ class MissingSearch:
     def _failed_condition(
         self, role: Role, scope: Scope, assignment: Assignment | None, *, is_granted: bool
     ) -> Iterator[MissingRequirement]:
-        """One that failed where it alone would have given the role."""
+        """A condition that failed and alone would have granted the role."""
         if role.condition_mode is ConditionMode.GRANT:
             would_do = scope.is_root
         else:
@@ -242,7 +242,7 @@ class MissingSearch:
 
 # Why a rule is held or not: the deciding path and, for a denial, the nearest missing facts. Pure.
 #
-# Made from the same voices as the decision, so that the two cannot disagree.
+# Made from the same contributions as the decision, so that the two cannot disagree.
 
 
 MAX_MISSING: Final = 50  # an application may have a thousand roles that would do
@@ -277,7 +277,7 @@ def explain_rule(
     effective = evaluate(model, facts, structure, now=now, address=address)
     this = evaluation_context(model, facts, structure, now=now, address=address)
     over = _reason_nothing_is_held(model, facts, structure)
-    places = () if over else tuple(effective.lookup_scopes(scope, rule))  # as if the project had the resource
+    holding_scopes = () if over else tuple(effective.lookup_scopes(scope, rule))  # as if the project had the resource
     unfound = _missing_target(structure, scope, over)
     held_in = frozenset(effective.scopes_holding(structure, scope, rule))
     allowed = bool(held_in)
@@ -289,10 +289,10 @@ def explain_rule(
         allowed=allowed,
         in_schema=rule in this.model.schema_rules,
         seconds_left=_seconds_left(effective, held_in, rule, now),
-        contributions=tuple(_visible_contributions(effective, this, places, rule, held_in)),
+        contributions=tuple(_visible_contributions(effective, this, holding_scopes, rule, held_in)),
         missing=()
         if allowed
-        else (*unfound, *_missing_requirements(effective, MissingSearch(this, rule, holders), places)),
+        else (*unfound, *_missing_requirements(effective, MissingSearch(this, rule, holders), holding_scopes)),
     )
 
 
@@ -303,10 +303,10 @@ def _visible_contributions(
     rule: Rule,
     held_in: AbstractSet[Scope],
 ) -> Iterator[ExplainedContribution]:
-    """Held in the project it counts on the resource whatever is said there (R5), and on no other at all."""
-    for place in reversed(scopes):
-        is_moot = place not in held_in and (bool(held_in) or rule in effective.rules(place))
-        for one in explain_contributions(context, place, rule):
+    """A rule held in the project counts on each of its resources (R5), and nowhere else."""
+    for holding_scope in reversed(scopes):
+        is_moot = holding_scope not in held_in and (bool(held_in) or rule in effective.rules(holding_scope))
+        for one in explain_contributions(context, holding_scope, rule):
             yield replace(one, decides=False) if is_moot else one
 
 
@@ -318,7 +318,7 @@ def _reason_nothing_is_held(model: ApplicationModel, facts: Facts, structure: St
 
 
 def _missing_target(structure: Structure, scope: Scope, over: MissingKind | None) -> Iterator[MissingRequirement]:
-    """What is asked about and is not there."""
+    """Requested objects that do not exist."""
     if over is not None:
         yield MissingRequirement(kind=over, scope=scope)
     elif not structure.has_scope(scope):
@@ -336,5 +336,5 @@ def _missing_requirements(
 
 def _seconds_left(effective: EffectivePermissions, held_in: Iterable[Scope], rule: Rule, now: int) -> int:
     """Held in two places it is allowed until the later end."""
-    lefts = [effective.rules(place)[rule].seconds_left(now) for place in held_in]
+    lefts = [effective.rules(holding_scope)[rule].seconds_left(now) for holding_scope in held_in]
     return 0 if 0 in lefts else max(lefts, default=0)

@@ -30,7 +30,7 @@ TEST_SUBJECTS: Final[Mapping[str, str]] = {
 
 
 def explanation_sentences(explanation: Explanation) -> list[str]:
-    """The verdict first, then what speaks for and against it, then what is missing."""
+    """The verdict, then the contributions for and against it, then what is missing."""
     return [
         *_verdict(explanation),
         *map(_contribution, explanation.contributions),
@@ -54,16 +54,16 @@ def _contribution(one: ExplainedContribution) -> str:
 
 
 def _source_phrase(one: ExplainedContribution) -> str:
-    place = scope_phrase(one.scope)
-    told: Mapping[SourceKind, Callable[[], str]] = {
+    where = scope_phrase(one.scope)
+    phrases: Mapping[SourceKind, Callable[[], str]] = {
         SourceKind.SCHEMA: lambda: "The default in the schema",
         SourceKind.DEFAULT_ROLE: lambda: f"The role {one.role}, which everyone has,",
-        SourceKind.ASSIGNED_ROLE: lambda: f"The role {one.role}, assigned {place},",
-        SourceKind.GROUP_GRANT: lambda: f"The role {one.role}, assigned {place} {_through(one.membership)},",
+        SourceKind.ASSIGNED_ROLE: lambda: f"The role {one.role}, assigned {where},",
+        SourceKind.GROUP_GRANT: lambda: f"The role {one.role}, assigned {where} {_through(one.membership)},",
         SourceKind.CONDITION: lambda: f"The role {one.role}, whose condition is met,",
-        SourceKind.DIRECT: lambda: f"The user's own entry {place}",
+        SourceKind.DIRECT: lambda: f"The user's own entry {where}",
     }
-    return told[one.kind]()
+    return phrases[one.kind]()
 
 
 def _through(membership: Membership | None) -> str:
@@ -146,9 +146,9 @@ SENTENCES: Final[Mapping[MissingKind, Callable[[MissingRequirement], str]]] = {
 
 
 def _reason_phrase(failed: Iterable[FailedTest]) -> str:
-    """`: the tags are staff, not vip`; nothing when there is nothing to tell."""
-    told = "; ".join(_failed_test_phrase(one) for one in failed)
-    return f": {told}" if told else ""
+    """`: the tags are staff, not vip`; empty when no test failed."""
+    phrases = "; ".join(_failed_test_phrase(one) for one in failed)
+    return f": {phrases}" if phrases else ""
 
 
 def _failed_test_phrase(one: FailedTest) -> str:

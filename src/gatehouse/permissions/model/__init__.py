@@ -1,1 +1,1 @@
-"""The records of the permission model, one file a resource."""
+"""The records of the permission model."""

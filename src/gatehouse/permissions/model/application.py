@@ -1,4 +1,4 @@
-"""A public key an application signs its own service JWTs with (R2, R6)."""
+"""An application with its keys and service tokens (interface §2.3, §2.6, R2, R6)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -57,7 +57,7 @@ class EmailSecret:
 
     @property
     def ref(self) -> str:
-        """What tells it from the application's others, and leads to nothing else."""
+        """Identifies it among the application's keys; it reveals nothing else."""
         return self.digest.hex()[:12]
 
 

@@ -9,7 +9,7 @@ from gatehouse.kernel.addresses import Network
 
 @dataclass(frozen=True, slots=True)
 class ConditionSubject:
-    """A person as conditions see him."""
+    """A person as conditions see them."""
 
     user_id: str
     domain: str | None = None  # of the login address, lower case, only while it is verified (R1)
@@ -45,7 +45,7 @@ class HasPurchase:
 
 @dataclass(frozen=True, slots=True)
 class Everyone:
-    holds: bool  # `everyone: false` holds for nobody
+    holds: bool  # `everyone: false` holds for no one
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ HOLDS_FOR_NO_ONE: Final = Everyone(holds=False)
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """As it was written, which is what is stored and answered, and as it is decided."""
+    """A condition as a document, which is stored and returned, and as a test, which decides."""
 
     document: Mapping[str, object]
     test: ConditionTest = field(compare=False)

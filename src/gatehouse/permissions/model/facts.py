@@ -1,4 +1,4 @@
-"""Forms that are made from a record once and live as long as it does."""
+"""What a decision is made from: facts, models and structure, with the cache of their compiled forms."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,10 @@ T = TypeVar("T")
 
 
 class DerivedCache:
-    """Belongs to one object: a record declares it with `init=False`, so `dataclasses.replace` makes a new one."""
+    """Cache of the compiled forms of one record; never invalid, because the record is frozen and owns it.
+
+    A record declares it with `init=False`, so `dataclasses.replace` makes a new one.
+    """
 
     __slots__ = ("_made",)
 
@@ -44,7 +47,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeHoldings:
-    """What is written for one scope: roles in the order they were given, and direct entries."""
+    """The record of one scope: roles in the order of assignment, and direct entries."""
 
     roles: tuple[Assignment, ...] = ()
     private_data: Tree = field(default_factory=dict)
@@ -72,22 +75,22 @@ class UserRecord:
         return self.scopes.get(ROOT, NO_HOLDINGS)
 
 
-# What a decision is made from: read in one round trip, of one moment (docs/decisions/0013).
+# What a decision is made from: read in one round trip, in one consistent state (docs/decisions/0013).
 #
 # `Facts` are a person's own and are read for every request. `ApplicationModel` and `Structure` belong to
-# everybody; they are kept in memory under the versions that the facts name, so a cache never answers for a
-# state that is gone.
+# everyone; they are cached under the versions that the facts name, so no answer shows an older state.
 
 
-FACTS_WEIGHT: Final = 3_000  # bytes of the facts of somebody who holds nothing
+FACTS_WEIGHT: Final = 3_000  # bytes of the facts of a person who holds nothing
 NAME_WEIGHT: Final = 200
 TEXT_WEIGHT: Final = 4
 SCOPE_TEXT: Final = 200  # characters that a scope counts as, without what is held in it
+ROLE_TEXT: Final = 30  # characters that an assigned role counts as
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationState:
-    """What may have changed about an application since it was last looked at."""
+    """The versions of an application, which tell whether a cached model is current."""
 
     application_id: int
     project_id: str | None
@@ -98,15 +101,15 @@ class ApplicationState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """One user, in the applications that were asked about, as of one moment."""
+    """One user in the requested applications, in one consistent state."""
 
     subject: ConditionSubject
     login: str | None
     blocked: bool
     rev: int
     has_strong_factor: bool  # TOTP or a passkey: what publishing asks for
-    groups: frozenset[str] = frozenset()  # those that list him by id
-    owns: Mapping[str, End] = field(default_factory=dict)  # projects in which he is assigned project_owner
+    groups: frozenset[str] = frozenset()  # those that list the user by id
+    owns: Mapping[str, End] = field(default_factory=dict)  # projects in which the user is assigned project_owner
     service_account: ServiceAccount | None = None
     records: Mapping[int, UserRecord] = field(default_factory=dict)  # one for each application asked about
     applications: Mapping[int, ApplicationState] = field(default_factory=dict)  # without those that never were
@@ -120,7 +123,12 @@ class Facts:
         for record in self.records.values():
             texts += len(str(record.login)) + len(str(record.secret_data))
             for held in record.scopes.values():
-                texts += len(str(held.private_data)) + len(str(held.public_data)) + SCOPE_TEXT + 16 * len(held.roles)
+                texts += (
+                    len(str(held.private_data))
+                    + len(str(held.public_data))
+                    + SCOPE_TEXT
+                    + ROLE_TEXT * len(held.roles)
+                )
         names = len(self.groups) + len(self.owns) + len(self.subject.tags) + len(self.subject.purchases)
         return FACTS_WEIGHT + NAME_WEIGHT * names + TEXT_WEIGHT * texts
 
@@ -151,7 +159,7 @@ class ApplicationModel:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectModel:
     project: Project
-    groups: Mapping[str, Group]  # all of its groups, by id; their `users` are left out: Facts.groups tells
+    groups: Mapping[str, Group]  # all of its groups, by id; without `users`: Facts.groups has them
     applications: frozenset[int]  # ids of its own, without those that are removed
     services: frozenset[int]  # ids of those it connects, without those that it may connect no more
     derived_cache: DerivedCache = field(init=False, default_factory=DerivedCache, compare=False, repr=False)
@@ -171,7 +179,7 @@ class ProjectModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Structure:
-    """Projects and groups as of one version: those asked for so far."""
+    """The projects and groups of one version that were loaded so far."""
 
     version: int
     projects: Mapping[str, ProjectModel]
@@ -179,25 +187,25 @@ class Structure:
     derived_cache: DerivedCache = field(init=False, default_factory=DerivedCache, compare=False, repr=False)
 
     def has_scope(self, scope: Scope) -> bool:
-        """False of a resource that its project does not have. Nothing is held in a project not told of here."""
+        """False for a resource that its project does not have; True in projects that are not part of it."""
         model = self.projects.get(scope.project_id)
         return model is None or model.has_scope(scope)
 
 
-# Many people at once: who may be concerned by something, and what decides about them.
+# Many people at once: who may be affected by something, and what decides about them.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateFilter:
-    """Whoever has any of these; each is found by an index, but for domains."""
+    """People with any of these; each is found by an index, except domains."""
 
     application_id: int
     everyone: bool = False
     user_ids: frozenset[str] = frozenset()
     roles: frozenset[str] = frozenset()  # assigned in the application, anywhere in it, by key
     projects: frozenset[str] = frozenset()  # in whose scopes the application's records say something
-    entries: bool = False  # of his own at the root of the application
-    groups: frozenset[str] = frozenset()  # that list him
+    entries: bool = False  # people with direct entries at the root of the application
+    groups: frozenset[str] = frozenset()  # that list them
     domains: frozenset[str] = frozenset()
     tags: frozenset[str] = frozenset()  # written ones, not those that the service keeps
     purchases: frozenset[str] = frozenset()
@@ -205,7 +213,7 @@ class CandidateFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationSnapshot:
-    """What everybody's rights in an application depend on, of one moment."""
+    """What all rights in an application depend on, in one consistent state."""
 
     model: ApplicationModel
     structure: Structure
@@ -217,7 +225,7 @@ class ApplicationSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidatePage:
-    """One page of candidates, by user id, with the outline they were read beside."""
+    """One page of candidates, by user id, with the snapshot they were read with."""
 
     people: Sequence[Facts]
     snapshot: ApplicationSnapshot
@@ -227,7 +235,7 @@ class CandidatePage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryRunResult:
-    """What an edit that was undone had made."""
+    """The state that an edit made before it was rolled back."""
 
     snapshot: ApplicationSnapshot
     people: Mapping[str, Facts]  # by id, those whose facts the edit itself may change

@@ -1,4 +1,4 @@
-"""A project (interface §2.4)."""
+"""A project with its groups and service accounts (interface §2.4, §2.5, R1)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ class GrantAction(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupGrant:
-    """Gives the members of a group roles of a connected application, or takes these away, in the project."""
+    """Grants roles of a connected application to a group in the project, or revokes them."""
 
     group_id: str
     roles: tuple[str, ...]  # keys
@@ -71,7 +71,7 @@ class Group:
     title: str
     description: str = ""
     tags: tuple[str, ...] = (PROJECT_TAG,)
-    conditions: tuple[GroupCondition, ...] = ()  # whoever meets any of them is a member
+    conditions: tuple[GroupCondition, ...] = ()  # people who meet any of them are members
     users: tuple[str, ...] = ()
     created_at: int
     version: int = 1

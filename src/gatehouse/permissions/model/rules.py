@@ -1,4 +1,4 @@
-"""Where a role or rule is held: at the root, in a project, or on a resource of a project (R5)."""
+"""Scopes, rules, schemas and roles (interface §2.7 to §2.9, R5)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,11 +30,15 @@ class Scope:
 
     @property
     def project(self) -> "Scope":
-        """The project around a resource: what is held there counts on every resource of it."""
+        """The project of a resource: rules held there count on every resource of it."""
         return Scope(self.project_id)
 
 
 ROOT: Final = Scope()
+
+
+def scope_order(scope: Scope) -> tuple[str, str, str]:
+    return scope.project_id, scope.kind or "", scope.resource_id
 
 
 def application_scope(project_id: str, application_id: int) -> Scope:
@@ -73,7 +77,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleDefinition:
-    """What an application's schema says of a rule."""
+    """A rule's entry in an application's schema."""
 
     value: bool = False
     protected: bool = False
@@ -91,7 +95,7 @@ class End:
         return not self.ttl and 0 < self.expired <= now
 
     def ends_at(self, now: int) -> int:
-        """The end a list made now tells of, 0 for none."""
+        """The end that a list made now shows, 0 for none."""
         return now + self.ttl if self.ttl else self.expired
 
 
@@ -100,7 +104,7 @@ NO_END: Final = End()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleEntry:
-    """What a role, or a user's own record, says of a rule."""
+    """A rule's entry in a role or a user's record."""
 
     value: bool
     params: tuple[str, ...] = ()
@@ -151,6 +155,9 @@ class ApplicationSchema:
 # A role (interface §2.7).
 
 
+DEFAULT_ROLE_KEY: Final = "default"  # a role of this name is a default role whatever its fields say (interface §2.7)
+
+
 class ConditionMode(StrEnum):
     GRANT = "grant"  # the role applies to everyone for whom the condition holds
     REQUIRE = "require"  # the condition gates assignments
@@ -174,3 +181,7 @@ class Role:
     def key(self) -> str:
         """Names are unique ignoring case (R5); they are ASCII, so lower() is exact."""
         return self.name.lower()
+
+    @property
+    def is_default(self) -> bool:
+        return self.default or self.key == DEFAULT_ROLE_KEY

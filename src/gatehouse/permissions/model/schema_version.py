@@ -1,4 +1,4 @@
-"""What an application's rules and roles were at each save, and what each save changed."""
+"""The versions of an application's rules and roles, and what each save changed."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -25,7 +25,7 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DifferenceDetail:
-    """One thing about a rule or role that is not what it was; None where there was, or is, none."""
+    """One changed field of a rule or role; None where it did not or does not exist."""
 
     field: str
     name: str = ""  # of the rule that a role says something else about
@@ -55,7 +55,7 @@ class ChangeTally:
 class SchemaVersion:
     version: int
     saved_at: int
-    actor: str  # as the audit log names him; "" where nobody knows any more
+    actor: str  # their name in the audit log; "" when it is no longer known
     nick: str | None  # if that is a person who is still there
     changes: tuple[ChangeTally, ...]  # since the version before
 

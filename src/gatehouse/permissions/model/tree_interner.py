@@ -1,4 +1,4 @@
-"""Rule trees of one application, held once where they are equal, and what they weigh in memory. Pure.
+"""Intern equal rule trees of one application, and estimate their memory. Pure.
 
 Sixty roles that name the same two thousand rules repeat the same names and the same leaf `{"value": true}`. Decoded
 one by one they take ten times the memory of their text.

@@ -1,1 +1,1 @@
-"""Questions about who may do what and why: they decide with the same evaluation as everything else."""
+"""Questions about who may do what and why, decided by the same evaluation as requests."""

@@ -1,4 +1,4 @@
-"""Who may hold a rule or a role, found without looking at everybody: a superset, to be evaluated exactly."""
+"""Find who may hold a rule or a role without reading everyone: a superset, to be evaluated exactly."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
@@ -6,28 +6,61 @@ from itertools import chain
 from typing import Final, TypeVar
 
 from gatehouse.accounts.model import SYSTEM_TAGS
-from gatehouse.kernel.background import run_off_loop
+from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
+from gatehouse.kernel.errors import Unavailable
 from gatehouse.permissions.evaluation.compiled import (
     CompiledModel,
     CompiledRole,
     compiled_model,
-    is_default,
     record_work,
 )
 from gatehouse.permissions.evaluation.conditions import ANYONE, IndexKey, condition_index_keys, group_index_keys
 from gatehouse.permissions.model.condition import HOLDS_FOR_NO_ONE, AllOf, AnyOf, ConditionTest, FromNetwork
-from gatehouse.permissions.model.facts import ApplicationSnapshot, CandidateFilter, Facts, ProjectModel, Structure
+from gatehouse.permissions.model.facts import (
+    ApplicationModel,
+    ApplicationSnapshot,
+    CandidateFilter,
+    CandidatePage,
+    Facts,
+)
 from gatehouse.permissions.model.rules import ConditionMode, Rule, Scope
+from gatehouse.permissions.store import CandidateStore
+
+MAX_ATTEMPTS: Final = 20  # each fails only if an administrator saves at the same moment
+
+
+async def load_candidate_page(
+    store: CandidateStore,
+    application_id: int,
+    project_id: str,
+    find_candidates: Callable[[ApplicationSnapshot], CandidateFilter],
+    *,
+    after: str,
+    limit: int,
+    known: ApplicationModel | None,
+) -> CandidatePage:
+    """A page of the candidates found in one snapshot of the application, read together with the same snapshot.
+
+    `known`: the application as it was read before; it is not compiled again while it is unchanged.
+    """
+    projects = frozenset({project_id}) - {""}
+    for _ in range(MAX_ATTEMPTS):
+        snapshot = await store.application_snapshot(application_id, projects, known=known)
+        among = await run_off_loop(OFF_LOOP_WEIGHT, find_candidates, snapshot)
+        page = await store.candidate_page(among, projects, after=after, limit=limit, known=snapshot.model)
+        if page.snapshot.versions == snapshot.versions:
+            return page
+    raise Unavailable("the permission model changes too fast to be read")
 
 
 def candidates_holding_rule(snapshot: ApplicationSnapshot, scopes: Iterable[Scope], rule: Rule) -> CandidateFilter:
-    """`places`: where it has to be held to count."""
+    """`scopes`: where the rule must be held to count."""
     model = compiled_model(snapshot.model)
     roles = [role for role in model.roles.values() if rule in role.verdicts.yes]
     found = no_candidates(snapshot)
-    for place in scopes:
-        if place.is_root:
-            default = rule in model.schema.yes or any(is_default(one.role) for one in roles)
+    for holding_scope in scopes:
+        if holding_scope.is_root:
+            default = rule in model.schema.yes or any(one.role.is_default for one in roles)
             found = union(
                 found,
                 union(
@@ -36,7 +69,9 @@ def candidates_holding_rule(snapshot: ApplicationSnapshot, scopes: Iterable[Scop
                 ),
             )
         else:
-            found = union(found, candidates_in_project(snapshot, place.project_id, (one.role.key for one in roles)))
+            found = union(
+                found, candidates_in_project(snapshot, holding_scope.project_id, (one.role.key for one in roles))
+            )
     return found
 
 
@@ -44,7 +79,7 @@ def candidates_holding_role(snapshot: ApplicationSnapshot, scope: Scope, key: st
     role = compiled_model(snapshot.model).roles[key]
     if scope.is_root:
         return union(
-            candidates_at_root(snapshot, [role]), replace(no_candidates(snapshot), everyone=is_default(role.role))
+            candidates_at_root(snapshot, [role]), replace(no_candidates(snapshot), everyone=role.role.is_default)
         )
     return candidates_in_project(snapshot, scope.project_id, [key])
 
@@ -52,10 +87,10 @@ def candidates_holding_role(snapshot: ApplicationSnapshot, scope: Scope, key: st
 def candidates_touched_by_roles(
     snapshot: ApplicationSnapshot, model: CompiledModel, keys: Iterable[str]
 ) -> CandidateFilter:
-    """Everybody who may hold one of these roles anywhere."""
+    """Everyone who may hold one of these roles anywhere."""
     known = model.roles
     roles = [known[key] for key in keys if key in known]
-    default = replace(no_candidates(snapshot), everyone=any(is_default(one.role) for one in roles))
+    default = replace(no_candidates(snapshot), everyone=any(one.role.is_default for one in roles))
     found = union(candidates_at_root(snapshot, roles), default)
     for project_id in snapshot.structure.connecting.get(snapshot.model.application.application_id, ()):
         groups = granted_group_keys(snapshot, project_id, [one.role.key for one in roles])
@@ -66,13 +101,13 @@ def candidates_touched_by_roles(
 def candidates_in_project(
     snapshot: ApplicationSnapshot, project_id: str, keys: Iterable[str] | None = None
 ) -> CandidateFilter:
-    """Everybody who may hold something in the project; `keys`: the roles that groups are looked at for."""
+    """Everyone who may hold something in the project; `keys`: only groups with these roles count."""
     given = candidates_with_keys(snapshot, granted_group_keys(snapshot, project_id, keys))
     return union(given, replace(no_candidates(snapshot), projects=frozenset({project_id})))
 
 
 def candidates_at_root(snapshot: ApplicationSnapshot, roles: Iterable[CompiledRole]) -> CandidateFilter:
-    """Whoever is assigned one of the roles, there or elsewhere, or meets its condition."""
+    """People who are assigned one of the roles anywhere, or meet its condition."""
     given = list(roles)
     conditions = (
         condition_index_keys(without_addresses(one.role.condition.test))
@@ -86,8 +121,8 @@ def candidates_at_root(snapshot: ApplicationSnapshot, roles: Iterable[CompiledRo
 def granted_group_keys(
     snapshot: ApplicationSnapshot, project_id: str, keys: Iterable[str] | None
 ) -> frozenset[IndexKey]:
-    """Handles of the groups whose members the project gives one of these roles, or any."""
-    project = project_in(snapshot.structure, project_id)
+    """Index keys of the groups that the project grants one of these roles, or any."""
+    project = snapshot.structure.projects.get(project_id)
     if project is None:
         return frozenset()
     wanted = None if keys is None else frozenset(keys)
@@ -95,10 +130,6 @@ def granted_group_keys(
     named = {one.group_id for one in grants if wanted is None or wanted & set(one.roles)}
     groups = (project.groups[group_id] for group_id in named if group_id in project.groups)
     return frozenset(chain.from_iterable(group_index_keys(group) for group in groups))
-
-
-def project_in(structure: Structure, project_id: str) -> ProjectModel | None:
-    return structure.projects.get(project_id)
 
 
 def candidates_with_keys(snapshot: ApplicationSnapshot, index_keys: frozenset[IndexKey]) -> CandidateFilter:
@@ -122,13 +153,13 @@ def no_candidates(snapshot: ApplicationSnapshot) -> CandidateFilter:
 
 
 def union(one: CandidateFilter, other: CandidateFilter) -> CandidateFilter:
-    """Whoever is a candidate of either."""
+    """The candidates of either."""
     names = (each.name for each in fields(CandidateFilter) if each.name != "application_id")
     return replace(one, **{name: getattr(one, name) | getattr(other, name) for name in names})
 
 
 def without_addresses(test: ConditionTest) -> ConditionTest:
-    """The test as it comes out for somebody whose address is not known (R5)."""
+    """The test for a person whose address is not known (R5)."""
     match test:
         case FromNetwork():
             return HOLDS_FOR_NO_ONE
@@ -146,7 +177,7 @@ def without_addresses(test: ConditionTest) -> ConditionTest:
 T = TypeVar("T")
 
 BATCH_WEIGHT: Final = 50_000  # of the people judged at a time
-PERSON_WEIGHT: Final = 300  # of anybody, whatever they hold
+PERSON_WEIGHT: Final = 300  # of a person, whatever they hold
 ROLE_WEIGHT: Final = 5  # of an assignment or an entry in a record
 
 
@@ -158,7 +189,7 @@ def person_weight(facts: Facts) -> int:
 async def judge_in_batches(
     people: Sequence[Facts], judge: Callable[[Facts], T], weigh: Callable[[Facts], int] = person_weight
 ) -> AsyncIterator[tuple[Facts, T]]:
-    """Each person with what `judge` says, in order; one who leaves early has not paid for those behind."""
+    """Each person with the result of `judge`, in order; a consumer that stops early skips the rest."""
     for weight, piece in weighted_batches(people, weigh):
         for facts, verdict in zip(piece, await run_off_loop(weight, judge_all, piece, judge), strict=True):
             yield facts, verdict

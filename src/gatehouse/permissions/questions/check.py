@@ -1,4 +1,4 @@
-"""Whose rights a caller may ask about: his own, and others' with canRead `all` (R6)."""
+"""Whose rights a caller may ask about: their own, and others' with canRead `all` (R6)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,16 +39,16 @@ class QuestionAccess:
         application_id = caller.application_id
         if application_id is None:
             raise Malformed("application_id: required")
-        case = await self._load_input(caller, user_id, application_id)
-        if application_id not in case.models:
+        evaluation_input = await self._load_input(caller, user_id, application_id)
+        if application_id not in evaluation_input.models:
             raise ApplicationNotFound
-        return case
+        return evaluation_input
 
     async def _load_input(self, caller: Caller, user_id: str, application_id: int) -> EvaluationInput:
         if caller.facts is not None and user_id == caller.user_id:
             return await self._permission_loader.load_input(caller.facts)
-        visit = await self._authenticator.attach_rights(caller)
-        refuse_about_others(visit, user_id)
+        request = await self._authenticator.attach_rights(caller)
+        refuse_about_others(request, user_id)
         facts = await self._permission_loader.load_facts(user_id, (application_id,))
         if facts is None:
             raise PersonNotFound
@@ -104,10 +104,12 @@ class Checks:
         self._clock = clock
 
     async def check(self, caller: Caller, user_id: str, questions: Sequence[PermissionQuestion]) -> CheckOutcome:
-        case = await self._question_access.load_input(caller, user_id)
+        evaluation_input = await self._question_access.load_input(caller, user_id)
         application_id = caller.application_id or 0
-        held = await self._permission_loader.evaluate(case, application_id, NO_ADDRESS)
-        return await run_off_loop(held.decision_work, answer_questions, case, held, questions, self._clock.now())
+        held = await self._permission_loader.evaluate(evaluation_input, application_id, NO_ADDRESS)
+        return await run_off_loop(
+            held.decision_work, answer_questions, evaluation_input, held, questions, self._clock.now()
+        )
 
 
 def answer_questions(
@@ -127,13 +129,13 @@ def answer_questions(
 def earliest_end(
     held: EffectivePermissions, structure: Structure, pairs: Sequence[tuple[PermissionQuestion, Scope]], now: int
 ) -> int:
-    places = {
-        place
+    holding_scopes = {
+        holding_scope
         for one, scope in pairs
         for rule in one.rule.rules
-        for place in existing_lookup_scopes(structure, held.application_id, scope, rule)
+        for holding_scope in existing_lookup_scopes(structure, held.application_id, scope, rule)
     }
-    ends = (held.first_end(now, [place]) for place in places)
+    ends = (held.first_end(now, [holding_scope]) for holding_scope in holding_scopes)
     return min((end for end in ends if end), default=0)
 
 

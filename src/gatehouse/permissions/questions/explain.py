@@ -1,7 +1,7 @@
-"""What of an explanation whoever asked for it may hear: no more than the rights he has would show him anyway.
+"""Limit an explanation to what the caller's rights show them anyway.
 
 Names of roles go with canSeeRoleList, what conditions ask for and limits with canReadSchema, groups and domains of a
-project with can_view_project, conditions of a group with managing it. What stands in the person's own record is his.
+project with can_view_project, conditions of a group with managing it. People always see their own record.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,7 +16,7 @@ from gatehouse.kernel.background import run_off_loop
 from gatehouse.kernel.clock import Clock
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest, Authenticator
 from gatehouse.permissions.authentication.callers import Caller
-from gatehouse.permissions.errors import Malformed, ProjectNotFound
+from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.evaluation.compiled import compiled_model, model_work, record_work
 from gatehouse.permissions.evaluation.contributions import SourceKind, direct_entries
 from gatehouse.permissions.evaluation.loader import EvaluationInput, PermissionLoader
@@ -33,7 +33,7 @@ from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import UserRecord
 from gatehouse.permissions.model.rules import Rule, Scope
 from gatehouse.permissions.questions.check import PermissionQuestion, QuestionAccess
-from gatehouse.permissions.questions.parsing import ResourceDraft
+from gatehouse.permissions.questions.parsing import ResourceDraft, find_project_id
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 from gatehouse.permissions.store import ApplicationStore, ProjectStore
 
@@ -49,7 +49,7 @@ ABOUT_ROLES: Final = THROUGH_GROUPS | {
     MissingKind.ROLE_NOT_ASSIGNED,
     MissingKind.ROLE_FULL,
 }
-CONCLUSIVE: Final = frozenset(  # then nobody asks for roles
+CONCLUSIVE: Final = frozenset(  # then roles do not matter
     {
         MissingKind.APPLICATION_REMOVED,
         MissingKind.ACCOUNT_ENDED,
@@ -92,12 +92,12 @@ class ExplanationFilter:
             if self._sees_project(one.scope):
                 if one.scope.is_root or not unfound:
                     yield one
-            elif not (shut and one.kind is SourceKind.GROUP_GRANT):  # what it would give him if it let him in
+            elif not (shut and one.kind is SourceKind.GROUP_GRANT):  # what it would grant if it were open
                 yield replace(one, membership=None)
 
     def _visible_missing(self, explanation: Explanation) -> list[MissingRequirement]:
-        told = [self._visible_requirement(one) for one in explanation.missing]
-        kept = without_irrelevant(one for one in told if one is not None)
+        visible = [self._visible_requirement(one) for one in explanation.missing]
+        kept = without_irrelevant(one for one in visible if one is not None)
         emptied = bool(explanation.missing) and not kept
         if emptied or not (self.sees_roles or any(one.kind in CONCLUSIVE for one in kept)):
             kept[MissingRequirement(kind=MissingKind.NOT_GIVEN, scope=explanation.scope)] = None
@@ -107,7 +107,7 @@ class ExplanationFilter:
         sees_project = self._sees_project(one.scope)
         if one.kind in BARRIERS:
             return one if sees_project else MissingRequirement(kind=MissingKind.PROJECT_CLOSED, scope=one.scope)
-        if one.kind is MissingKind.RESOURCE_UNKNOWN and not sees_project:  # he might try out what it has
+        if one.kind is MissingKind.RESOURCE_UNKNOWN and not sees_project:  # the caller could probe for its resources
             return None
         shown = one if sees_project else replace(one, groups=())
         return self._visible_role_requirement(shown, sees_project=sees_project) if one.kind in ABOUT_ROLES else shown
@@ -136,14 +136,14 @@ class ExplanationFilter:
 
 
 def explanation_filter(request: AuthenticatedRequest, record: UserRecord) -> ExplanationFilter:
-    """`record`: of whom the explanation is about; whoever asks may read it."""
+    """`record`: of the person the explanation is about; the caller may read it."""
     return ExplanationFilter(
         request=request, assigned=frozenset(one.role for held in record.scopes.values() for one in held.roles)
     )
 
 
 def without_irrelevant(missing: Iterable[MissingRequirement]) -> dict[MissingRequirement, None]:
-    """Each once. What would give something on a resource that is not there is left out where that is told."""
+    """Each once. If a resource is reported as missing, what would grant something on it is left out."""
     kept = dict.fromkeys(missing)
     if not any(one.kind is MissingKind.RESOURCE_UNKNOWN for one in kept):
         return kept
@@ -157,9 +157,9 @@ def without_schema(one: MissingRequirement) -> MissingRequirement:
 
 
 def as_unknown_project(explanation: Explanation, asked: Scope) -> Explanation:
-    """About a project that is not there, or that may not be seen: the two are told apart by nothing (R6).
+    """About a project that does not exist or is not visible: both look the same (R6).
 
-    `asked`: the scope as it was named, for an alias would be told from a word by its id.
+    `asked`: the scope as the request names it: the id would reveal that an alias exists.
     """
     unknown = MissingRequirement(kind=MissingKind.PROJECT_UNKNOWN, scope=asked.project)
     beside = (one for one in explanation.missing if one.kind in SHOWN_WITH_UNKNOWN_PROJECT)
@@ -173,7 +173,7 @@ def as_unknown_project(explanation: Explanation, asked: Scope) -> Explanation:
     )
 
 
-# `explain`: why somebody may or may not (R6). A denial names the nearest missing facts.
+# `explain`: why a person has or lacks a permission (R6). A denial names the nearest missing facts.
 
 
 class ExplainDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -181,11 +181,11 @@ class ExplainDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     rule: str
     project_id: str | None = None
     resource: ResourceDraft | None = None
-    ip: str | None = None  # as if he came from there
+    ip: str | None = None  # as if the person came from there
 
 
 class Explainer:
-    """Explains a case to whoever may know it."""
+    """Explains a decision as far as the caller may know it."""
 
     def __init__(self, *, applications: ApplicationStore, clock: Clock) -> None:
         self._applications = applications
@@ -198,7 +198,7 @@ class Explainer:
         question: PermissionQuestion,
         address: Address | None,
     ) -> Explanation:
-        """All of it: who may hear what is for others to decide."""
+        """The whole explanation; callers limit it to what is visible."""
         model, now = evaluation_input.models[application_id], self._clock.now()
         limited = model.limited_roles
         holders = (
@@ -252,28 +252,22 @@ class GuardedExplainer:
     async def explain(
         self, caller: Caller, user_id: str, question: PermissionQuestion, ip: str | None
     ) -> Explanation:
-        """From `ip`, as if he came from there; else as his own record is read (R5)."""
-        case = await self._question_access.load_input(caller, user_id)
-        visit = await self._authenticator.attach_rights(caller)
+        """As if the request came from `ip`; without it, as the person's own record is read (R5)."""
+        evaluation_input = await self._question_access.load_input(caller, user_id)
+        request = await self._authenticator.attach_rights(caller)
         own = caller.address if user_id == caller.user_id else None
         address = own if ip is None else read_ip(ip)
         application_id, asked = caller.application_id or 0, question.scope.scope
-        found = await self._project_id(asked.project_id)
-        seen = await self._visible_project_ids(visit, case, application_id, address)
-        is_seen = not found or found in seen or sees_project(visit, found)
+        name = asked.project_id
+        found = await find_project_id(self._projects, name, default=name) if name else ""
+        seen = await self._visible_project_ids(request, evaluation_input, application_id, address)
+        is_seen = not found or found in seen or sees_project(request, found)
         if found and is_seen:
-            case = await self._permission_loader.load_input(case.facts, projects=(found,))
-        explanation = await self._explainer.explain(case, application_id, question, address)
+            evaluation_input = await self._permission_loader.load_input(evaluation_input.facts, projects=(found,))
+        explanation = await self._explainer.explain(evaluation_input, application_id, question, address)
         if not is_seen:
             explanation = as_unknown_project(explanation, asked)
-        return explanation_filter(visit, case.facts.records[application_id]).visible_part(explanation)
-
-    async def _project_id(self, name: str) -> str:
-        """Of one that is not there, the name it would have."""
-        try:
-            return (await self._projects.project(name)).project.project_id if name else ""
-        except ProjectNotFound:
-            return name
+        return explanation_filter(request, evaluation_input.facts.records[application_id]).visible_part(explanation)
 
     async def _visible_project_ids(
         self,
@@ -282,7 +276,7 @@ class GuardedExplainer:
         application_id: int,
         address: Address | None,
     ) -> set[str]:
-        """Projects that the person's own record tells of, and the caller's in application 1."""
+        """Projects of the person's own record, and those of the caller's in application 1."""
         held = await self._permission_loader.evaluate(evaluation_input, application_id, address)
         scopes = {
             *evaluation_input.facts.records[application_id].scopes,

@@ -7,11 +7,9 @@ from typing import Final
 
 import msgspec
 
-from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 from gatehouse.kernel.clock import Clock
-from gatehouse.kernel.errors import Unavailable
 from gatehouse.permissions.documents import grammar
-from gatehouse.permissions.errors import Malformed, ProjectNotFound, RoleNotFound
+from gatehouse.permissions.errors import Malformed, RoleNotFound
 from gatehouse.permissions.evaluation.contributions import (
     EvaluationContext,
     ScopeContributions,
@@ -28,7 +26,6 @@ from gatehouse.permissions.model.facts import (
     ApplicationModel,
     ApplicationSnapshot,
     CandidateFilter,
-    CandidatePage,
     Facts,
 )
 from gatehouse.permissions.model.rules import End, Rule, Scope
@@ -36,16 +33,22 @@ from gatehouse.permissions.questions.candidates import (
     candidates_holding_role,
     candidates_holding_rule,
     judge_in_batches,
+    load_candidate_page,
     union,
 )
-from gatehouse.permissions.questions.parsing import ResourceDraft, RuleReference, read_rule, read_scope
+from gatehouse.permissions.questions.parsing import (
+    ResourceDraft,
+    RuleReference,
+    find_project_id,
+    read_rule,
+    read_scope,
+)
 from gatehouse.permissions.store import CandidateStore, ProjectStore
 
 MAX_LIMIT: Final = 1_000
 MAX_EXAMINED: Final = 5_000  # candidates of one answer
 MAX_SOURCES: Final = 10_000  # of all members of one answer together: a few megabytes
 FIRST_PAGE_FACTOR: Final = 4  # candidates looked at first, for each member that is wanted
-MAX_ATTEMPTS: Final = 20
 
 
 class MembersDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -70,7 +73,7 @@ class MemberQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantSource:
-    """One of the ways by which somebody has it."""
+    """One source by which a person has the rule or role."""
 
     kind: SourceKind
     scope: Scope
@@ -104,7 +107,7 @@ class _MemberPage:
 
     @property
     def next_size(self) -> int:
-        """Most candidates have it: for a few of them a few are looked at first, then as many as at once can be."""
+        """Most candidates match: a small page first, then the largest."""
         return MAX_LIMIT if self.examined else min(MAX_LIMIT, FIRST_PAGE_FACTOR * self.query.limit)
 
     @property
@@ -113,7 +116,7 @@ class _MemberPage:
         return enough or self.is_overfull or not self.more
 
     def add(self, user_id: str, member: FoundMember | None) -> None:
-        """Note what is known of the next candidate, unless it is a member for whom there is no room left."""
+        """Add the next candidate, unless it is a member and the page is full."""
         if member is not None:
             self.sources += len(member.path)
             self.is_overfull = bool(self.found) and (
@@ -133,7 +136,7 @@ class MemberSearch:
         self._clock = clock
 
     async def read_query(self, draft: MembersDraft, *, may_see_missing: bool) -> MemberQuery:
-        """Raises Malformed. `tells`: whether the caller may hear that there is no such project (ProjectNotFound)."""
+        """Raises Malformed. `may_see_missing`: whether a missing project raises ProjectNotFound."""
         scope = read_scope(draft.project_id, draft.resource, "data").scope
         if (draft.rule is None) == (draft.role is None):
             raise Malformed("data: give either rule or role")
@@ -141,11 +144,10 @@ class MemberSearch:
             raise Malformed(f"data.limit: must be 1 to {MAX_LIMIT}")
         after = grammar.check_user_id(draft.after, "data.after") if draft.after else ""
         if scope.project_id:
-            scope = Scope(
-                await self._project_id(scope.project_id, may_see_missing=may_see_missing),
-                scope.kind,
-                scope.resource_id,
-            )
+            # Without that right a missing project looks like one in which no one holds anything (checklist PA-13).
+            default = None if may_see_missing else scope.project_id
+            project_id = await find_project_id(self._projects, scope.project_id, default=default)
+            scope = Scope(project_id, scope.kind, scope.resource_id)
         if draft.rule is not None:
             rule = read_rule(draft.rule, "data.rule")
             return MemberQuery(rule=rule, scope=scope, after=after, limit=draft.limit)
@@ -155,45 +157,29 @@ class MemberSearch:
     async def find_page(
         self, application_id: int, query: MemberQuery, *, known: ApplicationModel | None = None
     ) -> MemberResults:
-        """A page of members; it may be short, and still be followed by another.
+        """A page of members; a short page may be followed by another.
 
-        `known`: the application as somebody has read it already; it is not compiled again while it is the same.
+        `known`: the application as it was read before; it is not compiled again while it is unchanged.
         """
         page = _MemberPage(query, after=query.after)
         while not page.is_full:
-            crowd = await self._load_candidates(application_id, query, page, known)
-            judge = partial(match_role if query.rule is None else match_rule, crowd.snapshot, query)
-            async for facts, member in judge_in_batches(crowd.people, partial(judge, now=self._clock.now())):
+            candidates = await load_candidate_page(
+                self._candidate_store,
+                application_id,
+                query.scope.project_id,
+                partial(member_candidates, query=query),
+                after=page.after,
+                limit=page.next_size,
+                known=known,
+            )
+            judge = partial(match_role if query.rule is None else match_rule, candidates.snapshot, query)
+            async for facts, member in judge_in_batches(candidates.people, partial(judge, now=self._clock.now())):
                 page.add(facts.subject.user_id, member)
                 if page.is_overfull:
                     break
             else:
-                page.after, page.more = crowd.last, crowd.more
+                page.after, page.more = candidates.last, candidates.more
         return MemberResults(members=page.found, after=page.after if page.more else None)
-
-    async def _load_candidates(
-        self, application_id: int, query: MemberQuery, page: _MemberPage, known: ApplicationModel | None
-    ) -> CandidatePage:
-        """Read beside the very outline that tells who the candidates are."""
-        projects = frozenset({query.scope.project_id}) - {""}
-        for _ in range(MAX_ATTEMPTS):
-            outline = await self._candidate_store.application_snapshot(application_id, projects, known=known)
-            among = await run_off_loop(OFF_LOOP_WEIGHT, member_candidates, outline, query)
-            crowd = await self._candidate_store.candidate_page(
-                among, projects, after=page.after, limit=page.next_size, known=outline.model
-            )
-            if crowd.snapshot.versions == outline.versions:
-                return crowd
-        raise Unavailable("the permission model changes too fast to be read")
-
-    async def _project_id(self, name: str, *, may_see_missing: bool) -> str:
-        """In one that is not there nobody has anything, and that is all that others hear (checklist PA-13)."""
-        try:
-            return (await self._projects.project(name)).project.project_id
-        except ProjectNotFound:
-            if may_see_missing:
-                raise
-            return name
 
 
 def member_candidates(snapshot: ApplicationSnapshot, query: MemberQuery) -> CandidateFilter:
@@ -216,19 +202,19 @@ def member_candidates(snapshot: ApplicationSnapshot, query: MemberQuery) -> Cand
 def match_rule(snapshot: ApplicationSnapshot, query: MemberQuery, facts: Facts, *, now: int) -> FoundMember | None:
     """By every contribution that decides where the rule is held; in two places it lasts until the later end."""
     held = evaluate(snapshot.model, facts, snapshot.structure, now=now, address=None)
-    places = [
-        (place, rule)
+    pairs = [
+        (holding_scope, rule)
         for rule in (query.rule.rules if query.rule else ())
-        for place in held.scopes_holding(snapshot.structure, query.scope, rule)
+        for holding_scope in held.scopes_holding(snapshot.structure, query.scope, rule)
     ]
-    if not places:
+    if not pairs:
         return None
     this = evaluation_context(snapshot.model, facts, snapshot.structure, now=now, address=None)
-    lefts = [held.rules(place)[rule].seconds_left(now) for place, rule in places]
+    lefts = [held.rules(holding_scope)[rule].seconds_left(now) for holding_scope, rule in pairs]
     return FoundMember(
         user_id=facts.subject.user_id,
         until=0 if 0 in lefts else now + max(lefts),
-        path=tuple(way for place, rule in places for way in sources_of_rule(this, place, rule)),
+        path=tuple(source for holding_scope, rule in pairs for source in sources_of_rule(this, holding_scope, rule)),
     )
 
 
@@ -261,17 +247,17 @@ def gather_in_scope(context: EvaluationContext, scope: Scope) -> ScopeContributi
 def sources_of_role(
     context: EvaluationContext, query: MemberQuery, contributions: ScopeContributions
 ) -> Iterator[GrantSource]:
-    for voice in (voice for tier in contributions.tiers for voice in tier):
-        source = voice.source
+    for contribution in contributions:
+        source = contribution.source
         if source.role is not None and source.role.key == query.role:
             through = membership_of(context, query.scope, source.group_id) if source.group_id else None
             yield GrantSource(
-                kind=source.kind, scope=query.scope, role=source.role.name, membership=through, end=voice.end
+                kind=source.kind, scope=query.scope, role=source.role.name, membership=through, end=contribution.end
             )
 
 
 def last_end(path: Iterable[GrantSource], closes: End, now: int) -> int:
-    ends = [way.end.ends_at(now) for way in path]
+    ends = [source.end.ends_at(now) for source in path]
     last = 0 if 0 in ends else max(ends)
     shut = closes.ends_at(now)
     return min((end for end in (last, shut) if end), default=0)

@@ -1,4 +1,4 @@
-"""What is asked about: a rule or role, somewhere, as requests name it."""
+"""Parse what a question is about: a rule or role, in a scope, as requests name it."""
 
 import re
 from collections.abc import Iterable
@@ -12,10 +12,11 @@ from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.fields import printable
 from gatehouse.permissions.documents.records import RESOURCE_IDS
 from gatehouse.permissions.documents.trees import MAX_PATH_SEGMENTS, SEGMENT
-from gatehouse.permissions.errors import Malformed
+from gatehouse.permissions.errors import Malformed, ProjectNotFound
 from gatehouse.permissions.evaluation.shapes import RulePrefix
 from gatehouse.permissions.model.facts import Structure
 from gatehouse.permissions.model.rules import PROJECT_ACCESS, ROOT, ResourceKind, Rule, RuleSection, Scope
+from gatehouse.permissions.store import ProjectStore
 
 MAX_RULE_LENGTH: Final = 1_024
 PREFIX: Final = re.compile(r"[A-Za-z0-9_.-]*", re.ASCII)
@@ -34,7 +35,7 @@ class RuleReference:
     rules: tuple[Rule, ...]
 
     def resolve(self, known: Iterable[Rule]) -> Rule:
-        """The one that is meant; a path that nobody knows would be a private one."""
+        """The referenced rule; an unknown path counts as private."""
         among = frozenset(known)
         return next((rule for rule in self.rules if rule in among), self.rules[0])
 
@@ -57,7 +58,7 @@ class ScopeReference:
 
 
 def target_user_id(named: str | UnsetType, own: str) -> str:
-    """Without a name it is the caller himself (R6)."""
+    """Without a name it is the caller (R6)."""
     return own if named is UNSET else grammar.check_user_id(named, "data.user_id")
 
 
@@ -89,7 +90,7 @@ def read_prefix(text: str, place: str) -> RulePrefix:
 
 
 def searchable_project_name(text: str) -> str:
-    """As it can be looked for: what is spelled like no project is an unknown one, and never the root (R5)."""
+    """A name to look up: an invalid one is an unknown project, never the root (R5)."""
     return text if grammar.PROJECT_ID.fullmatch(text) else printable(text) or ascii(text)
 
 
@@ -105,3 +106,13 @@ def read_scope(project: str | None, resource: ResourceDraft | None, place: str) 
         raise Malformed(f"{place}.resource.kind: must be one of {', '.join(ResourceKind)}")
     kind = ResourceKind(resource.kind)
     return ScopeReference(scope=Scope(project_id, kind, RESOURCE_IDS[kind](resource.id, f"{place}.resource.id")))
+
+
+async def find_project_id(projects: ProjectStore, name: str, *, default: str | None) -> str:
+    """The id of a project, by id or alias; if there is none, `default`, or ProjectNotFound without one."""
+    try:
+        return (await projects.project(name)).project.project_id
+    except ProjectNotFound:
+        if default is None:
+            raise
+        return default

@@ -1,4 +1,4 @@
-"""A change that somebody thinks of making: the data of its save, and how that save is rehearsed (R6)."""
+"""A proposed change: the data of its save, and the dry run of that save (R6)."""
 
 import asyncio
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ from gatehouse.permissions.commands.projects import ProjectCommands, ProjectDraf
 from gatehouse.permissions.commands.user_schemas import RecordDraft, UserRecordCommands
 from gatehouse.permissions.documents import fields, grammar
 from gatehouse.permissions.documents.fields import MAX_EXPIRED
-from gatehouse.permissions.errors import GroupNotFound, Malformed, ProjectNotFound
+from gatehouse.permissions.errors import GroupNotFound, Malformed
 from gatehouse.permissions.model.facts import ApplicationModel, DryRunResult
-from gatehouse.permissions.questions.parsing import target_user_id
+from gatehouse.permissions.questions.parsing import find_project_id, target_user_id
 from gatehouse.permissions.rights.rights import Actor
 from gatehouse.permissions.store import DryRun, DryRunStore, GroupStore, PermissionStore, ProjectStore
 
@@ -77,7 +77,7 @@ ApplicationProposal: TypeAlias = RoleProposal | SchemaProposal | RecordProposal 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposer:
-    """Whoever thinks of it, with the models his rights were judged by."""
+    """The proposing caller, with the models that decide about their rights."""
 
     actor: Actor
     model: ApplicationModel  # of the application in which its effect is asked for
@@ -86,7 +86,7 @@ class Proposer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposalReach:
-    """What a proposal can change: one project, or these people, and else whoever a changed role concerns."""
+    """What a proposal can change: one project, or these people, else everyone with a changed role."""
 
     project_id: str = ""
     user_ids: frozenset[str] = frozenset()
@@ -118,7 +118,7 @@ class DryRuns:
         self._lock = asyncio.Lock()
 
     async def find_reach(self, proposal: AnyProposal, by: Proposer) -> ProposalReach:
-        """Of what is not there, nothing: the rehearsal will say that, to whoever may hear it."""
+        """Nothing for a missing target: the dry run reports that, if the caller may know."""
         match proposal:
             case RoleProposal() | SchemaProposal():
                 return ProposalReach()
@@ -222,10 +222,7 @@ class DryRuns:
         )
 
     async def _project_id(self, name: str) -> str:
-        try:
-            return (await self._projects.project(name)).project.project_id
-        except ProjectNotFound:
-            return ""
+        return await find_project_id(self._projects, name, default="")
 
     async def _group_reach(self, group_id: str, *listed: str) -> ProposalReach:
         try:

@@ -63,7 +63,7 @@ class Effect:
 
     @property
     def length(self) -> int:
-        """Characters, as they stand in an answer."""
+        """Length in a response, in characters."""
         parts = (self.gains, self.loses, self.gains_roles, self.loses_roles)
         return sum(len(part) * JSON_MARKS + sum(map(len, part)) for part in parts)
 
@@ -95,17 +95,17 @@ class Simulation:
     async def run(
         self, proposal: AnyProposal, by: Proposer, *, after: str, limit: int, prefix: RulePrefix | None = None
     ) -> Forecast:
-        """Whoever may ask was decided before; the right of the save is asked for by the save.
+        """The caller has checked who may ask; the save checks its own right.
 
         `limit`: of effects; there are fewer where many people or long effects make it too much for one answer.
-        `prefix`: the rules that are told.
+        `prefix`: limits the reported rules.
         """
         application_id = by.model.application.application_id
         for _ in range(MAX_ATTEMPTS):
             reach = await self._dry_runs.find_reach(proposal, by)
             before = await self._candidate_store.application_snapshot(application_id, reach.projects, known=by.model)
-            rehearsed = await self._dry_runs.run(proposal, by, reach)
-            forecast = await self._forecast(before, rehearsed, reach, after=after, limit=limit, prefix=prefix)
+            dry_run_result = await self._dry_runs.run(proposal, by, reach)
+            forecast = await self._forecast(before, dry_run_result, reach, after=after, limit=limit, prefix=prefix)
             if forecast is not None:
                 return forecast
         raise Unavailable("the permission model changes too fast to be read")
@@ -120,20 +120,20 @@ class Simulation:
         limit: int,
         prefix: RulePrefix | None,
     ) -> Forecast | None:
-        """None when somebody saved something meanwhile."""
+        """None when something was saved meanwhile."""
         compared = await run_off_loop(OFF_LOOP_WEIGHT, ModelComparison, before, dry_run_result, prefix=prefix)
         among = await run_off_loop(OFF_LOOP_WEIGHT, compared.affected_candidates, reach)
         forecast = Forecast(after=after)
         while forecast.after is not None and forecast.examined < MAX_CANDIDATES and len(forecast.effects) < limit:
-            crowd = await self._candidate_store.candidate_page(
+            page = await self._candidate_store.candidate_page(
                 among, reach.projects, after=forecast.after, limit=PAGE_SIZE, known=before.model
             )
-            if crowd.snapshot.versions != before.versions:
+            if page.snapshot.versions != before.versions:
                 return None
-            structure = crowd.snapshot.structure
+            structure = page.snapshot.structure
             structures = structure, overlay_structure(structure, dry_run_result.snapshot.structure)
             judge = partial(compared.effect, structures, now=self._clock.now())
-            async for facts, effect in judge_in_batches(crowd.people, judge, compared.weight):
+            async for facts, effect in judge_in_batches(page.people, judge, compared.weight):
                 if not effect.is_none:
                     if not forecast.fits(effect, limit):
                         return forecast
@@ -143,7 +143,7 @@ class Simulation:
                 forecast.weight += compared.weight(facts)
                 if forecast.weight > MAX_WEIGHT:
                     return forecast
-            forecast.after = crowd.last if crowd.more else None
+            forecast.after = page.last if page.more else None
         return forecast
 
 
@@ -166,7 +166,7 @@ def without_descriptive_fields(role: Role | None) -> Role | None:
 
 
 class ModelComparison:
-    """An application before and after a change, which takes long to compile."""
+    """An application before and after a change; compiling it may take long."""
 
     def __init__(
         self, before: ApplicationSnapshot, dry_run_result: DryRunResult, *, prefix: RulePrefix | None = None
@@ -179,7 +179,7 @@ class ModelComparison:
         self._prefix = prefix
 
     def affected_candidates(self, reach: ProposalReach) -> CandidateFilter:
-        """Everybody for whom something may be different."""
+        """Everyone who may be affected."""
         before, after = self._before, self._dry_run_result.snapshot
         found = replace(no_candidates(before), user_ids=reach.user_ids)
         if reach.project_id:
@@ -221,7 +221,7 @@ class ModelComparison:
         )
 
     def weight(self, facts: Facts) -> int:
-        """How much work the effect is: of what the roles of the person say most is the same before and after."""
+        """Estimated work of the effect: most verdicts of the person's roles are unchanged."""
         record = facts.records[self._before.model.application.application_id]
         held = (one.role for holdings in record.scopes.values() for one in holdings.roles)
         given = sum(self._old.roles[key].verdicts.work for key in held if key in self._old.roles)
@@ -247,7 +247,7 @@ def changed_rules(
 
 
 def rules_with_changed_verdicts(old: Tiers, new: Tiers) -> set[Rule]:
-    """The rules of everything that is said in one of the two alone, or in another order."""
+    """The rules with verdicts in only one of the two, or in another order."""
     found: set[Rule] = set()
     for one, other in zip_longest(old, new, fillvalue=()):
         first = verdicts_in(one)
@@ -262,7 +262,7 @@ def rules_with_changed_verdicts(old: Tiers, new: Tiers) -> set[Rule]:
 
 
 def verdicts_in(tier: Iterable[Contribution]) -> list[Verdicts]:
-    return [voice.verdicts for voice in tier]
+    return [contribution.verdicts for contribution in tier]
 
 
 def held_rule_texts(tiers: Tiers, rules: AbstractSet[Rule], scope: Scope) -> set[str]:
@@ -270,24 +270,24 @@ def held_rule_texts(tiers: Tiers, rules: AbstractSet[Rule], scope: Scope) -> set
     held: set[Rule] = set()
     params: dict[Rule, dict[str, None]] = {}
     for tier in tiers:
-        for voice in tier:
-            held |= voice.verdicts.yes & rules
-            for rule in rules & voice.verdicts.params.keys() if voice.verdicts.params else ():
-                params.setdefault(rule, {}).update(dict.fromkeys(voice.verdicts.params[rule]))
-        for voice in tier:
-            held -= voice.verdicts.no
-    place = list_prefix(scope)
-    return {with_params(f"{place}{rule}", params.get(rule)) for rule in held}
+        for contribution in tier:
+            held |= contribution.verdicts.yes & rules
+            for rule in rules & contribution.verdicts.params.keys() if contribution.verdicts.params else ():
+                params.setdefault(rule, {}).update(dict.fromkeys(contribution.verdicts.params[rule]))
+        for contribution in tier:
+            held -= contribution.verdicts.no
+    prefix = list_prefix(scope)
+    return {with_params(f"{prefix}{rule}", params.get(rule)) for rule in held}
 
 
 def limit_to_project(forecast: Forecast, project_id: str) -> Forecast:
-    """The same for eyes that see no further than one project and what is in it."""
+    """The same for callers who see only one project and its content."""
     effects = [effect_in_project(one, project_id) for one in forecast.effects]
     return replace(forecast, effects=[one for one in effects if not one.is_none])
 
 
 def effect_in_project(one: Effect, project_id: str) -> Effect:
-    """Places are told as the shapes write them (evaluation/shapes.py)."""
+    """Scopes are written as in the shapes (evaluation/shapes.py)."""
 
     def rules(texts: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(text for text in texts if text.startswith(f"{PROJECT_ACCESS_PREFIX}.{project_id}."))
@@ -305,12 +305,12 @@ def effect_in_project(one: Effect, project_id: str) -> Effect:
 
 
 def overlay_structure(before: Structure, after: Structure) -> Structure:
-    """All projects of the people at hand, those that the change was about as it leaves them."""
+    """All projects of these people; changed ones as they are after the change."""
     return Structure(
         version=after.version, projects={**before.projects, **after.projects}, connecting=after.connecting
     )
 
 
 def facts_after(facts: Facts, dry_run_result: DryRunResult) -> Facts:
-    """What goes from everyone with a role or group is still in it: the models lack it, which comes to the same."""
+    """A removed role or group is still in the facts, but no longer in the models, so it does not count."""
     return dry_run_result.people.get(facts.subject.user_id, facts)

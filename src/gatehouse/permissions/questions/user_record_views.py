@@ -1,9 +1,8 @@
-"""What a user's schema looks like to whoever asks for it: its shape, and the sections he may see (interface §4.5)."""
+"""Show a user's record to a caller: its shape, and the sections the caller may see (interface §4.5)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cache
 from typing import Final
 
 from gatehouse.kernel.addresses import Address
@@ -91,7 +90,7 @@ class UserRecordView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordVisibility:
-    """What of whom a caller sees."""
+    """Which parts of a person's record a caller may see."""
 
     caller: Caller
     evaluation_input: EvaluationInput
@@ -116,7 +115,7 @@ class UserRecordViews:
         self._clock = clock
 
     async def view(self, caller: Caller, user_id: str, kind: ViewType, options: ViewOptions) -> UserRecordView:
-        """Raises NoRight when nothing that was asked for may be read."""
+        """Raises NoRight when none of the requested parts may be read."""
         application_id = caller.application_id
         if application_id is None:
             raise Malformed("application_id: required")
@@ -124,20 +123,24 @@ class UserRecordViews:
             raise Malformed("options: with_roles and with_apps_data need a list type")
         if kind in (ViewType.TREE, ViewType.ROLES) and options.prefix is not None:
             raise Malformed("options: prefix needs a list type")
-        sight = await self._find_visibility(caller, user_id, application_id)
-        if not sight.parts & PARTS_BY_VIEW[kind]:
+        visibility = await self._find_visibility(caller, user_id, application_id)
+        if not visibility.parts & PARTS_BY_VIEW[kind]:
             raise NoRight(f"{kind} of user {user_id}")
-        if application_id not in sight.evaluation_input.models:
+        if application_id not in visibility.evaluation_input.models:
             raise ApplicationNotFound
-        return await self._render_view(sight, application_id, kind, options)
+        return await self._render_view(visibility, application_id, kind, options)
 
     async def _find_visibility(self, caller: Caller, user_id: str, application_id: int) -> RecordVisibility:
         if caller.facts is None:  # a service asks for itself: roles only, of its own application
-            case = await self._load_input(user_id, application_id)
-            return RecordVisibility(caller=caller, evaluation_input=case, parts=frozenset({RecordPart.ROLES}))
+            evaluation_input = await self._load_input(user_id, application_id)
+            return RecordVisibility(
+                caller=caller, evaluation_input=evaluation_input, parts=frozenset({RecordPart.ROLES})
+            )
         if user_id == caller.user_id:
-            case = await self._permission_loader.load_input(caller.facts)
-            return RecordVisibility(caller=caller, evaluation_input=case, parts=ALL_PARTS, address=caller.address)
+            evaluation_input = await self._permission_loader.load_input(caller.facts)
+            return RecordVisibility(
+                caller=caller, evaluation_input=evaluation_input, parts=ALL_PARTS, address=caller.address
+            )
         if caller.by is CallerKind.EXCHANGED:
             raise NoRight("an exchanged JWT is valid only for the owner's own record")  # R2
         visit = await self._authenticator.attach_rights(caller)
@@ -206,7 +209,7 @@ class UserRecordViews:
         )
 
     async def _project_id(self, name: str) -> str:
-        """Unknown or removed: the root alone is told, and not why (checklist SC-11)."""
+        """For an unknown or removed project only the root is shown, without a reason (checklist SC-11)."""
         try:
             project = (await self._projects.project(name)).project
         except ProjectNotFound:
@@ -230,7 +233,7 @@ class UserRecordViews:
         return found
 
     async def _apps(self, scopes: Sequence[Scope], asked: int, rights: Rights) -> dict[str, list[dict[str, object]]]:
-        """The one asked about, those he holds something on, and those the caller may get (SC-12)."""
+        """The requested application, those the user holds something on, and those the caller may read (SC-12)."""
         single = {scope.resource_id for scope in scopes if scope.kind is ResourceKind.APPLICATION} | {str(asked)}
         elsewhere = replace(rights, secret=NO_SECRET_DATA)  # that is about the application asked about, and no other
         found: dict[str, list[dict[str, object]]] = {}
@@ -248,9 +251,8 @@ def tree_data(visibility: RecordVisibility, application_id: int, shape: ShapeOpt
     return tree_of(asked, visibility.evaluation_input.models[application_id], visibility.parts)
 
 
-@cache
 def sections_of(parts: frozenset[RecordPart]) -> frozenset[RuleSection]:
-    """The sections of the root that are told to whoever reads these parts."""
+    """The sections of the root that these parts make visible."""
     return frozenset(
         section
         for section, part in ((RuleSection.PRIVATE, RecordPart.PRIVATE), (RuleSection.PUBLIC, RecordPart.PUBLIC))
@@ -259,14 +261,14 @@ def sections_of(parts: frozenset[RecordPart]) -> frozenset[RuleSection]:
 
 
 def readable_parts(request: AuthenticatedRequest, user_id: str) -> frozenset[RecordPart]:
-    """The parts of somebody else's record that the caller may read."""
+    """The parts of another person's record that the caller may read."""
     return frozenset(part for part in RecordPart if request.rights.can_read(part, user_id))
 
 
 def selected_record_scopes(
     scopes: Mapping[Scope, ScopeHoldings], shape: ShapeOptions
 ) -> Mapping[Scope, ScopeHoldings]:
-    """Of a record what an answer with these options is about."""
+    """The scopes of a record that these options select."""
     return {
         scope: held
         for scope, held in scopes.items()
@@ -287,7 +289,7 @@ def tree_of(record: UserRecord, model: ApplicationModel, parts: frozenset[Record
 def saved_view(
     request: AuthenticatedRequest, record: UserRecord, model: ApplicationModel, now: int
 ) -> UserRecordView:
-    """What a save answers: the record as it is now, as far as whoever saved it may read it."""
+    """The response to a save: the new record, as far as the caller may read it."""
     parts = ALL_PARTS if record.user_id == request.caller.user_id else readable_parts(request, record.user_id)
     return UserRecordView(
         data=tree_of(record, model, parts),
@@ -298,14 +300,14 @@ def saved_view(
 
 
 def end_work(visibility: RecordVisibility, held: EffectivePermissions) -> int:
-    """Of `told_end`: who sees all parts is told the end of the whole, which is known."""
+    """For `visible_end`: callers who see all parts get the end of the whole record, which is known."""
     return 0 if visibility.parts >= PERMISSION_PARTS else held.work
 
 
 def visible_end(
     visibility: RecordVisibility, held: EffectivePermissions, kind: ViewType, shape: ShapeOptions, now: int
 ) -> int:
-    """The earliest end of anything in the scopes asked for (R5), as far as the reader sees what it is that ends."""
+    """The earliest end in the selected scopes (R5) of anything that the reader may see."""
     scopes = selected_scopes(held, shape)
     if visibility.parts >= PERMISSION_PARTS:
         return held.first_end(now, scopes)
@@ -329,7 +331,7 @@ def visible_seconds_left(held: EffectivePermissions, scope: Scope, shape: ShapeO
 
 
 def readable_record(record: UserRecord, parts: frozenset[RecordPart]) -> UserRecord:
-    """Only what may be read of it; what is held in projects is read with private_data."""
+    """The readable parts; holdings in projects belong to private_data."""
     root = ScopeHoldings(
         roles=record.root.roles if RecordPart.ROLES in parts else (),
         private_data=record.root.private_data if RecordPart.PRIVATE in parts else {},

@@ -1,4 +1,4 @@
-"""Who can do what, side by side: many people by several rules, each cell with its way and its end.
+"""A matrix of people by rules, each cell with its sources and its end.
 
 Candidates are found by index, a page at a time, as `members` does it for one rule.
 """
@@ -8,22 +8,20 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
-from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 from gatehouse.kernel.clock import Clock
-from gatehouse.kernel.errors import Unavailable
 from gatehouse.permissions.evaluation.contributions import SourceKind
 from gatehouse.permissions.evaluation.effective import ScopePermissions, evaluate, existing_lookup_scopes
 from gatehouse.permissions.model.facts import (
     ApplicationModel,
     ApplicationSnapshot,
     CandidateFilter,
-    CandidatePage,
     Facts,
 )
 from gatehouse.permissions.model.rules import Rule, Scope
 from gatehouse.permissions.questions.candidates import (
     candidates_holding_rule,
     judge_in_batches,
+    load_candidate_page,
     no_candidates,
     person_weight,
     union,
@@ -31,15 +29,14 @@ from gatehouse.permissions.questions.candidates import (
 from gatehouse.permissions.store import CandidateStore
 
 MAX_EXAMINED: Final = 5_000  # candidates of one page
-PAGE_GROWTH: Final = 4  # each look reads so many more than the one before, when that found too few
+PAGE_GROWTH: Final = 4  # each page is so much larger than the one before, if that found too few
 MAX_PAGE_SIZE: Final = 1_000
-MAX_ATTEMPTS: Final = 20
 CELL_WEIGHT: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HolderCell:
-    """A rule that somebody holds."""
+    """A rule that a person holds."""
 
     until: int  # Unix seconds, 0 for no end
     kinds: frozenset[SourceKind]
@@ -57,7 +54,7 @@ class HolderMatrixQuery:
     scope: Scope
     after: str = ""
     limit: int
-    people: frozenset[str] | None = None  # only these; else whoever has one of the rules
+    people: frozenset[str] | None = None  # only these; else everyone with one of the rules
     include_without_rules: bool = False  # these, though they have none of them
 
 
@@ -80,16 +77,24 @@ class WhoCan:
         self._clock = clock
 
     async def page(self, known: ApplicationModel, query: HolderMatrixQuery) -> HolderMatrix:
-        """It may be short, and still be followed by another. Whoever may ask was decided before.
+        """A page of rows; a short page may be followed by another. The caller has checked who may ask.
 
-        `known`: the application as it was read already; it is not compiled again while it is the same.
+        `known`: the application as it was read before; it is not compiled again while it is unchanged.
         """
         page = _MatrixPage(after=query.after)
-        look = query.limit + 1
+        size = query.limit + 1
         while page.after is not None and len(page.rows) < query.limit and page.examined < MAX_EXAMINED:
-            crowd = await self._load_candidates(known, query, page.after, look)
-            judge = partial(row_of, crowd.snapshot, query, now=self._clock.now())
-            async for facts, row in judge_in_batches(crowd.people, judge, partial(row_weight, query)):
+            candidates = await load_candidate_page(
+                self._candidate_store,
+                known.application.application_id,
+                query.scope.project_id,
+                partial(matrix_candidates, query=query),
+                after=page.after,
+                limit=size,
+                known=known,
+            )
+            judge = partial(row_of, candidates.snapshot, query, now=self._clock.now())
+            async for facts, row in judge_in_batches(candidates.people, judge, partial(row_weight, query)):
                 if row.cells or query.include_without_rules:
                     if len(page.rows) == query.limit:
                         break
@@ -97,26 +102,9 @@ class WhoCan:
                 page.after = facts.subject.user_id
                 page.examined += 1
             else:
-                page.after = crowd.last if crowd.more else None
-            look = min(look * PAGE_GROWTH, MAX_PAGE_SIZE)
+                page.after = candidates.last if candidates.more else None
+            size = min(size * PAGE_GROWTH, MAX_PAGE_SIZE)
         return HolderMatrix(rows=page.rows, after=page.after)
-
-    async def _load_candidates(
-        self, known: ApplicationModel, query: HolderMatrixQuery, after: str, limit: int
-    ) -> CandidatePage:
-        """Read beside the very outline that tells who the candidates are."""
-        projects = frozenset({query.scope.project_id}) - {""}
-        for _ in range(MAX_ATTEMPTS):
-            outline = await self._candidate_store.application_snapshot(
-                known.application.application_id, projects, known=known
-            )
-            among = await run_off_loop(OFF_LOOP_WEIGHT, matrix_candidates, outline, query)
-            crowd = await self._candidate_store.candidate_page(
-                among, projects, after=after, limit=limit, known=outline.model
-            )
-            if crowd.snapshot.versions == outline.versions:
-                return crowd
-        raise Unavailable("the permission model changes too fast to be read")
 
 
 def matrix_candidates(snapshot: ApplicationSnapshot, query: HolderMatrixQuery) -> CandidateFilter:
@@ -125,8 +113,8 @@ def matrix_candidates(snapshot: ApplicationSnapshot, query: HolderMatrixQuery) -
         return replace(found, user_ids=query.people)
     application_id = snapshot.model.application.application_id
     for rule in query.rules:
-        places = existing_lookup_scopes(snapshot.structure, application_id, query.scope, rule)
-        found = union(found, candidates_holding_rule(snapshot, places, rule))
+        holding_scopes = existing_lookup_scopes(snapshot.structure, application_id, query.scope, rule)
+        found = union(found, candidates_holding_rule(snapshot, holding_scopes, rule))
     return found
 
 
@@ -142,19 +130,21 @@ def row_of(snapshot: ApplicationSnapshot, query: HolderMatrixQuery, facts: Facts
     for rule in query.rules:
         where = list(held.scopes_holding(snapshot.structure, query.scope, rule))
         if where:
-            for place in where:
-                if place not in lefts:
-                    lefts[place] = held.rules(place).seconds_left(asked, now)
-            ends = [lefts[place].get(rule, 0) for place in where]
-            kinds = frozenset(kind for place in where for kind in deciding_kinds(held.rules(place), rule))
+            for holding_scope in where:
+                if holding_scope not in lefts:
+                    lefts[holding_scope] = held.rules(holding_scope).seconds_left(asked, now)
+            ends = [lefts[holding_scope].get(rule, 0) for holding_scope in where]
+            kinds = frozenset(
+                kind for holding_scope in where for kind in deciding_kinds(held.rules(holding_scope), rule)
+            )
             cells[rule] = HolderCell(until=0 if 0 in ends else now + max(ends), kinds=kinds)
     return HolderRow(user_id=facts.subject.user_id, cells=cells)
 
 
 def deciding_kinds(held: ScopePermissions, rule: Rule) -> Iterator[SourceKind]:
-    """Where a rule that is held there comes from: in the highest tier that speaks of it all say yes."""
+    """The sources of a held rule: all contributions of the highest tier that allow it."""
     for tier in reversed(held.contributions.tiers):
-        speaking = [voice.source.kind for voice in tier if rule in voice.verdicts.yes]
-        if speaking:
-            yield from speaking
+        kinds = [contribution.source.kind for contribution in tier if rule in contribution.verdicts.yes]
+        if kinds:
+            yield from kinds
             return

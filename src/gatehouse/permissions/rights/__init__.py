@@ -1,1 +1,1 @@
-"""What a caller may do with applications, projects, groups and records, and what he may give to others."""
+"""What a caller may do with applications, projects, groups and records, and what they may grant."""

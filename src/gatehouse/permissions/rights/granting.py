@@ -1,7 +1,7 @@
-"""Whether someone may give or take what a save gives or takes (R5, "Granting").
+"""Check that a caller may grant and revoke what a save grants and revokes (R5, "Granting").
 
-Every way of giving ends here: roles and entries of a record, membership of a project, grants to groups, service
-accounts. Only what differs between before and after is judged, so a record can be saved back unchanged.
+Used for every kind of grant: roles and entries of a record, membership of a project, grants to groups, service
+accounts. Only differences are checked, so a record can be saved back unchanged.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,6 +21,7 @@ from gatehouse.permissions.model.rules import (
     Scope,
     Tree,
     application_scope,
+    scope_order,
     service_scope,
 )
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
@@ -67,7 +68,7 @@ class Granter:
             self.refuse_secret(place, before.secret_data, after.secret_data)
 
     def owned_projects(self, record: UserRecord) -> set[str]:
-        """Projects in which he is not changed by who could not unmake him: else he could be shut out of them."""
+        """Projects the person owns: only those who could remove that role may change them there, or lock them out."""
         return {
             scope.project_id
             for scope, held in record.scopes.items()
@@ -77,7 +78,7 @@ class Granter:
         }
 
     def refuse_beyond_reach(self, scope: Scope) -> None:
-        """Whom a service vouches for gives of application 1 what is about that service alone (R6)."""
+        """A caller with a vouching service grants rules of application 1 only about that service (R6)."""
         reach = self.rights.service_reach
         if reach is None or not self.is_central:
             return
@@ -123,7 +124,7 @@ class Granter:
             self.refuse_central(scope, rule, RuleEntry(value=True))
 
     def is_lifted(self, had: End, has: End | None) -> bool:
-        """Whether a restriction is over sooner: it may be all that kept its holder from something."""
+        """Whether a restriction ends sooner, which may give its holder more."""
         return not had.is_past(self.now) and (has is None or outlasts(had, has, self.now))
 
     def refuse_protected(self, what: str) -> None:
@@ -131,13 +132,13 @@ class Granter:
             raise NoRight(f"{what} is protected")
 
     def refuse_owner(self, scope: Scope) -> None:
-        """Owners are made and unmade by owners: else an administrator of the project could take it over."""
+        """Only owners add and remove owners: else an administrator of the project could take it over."""
         held = self.rights.central.granted_roles(scope.project)
         if PROJECT_OWNER not in held and not self.rights.administers:
             raise NoRight("only owners can assign or remove project_owner")
 
     def refuse_central(self, scope: Scope, rule: Rule, entry: RuleEntry) -> None:
-        """Nobody gives a Central rule he does not hold there himself, nor one without its limit or for longer."""
+        """Refuse a Central rule that the granter does not hold there, or without its limit, or for longer."""
         if not entry.value:
             return
         if not self.rights.administers:
@@ -155,7 +156,7 @@ class Granter:
             raise NoRight(f"the granter has {rule} with a limit, but would grant it without")
 
     def refuse_secret(self, place: SecretPath, before: Tree, after: Tree) -> None:
-        """Nobody gives a secret_data value he does not hold himself, nor makes one last longer."""
+        """Refuse a secret_data value that the granter does not hold, or for longer."""
         had, has = secret_leaves(before).get(place), secret_leaves(after).get(place)
         if unexpired_value(has, self.now) is not None:
             self.refuse_extent(place, leaf_extent(place, has), leaf_end(has))
@@ -163,7 +164,7 @@ class Granter:
             self.refuse_extent(place, self.extent_below(place, leaf_extent(place, had)), NO_END)
 
     def extent_below(self, place: SecretPath, below: Extent) -> Extent:
-        """What its holder may have when a leaf that says so much is gone: what lies under `none` may be anything."""
+        """The extent that may appear when a leaf with this extent is removed: below `none` it may be any."""
         if below is Extent.NONE:
             return Extent.ALL
         default = overlay_secret_data(NO_SECRET_DATA, self.model.schema.secret_data, self.now).extent_at(place)
@@ -178,7 +179,7 @@ class Granter:
 
 
 def changed_secrets(before: Tree, after: Tree) -> frozenset[SecretPath]:
-    """Where the two trees say different things."""
+    """The paths at which the two trees differ."""
     had, has = secret_leaves(before), secret_leaves(after)
     return frozenset(place for place in had.keys() | has.keys() if had.get(place) != has.get(place))
 
@@ -188,12 +189,12 @@ def is_changed(before: ScopeHoldings, after: ScopeHoldings) -> bool:
 
 
 def changed_roles(before: ScopeHoldings, after: ScopeHoldings) -> set[str]:
-    """Keys of the roles given, taken, or given with another end."""
+    """Keys of the roles that were added, removed, or got another end."""
     return {one.role for one in set(before.roles) ^ set(after.roles)}
 
 
 def changed_entries(before: ScopeHoldings, after: ScopeHoldings) -> Iterator[tuple[Rule, RuleEntry | None]]:
-    """Every rule whose direct entry differs, with what it is to be; None when it goes."""
+    """Every rule whose direct entry differs, with the new entry; None when it is removed."""
     for section, old, new in (
         (RuleSection.PRIVATE, before.private_data, after.private_data),
         (RuleSection.PUBLIC, before.public_data, after.public_data),
@@ -216,7 +217,3 @@ def refuse_foreign_projects(
     touched = {scope.project_id for scope in before.keys() | after.keys() if before.get(scope) != after.get(scope)}
     for project_id in sorted(touched - {""}):
         require_operation(rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=project_id))
-
-
-def scope_order(scope: Scope) -> tuple[str, str, str]:
-    return (scope.project_id, scope.kind or "", scope.resource_id)

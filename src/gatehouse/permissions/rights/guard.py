@@ -154,7 +154,7 @@ def require_operation(rights: Rights, operation: Operation, target: GuardTarget 
 
 
 def refuse_vouched_caller(rights: Rights) -> None:
-    """Raise NoRight where no service vouches for anybody: what is made would reach further than the service."""
+    """Raise NoRight if a service vouches for the caller: the new object would reach further than the service."""
     if rights.service_reach is not None:
         raise NoRight(f"not allowed through application {rights.service_reach.application_id}")
 
@@ -168,7 +168,7 @@ def is_open(rights: Rights, operation: Operation, target: GuardTarget = NO_TARGE
 
 
 def is_within(reach: ServiceReach | None, target: GuardTarget) -> bool:
-    """Whoever a service vouches for has the smaller of his own rights and that service's reach (R6)."""
+    """A person for whom a service vouches has the smaller of their own rights and that service's reach (R6)."""
     if reach is None:
         return True
     if target.application_id is not None:

@@ -1,4 +1,4 @@
-"""Whoever works on the installation itself, from the command line: he may everything that an administrator may."""
+"""The operator at the command line, with all rights of an administrator."""
 
 from typing import Final
 
@@ -19,7 +19,7 @@ from gatehouse.permissions.model.rules import ROOT
 from gatehouse.permissions.rights.rights import Actor, Rights
 from gatehouse.permissions.rights.secret_data import FULL_SECRET_DATA
 
-NO_USER_ID: Final = ""  # he has no account
+NO_USER_ID: Final = ""  # an operator has no account
 NO_PROJECTS: Final = Structure(version=0, projects={}, connecting={})
 
 

@@ -1,6 +1,6 @@
-"""What a caller may do with one application, project or group: his rights, put together from the model (R5).
+"""A caller's rights on one application, project or group, evaluated from the model (R5).
 
-Everything the guard asks is asked here, on typed scopes and rules.
+The guard decides by these, on typed scopes and rules.
 """
 
 from collections.abc import Mapping
@@ -64,12 +64,12 @@ class Rights:
     """A caller's rights, and those about the application the request is about, if it is about one."""
 
     user_id: str
-    central: EffectivePermissions  # what he holds in application 1
-    secret: SecretData = NO_SECRET_DATA  # his secret_data in the application
+    central: EffectivePermissions  # what the caller holds in application 1
+    secret: SecretData = NO_SECRET_DATA  # their secret_data in the application
     also_readable: frozenset[RecordPart] = (
         frozenset()
     )  # of anyone, as a service account of the application's project (R1)
-    service_reach: ServiceReach | None = None  # beyond it he has none
+    service_reach: ServiceReach | None = None  # beyond it they have none
 
     @property
     def administers(self) -> bool:
@@ -83,7 +83,7 @@ class Rights:
         return self.administers or self.central.allows(scope, central_rule(path))
 
     def end_of(self, scope: Scope, rule: Rule, now: int) -> End:
-        """Until when he may do there what the rule opens, as someone who may now."""
+        """Until when the caller, who may do this now, may do it there."""
         ways = (rule, CAN_ADMINISTER) if self.administers else (rule,)
         return latest_end([end for one in ways for end in ends_of(self.central, scope, one, now)], now)
 
@@ -106,7 +106,7 @@ class Rights:
 
     @property
     def knows_who_exists(self) -> bool:
-        """Whoever may read or write anyone's section may be told that somebody does not exist (R6)."""
+        """Callers who may read or write anyone's section may learn that a user does not exist (R6)."""
         return any(extent is Extent.ALL for extent in (*self.secret.reads.values(), *self.secret.writes.values()))
 
     def _covers(self, extent: Extent, user_id: str) -> bool:
@@ -114,7 +114,7 @@ class Rights:
 
 
 def secret_data_of(central_held: EffectivePermissions, model: ApplicationModel, own: Tree, now: int) -> SecretData:
-    """A caller's secret_data: the application's default, what Central gives him on it, his own record (R5)."""
+    """A caller's secret_data: the application's default, what Central grants on it, their own record (R5)."""
     at_root = central_held.rules(ROOT)
     if CAN_ADMINISTER in at_root:
         return full_secret_data_until(end_in_scope(at_root, CAN_ADMINISTER, now))
@@ -135,7 +135,7 @@ def open_by_central_rules(data: SecretData, held: EffectivePermissions, scope: S
     return data
 
 
-# Whoever carries a change out: his rights, and how the audit log will name him.
+# The actor of a change: their rights, and their name in the audit log.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""How long something is held, and whether something else would last longer (R5, expired and ttl)."""
+"""secret_data: a caller's rights on an application's records, and how long they last (interface §2.8, R5)."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -24,8 +24,8 @@ def end_in_scope(held: ScopePermissions, rule: Rule, now: int) -> End:
     left = held.seconds_left({rule}, now).get(rule)
     if left is None:
         return NO_END
-    voices = (voice for tier in held.contributions.tiers for voice in tier if rule in voice.verdicts.yes)
-    by_ttl = any(voice.end.ttl == left for voice in voices)
+    allowing = (one for one in held.contributions if rule in one.verdicts.yes)
+    by_ttl = any(one.end.ttl == left for one in allowing)
     return End(ttl=left) if by_ttl else End(expired=now + left)
 
 
@@ -34,7 +34,7 @@ def latest_end(ends: Iterable[End], now: int) -> End:
 
 
 def outlasts(one: End, other: End, now: int) -> bool:
-    """Whether the one may still be there when the other is over, or lists tell a later end of it."""
+    """Whether the one may last longer than the other, or lists show a later end for it."""
     if other == NO_END:
         return False
     if one.ttl and not other.ttl:
@@ -105,7 +105,7 @@ FULL_SECRET_DATA: Final = SecretData(
 
 
 def overlay_secret_data(below: SecretData, tree: Tree, now: int) -> SecretData:
-    """What `tree` says, where it says anything that has not ended; the rest as it is below."""
+    """`below`, overridden by each leaf of `tree` that has not expired."""
     application = set(below.application)
     for rule, leaf in subtree(tree, "application").items():
         value = unexpired_value(leaf, now)
@@ -143,7 +143,7 @@ def open_places(data: SecretData, places: Collection[SecretPath], end: End, now:
 
 
 def combine_end(below: SecretData, place: SecretPath, wide: Extent, end: End, now: int) -> End:
-    """Until when so much is held there: longer than the end says, when it was held before."""
+    """Until when this extent lasts there: longer than the end of the leaf if it was held before."""
     return latest_end((end, below.end_at(place)), now) if WIDTH[below.extent_at(place)] >= WIDTH[wide] else end
 
 

@@ -1,1 +1,1 @@
-"""Keeps applications, roles, projects, groups and who holds what (permissions/store.py), a file a resource."""
+"""Stores applications, roles, projects, groups and user records (permissions/store.py), one module each."""

@@ -1,4 +1,4 @@
-"""Keeps applications with their schemas and roles (ApplicationStore)."""
+"""Stores applications with their schemas and roles (ApplicationStore)."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ from gatehouse.permissions.model.application import FIRST_GENERATED_ID, Applicat
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.rules import ApplicationSchema, ResourceKind, Role, Tree
 from gatehouse.permissions.store import Change, NewApplication
-from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.audit import add_audit_record, add_audit_records
 from gatehouse.storage.permissions import structure
 from gatehouse.storage.permissions.record_checks import count_holders_of_roles, count_role_holders
 from gatehouse.storage.permissions.row_readers import (
@@ -101,8 +101,7 @@ def create_application(new: Callable[[int], tuple[NewApplication, Sequence[Audit
     yield from lock_structure()
     made, entries = new((yield from reserve_next_id()))
     yield from add_application(made)
-    for entry in entries:
-        yield from add_audit_record(entry)
+    yield from add_audit_records(entries)
     return made.application
 
 
@@ -125,7 +124,7 @@ def add_application(new: NewApplication) -> Verb[None]:
 def reserve_next_id() -> Verb[int]:
     while True:
         rows = yield RESERVE_NEXT_ID()
-        if rows:  # else somebody took it meanwhile; there is a higher one by now
+        if rows:  # else another transaction took it; there is a higher one by now
             return int(rows[0].application_id)
 
 
@@ -167,13 +166,12 @@ def edit_application(application_id: int, change: Change[Application]) -> Verb[A
     yield from _drop_holdings_left_behind(before, after)
     if after.removed and not before.removed:
         yield from delete_versions(application_id)
-    for entry in edited.records:
-        yield from add_audit_record(entry)
+    yield from add_audit_records(edited.records)
     return after
 
 
 def _drop_holdings_left_behind(before: Application, after: Application) -> Verb[None]:
-    """Nobody keeps what was held on it in the project that it left; of a removed one not as a service either (R5)."""
+    """Delete what people hold on it in the project it left; if it was removed, on the service too (R5)."""
     resource = str(after.application_id)
     if _structure_state(after) == _structure_state(before):
         return
@@ -186,7 +184,7 @@ def _drop_holdings_left_behind(before: Application, after: Application) -> Verb[
 
 
 def _structure_state(one: Application) -> tuple[object, ...]:
-    """What a structure tells of it: whose it is, and who may connect it."""
+    """What the structure contains of it: its project, and who may connect it."""
     return one.project_id, one.removed, one.is_published
 
 

@@ -1,4 +1,4 @@
-"""Reads what decisions are made from (PermissionStore)."""
+"""Read facts, models and candidates for decisions (PermissionStore, CandidateStore)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
@@ -191,7 +191,7 @@ class PermissionStorage(SqlStore):
         return await self._cached_facts(user_id, tuple(sorted(application_ids)))
 
 
-# Reads about many people at once (CrowdStore): candidates by index, a page at a time.
+# Reads about many people at once (CandidateStore): candidates by index, a page at a time.
 
 
 class DomainOf(FunctionElement[str]):
@@ -264,7 +264,7 @@ MODEL_VERSIONS = Statement(
 
 @cache
 def _candidates_statement(criteria: frozenset[str]) -> Statement:
-    """The first of all are among the first of each way, so that none of them is followed to its end."""
+    """The first page of the union is within the first pages of its parts, so no part is read to its end."""
     firsts = [_first_page(one).subquery() for way in sorted(criteria) for one in _CANDIDATE_QUERIES[way]]
     return Statement(_first_page(select(union(*(select(first.c.user_id) for first in firsts)).subquery().c.user_id)))
 
@@ -314,7 +314,7 @@ def candidate_page(
 
 
 def _page_query(among: CandidateFilter, after: str, most: int) -> BoundStatement | None:
-    """None when nobody can be one."""
+    """None when there can be no candidates."""
     if among.everyone:
         return EVERY_USER(after=after, most=most)
     ways = frozenset(way for way in _CANDIDATE_QUERIES if getattr(among, way))

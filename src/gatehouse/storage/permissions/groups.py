@@ -1,4 +1,4 @@
-"""Keeps groups (GroupStore)."""
+"""Stores groups (GroupStore)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,7 +13,7 @@ from gatehouse.permissions.errors import GroupListed, GroupNotFound, NameTaken, 
 from gatehouse.permissions.model.project import PROJECT_TAG, Group, Project
 from gatehouse.permissions.model.rules import ResourceKind
 from gatehouse.permissions.store import Change, EditResult
-from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.audit import add_audit_records
 from gatehouse.storage.permissions.projects import lock_project, write_project
 from gatehouse.storage.permissions.structure import begin_structure_change, group_by_id
 from gatehouse.storage.permissions.user_records import drop_holdings_on
@@ -100,8 +100,7 @@ def write_group(before: Group, edited: EditResult[Group]) -> Verb[Group]:
     if after.users != before.users:
         yield DROP_MEMBERS(of=group_id)
         yield from insert_members(after)
-    for entry in edited.records:
-        yield from add_audit_record(entry)
+    yield from add_audit_records(edited.records)
     return after
 
 
@@ -111,8 +110,7 @@ def create_group(one: Group, records: Sequence[AuditRecord], *, most: int | None
     if most is not None:
         refuse_groups(model.groups.values(), [*model.groups.values(), one], most=most)
     yield from insert_group(one)
-    for entry in records:
-        yield from add_audit_record(entry)
+    yield from add_audit_records(records)
     return one
 
 
@@ -149,7 +147,7 @@ def _group_columns(one: Group) -> dict[str, object]:
 
 
 def delete_unlisted_group(group_id: str, records: Sequence[AuditRecord], *, seen: int | None = None) -> Verb[None]:
-    """Whoever manages groups does not decide about allow and disallow: without a list a closed project is open."""
+    """Refuse to delete a group of allow or disallow: group managers may not open a closed project."""
     yield from begin_structure_change()
     gone = yield from group_by_id(group_id)
     if seen not in (None, gone.version):
@@ -159,7 +157,7 @@ def delete_unlisted_group(group_id: str, records: Sequence[AuditRecord], *, seen
 
 
 def delete_group(group_id: str, records: Sequence[AuditRecord]) -> Verb[None]:
-    """Part of the verb that carries a file out: whoever does decides about the lists as well."""
+    """For `apply`, which may also change the project's allow and disallow lists."""
     yield from begin_structure_change()
     yield from _delete_group(group_id, records)
 
@@ -173,8 +171,7 @@ def _delete_group(group_id: str, records: Sequence[AuditRecord]) -> Verb[None]:
     yield DROP_GROUP(of=group_id)
     yield DROP_MEMBERS(of=group_id)
     yield from drop_holdings_on(ResourceKind.GROUP, group_id, [gone.project_id])
-    for entry in records:
-        yield from add_audit_record(entry)
+    yield from add_audit_records(records)
 
 
 def _without_group(one: Project, group_id: str) -> Project:

@@ -1,4 +1,4 @@
-"""Keeps the credentials of applications (ApplicationKeyStore)."""
+"""Stores the credentials of applications (ApplicationKeyStore)."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -29,7 +29,7 @@ from gatehouse.permissions.model.application import (
     KeySource,
     ServiceToken,
 )
-from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.audit import add_audit_records
 from gatehouse.storage.installation import EPOCH
 from gatehouse.storage.keys import KEYS_VERSION
 from gatehouse.storage.permissions.row_readers import (
@@ -134,14 +134,9 @@ REVOKE_SERVICE_TOKEN = Statement(
 
 
 def _lock_application(application_id: int) -> Verb[None]:
-    """Whoever adds something to an application waits for the others: what is counted then stays counted."""
+    """Lock the application, so that a count stays right until the commit."""
     if not (yield LOCK_APPLICATION(of=application_id)):
         raise ApplicationNotFound
-
-
-def _add_audit_records(records: Sequence[AuditRecord]) -> Verb[None]:
-    for entry in records:
-        yield from add_audit_record(entry)
 
 
 def is_application_live(application_id: int) -> Verb[bool]:
@@ -177,13 +172,13 @@ def add_access_key(key: AccessKey, records: Sequence[AuditRecord]) -> Verb[None]
     free = [slot for slot in range(1, MAX_ACCESS_KEYS + 1) if slot not in taken]
     refuse_access_keys(len(taken) + 1)
     yield INSERT_ACCESS_KEY(**asdict(key), slot=free[0])
-    yield from _add_audit_records(records)
+    yield from add_audit_records(records)
 
 
 def delete_access_key(application_id: int, key_id: str, records: Sequence[AuditRecord]) -> Verb[None]:
     if not (yield DELETE_ACCESS_KEY(of=application_id, key=key_id)):
         raise AccessKeyNotFound
-    yield from _add_audit_records(records)
+    yield from add_audit_records(records)
 
 
 def record_access_key_use(key_id: str, now: int, not_before: int) -> Verb[None]:
@@ -204,19 +199,19 @@ def add_application_key(key: ApplicationKey, records: Sequence[AuditRecord]) -> 
     yield from _lock_application(key.application_id)
     refuse_custom_keys((yield COUNT_CUSTOM_KEYS(of=key.application_id))[0].found + 1)
     yield INSERT_KEY(**key_columns(key))
-    yield from _add_audit_records(records)
+    yield from add_audit_records(records)
 
 
 def delete_application_key(application_id: int, kid: str, records: Sequence[AuditRecord]) -> Verb[None]:
     if not (yield DELETE_KEY(of=application_id, key=kid)):
         raise KeyNotFound
-    yield from _add_audit_records(records)
+    yield from add_audit_records(records)
 
 
 def add_service_token(token: ServiceToken, records: Sequence[AuditRecord]) -> Verb[None]:
     yield from _lock_application(token.application_id)
     yield INSERT_SERVICE_TOKEN(**asdict(token))
-    yield from _add_audit_records(records)
+    yield from add_audit_records(records)
 
 
 def service_token(jti: str) -> Verb[FoundServiceToken | None]:
@@ -235,7 +230,7 @@ def service_tokens_of(application_id: int) -> Verb[Sequence[ServiceToken]]:
 def revoke_service_token(application_id: int, jti: str, records: Sequence[AuditRecord]) -> Verb[None]:
     if not (yield REVOKE_SERVICE_TOKEN(application=application_id, of=jti)):
         raise KeyNotFound(f"application {application_id} has no service JWT {jti}")
-    yield from _add_audit_records(records)
+    yield from add_audit_records(records)
 
 
 class ApplicationKeyStorage(SqlStore):

@@ -1,4 +1,4 @@
-"""Keeps projects (ProjectStore)."""
+"""Stores projects (ProjectStore)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ from gatehouse.permissions.model.facts import ProjectModel, UserRecord
 from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.rules import ResourceKind, Scope
 from gatehouse.permissions.store import Change, MembershipChange, NewApplication
-from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.audit import add_audit_records
 from gatehouse.storage.permissions.applications import insert_application, reserve_id, reserve_next_id
 from gatehouse.storage.permissions.structure import (
     PROJECT_ID_BY_NAME,
@@ -78,8 +78,7 @@ def publish_project(
         yield from insert_application(numbered.application, numbered.schema, numbered.roles)
         people += [numbered.creator] if numbered.creator is not None else []
     yield from add_holdings([_with_application_id(application_id, one) for one in people], project.created_at)
-    for entry in records(application_id):
-        yield from add_audit_record(entry)
+    yield from add_audit_records(records(application_id))
     return made
 
 
@@ -144,8 +143,7 @@ def edit_project(project_id: str, change: Change[ProjectModel]) -> Verb[ProjectM
     before = yield from lock_project(project_id)
     edited = change(before)
     after = yield from write_project(before, edited.state.project)
-    for entry in edited.records:
-        yield from add_audit_record(entry)
+    yield from add_audit_records(edited.records)
     return after
 
 
@@ -156,7 +154,7 @@ def edit_members(project_id: str, change: MembershipChange, now: int) -> Verb[Pr
 
 
 def lock_project(name: str) -> Verb[ProjectModel]:
-    """The project as it is, with its groups; nobody else changes it before the commit. Raises ProjectNotFound."""
+    """The project with its groups, locked until the commit. Raises ProjectNotFound."""
     if not (yield LOCK_PROJECT(name=name)):
         raise ProjectNotFound
     return (yield from project_by_name(name))

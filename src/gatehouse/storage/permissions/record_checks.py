@@ -1,4 +1,4 @@
-"""A project that has an owner keeps one (R5)."""
+"""Checks before a user record is saved: last owner, last administrator, limits of roles (R5)."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -37,7 +37,7 @@ _OWNERS = (
     .join(projects, projects.c.project_id == role_assignments.c.project_id)
     .where(IS_OWNER, UNEXPIRED, projects.c.removed.is_(False))
 )
-# Only who owns without end is one the project can rely on: nobody foresees what happens the day he ends (R5).
+# Only owners without an end count: a project must not lose its last owner by expiry (R5).
 IS_PERMANENT = or_(role_assignments.c.ttl != 0, role_assignments.c.expired == 0)
 OWNED_PROJECTS = Statement(_OWNERS.where(role_assignments.c.user_id == bindparam("user_id")))
 _UNBLOCKED_OWNERS = _OWNERS.join(users, users.c.user_id == role_assignments.c.user_id).where(
@@ -45,7 +45,7 @@ _UNBLOCKED_OWNERS = _OWNERS.join(users, users.c.user_id == role_assignments.c.us
 )
 OWNERS = Statement(_UNBLOCKED_OWNERS)
 PERMANENT_OWNERS = Statement(_UNBLOCKED_OWNERS.where(IS_PERMANENT))
-# Whoever may take an owner from a project holds this row: two who take the last two do not pass each other.
+# Locked before an owner is removed: two transactions cannot each remove one of the last two.
 LOCK_OWNER_ROLE = Statement(
     select(roles.c.role_key)
     .where(roles.c.application_id == CENTRAL_ID, roles.c.role_key == OWNER_ROLE)
@@ -97,7 +97,7 @@ REMOVED_PROJECTS = Statement(
     select(projects.c.project_id).where(InStringList(projects.c.project_id, "ids"), projects.c.removed.is_(True))
 )
 COUNT_HOLDERS_OF = Statement(_COUNT_HOLDERS.where(InStringList(role_assignments.c.role_key, "keys")))
-# Whoever takes the role from somebody holds this row: two who take it from the last two do not pass each other.
+# Locked before the role is removed: two transactions cannot each remove one of the last two.
 LOCK_ADMINISTRATOR_ROLE = Statement(
     select(roles.c.role_key)
     .where(roles.c.application_id == CENTRAL_ID, roles.c.role_key == ADMINISTRATOR_ROLE)
@@ -138,8 +138,8 @@ class SeatsTaken:
 
 
 def seats_taken(application_id: int, steps: Sequence[RecordChange], now: int) -> Verb[Mapping[str, SeatsTaken]]:
-    """Of the limited roles that somebody newly gets, by key. Raises RoleNotFound, VersionConflict."""
-    named = {role for step in steps for _, role in _assigned(step.after)}
+    """The newly assigned roles with a limit, by key. Raises RoleNotFound, VersionConflict."""
+    named = {role for step in steps for _, role in _assigned_roles(step.after)}
     if not named:
         return {}
     known = {row.role_key: row for row in (yield ROLES_BY_KEY(application=application_id, keys=sorted(named)))}
@@ -164,21 +164,25 @@ def _removed_projects(steps: Sequence[RecordChange]) -> Verb[frozenset[str]]:
 
 
 def _refuse_protected_below(step: RecordChange, known: Mapping[str, Row]) -> None:
-    """Whoever edits has looked already; a role that is protected all the same became so meanwhile."""
-    for scope, role in _assigned(step.after) - _assigned(step.before):
+    """The edit has checked this; a role that is protected now became so meanwhile."""
+    for scope, role in _assigned_roles(step.after) - _assigned_roles(step.before):
         if not scope.is_root and known[role].protected:
             raise VersionConflict(f"{role} is protected now")
 
 
 def refuse_service_owner(step: RecordChange) -> Verb[None]:
-    """A service account never owns a project, whoever gives it the role (R1)."""
-    given = _assigned(step.after) - _assigned(step.before) if step.after.application_id == CENTRAL_ID else set()
+    """A service account never owns a project (R1)."""
+    given = (
+        _assigned_roles(step.after) - _assigned_roles(step.before)
+        if step.after.application_id == CENTRAL_ID
+        else set()
+    )
     if any(role == OWNER_ROLE for _, role in given) and (yield IS_SERVICE(of=step.after.user_id)):
         raise OwnerIsNoPerson(f"service account {step.after.user_id}")
 
 
 def lock_if_administrator_lost(steps: Sequence[RecordChange], now: int) -> Verb[bool]:
-    """Whether somebody is about to administer everything no more, one day at least."""
+    """Whether an administrator loses the role, now or by an end."""
     lost = any(_administers(one.before, now) - _administers(one.after, now) for one in steps)
     if lost:
         yield LOCK_ADMINISTRATOR_ROLE()
@@ -186,13 +190,13 @@ def lock_if_administrator_lost(steps: Sequence[RecordChange], now: int) -> Verb[
 
 
 def refuse_no_administrator() -> Verb[None]:
-    """Raise NobodyAdministers when nobody is left who administers without end."""
+    """Raise NobodyAdministers unless an administrator without an end is left."""
     if all(_is_denied(row.private_data) for row in (yield PERMANENT_ADMINISTRATORS())):
         raise NobodyAdministers
 
 
 def _administers(one: UserRecord, now: int) -> set[End]:
-    """Until when; empty when he does not."""
+    """The end of each such role; empty without one."""
     if one.application_id != CENTRAL_ID or _is_denied(one.root.private_data):
         return set()
     return {each.end for each in one.root.roles if each.role == ADMINISTRATOR_ROLE and not each.end.is_past(now)}
@@ -226,7 +230,7 @@ def count_holders_of_roles(application_id: int, keys: Collection[str], now: int)
     return {row.role_key: row.holders for row in rows}
 
 
-def _assigned(one: UserRecord) -> set[tuple[Scope, str]]:
+def _assigned_roles(one: UserRecord) -> set[tuple[Scope, str]]:
     return {(scope, assignment.role) for scope, held in one.scopes.items() for assignment in held.roles}
 
 

@@ -1,8 +1,7 @@
-"""What users hold, as it is read: rows of three tables become records."""
+"""Convert rows of user records and applications to records."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
@@ -130,18 +129,12 @@ def scopes_by_application(
 def _assignments_by_scope(assignments: Iterable[Cells]) -> Mapping[ScopeKey, list[Assignment]]:
     found: defaultdict[ScopeKey, list[Assignment]] = defaultdict(list)
     for cells in sorted(assignments, key=_position):
-        found[_scope_key(cells)].append(_assignment(cells[4], cells[6], cells[7]))
+        found[_scope_key(cells)].append(Assignment(role=cells[4], end=end_of(cells[6], cells[7])))
     return found
 
 
 def _scope_key(cells: Cells) -> ScopeKey:
     return cells[0], cells[1], cells[2], cells[3]
-
-
-# One object for all who hold a role without end: a user may hold hundreds, and they are read for every request.
-@lru_cache(10_000)
-def _assignment(role: str, expired: int, ttl: int) -> Assignment:
-    return Assignment(role=role, end=end_of(expired, ttl))
 
 
 def end_of(expired: int, ttl: int) -> End:

@@ -22,7 +22,7 @@ from gatehouse.permissions.model.rules import ApplicationSchema, ConditionMode, 
 from gatehouse.permissions.model.schema_version import MAX_VERSION_BYTES, MAX_VERSIONS, ChangeTally
 from gatehouse.permissions.model.tree_interner import TreeInterner, model_weight
 from gatehouse.permissions.store import Change
-from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.audit import add_audit_records
 from gatehouse.storage.permissions.row_readers import APPLICATION_COLUMNS, application_from_row
 from gatehouse.storage.permissions.structure import lock_structure, strip_roles
 from gatehouse.storage.permissions.user_records import touch_record
@@ -299,8 +299,7 @@ def edit_schema(application_id: int, change: Change[ApplicationModel], *, actor:
     yield from _write_roles(before, after)
     by = next((entry.actor for entry in edited.records), actor)
     yield from save_version(before, after, changes=edited.changes, actor=by)
-    for entry in edited.records:
-        yield from add_audit_record(entry)
+    yield from add_audit_records(edited.records)
     return after
 
 
@@ -311,13 +310,13 @@ def _with_new_versions(before: ApplicationModel, state: ApplicationModel) -> App
         application=before.application,
         schema=replace(state.schema, application_id=application_id, version=before.schema.version + 1),
         roles={
-            role.key: _versioned(before.roles.get(role.key), replace(role, application_id=application_id))
+            role.key: _with_next_version(before.roles.get(role.key), replace(role, application_id=application_id))
             for role in state.roles.values()
         },
     )
 
 
-def _versioned(before: Role | None, role: Role) -> Role:
+def _with_next_version(before: Role | None, role: Role) -> Role:
     if before is None:
         return replace(role, version=1)
     same = replace(role, version=before.version)

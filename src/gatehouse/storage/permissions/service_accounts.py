@@ -1,4 +1,4 @@
-"""Keeps service accounts (ServiceAccountStore)."""
+"""Stores service accounts (ServiceAccountStore)."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -14,7 +14,7 @@ from gatehouse.permissions.model.facts import UserRecord
 from gatehouse.permissions.model.project import ServiceAccount
 from gatehouse.storage.accounts.sessions import raise_rev
 from gatehouse.storage.accounts.users import insert_user
-from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.audit import add_audit_records
 from gatehouse.storage.permissions.row_readers import Cells, columns
 from gatehouse.storage.permissions.structure import lock_structure_shared
 from gatehouse.storage.permissions.user_records import add_holdings
@@ -92,8 +92,7 @@ def create_service_account(
     yield from add_holdings(holdings, account.created_at)
     if not (yield LOCK_PROJECT_SHARED(of=account.project_id)):
         raise ProjectNotFound
-    for entry in records:
-        yield from add_audit_record(entry)
+    yield from add_audit_records(records)
 
 
 def revoke_service_account(
@@ -105,8 +104,7 @@ def revoke_service_account(
     if seen is not None and rows[0].version != seen + 1:
         raise VersionConflict(f"revoked from version {seen}, but version {rows[0].version - 1} is stored")
     yield from raise_rev(user_id, keep=None, now=now)
-    for entry in records:
-        yield from add_audit_record(entry)
+    yield from add_audit_records(records)
 
 
 class ServiceAccountStorage(SqlStore):

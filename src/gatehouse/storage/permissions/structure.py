@@ -1,4 +1,4 @@
-"""The version of all projects with their applications and groups: what memory keeps of them is kept under it (R5)."""
+"""Reads projects with their groups and connections, under one structure version that caches compare (R5)."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -40,9 +40,9 @@ ADVISORY_LOCK_ID: Final[ColumnElement[int]] = literal_column(str(0x7374_7275), I
 
 
 class AdvisoryLock(FunctionElement[int]):
-    """A lock of the transaction. SQLite needs none: whoever writes there is alone.
+    """A lock of the transaction. SQLite needs none: it has one writer at a time.
 
-    PostgreSQL queues advisory locks; at a row each newcomer who shares would pass whoever waits to be alone.
+    PostgreSQL queues advisory locks; at a row lock new shared holders would overtake an exclusive waiter.
     """
 
     inherit_cache = True
@@ -76,9 +76,9 @@ BUMP_STRUCTURE_VERSION = Statement(
 
 
 def lock_structure_shared() -> Verb[None]:
-    """First in every verb that gives somebody something: what a project has it still has when that is given.
+    """First in every verb that assigns something: the project's resources stay until the commit.
 
-    Before any row is held, here and in the two below, so that nobody who has rows waits for it.
+    Taken before any row lock, here and in the two below, so that no holder of row locks waits for it.
     """
     yield LOCK_STRUCTURE_SHARED()
 
@@ -92,7 +92,7 @@ def begin_structure_change() -> Verb[None]:
     """First in every verb that changes a project or a group.
 
     It is held until the commit, so such verbs run one after the other: what they look up before they write
-    (is the title free, how many projects has he) is still so when they have written.
+    (is the title free, how many projects has the author) is still true at the commit.
     """
     yield from lock_structure()
     yield BUMP_STRUCTURE_VERSION()
@@ -153,7 +153,7 @@ def replace_services(project_id: str, services: ServiceGrants) -> Verb[None]:
 
 
 def refuse_unknown_roles(before: ServiceGrants, after: ServiceGrants) -> Verb[None]:
-    """Whoever edits has looked at the roles; one that is gone or protected all the same became so meanwhile."""
+    """The edit has checked the roles; one that is gone or protected now became so meanwhile."""
     for application_id, grants in after.items():
         named = _role_keys(grants) - _role_keys(before.get(application_id, ()))
         if not named:
@@ -174,7 +174,7 @@ def connecting_projects(application_id: int) -> Verb[frozenset[str]]:
 def strip_roles(application_id: int, keys: Collection[str]) -> Verb[None]:
     """Take roles that end, or that no project may give any more, out of every grant.
 
-    Before anything else about the roles is written: whoever edits a project waits for the structure, and
+    Before anything else about the roles is written: an edit of a project waits for the structure, and
     finds them gone.
     """
     if not keys or application_id == CENTRAL_ID:  # which nothing connects
@@ -339,7 +339,7 @@ def _model_from_row(row: Row, *, with_members: bool = False) -> ProjectModel:
 
 
 def _connected_application(cells: Cells) -> Application:
-    """As much of it as tells who may connect it."""
+    """The fields that decide who may connect it."""
     application_id, home, meta = cells
     return Application(
         application_id=application_id, name="", project_id=home, service_meta=decode_document(meta), created_at=0

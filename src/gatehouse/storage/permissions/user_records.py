@@ -1,4 +1,4 @@
-"""Whether projects have what somebody is to be given something on."""
+"""Stores user records, and checks that projects have the resources that records name."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from gatehouse.permissions.errors import ApplicationNotFound, Malformed
 from gatehouse.permissions.model.facts import NO_HOLDINGS, ScopeHoldings, UserRecord
 from gatehouse.permissions.model.rules import ROOT, ResourceKind, Scope
 from gatehouse.permissions.store import Change, EditResult
-from gatehouse.storage.audit import add_audit_record
+from gatehouse.storage.audit import add_audit_records
 from gatehouse.storage.permissions.record_checks import (
     LOCK_OWNER_ROLE,
     LOCK_ROLES,
@@ -77,7 +77,7 @@ LOCK_SCHEMA_SHARED = Statement(
 LOCK_USER_SHARED = Statement(
     select(users.c.user_id)
     .where(users.c.user_id == bindparam("of"))
-    .with_for_update(read=True, key_share=True)  # he stays; what else changes about him is no matter
+    .with_for_update(read=True, key_share=True)  # the user must not be deleted; other changes do not matter
 )
 # Held until the commit, and its version grown: the first step of every change of what a user has.
 TOUCH_RECORD = Statement(
@@ -165,9 +165,9 @@ def edit_records(
     *,
     new_roles: AbstractSet[str] = frozenset(),
 ) -> Verb[Sequence[UserRecord]]:
-    """Part of every verb that changes what users have. In the order of their ids; rows are held in it too.
+    """For every verb that changes what users hold. In the order of user ids, in which rows are locked too.
 
-    `founded`: keys of roles whose limit is not looked at, because they are as new as these holders of theirs.
+    `new_roles`: keys of roles whose limit is not checked, because they are created together with these holders.
     """
     yield from lock_structure_shared()
     if not (yield LOCK_SCHEMA_SHARED(application=application_id)):
@@ -183,8 +183,7 @@ def edit_records(
         entries.extend(edited.records)
     yield from refuse_foreign_resources(steps)
     yield from _write_checked(application_id, steps, now, new_roles)
-    for entry in entries:
-        yield from add_audit_record(entry)
+    yield from add_audit_records(entries)
     return [step.after for step in steps]
 
 
@@ -213,7 +212,7 @@ def _merge_records(held: UserRecord, given: UserRecord) -> UserRecord:
 
 
 def lock_record(application_id: int, user_id: str) -> Verb[UserRecord]:
-    """The record as it is; nobody else changes it before the commit, and its version has grown already."""
+    """The record, locked until the commit; its version is already incremented."""
     if not (yield LOCK_USER_SHARED(of=user_id)):
         raise UserNotFound
     yield from touch_record(application_id, user_id)
@@ -222,12 +221,12 @@ def lock_record(application_id: int, user_id: str) -> Verb[UserRecord]:
 
 
 def touch_record(application_id: int, user_id: str) -> Verb[None]:
-    """Whoever writes an assignment or entry says so here: caches tell by the version."""
+    """Increment the version; every write of an assignment or entry must, because caches compare it."""
     yield TOUCH_RECORD(application_id=application_id, user_id=user_id, **BLANK_RECORD)
 
 
 def drop_holdings_on(kind: ResourceKind, resource_id: str, projects: Collection[str]) -> Verb[None]:
-    """Part of verbs after which these projects no longer have it: nobody holds anything on it (R5)."""
+    """For verbs that remove a resource from these projects: delete what people hold on it (R5)."""
     taken: list[Row] = []
     for drop in DROP_HOLDINGS_ON:
         taken += yield drop(kind=kind.value, resource=resource_id, projects=sorted(projects))

@@ -1,8 +1,8 @@
-"""Questions of many requests, carried to PostgreSQL together (docs/decisions/0024-asked-together.md).
+"""Batch equal statements of concurrent requests to PostgreSQL (docs/decisions/0024-asked-together.md).
 
-A round trip costs this process nearly the same whether it carries one question or twenty. So a statement that is
-asked several times in one turn of the loop, or while others are under way, is sent once with the parameters of all
-who ask. Each question still sees the newest committed state, and what it writes is committed before it is answered.
+A round trip costs this process nearly the same for one query as for twenty. So a statement that is needed several
+times in one turn of the event loop, or while others are running, is sent once with all parameters. Each query still
+sees the newest committed state, and its writes are committed before the result is returned.
 """
 
 import asyncio
@@ -18,9 +18,9 @@ from gatehouse.kernel.errors import Unavailable
 from gatehouse.storage.statements import BatchedStatement, Row
 
 MAX_BATCH_SIZE: Final = 64
-MAX_ACTIVE_WORKERS: Final = 2  # carriers that nothing holds up; with more of them the groups would only be smaller
-MAX_BATCHES: Final = 256  # with one connection: whether it is still good is seen when it is given back
-SLOW_SECONDS: Final = 0.005  # whoever takes this long may be waiting for a lock, and the others do not wait with him
+MAX_ACTIVE_WORKERS: Final = 2  # workers that do not wait for a lock; more of them would only make batches smaller
+MAX_BATCHES: Final = 256  # with one connection, which is checked when it is returned to the pool
+SLOW_SECONDS: Final = 0.005  # a slower statement may be waiting for a lock; the others do not wait for it
 
 Connect: TypeAlias = Callable[[], AbstractAsyncContextManager[Any]]  # asyncpg has no types
 
@@ -32,7 +32,7 @@ class QueuedQuery:
     queued_at: float
 
     def succeed(self, rows: list[Row]) -> None:
-        if not self.result.done():  # whoever asked may have gone
+        if not self.result.done():  # the caller may have been canceled
             self.result.set_result(rows)
 
     def fail(self, error: Exception) -> None:
@@ -113,7 +113,7 @@ class StatementBatcher:
 
 
 class BatchWorker:
-    """Goes to and fro with one connection as long as somebody waits, but not for ever."""
+    """Runs batches on one connection while statements wait, up to MAX_BATCHES."""
 
     def __init__(self, batcher: StatementBatcher) -> None:
         self._batcher = batcher
@@ -132,7 +132,7 @@ class BatchWorker:
                         break
                     await run_batch(connection, *group)
                     slow = self._mark_active(slow)
-        except Exception as error:  # noqa: BLE001 - whatever it was, nobody may be left waiting for it
+        except Exception as error:  # noqa: BLE001 - every waiting caller must get an error
             self._batcher.fail_queued(error, queued_before=begin)
         finally:
             slow.cancel()
@@ -153,10 +153,10 @@ class BatchWorker:
 
 
 async def run_batch(connection: Any, statement: BatchedStatement, questions: list[QueuedQuery]) -> None:  # noqa: ANN401
-    """Raises what ends the use of the connection, after everybody was told."""
+    """Raises errors that end the use of the connection, after every caller got one."""
     try:
         await run_batch_or_each(connection, statement, questions)
-    except BaseException as error:  # what became of it, nobody knows
+    except BaseException as error:  # its outcome is unknown
         fail_queries(questions, error if isinstance(error, Exception) else Unavailable("interrupted"))
         raise
 

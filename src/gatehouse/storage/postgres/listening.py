@@ -1,8 +1,8 @@
-"""Listens for notices of PostgreSQL, and notices when nothing is heard any more.
+"""Listen for notices of PostgreSQL, and detect when none arrive any more.
 
-One connection listens, and every few seconds sends a notice to itself. While that is not heard, because the
-connection is lost, never came, or carries no notices, listeners are told every few seconds that they may have missed
-some. So nothing waits for a notice longer than that, and nothing is looked up at intervals while notices come.
+One connection listens, and every few seconds sends a notice to itself. While that does not arrive, because the
+connection is lost, was never made, or carries no notices, listeners learn every few seconds that they may have missed
+some. So nothing waits longer than that for a notice, and nothing polls while notices arrive.
 """
 
 import asyncio

@@ -71,7 +71,7 @@ CONNECTION_LOST_ERRORS: Final = (
     TimeoutError,
 )
 ACCESS_ERRORS: Final = (
-    asyncpg.ObjectNotInPrerequisiteStateError,  # a database that lets nobody in
+    asyncpg.ObjectNotInPrerequisiteStateError,  # a database that accepts no connections
     asyncpg.InvalidCatalogNameError,  # one that is being put in place of another
     asyncpg.InvalidAuthorizationSpecificationError,  # a role or a password that was changed under us
 )
@@ -160,7 +160,7 @@ class PostgresRunner:
         return await retry_serialization_failures(lambda: drive_async(make(), self._run_statement))
 
     async def _run_statement(self, step: VerbStep, *, is_write: bool = False) -> list[Row]:
-        """One statement by itself, for whoever else asks it too. `commits`: it changes something."""
+        """One statement, batched with those of concurrent callers. `is_write`: it changes something."""
         if not isinstance(step, BoundStatement) or (statement := step.statement.for_batch) is None:
             async with self._connection() as connection:
                 try:
@@ -201,7 +201,7 @@ class PostgresRunner:
     async def _translate_error(self, error: Exception) -> BaseException:
         if isinstance(error, asyncpg.IntegrityConstraintViolationError):
             return Conflict(str(error))
-        if is_cancelled():  # what went wrong on the way out must not hide that we were told to end
+        if is_cancelled():  # a failure during the cleanup must not hide the cancellation
             return asyncio.CancelledError()
         if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
             await self._pool.expire_connections()

@@ -12,7 +12,7 @@ from gatehouse.storage.statements import BulkStatement, Notification, Row, VerbS
 BUSY_MILLISECONDS: Final = 5_000  # how long a write waits for the command line's
 WAL_RETRY_MILLISECONDS: Final = 50
 WAL_KEPT_BYTES: Final = 64 * 2**20
-CACHE_KIB: Final = 16 * 2**10  # at most: the upper floors of every index in a house of a million people
+CACHE_KIB: Final = 16 * 2**10  # at most: the upper levels of every index with a million users
 SYNCHRONOUS_FULL: Final = 2
 PRIVATE_MODE: Final = 0o600
 UNAVAILABLE_ERRORS: Final = (
@@ -48,7 +48,7 @@ def create_private_file(path: str) -> None:
 
     O_EXCL, because to close a file that is there would drop the locks SQLite holds on it in this process.
     """
-    with suppress(OSError):  # there already; or not to be made, which SQLite tells next
+    with suppress(OSError):  # it exists; or it cannot be created, which SQLite reports next
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, PRIVATE_MODE))
 
 

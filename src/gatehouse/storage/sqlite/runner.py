@@ -1,11 +1,11 @@
-"""The one who writes to SQLite, with group commit (docs/decisions/0004-group-commit.md).
+"""The SQLite runner: reads on the event loop, writes with group commit (docs/decisions/0004-group-commit.md).
 
-Whatever waits while a commit is being made durable goes into the next one together: each verb in a savepoint of its
-own, one fsync for all, and every answer released only after COMMIT.
+All verbs that wait while a commit is made durable share the next one: each in its own savepoint, one fsync for all,
+and every result is returned only after COMMIT.
 
-Statements cost microseconds and the commit waits for the disk. So brief verbs are carried out on the event loop, and
-a thread commits them: each hand-over between two Python threads costs more than a statement. A group with a verb in
-it that may take long is the thread's altogether.
+Statements take microseconds, and the commit waits for the disk. So inline verbs run on the event loop and a thread
+commits them: each switch between two Python threads costs more than a statement. A group that contains a long verb
+runs entirely in the thread.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ IDLE_CHECK_SECONDS: Final = 0.5  # how soon a write by the command line is notic
 
 @dataclass(slots=True)
 class QueuedWrite:
-    """One verb on its way through the writer; `answer` is filled before the commit, told after it."""
+    """One verb in the writer's queue; its result is set before the commit and delivered after it."""
 
     make: Callable[[], Verb[Any]]
     future: asyncio.Future[Any]
@@ -108,7 +108,7 @@ class GroupCommitWriter:
             self._begin(timeout=BUSY_MILLISECONDS)
             self._execute_group(group)
             self._connection.execute("COMMIT")
-        except Exception as error:  # noqa: BLE001 - whatever it was, nobody may be left waiting
+        except Exception as error:  # noqa: BLE001 - every waiting caller must get an error
             self._fail_group(group, error)
         self._loop.call_soon_threadsafe(self._release_group, group)
 
@@ -146,7 +146,7 @@ class GroupCommitWriter:
         try:
             for work in group:
                 self._execute_verb(work)
-        except Exception as error:  # noqa: BLE001 - it will be raised again, to whom it concerns
+        except Exception as error:  # noqa: BLE001 - raised again for the caller
             self._roll_back_to("everyone", error)
         else:
             return
@@ -183,7 +183,7 @@ class GroupCommitWriter:
 
     def _fail_group(self, group: list[QueuedWrite], error: Exception) -> None:
         log.error("storage.commit_failed", reason=str(error), count=len(group))
-        with suppress(apsw.Error):  # a disk that fails here too must not end the thread everybody waits for
+        with suppress(apsw.Error):  # a failing disk must not end the writer thread
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
         for work in group:
@@ -191,7 +191,7 @@ class GroupCommitWriter:
             work.notifications.clear()
 
     def _release_group(self, group: list[QueuedWrite]) -> None:
-        self._schedule_next_group()  # before anybody is told: a listener that raises must not stop the writer
+        self._schedule_next_group()  # before listeners run: one that raises must not stop the writer
         for work in group:
             work.resolve()
             for notice in work.notifications:
@@ -207,7 +207,7 @@ class GroupCommitWriter:
     def _check_while_idle(self) -> None:
         self._idle_check = self._loop.call_later(IDLE_CHECK_SECONDS, self._check_while_idle)
         if self._drained is None:
-            with suppress(apsw.Error):  # a disk that fails now is told to whoever writes next
+            with suppress(apsw.Error):  # the next write reports a failing disk
                 self._check_other_writers()
 
     def _check_other_writers(self) -> None:
@@ -220,8 +220,6 @@ class GroupCommitWriter:
         return int(self._connection.execute("PRAGMA data_version").get)
 
 
-# SQLite: reads on the event loop, writes through one writer with group commit (docs/decisions/0004-group-commit.md).
-#
 # SQLite means one serving process; the command line may write beside it, and the writer notices that through
 # `PRAGMA data_version`.
 
@@ -229,11 +227,13 @@ class GroupCommitWriter:
 T = TypeVar("T")
 
 SNAPSHOT_THREADS: Final = 2
-READ_CACHE_BYTES: Final = 16 * 2**20  # of answers; seldom reached, for every commit clears them
-READ_CACHE_GROUP: Final = "recalled"
+READ_CACHE_BYTES: Final = 16 * 2**20  # seldom reached: every commit clears the cache
+READ_CACHE_GROUP: Final = "read"
 
 
 class SQLiteRunner:
+    """Owns the read cache: results of single reads by verb and arguments, all invalid after any commit."""
+
     def __init__(self, path: str) -> None:
         self._path = path
         self._listeners = Listeners()
@@ -278,7 +278,7 @@ class SQLiteRunner:
         return answer
 
     def _data_version(self) -> int:
-        """Moves with every commit of another connection, and whoever writes has another one."""
+        """Changes with every commit of another connection; every writer has its own."""
         return int(self._reader.execute("PRAGMA data_version").get)
 
     async def snapshot_read(self, make: Callable[[], Verb[T]]) -> T:

@@ -1,4 +1,4 @@
-"""People: accounts, factors, sessions, and a way through one sign-in."""
+"""Accounts, second factors, sessions and sign-in flows."""
 
 from sqlalchemy import Column, Index, LargeBinary, PrimaryKeyConstraint, Table, Text, func, text
 
@@ -138,7 +138,7 @@ login_tokens = Table(  # the opaque `token` of login data (R1)
     number_column("rev"),
     number_column("application_id"),
     time_column("ends_at"),
-    Index(None, "user_id"),  # when everything that somebody holds is ended
+    Index(None, "user_id"),  # to end everything that a user holds
     Index(None, "ends_at"),
 )
 

@@ -1,4 +1,4 @@
-"""What every table is made of."""
+"""Column types that the tables share."""
 
 from typing import Any, Final
 

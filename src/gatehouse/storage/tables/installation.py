@@ -1,4 +1,4 @@
-"""The installation itself: facts about it, single-use things, failed guesses."""
+"""The installation: its facts, single-use secrets, failed attempts, audit log."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""OAuth clients, what people allowed them, and who is told of a sign-out."""
+"""OAuth clients, grants and consents, and back-channel logout calls."""
 
 from sqlalchemy import BigInteger, Column, Index, LargeBinary, PrimaryKeyConstraint, Table, Text, text
 
@@ -117,7 +117,7 @@ device_requests = Table(  # RFC 8628
     Index(None, "ends_at"),
 )
 
-logout_calls = Table(  # clients to be told that someone signed out
+logout_calls = Table(  # back-channel logout calls to clients
     "logout_calls",
     metadata,
     text_column("call_id", primary_key=True),

@@ -1,4 +1,4 @@
-"""Letters that wait to be sent."""
+"""Emails, webhook deliveries and calls that wait to be sent."""
 
 from sqlalchemy import BigInteger, Column, Index, Integer, LargeBinary, PrimaryKeyConstraint, Table
 
@@ -29,7 +29,7 @@ outbox = Table(
 # Webhooks and their deliveries.
 
 
-webhooks = Table(  # addresses that are told what happened
+webhooks = Table(  # addresses that receive events
     "webhooks",
     metadata,
     text_column("webhook_id", primary_key=True),
@@ -97,7 +97,7 @@ gdpr_calls = Table(  # one address of one application to be called for such a re
     Column("application_id", BigInteger, nullable=False),
     text_column("url"),
     text_column("state"),
-    number_column("tries"),  # grows with every taking: who comes with an older count has lost it to somebody else
+    number_column("tries"),  # grows with every claim: a worker with an older count has lost it to another one
     time_column("next_try_at"),
     text_column("trouble"),
     time_column("done_at"),
@@ -106,7 +106,7 @@ gdpr_calls = Table(  # one address of one application to be called for such a re
     Index(None, "state", "next_try_at"),
 )
 
-gdpr_leases = Table(  # calls under way: one for an address, whoever makes it
+gdpr_leases = Table(  # running calls: one per address in all processes
     "gdpr_leases",
     metadata,
     text_column("url", primary_key=True),

@@ -1,4 +1,4 @@
-"""Applications: their keys, schemas and roles."""
+"""Applications, projects, groups and user records."""
 
 from sqlalchemy import (
     BigInteger,
@@ -94,7 +94,7 @@ service_tokens = Table(  # static service JWTs
     Index(None, "ends_at"),
 )
 
-email_secrets = Table(  # who knows one may see login e-mails of his application's users (`with_email`, R1)
+email_secrets = Table(  # a caller with one may see login emails of the application's users (`with_email`, R1)
     "email_secrets",
     metadata,
     Column("application_id", BigInteger, nullable=False),

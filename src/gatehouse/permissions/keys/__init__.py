@@ -1,1 +1,0 @@
-"""The public keys applications sign with, published and found."""

@@ -70,9 +70,6 @@ class AssignmentListStore(Protocol):
     async def people(self, application_id: int, query: AssignmentPeopleQuery) -> Page[AssignablePerson]:
         """By nick; a list of more than a thousand that nobody searched for, by id."""
 
-    async def people_by_id(self, user_ids: Collection[str]) -> Mapping[str, AssignablePerson]:
-        """Those of them that exist, by id."""
-
     async def find_user_ids(self, names: Collection[str], *, by_address: bool) -> Mapping[str, str]:
         """Ids of those whose id or, `by_address`, login address this is, by what they were called."""
 

@@ -42,11 +42,3 @@ class NameStore(Protocol):
 
     async def find_person_exactly(self, user_id: str, login_key: str) -> Sequence[NamedPerson]:
         """Whoever has that id, or that whole address in the spelling it is compared by."""
-
-
-# Names for user ids that a screen has to show.
-
-
-class NickStore(Protocol):
-    async def nicks(self, user_ids: Collection[str]) -> Mapping[str, str]:
-        """By user id; who is not there any more is left out."""

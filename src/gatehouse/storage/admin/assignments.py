@@ -70,7 +70,6 @@ PEOPLE_LISTS: Final = {
     (False, True): _listing(_MATCHES_SEARCH, order=_BY_NICK, among=(*_HOLDER_QUERIES, *_EXACT_MATCHES)),
     (False, False): _listing(order=_BY_NICK, among=_HOLDER_QUERIES),
 }
-PEOPLE_BY_ID = Statement(select(*_PERSON_COLUMNS).where(InStringList(users.c.user_id, "user_ids")))
 PEOPLE_BY_NAME = Statement(
     select(users.c.user_id, users.c.login_key).where(
         or_(InStringList(users.c.user_id, "names"), InStringList(users.c.login_key, "keys"))
@@ -140,11 +139,6 @@ def _assignable_person(row: Row) -> AssignablePerson:
     )
 
 
-def people_by_id(user_ids: Collection[str]) -> Verb[Mapping[str, AssignablePerson]]:
-    rows = yield PEOPLE_BY_ID(user_ids=sorted(user_ids))
-    return {row.user_id: _assignable_person(row) for row in rows}
-
-
 def find_user_ids(names: Collection[str], *, by_address: bool) -> Verb[Mapping[str, str]]:
     keys = {name.lower(): name for name in names} if by_address else {}
     rows = yield PEOPLE_BY_NAME(names=sorted(names), keys=sorted(keys))
@@ -169,6 +163,5 @@ def _list_item(row: Row) -> AssignmentListItem:
 
 class AssignmentListStorage(SqlStore):
     people = snapshot_read(list_people)
-    people_by_id = read(people_by_id)
     find_user_ids = read(find_user_ids)
     assignments = snapshot_read(assignments)

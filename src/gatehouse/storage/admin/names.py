@@ -61,18 +61,3 @@ class NameStorage(SqlStore):
     people_by_id = read(people_by_id)
     find_people = snapshot_read(find_people)
     find_person_exactly = read(find_person_exactly)
-
-
-# Reads names (admin/names.py).
-
-
-NICKS_BY_ID = Statement(select(users.c.user_id, users.c.nick).where(InStringList(users.c.user_id, "users")))
-
-
-def nicks_by_id(user_ids: Collection[str]) -> Verb[Mapping[str, str]]:
-    rows = yield NICKS_BY_ID(users=sorted(user_ids))
-    return {row.user_id: row.nick for row in rows}
-
-
-class NickStorage(SqlStore):
-    nicks = read(nicks_by_id)

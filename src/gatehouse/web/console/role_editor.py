@@ -37,7 +37,7 @@ from gatehouse.web.console.condition_builder import (
 )
 from gatehouse.web.console.forms import FieldConflict, field_conflicts
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.impact import Impact, ImpactForecaster, review_context, sees_everybody
+from gatehouse.web.console.impact import Impact, ImpactForecaster, may_see_everyone, review_context
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.paths import ConsoleEntry as Place
 from gatehouse.web.console.roles import role_path
@@ -144,7 +144,7 @@ def role_head(admin: AdminRequest, model: ApplicationModel, role: Role, tab: str
         may_save=may_save and (may_schema or not (role.protected or role.default)),
         built_in=model.application.is_central and role.key in CENTRAL_ROLES,
         may_save_schema=may_schema,
-        sees_members=sees_everybody(standing),
+        sees_members=may_see_everyone(standing),
     )
 
 
@@ -291,7 +291,7 @@ class RoleEditorScreens:
             form=form,
             builder=await self._condition_builders.build(
                 rows,
-                may_count=sees_everybody(admin.authenticated),
+                may_count=may_see_everyone(admin.authenticated),
                 with_address=True,
                 count_later=request.method == "GET",
             ),

@@ -79,7 +79,7 @@ class ConsoleAccessCheck:
         found: bool = (
             await import_module(CONSOLE_ACCESS_MODULE)
             .doorway(self._services, self._authenticator)
-            .is_open(user_id, address)
+            .may_open(user_id, address)
         )
         return found
 

@@ -183,7 +183,7 @@ DANGEROUS_PROMPTS: Final = frozenset({"remove_rule", "restore"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmationPrompt:
-    """What the review page asks; the texts are `review_<name>`; `fields` are sent with the confirmation."""
+    """What the review page asks; the texts are `review.title_<name>`; `fields` are sent with the confirmation."""
 
     name: str
     tab: str
@@ -214,7 +214,7 @@ class SchemaReview:
         context = ReviewContext(
             head=application_head(admin, model, prompt.tab),
             name=prompt.about,
-            question=f"review_{prompt.name}",
+            question=prompt.name,
             back=prompt.back,
             action=prompt.action,
             fields=prompt.fields,

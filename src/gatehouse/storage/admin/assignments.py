@@ -14,7 +14,7 @@ from gatehouse.storage.statements import InStringList, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.permissions import role_assignments, roles, scope_records, user_records
 
-MAX_SORTED_BY_NICK: Final = 1_000  # people with roles in one application; so many are put in the order of their nicks
+MAX_SORTED_BY_NICK: Final = 1_000  # people with roles in one application; more are listed by id
 _THIS_APPLICATION: Final = bindparam("application_id", type_=BigInteger())
 _LOGIN: Final = bindparam("login", type_=Text())
 _EXACT_ID: Final = bindparam("exact_id", type_=Text())
@@ -42,8 +42,8 @@ def _listing(
 ) -> PagedList:
     those = union(*among).subquery() if among else None
 
-    def of(asked: Select[Any]) -> Select[Any]:
-        joined = asked.select_from(users)
+    def of(query: Select[Any]) -> Select[Any]:
+        joined = query.select_from(users)
         return (joined if those is None else joined.join(those, those.c.user_id == users.c.user_id)).where(*where)
 
     counted = of(select(func.count().label("total")))
@@ -51,7 +51,7 @@ def _listing(
 
 
 def _holders_by_id() -> Select[Any]:
-    """A page of holders without reading the others: the first of all are among the first of each table."""
+    """A page of holders without reading all: the first of all are among the first of each table."""
     firsts = [
         one.distinct().order_by(one.selected_columns.user_id).limit(_PAGE_END).subquery() for one in _HOLDER_QUERIES
     ]
@@ -63,7 +63,7 @@ def _holders_by_id() -> Select[Any]:
 _ALL_HOLDERS: Final = union_all(*_HOLDER_QUERIES).subquery()
 COUNT_HOLDERS = Statement(select(func.count(_ALL_HOLDERS.c.user_id.distinct()).label("total")))
 HOLDERS_BY_ID = Statement(_holders_by_id())
-# The four ways of asking; the whole list of everyone is by id, which no database has to sort.
+# The four lists; that of everyone is by id, which no database has to sort.
 PEOPLE_LISTS: Final = {
     (True, True): _listing(_MATCHES_SEARCH, order=_BY_NICK),
     (True, False): _listing(order=(users.c.user_id,)),
@@ -123,7 +123,7 @@ def list_people(application_id: int, query: AssignmentPeopleQuery) -> Verb[Page[
 
 
 def list_holders(application_id: int, wanted: PageRequest, total: int) -> Verb[Page[AssignablePerson]]:
-    """Many of them: by id, as everybody is."""
+    """A long list, by id like that of everyone."""
     within = wanted.offset + wanted.size
     rows = yield HOLDERS_BY_ID(application_id=application_id, within=within, offset=wanted.offset, size=wanted.size)
     return Page(rows=[_assignable_person(row) for row in rows], total=total, number=wanted.page, size=wanted.size)

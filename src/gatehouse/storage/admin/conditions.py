@@ -1,6 +1,6 @@
-"""Finds whom conditions hold for (admin/conditions.py): the tests of a condition as one statement.
+"""Finds the people who match conditions (admin/conditions.py): the tests of a condition as one statement.
 
-What holds is decided by permissions/evaluation/conditions.py; a test keeps the two together.
+It gives the same answer as permissions/evaluation/conditions.py, which a test checks.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,12 +45,12 @@ COMPUTED_TAGS: Final[Mapping[str, Clause]] = {  # tags that are in no table (acc
 
 
 class ConditionClauses:
-    """Tests as clauses, and the lists these name as parameters."""
+    """Tests as clauses, with their lists as parameters."""
 
     def __init__(self) -> None:
         self.lists: dict[str, list[str]] = {}
 
-    def clause_for(self, test: ConditionTest) -> Clause:  # noqa: PLR0911 - one a kind
+    def clause_for(self, test: ConditionTest) -> Clause:  # noqa: PLR0911 - one per kind
         match test:
             case Domain(name):
                 return and_(users.c.email_verified.is_(True), DomainOf(users.c.login_key) == name)
@@ -77,7 +77,7 @@ class ConditionClauses:
 
 
 def count_matches(test: ConditionTest) -> Verb[ConditionMatch]:
-    """One look at everybody: who is found is counted, and the first few of them are named."""
+    """One scan of all people: the matches are counted, and the first few listed."""
     clauses = ConditionClauses()
     found = select(users.c.user_id).where(clauses.clause_for(test)).limit(COUNT_MOST).cte("found")
     first = select(found.c.user_id).order_by(found.c.user_id).limit(FIRST_FEW)
@@ -113,7 +113,7 @@ def _matches_search(search: str) -> Clause:
 
 
 def _members_with_reasons(reasons: Sequence[Clause], found: CTE, wanted: PageRequest) -> Select[Any]:
-    """A page of those who were found; why they belong is asked about these alone."""
+    """A page of members; why they belong is evaluated for the page alone."""
     page = select(found.c.user_id).order_by(found.c.user_id).limit(wanted.size).offset(wanted.offset)
     why = (reason.label(f"why_{index}") for index, reason in enumerate(reasons))
     named = select(_total(found), users.c.user_id, users.c.nick, *why)

@@ -1,4 +1,4 @@
-"""Reads whom ids mean (admin/names.py)."""
+"""Reads names by id (admin/names.py)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final

@@ -76,7 +76,7 @@ def list_roles(
     )
 
 
-def _list_item(sight: RoleVisibility, row: Row) -> RoleListItem:
+def _list_item(visibility: RoleVisibility, row: Row) -> RoleListItem:
     return RoleListItem(
         application_id=row.application_id,
         application=row.application,
@@ -88,7 +88,7 @@ def _list_item(sight: RoleVisibility, row: Row) -> RoleListItem:
         condition_mode=ConditionMode(row.condition_mode),
         user_limit=row.user_limit,
         holders=row.holders,
-        readable=sight.may_read(row.application_id),
+        readable=visibility.may_read(row.application_id),
     )
 
 

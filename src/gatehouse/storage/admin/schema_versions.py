@@ -1,4 +1,4 @@
-"""Reads kept versions of schemas (admin/schema_versions.py)."""
+"""Reads stored versions of schemas (admin/schema_versions.py)."""
 
 from dataclasses import replace
 from typing import Final

@@ -1,4 +1,4 @@
-"""Reads what the console shows of the installation itself (admin/settings.py)."""
+"""Reads the outbox and the facts of the database (admin/settings.py)."""
 
 from sqlalchemy import func, select, text
 

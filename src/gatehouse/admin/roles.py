@@ -1,6 +1,6 @@
 """Roles of every application as the console lists them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -51,5 +51,5 @@ class RoleListStore(Protocol):
     async def applications(self, visibility: RoleVisibility, *, editable: bool) -> Sequence[NamedApplication]:
         """Return the applications whose roles the viewer sees, or may edit, by name; the first thousand."""
 
-    async def applications_in_projects(self, project_ids: Sequence[str]) -> Sequence[int]:
-        """Return the ids of the applications in these projects."""
+    async def applications_in_projects(self, projects: Collection[str]) -> Collection[int]:
+        """Return the ids of the applications in these projects that are not removed."""

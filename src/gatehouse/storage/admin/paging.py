@@ -57,7 +57,7 @@ class PagedList:
         row_params: Mapping[str, object] = MappingProxyType({}),
         **params: object,
     ) -> Verb[Page[T]]:
-        """Return a page; `beside` are parameters of the selected columns, which the count does not have."""
+        """Return a page; `row_params` are parameters of the selected columns, which the count does not have."""
         params |= {"search": contains_pattern(wanted.search)} if self._searched else {}
         (counted,) = yield self._count(**params)
         rows = yield self._rows(**params, **row_params, offset=wanted.offset, size=wanted.size)

@@ -12,9 +12,10 @@ from gatehouse.admin.roles import RoleListItem, RoleVisibility
 from gatehouse.permissions.documents.conditions import stored_condition
 from gatehouse.permissions.model.rules import ConditionMode
 from gatehouse.storage.admin.paging import PagedList, contains_search
+from gatehouse.storage.admin.visibility import applications_in
 from gatehouse.storage.permissions.row_readers import HOLDS_SEAT
 from gatehouse.storage.runner import SqlStore, read, snapshot_read
-from gatehouse.storage.statements import InNumberList, InStringList, Row, Statement, Verb
+from gatehouse.storage.statements import InNumberList, Row, Statement, Verb
 from gatehouse.storage.tables.permissions import applications, role_assignments, roles
 
 MAX_APPLICATIONS: Final = 1_000
@@ -56,11 +57,6 @@ APPLICATIONS = Statement(
     .order_by(applications.c.name, applications.c.application_id)
     .limit(MAX_APPLICATIONS)
 )
-APPLICATION_IDS_OF_PROJECTS = Statement(
-    select(applications.c.application_id).where(
-        applications.c.removed.is_(False), InStringList(applications.c.project_id, "projects")
-    )
-)
 
 
 def list_roles(
@@ -98,11 +94,7 @@ def role_applications(visibility: RoleVisibility, *, editable: bool) -> Verb[Seq
     return [NamedApplication(**row._asdict()) for row in rows]
 
 
-def applications_in_projects(project_ids: Sequence[str]) -> Verb[Sequence[int]]:
-    return [row.application_id for row in (yield APPLICATION_IDS_OF_PROJECTS(projects=sorted(project_ids)))]
-
-
 class RoleListStorage(SqlStore):
     roles = snapshot_read(list_roles)
     applications = read(role_applications)
-    applications_in_projects = read(applications_in_projects)
+    applications_in_projects = read(applications_in)

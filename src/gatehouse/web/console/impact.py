@@ -244,7 +244,7 @@ class ReviewContext(PageContext):
     back: str  # its page
     action: str  # where the form is sent
     fields: Sequence[tuple[str, str]]
-    foreseen: Sequence[Impact]
+    impacts: Sequence[Impact]
     trail: Sequence[tuple[str, str]] = ()  # from the entry to the page of what is changed
     question: str = "form"  # the texts are `review.title_<question>` and `review.apply_<question>`
     is_danger: bool = False
@@ -264,7 +264,7 @@ def review_context(
 ) -> ReviewContext:
     """The same form once more, with `do` as `apply` or `edit`; `action` defaults to the page it came from."""
     return ReviewContext(
-        name=name, back=back, trail=trail, action=action or back, fields=hidden_fields(form), foreseen=impacts
+        name=name, back=back, trail=trail, action=action or back, fields=hidden_fields(form), impacts=impacts
     )
 
 

@@ -1,4 +1,4 @@
-"""Rules as forms write them, and as a schema has them."""
+"""Permissions of a schema as forms edit them, and the review of a schema save."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class RuleNotFound(NotFound):
 class RuleLine:
     rule: Rule
     leaf: RuleDefinition
-    roles: int  # that say something of it
+    roles: int  # that set it
 
     @property
     def name(self) -> str:
@@ -72,9 +72,9 @@ class ConfirmedForm(CsrfForm, frozen=True, kw_only=True):
 
 
 def may_change_rules(admin: AdminRequest, model: ApplicationModel) -> bool:
-    """Application 1's rules are the program's own."""
-    open_to_him = is_open(admin.rights, Operation.SCHEMA_SAVE, admin.authenticated.target)
-    return open_to_him and not model.application.removed and not model.application.is_central
+    """Whether the viewer may change the permissions; those of application 1 are built in."""
+    may_save = is_open(admin.rights, Operation.SCHEMA_SAVE, admin.authenticated.target)
+    return may_save and not model.application.removed and not model.application.is_central
 
 
 def rules_of(model: ApplicationModel) -> dict[Rule, RuleDefinition]:
@@ -82,11 +82,11 @@ def rules_of(model: ApplicationModel) -> dict[Rule, RuleDefinition]:
 
 
 def rule_lines(model: ApplicationModel) -> list[RuleLine]:
-    said: dict[Rule, int] = {}
+    roles: dict[Rule, int] = {}
     for role in model.roles.values():
         for rule in meta_entries(role.meta):
-            said[rule] = said.get(rule, 0) + 1
-    found = (RuleLine(rule=rule, leaf=leaf, roles=said.get(rule, 0)) for rule, leaf in rules_of(model).items())
+            roles[rule] = roles.get(rule, 0) + 1
+    found = (RuleLine(rule=rule, leaf=leaf, roles=roles.get(rule, 0)) for rule, leaf in rules_of(model).items())
     return sorted(found, key=lambda line: (line.rule.section, line.group, line.rule.path))
 
 
@@ -120,23 +120,23 @@ def section_of(model: ApplicationModel, section: RuleSection) -> Tree:
 
 
 def rule_removal(model: ApplicationModel, rule: Rule) -> dict[str, object]:
-    """Without the rule, and without what roles say of it: a role that still named it would go on giving it."""
+    """The save that removes a permission, also from every role: a role that still has it would go on granting it."""
     section = rule.section.value
-    given: dict[str, object] = {
+    data: dict[str, object] = {
         section: without_leaf(section_of(model, rule.section), rule.path),
         "version": model.schema.version,
     }
     if any(rule in meta_entries(role.meta) for role in model.roles.values()):
-        given["roles"] = {role.name: role_without_rule(role, rule) for role in model.roles.values()}
-    return given
+        data["roles"] = {role.name: role_without_rule(role, rule) for role in model.roles.values()}
+    return data
 
 
 def role_without_rule(role: Role, rule: Rule) -> dict[str, object]:
-    said_of_section = role.meta.get(rule.section.value, {})
-    if rule not in meta_entries(role.meta) or not isinstance(said_of_section, Mapping):
+    section = role.meta.get(rule.section.value, {})
+    if rule not in meta_entries(role.meta) or not isinstance(section, Mapping):
         return role_document(role)
-    left = {**role.meta, rule.section.value: without_leaf(said_of_section, rule.path)}
-    return role_document(role) | {"meta": left}
+    meta = {**role.meta, rule.section.value: without_leaf(section, rule.path)}
+    return role_document(role) | {"meta": meta}
 
 
 def leaf_document(leaf: RuleDefinition) -> dict[str, object]:
@@ -219,7 +219,7 @@ class SchemaReview:
             action=prompt.action,
             fields=prompt.fields,
             changes=await run_off_loop(OFF_LOOP_WEIGHT, differences, model, dry_run.snapshot.model),
-            foreseen=[await self._forecaster.impact_in(admin, model.application.application_id, proposal)],
+            impacts=[await self._forecaster.impact_in(admin, model.application.application_id, proposal)],
             is_danger=prompt.name in DANGEROUS_PROMPTS,
             may_edit=False,
         )

@@ -13,8 +13,8 @@ from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, 
 from gatehouse.permissions.rights.rights import Rights
 
 PAGE: Final = 50
-EXAMINED_MOST: Final = 5_000  # records read for one page: a filter that finds little never reads the whole log
-SUBJECTS_MOST: Final = 50  # projects, applications and groups together; each takes a lookup
+MAX_EXAMINED: Final = 5_000  # records read for one page: a filter that finds little never reads the whole log
+MAX_SUBJECTS: Final = 50  # projects, applications and groups together; each takes a lookup
 FOREVER: Final = 1 << 62
 
 
@@ -146,7 +146,7 @@ class VisibleAuditLog:
             for one in sorted(contents.applications, key=lambda one: (one not in own, one))
             if only in ("", f"application {one}")
         ]
-        authenticated = await self._authenticator.attach_rights_in_each(request.caller, candidates[:SUBJECTS_MOST])
+        authenticated = await self._authenticator.attach_rights_in_each(request.caller, candidates[:MAX_SUBJECTS])
         visible = [
             *(f"project {one}" for one in sorted(visibility.projects)),
             *(f"application {one}" for one, each in authenticated.items() if may_read_schema(each)),
@@ -156,7 +156,7 @@ class VisibleAuditLog:
                 if is_open(request.rights, Operation.GROUP_GET, GuardTarget(project_id=project_id, group_id=group_id))
             ),
         ]
-        return [one for one in visible if only in ("", one)][:SUBJECTS_MOST]
+        return [one for one in visible if only in ("", one)][:MAX_SUBJECTS]
 
 
 def refuse_without_projects(request: AuthenticatedRequest, visibility: Visibility) -> None:
@@ -171,7 +171,7 @@ def may_read_schema(request: AuthenticatedRequest) -> bool:
 
 def truncated_at(subjects: Sequence[str] | None) -> int:
     """The number of subjects searched if there may be more; 0 if all were searched."""
-    return SUBJECTS_MOST if len(subjects or ()) >= SUBJECTS_MOST else 0
+    return MAX_SUBJECTS if len(subjects or ()) >= MAX_SUBJECTS else 0
 
 
 def redact_record(found: Logged, rights: Rights) -> Logged:

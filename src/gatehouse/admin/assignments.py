@@ -85,7 +85,7 @@ class AssignmentListStore(Protocol):
 
 TTL: Final = "ttl:"
 NOT_ASSIGNED: Final = ""
-DIGITS_MOST: Final = len(str(MAX_EXPIRED))
+MAX_DIGITS: Final = len(str(MAX_EXPIRED))
 
 
 class RoleCellState(StrEnum):
@@ -172,7 +172,7 @@ def read_end(text: str, now: int, place: str) -> End | None:
 
 
 def _number(text: str, place: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= DIGITS_MOST and int(text) <= MAX_EXPIRED):
+    if not (text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS and int(text) <= MAX_EXPIRED):
         raise Malformed(f"{place}: enter an expiry as Unix seconds or a date")
     return int(text)
 

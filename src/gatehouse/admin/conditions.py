@@ -9,7 +9,7 @@ from gatehouse.admin.paging import Page, PageRequest
 from gatehouse.permissions.model.condition import ConditionTest
 from gatehouse.permissions.model.project import Group
 
-COUNT_MOST: Final = 10_000  # no more are counted
+MAX_COUNT: Final = 10_000  # no more are counted
 FIRST_FEW: Final = 5  # listed by name
 
 
@@ -22,7 +22,7 @@ class ConditionMatch:
 
     @property
     def is_beyond(self) -> bool:
-        return self.count >= COUNT_MOST
+        return self.count >= MAX_COUNT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,4 +40,4 @@ class ConditionMatchStore(Protocol):
         """Return how many people match, and the first few by id."""
 
     async def members_of_group(self, group: Group, wanted: PageRequest) -> Page[GroupMember]:
-        """Return a page of a group's members by id, searched by nick or id; counted up to COUNT_MOST."""
+        """Return a page of a group's members by id, searched by nick or id; counted up to MAX_COUNT."""

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-FOUND_MOST: Final = 10
+MAX_FOUND: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -149,10 +149,10 @@ def rule_prefix(rule: Rule) -> str:
 # (docs/decisions/0014-reading-of-the-permission-model.md). Bounded, because it is only a part of a page.
 
 
-APPLICATIONS_MOST: Final = 20
-PLACES_MOST: Final = 100
-CONDITIONS_MOST: Final = 1_000  # of roles, and of groups, that are evaluated
-RULES_MOST: Final = 30  # listed for one reason; the rest is counted
+MAX_APPLICATIONS: Final = 20
+MAX_SCOPES: Final = 100
+MAX_CONDITIONS: Final = 1_000  # of roles, and of groups, that are evaluated
+MAX_RULES: Final = 30  # listed for one reason; the rest is counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,10 +201,10 @@ class OwnPermissionsLoader:
         person = await self._permission_loader.load_facts(user_id, {CENTRAL_ID})
         if person is None:
             return NO_PERMISSIONS
-        written = await self._store.applications_of_user(user_id, APPLICATIONS_MOST + 1)
-        conditional = await self._store.conditional_grants(CONDITIONS_MOST)
+        written = await self._store.applications_of_user(user_id, MAX_APPLICATIONS + 1)
+        conditional = await self._store.conditional_grants(MAX_CONDITIONS)
         met = [one.application for one in conditional if _is_met(one, person.subject, address)]
-        named = sorted({*written, *met}, key=_application_order)[: APPLICATIONS_MOST + 1]
+        named = sorted({*written, *met}, key=_application_order)[: MAX_APPLICATIONS + 1]
         facts = await self._permission_loader.load_facts(
             user_id, {CENTRAL_ID, *(one.application_id for one in named)}
         )
@@ -213,10 +213,10 @@ class OwnPermissionsLoader:
         authenticated = await self._authenticator.attach_rights(
             Caller(by=CallerKind.FACTOR, facts=facts, address=address)
         )
-        held = named[:APPLICATIONS_MOST]
+        held = named[:MAX_APPLICATIONS]
         places = [place for one in held for place in await self._own_scopes(authenticated, one, address)]
-        is_cut = len(named) > APPLICATIONS_MOST or len(places) > PLACES_MOST
-        return OwnPermissions(places=places[:PLACES_MOST], is_cut=is_cut)
+        is_cut = len(named) > MAX_APPLICATIONS or len(places) > MAX_SCOPES
+        return OwnPermissions(places=places[:MAX_SCOPES], is_cut=is_cut)
 
     async def _own_scopes(
         self, request: AuthenticatedRequest, one: NamedApplication, address: Address | None
@@ -254,7 +254,7 @@ def _reasons(place: HeldScope, *, names_groups: bool) -> Iterator[Reason]:
             sources = line.sources if names_groups else _without_groups(line.sources)
             alike.setdefault((sources, line.ends_at), []).append(line)
     for (sources, ends_at), lines in alike.items():
-        named = tuple(lines[:RULES_MOST])
+        named = tuple(lines[:MAX_RULES])
         yield Reason(sources=sources, ends_at=ends_at, lines=named, more=len(lines) - len(named))
 
 

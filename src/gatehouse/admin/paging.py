@@ -9,7 +9,7 @@ T = TypeVar("T")
 PAGE_SIZE: Final = 25
 EXPORT_MOST: Final = 10_000  # rows of a CSV file
 SEARCH_LONGEST: Final = 200
-PAGES_MOST: Final = 400_000
+MAX_PAGES: Final = 400_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,4 +48,4 @@ class Page(Generic[T]):
 
 def page_request(search: str, page: int, *, size: int = PAGE_SIZE) -> PageRequest:
     """A valid page request from any values of a URL."""
-    return PageRequest(search=search.strip()[:SEARCH_LONGEST], page=min(max(1, page), PAGES_MOST), size=size)
+    return PageRequest(search=search.strip()[:SEARCH_LONGEST], page=min(max(1, page), MAX_PAGES), size=size)

@@ -28,7 +28,7 @@ from gatehouse.permissions.model.facts import ApplicationModel, Assignment, User
 from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.permissions.rights.rights import Actor
 
-REASON_LONGEST: Final = 200
+MAX_REASON_LENGTH: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +165,6 @@ def root_roles_to_save(record: UserRecord, *, holds: bool) -> list[object]:
 
 def check_reason(text: str) -> str:
     reason = text.strip()
-    if not reason or len(reason) > REASON_LONGEST or not is_plain_line(reason):
-        raise BadAccount(f"enter a reason of 1 to {REASON_LONGEST} visible characters on one line")
+    if not reason or len(reason) > MAX_REASON_LENGTH or not is_plain_line(reason):
+        raise BadAccount(f"enter a reason of 1 to {MAX_REASON_LENGTH} visible characters on one line")
     return reason

@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 
 from gatehouse.admin.activity import (
-    EXAMINED_MOST,
+    MAX_EXAMINED,
     ActivityCursor,
     ActivityFilter,
     ActivityPage,
@@ -139,7 +139,7 @@ def activity(filters: ActivityFilter, limit: int) -> Verb[ActivityPage]:
 
 def _scan_limit(filters: ActivityFilter, limit: int, leads: int) -> int:
     """How many records each scan reads: many subjects share the limit of one page."""
-    return EXAMINED_MOST if filters.subjects is None else max(limit + 1, EXAMINED_MOST // max(leads, 1))
+    return MAX_EXAMINED if filters.subjects is None else max(limit + 1, MAX_EXAMINED // max(leads, 1))
 
 
 def _filters_rows(filters: ActivityFilter) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Final, assert_never
 
 from sqlalchemy import CTE, ColumnElement, Select, and_, false, func, literal, or_, select, true
 
-from gatehouse.admin.conditions import COUNT_MOST, FIRST_FEW, ConditionMatch, GroupMember
+from gatehouse.admin.conditions import FIRST_FEW, MAX_COUNT, ConditionMatch, GroupMember
 from gatehouse.admin.paging import Page, PageRequest
 from gatehouse.permissions.model import condition
 from gatehouse.permissions.model.condition import (
@@ -79,7 +79,7 @@ class ConditionClauses:
 def count_matches(test: ConditionTest) -> Verb[ConditionMatch]:
     """One scan of all people: the matches are counted, and the first few listed."""
     clauses = ConditionClauses()
-    found = select(users.c.user_id).where(clauses.clause_for(test)).limit(COUNT_MOST).cte("found")
+    found = select(users.c.user_id).where(clauses.clause_for(test)).limit(MAX_COUNT).cte("found")
     first = select(found.c.user_id).order_by(found.c.user_id).limit(FIRST_FEW)
     named = select(_total(found), users.c.user_id, users.c.nick, users.c.login).where(users.c.user_id.in_(first))
     rows = yield Statement(named.order_by(users.c.user_id))(**clauses.lists)
@@ -91,7 +91,7 @@ def members_of_group(group: Group, wanted: PageRequest) -> Verb[Page[GroupMember
     listed = users.c.user_id.in_(select(group_members.c.user_id).where(group_members.c.group_id == group.group_id))
     reasons = [listed, *(clauses.clause_for(one.condition.test) for one in group.conditions)]
     belongs = and_(or_(*reasons), _matches_search(wanted.search))
-    found = select(users.c.user_id).where(belongs).limit(COUNT_MOST).cte("found")
+    found = select(users.c.user_id).where(belongs).limit(MAX_COUNT).cte("found")
     rows = yield Statement(_members_with_reasons(reasons, found, wanted))(**clauses.lists)
     return Page(
         rows=[_member(group, row) for row in rows],

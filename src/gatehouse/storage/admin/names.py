@@ -5,7 +5,7 @@ from typing import Final
 
 from sqlalchemy import bindparam, or_, select
 
-from gatehouse.admin.names import FOUND_MOST, NamedPerson
+from gatehouse.admin.names import MAX_FOUND, NamedPerson
 from gatehouse.storage.admin.paging import contains_pattern, contains_search
 from gatehouse.storage.runner import SqlStore, read, snapshot_read
 from gatehouse.storage.statements import InStringList, Row, Statement, Verb
@@ -19,13 +19,13 @@ FIND_PEOPLE = Statement(
     select(*_PERSON_COLUMNS)
     .where(_IS_PERSON, contains_search(users.c.nick, users.c.user_id, users.c.login_key))
     .order_by(users.c.nick, users.c.user_id)
-    .limit(FOUND_MOST)
+    .limit(MAX_FOUND)
 )
 FIND_PEOPLE_AMONG = Statement(
     select(*_PERSON_COLUMNS)
     .where(_IS_PERSON, InStringList(users.c.user_id, "among"), contains_search(users.c.nick, users.c.user_id))
     .order_by(users.c.nick, users.c.user_id)
-    .limit(FOUND_MOST)
+    .limit(MAX_FOUND)
 )
 FIND_PEOPLE_EXACTLY = Statement(
     select(*_PERSON_COLUMNS)

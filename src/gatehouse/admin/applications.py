@@ -43,7 +43,7 @@ class ApplicationRemovalImpact:
 
 
 class ApplicationListStore(Protocol):
-    async def applications(self, visibility: Visibility, wanted: PageRequest) -> Page[ApplicationListItem]:
+    async def applications(self, visibility: Visibility, page_request: PageRequest) -> Page[ApplicationListItem]:
         """Return a page of the visible applications by name; removed ones last."""
 
     async def target_projects(self, visibility: Visibility) -> Sequence[TargetProject]:

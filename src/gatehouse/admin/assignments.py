@@ -51,7 +51,7 @@ class AssignmentPeopleQuery:
     only as the two last fields say.
     """
 
-    wanted: PageRequest
+    page_request: PageRequest
     everyone: bool = False
     by_address: bool = False  # anyone, by the whole address
     by_part_of_login: bool = False

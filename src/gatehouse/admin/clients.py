@@ -41,7 +41,7 @@ class ClientRemovalImpact:
 
 
 class ClientListStore(Protocol):
-    async def clients(self, application_id: int, wanted: PageRequest, now: int) -> Page[ClientListItem]:
+    async def clients(self, application_id: int, page_request: PageRequest, now: int) -> Page[ClientListItem]:
         """Return a page of the application's clients by id."""
 
     async def removal_impact(self, client_id: str, now: int) -> ClientRemovalImpact:

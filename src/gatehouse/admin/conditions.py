@@ -39,5 +39,5 @@ class ConditionMatchStore(Protocol):
     async def count_matches(self, test: ConditionTest) -> ConditionMatch:
         """Return how many people match, and the first few by id."""
 
-    async def members_of_group(self, group: Group, wanted: PageRequest) -> Page[GroupMember]:
+    async def members_of_group(self, group: Group, page_request: PageRequest) -> Page[GroupMember]:
         """Return a page of a group's members by id, searched by nick or id; counted up to MAX_COUNT."""

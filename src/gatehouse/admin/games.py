@@ -47,7 +47,7 @@ class GameSessionListItem:
 
 class GameSessionListStore(Protocol):
     async def sessions(
-        self, wanted: PageRequest, now: int, *, state: str, among: Collection[int] | None
+        self, page_request: PageRequest, now: int, *, state: str, among: Collection[int] | None
     ) -> Page[GameSessionListItem]:
         """Return a page of open sessions, the newest first.
 

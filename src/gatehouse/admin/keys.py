@@ -89,15 +89,15 @@ def _newest(keys: Sequence[SigningKey], line: KeyLine) -> list[SigningKey]:
 
 
 def _bar(key: SigningKey, axis: TimeAxis, now: int) -> KeyBar:
-    standing = key_state(key, now)
+    state = key_state(key, now)
     return KeyBar(
         kid=key.kid,
-        state=standing,
+        state=state,
         created_at=key.created_at,
         signs_from=max(key.signs_from, key.created_at),
         signs_until=key.signs_until,
         verifies_until=key.verifies_until,
-        segments=tuple(_segments(key, axis, retired=standing is KeyState.RETIRED)),
+        segments=tuple(_segments(key, axis, retired=state is KeyState.RETIRED)),
     )
 
 

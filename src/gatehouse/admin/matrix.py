@@ -156,22 +156,22 @@ def _row_order(row: PermissionRow) -> tuple[str, str, str]:
 def paginate_rows(found: Iterable[PermissionRow], size: int = RULES_ON_A_PAGE) -> list[list[PermissionRowGroup]]:
     """Split groups into pages; only a group larger than a page is divided."""
     made: list[list[PermissionRowGroup]] = [[]]
-    room = size
+    space_left = size
     for group in _group_rows(found):
         rest, continued = list(group.rows), False
         while rest:
-            if room < min(len(rest), size) and room < size:
+            if space_left < min(len(rest), size) and space_left < size:
                 made.append([])
-                room = size
-            now, rest = rest[:room], rest[room:]
+                space_left = size
+            now, rest = rest[:space_left], rest[space_left:]
             made[-1].append(
                 PermissionRowGroup(section=group.section, prefix=group.prefix, rows=now, continued=continued)
             )
-            room -= len(now)
+            space_left -= len(now)
             continued = True
-            if not room:
+            if not space_left:
                 made.append([])
-                room = size
+                space_left = size
     return [page for page in made if page] or [[]]
 
 

@@ -104,7 +104,9 @@ class PersonErasureImpact:
 
 
 class PeopleListStore(Protocol):
-    async def people(self, among: PeopleFilter, tag: str, wanted: PageRequest, now: int) -> Page[PersonListItem]:
+    async def people(
+        self, among: PeopleFilter, tag: str, page_request: PageRequest, now: int
+    ) -> Page[PersonListItem]:
         """Return a page of people, the newest first; an empty `tag` matches everyone."""
 
     async def account_state(self, user_id: str, now: int) -> AccountState:
@@ -116,7 +118,7 @@ class PeopleListStore(Protocol):
     async def applications(self) -> Sequence[NamedApplication]:
         """Return the applications that are not removed, by name; application 1 first."""
 
-    async def activity(self, user_id: str, side: ActivitySide, wanted: PageRequest) -> Page[AuditRecord]:
+    async def activity(self, user_id: str, side: ActivitySide, page_request: PageRequest) -> Page[AuditRecord]:
         """Return a page of records, the newest first."""
 
     async def erasure_impact(self, user_id: str, now: int) -> PersonErasureImpact:

@@ -159,8 +159,8 @@ class PeopleAdmin:
 def root_roles_to_save(record: UserRecord, *, holds: bool) -> list[object]:
     """The root roles for a save, with or without the administrator role."""
     others = [one for one in record.root.roles if one.role != ADMINISTRATOR_ROLE]
-    wanted: Sequence[Assignment] = [*others, Assignment(role=ADMINISTRATOR_ROLE)] if holds else others
-    return [{"name": one.role, **end_members(one.end)} for one in wanted]
+    roles: Sequence[Assignment] = [*others, Assignment(role=ADMINISTRATOR_ROLE)] if holds else others
+    return [{"name": one.role, **end_members(one.end)} for one in roles]
 
 
 def check_reason(text: str) -> str:

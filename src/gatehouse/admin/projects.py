@@ -47,7 +47,7 @@ class GroupListItem:
 
 
 class ProjectListStore(Protocol):
-    async def projects(self, visibility: Visibility, wanted: PageRequest) -> Page[ProjectListItem]:
+    async def projects(self, visibility: Visibility, page_request: PageRequest) -> Page[ProjectListItem]:
         """Return a page of the projects that the viewer may view, by title; removed ones last."""
 
     async def removal_impact(self, project_id: str, now: int) -> ProjectRemovalImpact:

@@ -44,7 +44,7 @@ class RoleListItem:
 
 class RoleListStore(Protocol):
     async def roles(
-        self, visibility: RoleVisibility, wanted: PageRequest, *, application_id: int, now: int
+        self, visibility: RoleVisibility, page_request: PageRequest, *, application_id: int, now: int
     ) -> Page[RoleListItem]:
         """Return a page of roles by application and name; an `application_id` of 0 means all applications."""
 

@@ -14,7 +14,7 @@ class VersionNotFound(NotFound):
 
 
 class SchemaVersionStore(Protocol):
-    async def versions(self, application_id: int, wanted: PageRequest) -> Page[SchemaVersion]:
+    async def versions(self, application_id: int, page_request: PageRequest) -> Page[SchemaVersion]:
         """Return a page of versions, the newest first; `search` is ignored."""
 
     async def version(self, application: Application, version: int) -> PastSchema:

@@ -60,7 +60,7 @@ class DatabaseFacts:
 
 
 class InstallationStore(Protocol):
-    async def outbox(self, wanted: PageRequest) -> Page[OutboxListItem]:
+    async def outbox(self, page_request: PageRequest) -> Page[OutboxListItem]:
         """Return waiting and failed emails, the newest first."""
 
     async def sqlite_facts(self) -> DatabaseFacts:

@@ -23,5 +23,5 @@ class DeliveryListItem:
 
 
 class DeliveryListStore(Protocol):
-    async def deliveries(self, webhook_id: str, wanted: PageRequest, state: str) -> Page[DeliveryListItem]:
+    async def deliveries(self, webhook_id: str, page_request: PageRequest, state: str) -> Page[DeliveryListItem]:
         """Return a page of deliveries, the newest first; an empty `state` matches any, the search is in the event."""

@@ -57,13 +57,13 @@ def _like(column: ColumnElement[str], name: str) -> ColumnElement[bool]:
 
 def _matches_filter(scanned: Subquery) -> ColumnElement[bool]:
     """The remaining filters, for the records that an index scan has found."""
-    words = (scanned.c.record_id, scanned.c.subject, scanned.c.actor, scanned.c.request_id, scanned.c.details)
+    columns = (scanned.c.record_id, scanned.c.subject, scanned.c.actor, scanned.c.request_id, scanned.c.details)
     here = bindparam("application", type_=Text())
     return and_(
         or_(_flag("any_event"), InStringList(scanned.c.event, "events")),
         or_(_flag("any_actor"), scanned.c.actor == bindparam("by", type_=Text())),
         or_(_flag("any_subject"), scanned.c.subject == bindparam("about", type_=Text())),
-        or_(_flag("any_text"), *(_like(word, "text") for word in words)),
+        or_(_flag("any_text"), *(_like(column, "text") for column in columns)),
         or_(
             _flag("any_application"),
             scanned.c.subject == here,
@@ -165,7 +165,7 @@ def _scans(filters: ActivityFilter) -> Iterator[KeyedScan]:
     elif filters.subjects is not None:
         yield from (KeyedScan(SCAN_BY_SUBJECT, one) for one in filters.subjects)
     elif filters.names:
-        yield from (KeyedScan(way, one) for one in filters.names for way in (SCAN_BY_SUBJECT, SCAN_BY_ACTOR))
+        yield from (KeyedScan(scan, one) for one in filters.names for scan in (SCAN_BY_SUBJECT, SCAN_BY_ACTOR))
     elif filters.actor:
         yield KeyedScan(SCAN_BY_ACTOR, filters.actor)
         yield KeyedScan(SCAN_BY_SUBJECT, filters.actor)  # actions of the actor on their own account

@@ -120,9 +120,9 @@ CONNECTED_PROJECTS = Statement(
 )
 
 
-def list_applications(visibility: Visibility, wanted: PageRequest) -> Verb[Page[ApplicationListItem]]:
+def list_applications(visibility: Visibility, page_request: PageRequest) -> Verb[Page[ApplicationListItem]]:
     return APPLICATION_LIST.read_page(
-        wanted,
+        page_request,
         _list_item,
         everything=visibility.everything,
         applications=sorted(visibility.applications),

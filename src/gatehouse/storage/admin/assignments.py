@@ -106,11 +106,11 @@ ALL_ASSIGNMENTS = Statement(
 
 
 def list_people(application_id: int, query: AssignmentPeopleQuery) -> Verb[Page[AssignablePerson]]:
-    search = query.wanted.search
+    search = query.page_request.search
     if not search and not query.everyone:
         (counted,) = yield COUNT_HOLDERS(application_id=application_id)
         if counted.total > MAX_SORTED_BY_NICK:
-            return (yield from list_holders(application_id, query.wanted, counted.total))
+            return (yield from list_holders(application_id, query.page_request, counted.total))
     params: dict[str, Any] = {} if query.everyone else {"application_id": application_id}
     if search:
         whole = contains_pattern(search)[1:-1] if query.by_address else ""
@@ -118,15 +118,21 @@ def list_people(application_id: int, query: AssignmentPeopleQuery) -> Verb[Page[
     if search and not query.everyone:
         params |= {"exact_id": search, "exact_key": search.lower() if query.by_address else ""}
     return (
-        yield from PEOPLE_LISTS[query.everyone, bool(search)].read_page(query.wanted, _assignable_person, **params)
+        yield from PEOPLE_LISTS[query.everyone, bool(search)].read_page(
+            query.page_request, _assignable_person, **params
+        )
     )
 
 
-def list_holders(application_id: int, wanted: PageRequest, total: int) -> Verb[Page[AssignablePerson]]:
+def list_holders(application_id: int, page_request: PageRequest, total: int) -> Verb[Page[AssignablePerson]]:
     """A long list, by id like that of everyone."""
-    within = wanted.offset + wanted.size
-    rows = yield HOLDERS_BY_ID(application_id=application_id, within=within, offset=wanted.offset, size=wanted.size)
-    return Page(rows=[_assignable_person(row) for row in rows], total=total, number=wanted.page, size=wanted.size)
+    within = page_request.offset + page_request.size
+    rows = yield HOLDERS_BY_ID(
+        application_id=application_id, within=within, offset=page_request.offset, size=page_request.size
+    )
+    return Page(
+        rows=[_assignable_person(row) for row in rows], total=total, number=page_request.page, size=page_request.size
+    )
 
 
 def _assignable_person(row: Row) -> AssignablePerson:

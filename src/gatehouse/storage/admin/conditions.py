@@ -86,18 +86,18 @@ def count_matches(test: ConditionTest) -> Verb[ConditionMatch]:
     return ConditionMatch(count=rows[0].total if rows else 0, first=[person_from_row(row) for row in rows])
 
 
-def members_of_group(group: Group, wanted: PageRequest) -> Verb[Page[GroupMember]]:
+def members_of_group(group: Group, page_request: PageRequest) -> Verb[Page[GroupMember]]:
     clauses = ConditionClauses()
     listed = users.c.user_id.in_(select(group_members.c.user_id).where(group_members.c.group_id == group.group_id))
     reasons = [listed, *(clauses.clause_for(one.condition.test) for one in group.conditions)]
-    belongs = and_(or_(*reasons), _matches_search(wanted.search))
+    belongs = and_(or_(*reasons), _matches_search(page_request.search))
     found = select(users.c.user_id).where(belongs).limit(MAX_COUNT).cte("found")
-    rows = yield Statement(_members_with_reasons(reasons, found, wanted))(**clauses.lists)
+    rows = yield Statement(_members_with_reasons(reasons, found, page_request))(**clauses.lists)
     return Page(
         rows=[_member(group, row) for row in rows],
         total=rows[0].total if rows else 0,
-        number=wanted.page,
-        size=wanted.size,
+        number=page_request.page,
+        size=page_request.size,
     )
 
 
@@ -112,9 +112,9 @@ def _matches_search(search: str) -> Clause:
     return or_(func.lower(users.c.nick).like(pattern, escape=ESCAPE), users.c.user_id.like(pattern, escape=ESCAPE))
 
 
-def _members_with_reasons(reasons: Sequence[Clause], found: CTE, wanted: PageRequest) -> Select[Any]:
+def _members_with_reasons(reasons: Sequence[Clause], found: CTE, page_request: PageRequest) -> Select[Any]:
     """A page of members; why they belong is evaluated for the page alone."""
-    page = select(found.c.user_id).order_by(found.c.user_id).limit(wanted.size).offset(wanted.offset)
+    page = select(found.c.user_id).order_by(found.c.user_id).limit(page_request.size).offset(page_request.offset)
     why = (reason.label(f"why_{index}") for index, reason in enumerate(reasons))
     named = select(_total(found), users.c.user_id, users.c.nick, *why)
     return named.where(users.c.user_id.in_(page)).order_by(users.c.user_id)

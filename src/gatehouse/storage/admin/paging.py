@@ -51,14 +51,19 @@ class PagedList:
 
     def read_page(
         self,
-        wanted: PageRequest,
+        page_request: PageRequest,
         make_line: Callable[[Row], T],
         *,
         row_params: Mapping[str, object] = MappingProxyType({}),
         **params: object,
     ) -> Verb[Page[T]]:
         """Return a page; `row_params` are parameters of the selected columns, which the count does not have."""
-        params |= {"search": contains_pattern(wanted.search)} if self._searched else {}
+        params |= {"search": contains_pattern(page_request.search)} if self._searched else {}
         (counted,) = yield self._count(**params)
-        rows = yield self._rows(**params, **row_params, offset=wanted.offset, size=wanted.size)
-        return Page(rows=[make_line(row) for row in rows], total=counted.total, number=wanted.page, size=wanted.size)
+        rows = yield self._rows(**params, **row_params, offset=page_request.offset, size=page_request.size)
+        return Page(
+            rows=[make_line(row) for row in rows],
+            total=counted.total,
+            number=page_request.page,
+            size=page_request.size,
+        )

@@ -230,8 +230,8 @@ def _root_entries(row: Row) -> DirectEntries:
     return DirectEntries(**row._asdict(), project_id="", project="", resource_kind="", resource_id="")
 
 
-def list_activity(user_id: str, side: ActivitySide, wanted: PageRequest) -> Verb[Page[AuditRecord]]:
-    return ACTIVITY_LISTS[side].read_page(wanted, lambda row: AuditRecord(**row._asdict()), of=user_id)
+def list_activity(user_id: str, side: ActivitySide, page_request: PageRequest) -> Verb[Page[AuditRecord]]:
+    return ACTIVITY_LISTS[side].read_page(page_request, lambda row: AuditRecord(**row._asdict()), of=user_id)
 
 
 def erasure_impact(user_id: str, now: int) -> Verb[PersonErasureImpact]:
@@ -311,7 +311,7 @@ class PeopleSearch:
         typed = self._text
         if self.is_domain:
             return {"domain": contains_pattern(typed)}
-        ascii_lower = "".join(letter.lower() if letter.isascii() else letter for letter in typed)
+        ascii_lower = "".join(char.lower() if char.isascii() else char for char in typed)
         return (
             prefix_parameters("login", typed.casefold())
             | prefix_parameters("nick", typed.lower())
@@ -347,8 +347,8 @@ def _conditions(among: PeopleFilter, *, tagged: bool, searched: bool, by_domain:
     return found
 
 
-def list_people(among: PeopleFilter, tag: str, wanted: PageRequest, now: int) -> Verb[Page[PersonListItem]]:
-    search = PeopleSearch(wanted.search)
+def list_people(among: PeopleFilter, tag: str, page_request: PageRequest, now: int) -> Verb[Page[PersonListItem]]:
+    search = PeopleSearch(page_request.search)
     ids, counted = _list_statements(among, tagged=bool(tag), searched=search.is_any, by_domain=search.is_domain)
     parameters = (
         (search.parameters if search.is_any else {})
@@ -356,14 +356,14 @@ def list_people(among: PeopleFilter, tag: str, wanted: PageRequest, now: int) ->
         | ({"now": now} if among is PeopleFilter.ADMINISTRATORS else {})
     )
     (count,) = yield counted(**parameters)
-    found = (yield ids(**parameters, offset=wanted.offset, size=wanted.size)) if count.total else ()
+    found = (yield ids(**parameters, offset=page_request.offset, size=page_request.size)) if count.total else ()
     named = [row.user_id for row in found]
     rows = {row.user_id: row for row in (yield PEOPLE_ROWS(ids=named, now=now))}
     return Page(
         rows=[list_item(rows[one]) for one in named if one in rows],
         total=min(count.total, MAX_COUNTED),
-        number=wanted.page,
-        size=wanted.size,
+        number=page_request.page,
+        size=page_request.size,
         is_cut=count.total > MAX_COUNTED,
     )
 

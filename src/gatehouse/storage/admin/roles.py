@@ -60,10 +60,10 @@ APPLICATIONS = Statement(
 
 
 def list_roles(
-    visibility: RoleVisibility, wanted: PageRequest, *, application_id: int, now: int
+    visibility: RoleVisibility, page_request: PageRequest, *, application_id: int, now: int
 ) -> Verb[Page[RoleListItem]]:
     return ROLE_LIST.read_page(
-        wanted,
+        page_request,
         partial(_list_item, visibility),
         everything=visibility.everything,
         applications=sorted(visibility.named),

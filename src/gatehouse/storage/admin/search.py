@@ -22,9 +22,9 @@ _MATCHES_NAME: Final = (
 )
 
 
-def _people_statement(*ways: ColumnElement[bool]) -> Statement:
+def _people_statement(*conditions: ColumnElement[bool]) -> Statement:
     """Each part is a range of an index; the shortest match is the closest to the search."""
-    found = select(users.c.user_id, users.c.nick, users.c.login).where(or_(*ways))
+    found = select(users.c.user_id, users.c.nick, users.c.login).where(or_(*conditions))
     nearest = (func.length(users.c.nick), users.c.user_id)
     return Statement(found.order_by(*nearest).limit(bindparam("most")))
 
@@ -76,16 +76,18 @@ FIND_GROUPS = Statement(
 
 
 def search_people(search: str, limit: int, *, with_logins: bool) -> Verb[Sequence[NamedPerson]]:
-    plain = "".join(letter.lower() if letter.isascii() else letter for letter in search)
-    ways = (
+    plain = "".join(char.lower() if char.isascii() else char for char in search)
+    parameters = (
         prefix_parameters("nick", search.lower())
         | prefix_parameters("plain", plain)
         | prefix_parameters("id", search)
     )
     if with_logins:
-        rows = yield PEOPLE_BY_NAME_OR_LOGIN(**ways, **prefix_parameters("login", search.casefold()), most=limit)
+        rows = yield PEOPLE_BY_NAME_OR_LOGIN(
+            **parameters, **prefix_parameters("login", search.casefold()), most=limit
+        )
     else:
-        rows = yield PEOPLE_BY_NAME(**ways, most=limit)
+        rows = yield PEOPLE_BY_NAME(**parameters, most=limit)
     return [
         NamedPerson(user_id=row.user_id, nick=row.nick, login=(row.login or "") if with_logins else "")
         for row in rows

@@ -33,9 +33,9 @@ from gatehouse.web.console.applications.head import application_head, applicatio
 from gatehouse.web.console.applications.staged_edits import (
     CellConflict,
     CellEdit,
-    ChangeGroup,
     EditTrouble,
     StagedChange,
+    StagedChangeGroup,
     StagedEditor,
     StagedForm,
     StagedResultContext,
@@ -92,8 +92,8 @@ class AssignmentState:
     by_email: bool  # an import may name people by email
     now: int
 
-    def group(self, person: PersonChange) -> ChangeGroup:
-        return ChangeGroup(
+    def group(self, person: PersonChange) -> StagedChangeGroup:
+        return StagedChangeGroup(
             label=person.label,
             note=person.user_id if person.nick else "",
             changes=[

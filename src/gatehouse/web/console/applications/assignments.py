@@ -171,7 +171,7 @@ class AssignmentTable:
         administers, by_address = admin.rights.administers, may_find_by_email(admin, model)
         query = query if administers else msgspec.structs.replace(query, who="")
         asked = AssignmentPeopleQuery(
-            wanted=page_request(query.q, query.page, size=PAGE_SIZE),
+            page_request=page_request(query.q, query.page, size=PAGE_SIZE),
             everyone=query.who == "all",
             by_address=by_address,
             by_part_of_login=administers,

@@ -28,9 +28,9 @@ from gatehouse.web.console.applications.matrix import TAB, MatrixTable
 from gatehouse.web.console.applications.staged_edits import (
     CellConflict,
     CellEdit,
-    ChangeGroup,
     EditTrouble,
     StagedChange,
+    StagedChangeGroup,
     StagedEditor,
     StagedForm,
     StagedResultContext,
@@ -53,10 +53,10 @@ class CheckedEdits:
     conflicts: Sequence[CellConflict]
     version: int  # the oldest that any of the edits was made from
 
-    def groups(self, version: int) -> list[ChangeGroup]:
+    def groups(self, version: int) -> list[StagedChangeGroup]:
         """The changes by role; `version` is that of the model they start from."""
         return [
-            ChangeGroup(
+            StagedChangeGroup(
                 label=role.name,
                 is_protected=role.protected,
                 changes=[StagedChange(edit=edit_from_change(one, version), change=one) for one in changes],

@@ -107,7 +107,7 @@ class StagedChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeGroup:
+class StagedChangeGroup:
     """Changes that are listed together: those of one role, or of one person."""
 
     label: str
@@ -125,7 +125,7 @@ class StagedReviewContext(PageContext):
     table: str  # the folder of its templates
     head: ApplicationHead
     path: str
-    groups: Sequence[ChangeGroup]
+    groups: Sequence[StagedChangeGroup]
     count: int  # of changes
     troubles: Sequence[EditTrouble]
     edits: str  # as they stay staged
@@ -143,9 +143,9 @@ class StagedResultContext(PageContext):
     table: str
     head: ApplicationHead
     path: str
-    applied: Sequence[ChangeGroup]
+    applied: Sequence[StagedChangeGroup]
     count: int  # of changes that were applied
-    failed: Sequence[ChangeGroup] = ()
+    failed: Sequence[StagedChangeGroup] = ()
     left: str  # edits that stay staged
     undo: str
     version: int = 0  # that was saved, where all changes are one save

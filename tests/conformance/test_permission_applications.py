@@ -305,7 +305,7 @@ async def test_people_with_something_in_an_application_are_listed_a_page_at_a_ti
     )
     lists = AssignmentListStorage(world.runner)
     pages = [
-        await lists.people(SHOP, AssignmentPeopleQuery(wanted=PageRequest(page=number, size=2)))
+        await lists.people(SHOP, AssignmentPeopleQuery(page_request=PageRequest(page=number, size=2)))
         for number in (1, 2, 3)
     ]
     assert [one.user_id for page in pages for one in page.rows] == [ids[letter] for letter in order]

@@ -1,6 +1,7 @@
-"""What the console asks: one module per entry (`model` has its records and its own read store), and who sees what.
+"""Queries and records of the console, one module per entry, and who sees what.
 
-It owns questions that only a person in front of a screen has (search, paging, counts, what would break), and what an
-administrator does to accounts and keys by the verbs of their rooms. It never decides who may do something: commands
-and the guard of `permissions` do, for the console as for the API.
+Here are the questions that only a screen has (search, paging, counts, consequences of a removal), and what an
+administrator does to accounts and keys through the packages that own them. Who may do something is decided elsewhere,
+by the commands and the guard of `permissions`, for the console as for the API. Each query is a Protocol, because
+neither this package nor `web` may import `storage`.
 """

@@ -1,4 +1,4 @@
-"""The audit log as the console shows it: newest first, a page at a time, never more than a page is read for it."""
+"""The audit log as the console shows it: newest first, one page read at a time, and who may see which records."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -13,14 +13,14 @@ from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, 
 from gatehouse.permissions.rights.rights import Rights
 
 PAGE: Final = 50
-EXAMINED_MOST: Final = 5_000  # records looked at for one page: a filter that finds little never reads the whole log
-SUBJECTS_MOST: Final = 50  # projects, applications and groups together, each of them looked up
+MAX_EXAMINED: Final = 5_000  # records read for one page: a filter that finds little never reads the whole log
+MAX_SUBJECTS: Final = 50  # projects, applications and groups together; each takes a lookup
 FOREVER: Final = 1 << 62
 
 
 @dataclass(frozen=True, slots=True, order=True, kw_only=True)
 class ActivityCursor:
-    """A place in the log; what is older comes after it."""
+    """A position in the log; older records come after it."""
 
     at: int
     record_id: str
@@ -28,15 +28,15 @@ class ActivityCursor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivityFilter:
-    """What is looked for; empty stands for any."""
+    """Which records; an empty field matches any."""
 
     events: tuple[str, ...] = ()
     actor: str = ""
     subject: str = ""
-    subjects: tuple[str, ...] | None = None  # nothing else is seen: of somebody who does not administer
-    names: tuple[str, ...] = ()  # of whom it is about, or who did it: any of these
+    subjects: tuple[str, ...] | None = None  # the only ones visible to this viewer; None for administrators
+    names: tuple[str, ...] = ()  # subject or actor is any of these
     application_id: int = 0
-    text: str = ""  # in ids and details
+    text: str = ""  # contained in ids or details
     since: int = 0
     until: int = FOREVER  # not included
     after: ActivityCursor | None = None
@@ -45,21 +45,21 @@ class ActivityFilter:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivityPage:
     records: Sequence[AuditRecord]
-    after: ActivityCursor | None = None  # where older ones may be; None when these were all
-    examined: bool = False  # the page is short because enough was looked at, not because there is no more
+    after: ActivityCursor | None = None  # where older records may be; None if there are none
+    examined: bool = False  # the page is short because the scan limit was reached, not because there is no more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusalPage:
-    """What was not allowed, the newest first."""
+    """Refused requests, the newest first."""
 
     rows: Sequence[Refusal]
-    after: int  # where older ones begin; 0 when these were all
+    after: int  # where older ones begin; 0 if there are none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectContents:
-    """What is in some projects; whether somebody may see it is another question."""
+    """What some projects contain, whether or not the viewer may see it."""
 
     applications: Sequence[int]
     groups: Sequence[tuple[str, str]]  # the project's id, and its own
@@ -67,25 +67,25 @@ class ProjectContents:
 
 class ActivityStore(Protocol):
     async def activity(self, filters: ActivityFilter, limit: int) -> ActivityPage:
-        """The newest first."""
+        """Return a page of matching records, the newest first."""
 
     async def find_record(self, record_id: str) -> AuditRecord | None:
-        """The record with this id."""
+        """Return the record with this id."""
 
     async def refusals(self, after: int, limit: int) -> RefusalPage:
-        """`after`: where a page before ended, 0 for the newest."""
+        """Return a page; `after` is where the page before ended, 0 for the newest."""
 
     async def chain_end(self) -> ChainEnd:
-        """The head of the log, and where seals and records end."""
+        """Return the head of the log, and where seals and records end."""
 
     async def project_contents(self, project_ids: Collection[str]) -> ProjectContents:
-        """The applications and groups of these projects, removed ones too."""
+        """Return the applications and groups of these projects, removed ones too."""
 
 
-# What somebody may see of the audit log, and what of a record: one rule, for the console as for the API.
+# Who may see which records of the audit log, and which parts of a record, for the console as for the API.
 #
-# Whoever administers sees everything but whole gsids. Others see what happened to the projects that they may view,
-# and of what is in these to what they may read themselves; from where somebody came is not theirs to know.
+# Administrators see everything but whole gsids. Others see records about the projects that they may view, and about
+# the applications and groups in these that they may read; they see no IP addresses.
 
 
 Logged = TypeVar("Logged", bound=AuditRecord | Refusal)
@@ -104,9 +104,9 @@ class VisibleAuditLog:
     async def record(
         self, request: AuthenticatedRequest, visibility: Visibility, record_id: str
     ) -> AuditRecord | Refusal:
-        """As it is kept: `shown` cuts it. Raises RecordNotFound, for what is out of sight too; NoRight as `subjects`.
+        """Return the record as stored; `redact_record` cuts it. Raises RecordNotFound; NoRight as `subjects`.
 
-        Whoever sees anything of the log is told the same of what is not there and of what is not for him.
+        A record that is not visible is not found, so that its existence is not revealed.
         """
         everything = is_open(request.rights, Operation.ADMINISTER)
         if not everything:
@@ -119,9 +119,9 @@ class VisibleAuditLog:
     async def subjects(
         self, request: AuthenticatedRequest, visibility: Visibility, only: str = ""
     ) -> tuple[str, ...] | None:
-        """How the log names what he may see; None stands for everything. Raises NoRight where that is nothing.
+        """Return the subjects whose records are visible, or None for all. Raises NoRight if there are none.
 
-        `only`: whether this one is among them, however many there are.
+        `only`: check this subject alone, regardless of the limit.
         """
         if is_open(request.rights, Operation.ADMINISTER):
             return None
@@ -131,7 +131,7 @@ class VisibleAuditLog:
     async def _is_visible(
         self, request: AuthenticatedRequest, visibility: Visibility, found: AuditRecord | Refusal
     ) -> bool:
-        """What was refused is for administrators: it tells of attempts, not of what happened to a project."""
+        """Whether the record is visible to a viewer who is no administrator; refusals never are."""
         return isinstance(found, AuditRecord) and found.subject in await self._visible_subjects(
             request, visibility, found.subject
         )
@@ -139,28 +139,28 @@ class VisibleAuditLog:
     async def _visible_subjects(
         self, request: AuthenticatedRequest, visibility: Visibility, only: str
     ) -> Sequence[str]:
-        inside = await self._store.project_contents(visibility.projects)
-        own = visibility.applications  # first: most likely they are open to him
-        asked = [
+        contents = await self._store.project_contents(visibility.projects)
+        own = visibility.applications  # first: these are most likely readable
+        candidates = [
             one
-            for one in sorted(inside.applications, key=lambda one: (one not in own, one))
+            for one in sorted(contents.applications, key=lambda one: (one not in own, one))
             if only in ("", f"application {one}")
         ]
-        visits = await self._authenticator.attach_rights_in_each(request.caller, asked[:SUBJECTS_MOST])
-        seen = [
+        authenticated = await self._authenticator.attach_rights_in_each(request.caller, candidates[:MAX_SUBJECTS])
+        visible = [
             *(f"project {one}" for one in sorted(visibility.projects)),
-            *(f"application {one}" for one, each in visits.items() if may_read_schema(each)),
+            *(f"application {one}" for one, each in authenticated.items() if may_read_schema(each)),
             *(
                 f"group {group_id}"
-                for project_id, group_id in inside.groups
+                for project_id, group_id in contents.groups
                 if is_open(request.rights, Operation.GROUP_GET, GuardTarget(project_id=project_id, group_id=group_id))
             ),
         ]
-        return [one for one in seen if only in ("", one)][:SUBJECTS_MOST]
+        return [one for one in visible if only in ("", one)][:MAX_SUBJECTS]
 
 
 def refuse_without_projects(request: AuthenticatedRequest, visibility: Visibility) -> None:
-    """Raise NoRight where there is nothing to see, whatever is asked for."""
+    """Raise NoRight for those who see no project and do not administer."""
     if not visibility.projects:
         require_operation(request.rights, Operation.ADMINISTER)
 
@@ -170,11 +170,11 @@ def may_read_schema(request: AuthenticatedRequest) -> bool:
 
 
 def truncated_at(subjects: Sequence[str] | None) -> int:
-    """How many things it is about, of more that he may see; 0 when it is about all of them."""
-    return SUBJECTS_MOST if len(subjects or ()) >= SUBJECTS_MOST else 0
+    """The number of subjects searched if there may be more; 0 if all were searched."""
+    return MAX_SUBJECTS if len(subjects or ()) >= MAX_SUBJECTS else 0
 
 
 def redact_record(found: Logged, rights: Rights) -> Logged:
-    """No whole gsid: whoever knows one could go on with it (R4). Addresses are for administrators."""
+    """Shorten gsids, which let anyone take over the session (R4); keep addresses for administrators only."""
     personal = (found.personal or {}) if is_open(rights, Operation.ADMINISTER) else {}
     return replace(found, subject=short_gsid(found.subject), details=short_gsids(found.details), personal=personal)

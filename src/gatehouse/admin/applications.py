@@ -23,7 +23,7 @@ class ApplicationListItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetProject:
-    """A project that an application may be put into."""
+    """A project that an application can be created in or moved to."""
 
     project_id: str
     title: str
@@ -31,23 +31,23 @@ class TargetProject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationRemovalImpact:
-    """What goes when an application is removed."""
+    """What ends when an application is removed."""
 
     clients: int
-    sign_ins: int  # living grants of these
+    sign_ins: int  # their grants that are still valid
     access_keys: int
     service_tokens: int
     people: int  # who hold anything in it
     connected: int  # other projects that have connected it as a service
-    connected_titles: tuple[str, ...]  # of those he may see
+    connected_titles: tuple[str, ...]  # of those that the viewer may see
 
 
 class ApplicationListStore(Protocol):
-    async def applications(self, visibility: Visibility, wanted: PageRequest) -> Page[ApplicationListItem]:
-        """By name, those he holds something on or whose project's applications he manages; removed ones last."""
+    async def applications(self, visibility: Visibility, page_request: PageRequest) -> Page[ApplicationListItem]:
+        """Return a page of the visible applications by name; removed ones last."""
 
     async def target_projects(self, visibility: Visibility) -> Sequence[TargetProject]:
-        """Projects into which he may put applications, by title; the first few hundred."""
+        """Return the projects whose applications the viewer manages, by title; the first few hundred."""
 
     async def removal_impact(self, application_id: int, visibility: Visibility, now: int) -> ApplicationRemovalImpact:
-        """What would end with it."""
+        """Return what ends when the application is removed."""

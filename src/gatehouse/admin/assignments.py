@@ -45,15 +45,15 @@ class AssignablePerson:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignmentPeopleQuery:
-    """Those of whom something is written in the application, and whoever is named by his whole id.
+    """People with a record in the application, and anyone whose whole id is searched for.
 
-    `everyone`: also all the others, who then are found by a part of their names too. Addresses find nobody, unless it
-    is said how.
+    `everyone`: also all others, who are then found by a part of their names too. People are found by email address
+    only as the two last fields say.
     """
 
-    wanted: PageRequest
+    page_request: PageRequest
     everyone: bool = False
-    by_address: bool = False  # anybody, by the whole address
+    by_address: bool = False  # anyone, by the whole address
     by_part_of_login: bool = False
 
 
@@ -68,36 +68,33 @@ class AssignmentListItem:
 
 class AssignmentListStore(Protocol):
     async def people(self, application_id: int, query: AssignmentPeopleQuery) -> Page[AssignablePerson]:
-        """By nick; a list of more than a thousand that nobody searched for, by id."""
-
-    async def people_by_id(self, user_ids: Collection[str]) -> Mapping[str, AssignablePerson]:
-        """Those of them that exist, by id."""
+        """Return a page of people by nick; by id if there is no search and there are more than a thousand."""
 
     async def find_user_ids(self, names: Collection[str], *, by_address: bool) -> Mapping[str, str]:
-        """Ids of those whose id or, `by_address`, login address this is, by what they were called."""
+        """Return the user ids by name; a name is an id or, `by_address`, a login address."""
 
     async def assignments(self, application_id: int, most: int) -> Sequence[AssignmentListItem]:
-        """Every role that is given to somebody, ended ones too, by nick."""
+        """Return every assignment, ended ones too, by nick."""
 
 
-# Roles of people in one application as one table: what is in its cells, and what a save of changed cells is. Pure.
+# The people x roles table: the value of each cell, and the save that changes cells. Pure.
 #
-# A cell is what one person's record says of one role in one scope. It is written as its end: nothing for not given,
-# `0` for without end, Unix seconds, or `ttl:60`; `+3600` asks for an end so many seconds from now.
+# A cell is one person's assignment of one role in one scope. Its text is the end: empty for not assigned, `0` for no
+# end, Unix seconds, or `ttl:60`; `+3600` means an end so many seconds from now.
 
 
 TTL: Final = "ttl:"
 NOT_ASSIGNED: Final = ""
-DIGITS_MOST: Final = len(str(MAX_EXPIRED))
+MAX_DIGITS: Final = len(str(MAX_EXPIRED))
 
 
 class RoleCellState(StrEnum):
-    """How a role is held; the words are `assignments.held_<value>`."""
+    """How a role is held; the texts are `assignments.held_<value>`."""
 
     NONE = "none"
     GIVEN = "given"
     ENDED = "ended"
-    IDLE = "idle"  # given, but it does not count: its condition fails, a group takes it away, the project is closed
+    IDLE = "idle"  # assigned, but inactive: its condition fails, a group revokes it, the project is closed
     CONDITION = "condition"
     GROUP = "group"
     EVERYONE = "everyone"
@@ -114,7 +111,7 @@ STATE_BY_SOURCE: Final = {
 class RoleColumn:
     role: Role
     holders: int
-    is_open: bool  # it can be given and taken here
+    is_open: bool  # the viewer may assign and remove it here
 
     @property
     def is_full(self) -> bool:
@@ -124,9 +121,9 @@ class RoleColumn:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleCell:
     held: RoleCellState
-    end: End | None = None  # None when it is not given
-    group: str = ""  # title of the one it comes through
-    reason: str = ""  # why it does not count: condition, revoked, closed
+    end: End | None = None  # None if not assigned
+    group: str = ""  # title of the group that grants it
+    reason: str = ""  # why it is inactive: condition, revoked, closed
 
     @property
     def text(self) -> str:
@@ -139,7 +136,7 @@ class RoleCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleEdit:
-    """What a cell is to be."""
+    """The new value of a cell."""
 
     role: Role
     scope: Scope
@@ -163,7 +160,7 @@ def end_text(end: End | None) -> str:
 
 
 def read_end(text: str, now: int, place: str) -> End | None:
-    """As end_text writes it, `+seconds`, or a date as people write it (ISO 8601, UTC)."""
+    """Parse the text of a cell, `+seconds`, or a date (ISO 8601, UTC)."""
     if text == NOT_ASSIGNED:
         return None
     if text.startswith(TTL):
@@ -175,7 +172,7 @@ def read_end(text: str, now: int, place: str) -> End | None:
 
 
 def _number(text: str, place: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= DIGITS_MOST and int(text) <= MAX_EXPIRED):
+    if not (text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS and int(text) <= MAX_EXPIRED):
         raise Malformed(f"{place}: enter an expiry as Unix seconds or a date")
     return int(text)
 
@@ -190,14 +187,14 @@ def _timestamp(text: str, place: str) -> int:
 
 
 def require_after_epoch(seconds: int) -> int:
-    """A date of 1970 or before is no end: the number 0 says that there is none. Raises ValueError."""
+    """Parse a date after 1970, because 0 means no end. Raises ValueError."""
     if seconds <= 0:
         raise ValueError(seconds)
     return seconds
 
 
 def may_assign(granter: Granter, scope: Scope, role: Role) -> bool:
-    """Whether the save would take it: asked of the very code that judges it."""
+    """Whether the save would accept the role, by the same check."""
     try:
         granter.refuse_role(scope, role.key, Assignment(role=role.key))
     except GatehouseError:
@@ -208,7 +205,7 @@ def may_assign(granter: Granter, scope: Scope, role: Role) -> bool:
 def role_cells(
     model: ApplicationModel, facts: Facts, structure: Structure, scope: Scope, *, roles: Iterable[Role], now: int
 ) -> list[RoleCell]:
-    """What one person has of these roles in the scope."""
+    """The cells of one person for these roles in the scope."""
     this = evaluation_context(model, facts, structure, now=now, address=None)
     is_open = scope.is_root or this.gate(scope.project_id).is_open
     gathered = gather_root(this) if scope.is_root else gather_below_root(this, scope, NO_END)
@@ -241,7 +238,7 @@ def assigned_cell(this: EvaluationContext, role: Role, end: End, *, counts: bool
 
 
 def role_changes(record: UserRecord, edits: Sequence[RoleEdit]) -> list[RoleChange]:
-    """What differs from the record."""
+    """The edits that differ from the record, as changes."""
     found = (
         RoleChange(role=one.role, scope=one.scope, was=assigned_end(record, one.scope, one.role.key), becomes=one.end)
         for one in edits
@@ -257,7 +254,7 @@ def assigned_end(record: UserRecord, scope: Scope, role_key: str) -> End | None:
 def record_draft(
     rights: Rights, model: ApplicationModel, record: UserRecord, changed: Sequence[RoleChange], version: int
 ) -> RecordDraft:
-    """The one save that changes these cells and nothing else; a section that is not touched is not named (R6)."""
+    """The save that changes these cells and nothing else; sections without changes are left out (R6)."""
     scopes = dict(record.scopes)
     for one in changed:
         scopes[one.scope] = with_role_change(scopes.get(one.scope, NO_HOLDINGS), one)
@@ -273,7 +270,7 @@ def record_draft(
 
 
 def with_role_change(held: ScopeHoldings, change: RoleChange) -> ScopeHoldings:
-    """In its place where it was given, else at the end: parameters merge in this order (R5)."""
+    """Change a role in its position, or add it at the end: parameters merge in this order (R5)."""
     key, end = change.role.key, change.becomes
     if end is None:
         return replace(held, roles=tuple(one for one in held.roles if one.role != key))
@@ -284,7 +281,7 @@ def with_role_change(held: ScopeHoldings, change: RoleChange) -> ScopeHoldings:
 
 
 def holds_anywhere(record: UserRecord, role_key: str, now: int) -> bool:
-    """Whether he takes one of the role's seats (R5)."""
+    """Whether the person counts against the role's limit (R5)."""
     return any(
         one.role == role_key and not one.end.is_past(now) for held in record.scopes.values() for one in held.roles
     )

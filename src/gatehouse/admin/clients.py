@@ -26,29 +26,29 @@ class ClientListItem:
     name: str
     profile: str
     public: bool
-    sign_ins: int  # that are good now
+    sign_ins: int  # still valid
     created_at: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientRemovalImpact:
-    """What goes when a client is removed."""
+    """What ends when a client is removed."""
 
     sign_ins: int
     people: int
     consents: int
-    last_at: int  # when somebody last signed in through it; 0 for never
+    last_at: int  # the last sign-in through it; 0 for never
 
 
 class ClientListStore(Protocol):
-    async def clients(self, application_id: int, wanted: PageRequest, now: int) -> Page[ClientListItem]:
-        """Those of the application, by id."""
+    async def clients(self, application_id: int, page_request: PageRequest, now: int) -> Page[ClientListItem]:
+        """Return a page of the application's clients by id."""
 
     async def removal_impact(self, client_id: str, now: int) -> ClientRemovalImpact:
-        """What would end with it."""
+        """Return what ends when the client is removed."""
 
 
-# Decide who may change an OAuth client, from what the client is and what it is to become (R3).
+# Who may change an OAuth client, by its state before and after (R3).
 
 
 def administers(actor: Actor) -> bool:
@@ -56,7 +56,7 @@ def administers(actor: Actor) -> bool:
 
 
 def privileges(client: Client) -> Iterator[str]:
-    """Name what the client has beyond its own application; a client with none of it is an ordinary one."""
+    """The client's powers beyond its own application; an ordinary client has none."""
     if client.first_party:
         yield "first_party"
     if client.redirect_hosts:
@@ -84,21 +84,21 @@ def require_client_right(actor: Actor, before: Client | None, after: Client | No
         raise AdministratorsOnly("can_administer is needed: may_exchange changes")
 
 
-# An OAuth client as a program wants it: what a request says becomes a whole client (R3, R6).
+# OAuth clients as API requests describe them (R3, R6).
 
 
 class ClientDraft(ClientPatch, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`data` of client; other fields of a client record are ignored (R6)."""
 
     client_id: str = ""
-    application_id: int | UnsetType | None = UNSET  # a client stays where it is made
+    application_id: int | UnsetType | None = UNSET  # a client cannot be moved
     version: int | UnsetType = UNSET
     created: Any = None
     secrets: Any = None
 
 
 def new_client(draft: ClientDraft, application_id: int | None, *, administers: bool, now: int) -> Client:
-    """What reaches beyond its application is there for who administers, and for others only when they ask (R3)."""
+    """Defaults of a new client; powers beyond its application only by default for administrators (R3)."""
     if draft.name is UNSET:
         raise Malformed("data.name: required for a new client")
     blank = Client(client_id=draft.client_id, name="", application_id=application_id, created_at=now)
@@ -113,34 +113,34 @@ def changed_client(draft: ClientDraft, before: Client, *, administers: bool) -> 
 
 
 def refuse_other_application(draft: ClientDraft, client: Client) -> None:
-    """Ignored, a wrong one would be believed: the client would not be where it is thought to be."""
+    """Raise Malformed if the draft names another application, instead of ignoring it."""
     if draft.application_id is not UNSET and draft.application_id != client.application_id:
         raise Malformed("data.application_id: a client cannot be moved to another application")
 
 
 def malformed_field(field: str, detail: str) -> Malformed:
-    """What a client cannot be, at the place in the request where it is written."""
+    """The error for a field of the request."""
     return Malformed(f"data.{field}: {detail}" if field else f"data: {detail}")
 
 
-# OAuth clients of an application, for whoever may save it (R3).
+# Commands for the OAuth clients of an application (R3).
 
 
-SAVE_ATTEMPTS: Final = 8  # of a save without a version, which wins over whatever is saved beside it (R6)
+SAVE_ATTEMPTS: Final = 8  # of a save without a version, which overrides concurrent saves (R6)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientWithSecret:
-    """A client with a new secret, which is shown here and nowhere else; without one when it is public."""
+    """A client and its new secret, which is shown only once; a public client has none."""
 
     client: Client
     secret: str = field(default="", repr=False)
 
 
 class ApplicationClients:
-    """canSave of the application manages its ordinary clients; privileged ones take can_administer (client_rights).
+    """Commands on clients: canSave of the application for ordinary ones, can_administer for privileged ones.
 
-    Without an application it is about every client, those of no application too, for who administers.
+    Without an application they apply to every client, those of no application too, for administrators.
     """
 
     def __init__(self, *, clients: Clients, applications: ApplicationStore) -> None:
@@ -160,13 +160,13 @@ class ApplicationClients:
         return client
 
     async def get_changeable(self, actor: Actor, application_id: int | None, client_id: str) -> Client:
-        """The client, for an actor who may change it. Raises AdministratorsOnly."""
+        """Return the client. Raises AdministratorsOnly if the actor may not change it."""
         client = await self.get(actor, application_id, client_id)
         require_client_right(actor, client)
         return client
 
     async def create(self, actor: Actor, client: Client) -> str | None:
-        """The secret, which is never shown again; None for a public client."""
+        """Create the client and return its secret, which is never shown again; None for a public client."""
         await self.require_right(actor, client.application_id)
         require_client_right(actor, None, client)
         return await self._clients.create(client, actor.origin)
@@ -174,7 +174,7 @@ class ApplicationClients:
     async def change(self, actor: Actor, client: Client) -> None:
         before = await self.get(actor, client.application_id, client.client_id)
         require_client_right(actor, before, client)
-        if client.version != before.version:  # what is replaced is what the right was checked on
+        if client.version != before.version:  # only the version that the right was checked on is replaced
             raise ClientChanged
         await self._clients.change(client, actor.origin)
 
@@ -183,7 +183,7 @@ class ApplicationClients:
         return await self._clients.rotate_secret(client_id, actor.origin)
 
     async def revoke_tokens(self, actor: Actor, application_id: int | None, client_id: str) -> int:
-        """End what the client was granted: no change of the client, so canSave is enough for every one."""
+        """End the client's grants; canSave is enough for every client, because the client does not change."""
         await self.get(actor, application_id, client_id)
         return await self._clients.revoke_tokens(client_id, actor.origin)
 
@@ -194,7 +194,7 @@ class ApplicationClients:
         await self._clients.remove(client_id, actor.origin, seen=expected_version(version))
 
     async def require_right(self, actor: Actor, application_id: int | None) -> None:
-        """Raises NoRight before anything is told."""
+        """Raise NoRight before anything is revealed."""
         if application_id is None:
             require_operation(actor.rights, Operation.ADMINISTER)
         else:
@@ -202,14 +202,16 @@ class ApplicationClients:
 
 
 class DraftedClients:
-    """The same for programs: a request says what is to be, and what cannot be is answered by its field."""
+    """The same commands for API requests; errors name the field."""
 
     def __init__(self, *, clients: ApplicationClients, clock: Clock) -> None:
         self._clients = clients
         self._clock = clock
 
     async def create(self, actor: Actor, application_id: int | None, draft: ClientDraft) -> ClientWithSecret:
-        await self._clients.require_right(actor, application_id)  # no right comes before what is wrong with it (R6)
+        await self._clients.require_right(
+            actor, application_id
+        )  # a missing right is reported before other errors (R6)
         try:
             client = new_client(draft, application_id, administers=administers(actor), now=self._clock.now())
             secret = await self._clients.create(actor, client)
@@ -218,7 +220,7 @@ class DraftedClients:
         return await self._with_secret(actor, client, secret)
 
     async def save(self, actor: Actor, application_id: int | None, draft: ClientDraft) -> Client:
-        """Raises VersionConflict for the version that another save has followed; one without a version wins."""
+        """Save the client. Raises VersionConflict for an outdated version; a save without a version overrides."""
         for _ in range(SAVE_ATTEMPTS):
             before = await self._clients.get_changeable(actor, application_id, draft.client_id)
             try:
@@ -226,7 +228,7 @@ class DraftedClients:
             except BadClient as error:
                 raise malformed_field(error.field, error.detail) from None
             except ClientChanged:
-                continue  # whoever named a version hears of it when it is compared again
+                continue  # a named version is compared again
             return await self._clients.get(actor, application_id, draft.client_id)
         raise VersionConflict("the client was changed concurrently; try again")
 

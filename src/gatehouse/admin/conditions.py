@@ -1,4 +1,4 @@
-"""Whom a condition holds for, counted while it is written."""
+"""The people who match a condition, counted while it is edited."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,35 +9,35 @@ from gatehouse.admin.paging import Page, PageRequest
 from gatehouse.permissions.model.condition import ConditionTest
 from gatehouse.permissions.model.project import Group
 
-COUNT_MOST: Final = 10_000  # counted exactly
-FIRST_FEW: Final = 5  # shown by name
+MAX_COUNT: Final = 10_000  # no more are counted
+FIRST_FEW: Final = 5  # listed by name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionMatch:
-    """Whoever would match if he came from every address: with an `ip` in the condition that is the most there are."""
+    """People who match if the address is left out; with an `ip` in the condition that is the maximum."""
 
     count: int
     first: Sequence[NamedPerson] = ()
 
     @property
     def is_beyond(self) -> bool:
-        return self.count >= COUNT_MOST
+        return self.count >= MAX_COUNT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupMember:
-    """Somebody who belongs to a group, and why."""
+    """A member of a group, and why."""
 
     user_id: str
     nick: str
     listed: bool
-    conditions: tuple[str, ...]  # titles of those he meets
+    conditions: tuple[str, ...]  # titles of those that the person meets
 
 
 class ConditionMatchStore(Protocol):
     async def count_matches(self, test: ConditionTest) -> ConditionMatch:
-        """How many there are, and the first few by id."""
+        """Return how many people match, and the first few by id."""
 
-    async def members_of_group(self, group: Group, wanted: PageRequest) -> Page[GroupMember]:
-        """Everybody in a group by id, whose nick or id has what is searched; counted up to COUNT_MOST."""
+    async def members_of_group(self, group: Group, page_request: PageRequest) -> Page[GroupMember]:
+        """Return a page of a group's members by id, searched by nick or id; counted up to MAX_COUNT."""

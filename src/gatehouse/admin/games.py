@@ -1,7 +1,7 @@
 """Game sessions as the console lists them.
 
-A session is named by the beginning of its gsid. Whoever knows the whole of it can open its page, and poll it from the
-game's address (R4): nobody gets that from a screen.
+A session is named by the beginning of its gsid. The whole gsid opens the session's page and polls it from the game's
+address (R4), so no screen shows it.
 """
 
 import re
@@ -31,7 +31,7 @@ class GameSessionListItem:
     ref: str
     state: GameSessionState
     closed: str
-    application_id: int  # 0 when it names none
+    application_id: int  # 0 for none
     application: str
     user_id: str
     nick: str
@@ -47,18 +47,21 @@ class GameSessionListItem:
 
 class GameSessionListStore(Protocol):
     async def sessions(
-        self, wanted: PageRequest, now: int, *, state: str, among: Collection[int] | None
+        self, page_request: PageRequest, now: int, *, state: str, among: Collection[int] | None
     ) -> Page[GameSessionListItem]:
-        """Those that last, the newest first. `among`: of these applications only; then nobody is searched for."""
+        """Return a page of open sessions, the newest first.
+
+        `among`: only these applications; people are then not searched.
+        """
 
     async def find_session(self, ref: str, now: int) -> GameSession | None:
-        """The one whose gsid begins so, while it lasts."""
+        """Return the session whose gsid begins so, if it has not ended."""
 
     async def refusals(self, gsid: str) -> Sequence[Refusal]:
-        """What was refused about it, the newest first, as far as it is still kept."""
+        """Return the stored refusals about the session, the newest first."""
 
 
-# One game session, for whoever administers and for those who see its application.
+# One game session, for administrators and for those who see its application.
 
 
 class GameSessionNotFound(NotFound):
@@ -71,7 +74,7 @@ class VisibleGameSessions:
         self._clock = clock
 
     async def get(self, request: AuthenticatedRequest, ref: str) -> GameSession:
-        """One of the request's application; without an application any, for who administers."""
+        """Return a session of the request's application; without an application any, for administrators."""
         if request.application_id is None:
             require_operation(request.rights, Operation.ADMINISTER)
         else:

@@ -1,4 +1,4 @@
-"""What one sees first: whether anything is wrong, and what ends soon."""
+"""The console's home page: counts, and what expires soon."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,16 +7,16 @@ from typing import Protocol
 
 
 class EndingKind(StrEnum):
-    """What comes to an end; the words are `home.ends_<value>`."""
+    """What expires; the texts are `home.ends_<value>`."""
 
     ROLE = "role"
-    SERVICE_TOKEN = "service_token"  # noqa: S105 - words
+    SERVICE_TOKEN = "service_token"  # noqa: S105 - a kind, no secret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndingSoon:
     what: EndingKind
-    name: str  # the role, or what a token is for
+    name: str  # of the role, or the purpose of a token
     application_id: int
     application: str
     user_id: str = ""
@@ -26,12 +26,12 @@ class EndingSoon:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstallationCounts:
-    """How much there is of everything, as far as a first look goes."""
+    """Counts of the main kinds of records."""
 
     people: int
     administrators_with_factor: int
     projects: int
-    applications: int  # beside application 1
+    applications: int  # without application 1
     roles: int  # of those applications
     clients: int
     waiting_games: int
@@ -41,4 +41,4 @@ class HomeStore(Protocol):
     async def counts(self, now: int) -> InstallationCounts: ...
 
     async def ending_soon(self, now: int, until: int, most: int) -> Sequence[EndingSoon]:
-        """Roles and keys that end between the two, the next first."""
+        """Return roles and keys that expire between the two times, the next first."""

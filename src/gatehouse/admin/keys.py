@@ -1,4 +1,4 @@
-"""Signing keys along a time line: what each does when. Pure."""
+"""Signing keys on a timeline (pure), and their rotation by administrators."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ from gatehouse.keys.rotation import KEY_LINES, KeyRotation, RotationMode, Rotati
 from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.permissions.rights.rights import Actor
 
-WIDTH: Final = 1_000  # of the picture, in its own units
-KEYS_PER_LINE: Final = 6  # keys of one line, the newest
-MIN_SEGMENT_WIDTH: Final = 8  # units: what lasts an hour is still to be seen beside a year
+WIDTH: Final = 1_000  # of the picture, in units
+KEYS_PER_LINE: Final = 6  # the newest
+MIN_SEGMENT_WIDTH: Final = 8  # units: an hour stays visible beside a year
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class KeyLineTimeline:
 
     @property
     def waits(self) -> bool:
-        """Whether the next key is published already: then a planned rotation is under way."""
+        """Whether the next key is already published: a planned rotation is in progress."""
         return any(bar.state is KeyState.NEXT for bar in self.bars)
 
 
@@ -57,11 +57,11 @@ class KeyTimeline:
 
 
 def key_timeline(keys: Sequence[SigningKey], lines: Sequence[KeyLine], *, now: int, every: int) -> KeyTimeline:
-    """One axis for all lines; `every` is how long a key signs, so that the next change is in the picture."""
+    """One axis for all lines; `every` is how long a key signs, so that the next rotation is in the picture."""
     chosen = {line: _newest(keys, line) for line in lines}
-    shown = [key for own in chosen.values() for key in own]
-    begins = min([now - every // 6, *(key.created_at for key in shown)])
-    ends = max([now + every, *(key.verifies_until for key in shown), *(key.signs_until for key in shown)])
+    keys = [key for own in chosen.values() for key in own]
+    begins = min([now - every // 6, *(key.created_at for key in keys)])
+    ends = max([now + every, *(key.verifies_until for key in keys), *(key.signs_until for key in keys)])
     axis = TimeAxis(begins=begins, ends=ends)
     return KeyTimeline(
         strips=tuple(
@@ -89,15 +89,15 @@ def _newest(keys: Sequence[SigningKey], line: KeyLine) -> list[SigningKey]:
 
 
 def _bar(key: SigningKey, axis: TimeAxis, now: int) -> KeyBar:
-    standing = key_state(key, now)
+    state = key_state(key, now)
     return KeyBar(
         kid=key.kid,
-        state=standing,
+        state=state,
         created_at=key.created_at,
         signs_from=max(key.signs_from, key.created_at),
         signs_until=key.signs_until,
         verifies_until=key.verifies_until,
-        segments=tuple(_segments(key, axis, retired=standing is KeyState.RETIRED)),
+        segments=tuple(_segments(key, axis, retired=state is KeyState.RETIRED)),
     )
 
 
@@ -115,7 +115,7 @@ def _segments(key: SigningKey, axis: TimeAxis, *, retired: bool) -> Iterator[Key
             )
 
 
-# Signing keys in an administrator's hand: looked at, and rotated before their time.
+# Signing keys for administrators: status, and rotation ahead of schedule.
 
 
 class KeyAdmin:
@@ -134,9 +134,9 @@ class KeyAdmin:
         return key_timeline(keys, KEY_LINES, now=self._clock.now(), every=self.policy.interval)
 
     async def rotate(self, actor: Actor, line: KeyLine, manner: RotationMode) -> None:
-        """Raises RotationPending when a planned one is under way.
+        """Rotate the keys. Raises RotationPending if a planned rotation is in progress.
 
-        Nothing is ever said against what sealed the audit log: then nobody could verify it any more.
+        A key that sealed the audit log is never revoked, because the log could no longer be verified.
         """
         require_operation(actor.rights, Operation.ADMINISTER)
         if line.purpose is KeyPurpose.AUDIT and manner is RotationMode.DISTRUST:

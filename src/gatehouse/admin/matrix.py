@@ -1,8 +1,7 @@
-"""Roles by rules as one table: what is in its cells, and what a save of changed cells is (interface §4.9). Pure.
+"""The permissions x roles table: the value of each cell, and the save that changes cells (interface §4.9). Pure.
 
-A cell is what one role says of one rule. It is written `true`, `false`, `default` for not said, with parameters
-behind a bar as in lists: `true|eu,us`. Changes go into the trees as they are stored, so whatever the table does not
-show stays as it is.
+A cell is a role's value for one permission. Its text is `true`, `false` or `default` for not set, with parameters
+after a bar as in lists: `true|eu,us`. Changes are made in the stored trees, so what the table does not show stays.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,9 +24,9 @@ VALUES: Final[Mapping[str, bool | None]] = {"true": True, "false": False, DEFAUL
 
 @dataclass(frozen=True, slots=True)
 class CellValue:
-    """What a cell is to say; `params` None leaves those that are there."""
+    """The value of a cell; with `params` None the stored parameters stay."""
 
-    value: bool | None  # None: nothing
+    value: bool | None  # None: not set
     params: tuple[str, ...] | None = None
 
     @property
@@ -62,7 +61,7 @@ class CellChange:
 class PermissionColumn:
     role: Role
     entries: Mapping[Rule, RuleEntry]
-    is_open: bool  # its cells can be changed
+    is_open: bool  # the viewer may change its cells
     applies_to_all: bool
 
     def value_of(self, rule: Rule) -> CellValue:
@@ -72,7 +71,7 @@ class PermissionColumn:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionRow:
     rule: Rule
-    leaf: RuleDefinition | None  # None: roles speak of it, the schema does not know it
+    leaf: RuleDefinition | None  # None: set in roles, but not in the schema
 
     @property
     def prefix(self) -> str:
@@ -87,13 +86,13 @@ class PermissionRow:
         return self.leaf is not None and self.leaf.protected
 
     def is_open_to(self, column: PermissionColumn) -> bool:
-        """A public role holds no protected rule (interface §3)."""
+        """Whether the role may have the permission: protected ones need a protected role (interface §3)."""
         return column.is_open and (column.role.protected or not self.protected)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionRowGroup:
-    """Rules with the same prefix; `continued` when the page before has some of them."""
+    """Permissions with the same prefix; `continued` if the group began on the page before."""
 
     section: str
     prefix: str
@@ -103,7 +102,7 @@ class PermissionRowGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionMatrix:
-    """All of it, to be looked up."""
+    """All rows and columns by key."""
 
     columns: Mapping[str, PermissionColumn]  # by role key
     rows: Mapping[Rule, PermissionRow]
@@ -121,7 +120,7 @@ def cell_value(entry: RuleEntry | None) -> CellValue:
 
 
 def parse_cell_value(text: str, place: str) -> CellValue:
-    """`true`, `false`, `default`; parameters behind a bar are put in place of those that are there."""
+    """Parse `true`, `false` or `default`; parameters after a bar replace the stored ones."""
     word, bar, params = text.strip().partition("|")
     if word.lower() not in VALUES:
         raise Malformed(f"{place}: use true, false or {DEFAULT}")
@@ -130,7 +129,7 @@ def parse_cell_value(text: str, place: str) -> CellValue:
 
 
 def matrix_columns(model: ApplicationModel, *, may_save: bool) -> list[PermissionColumn]:
-    """By name; the roles that application 1 is run by stay as they are."""
+    """The column of a role; built-in roles of application 1 cannot be changed."""
     return [matrix_column(model, role, may_save=may_save) for _, role in sorted(model.roles.items())]
 
 
@@ -144,7 +143,7 @@ def matrix_column(model: ApplicationModel, role: Role, *, may_save: bool) -> Per
 
 
 def matrix_rows(model: ApplicationModel) -> list[PermissionRow]:
-    """Every rule of the schema, and those that only roles speak of, in the order of groups."""
+    """Every permission of the schema, and those set only in roles, in the order of groups."""
     known = schema_rules(model.schema.private_data, model.schema.public_data)
     found = [PermissionRow(rule=rule, leaf=known.get(rule)) for rule in compiled_model(model).all_rules]
     return sort_in_slices(found, key=_row_order)
@@ -155,24 +154,24 @@ def _row_order(row: PermissionRow) -> tuple[str, str, str]:
 
 
 def paginate_rows(found: Iterable[PermissionRow], size: int = RULES_ON_A_PAGE) -> list[list[PermissionRowGroup]]:
-    """Groups stay together where they fit on a page; one that is larger than a page goes on on the next."""
+    """Split groups into pages; only a group larger than a page is divided."""
     made: list[list[PermissionRowGroup]] = [[]]
-    room = size
+    space_left = size
     for group in _group_rows(found):
         rest, continued = list(group.rows), False
         while rest:
-            if room < min(len(rest), size) and room < size:
+            if space_left < min(len(rest), size) and space_left < size:
                 made.append([])
-                room = size
-            now, rest = rest[:room], rest[room:]
+                space_left = size
+            now, rest = rest[:space_left], rest[space_left:]
             made[-1].append(
                 PermissionRowGroup(section=group.section, prefix=group.prefix, rows=now, continued=continued)
             )
-            room -= len(now)
+            space_left -= len(now)
             continued = True
-            if not room:
+            if not space_left:
                 made.append([])
-                room = size
+                space_left = size
     return [page for page in made if page] or [[]]
 
 
@@ -182,17 +181,17 @@ def _group_rows(found: Iterable[PermissionRow]) -> Iterator[PermissionRowGroup]:
 
 
 def cell_changes(known: PermissionMatrix, wanted: Mapping[tuple[Rule, str], CellValue]) -> list[CellChange]:
-    """What differs from what is stored, by role and rule; `wanted` is by rule and role key."""
+    """The changes from what is stored, sorted by role and rule; `wanted` is by rule and role key."""
     found = (
-        CellChange(rule=rule, role=known.columns[key].role, was=known.columns[key].value_of(rule), becomes=said)
-        for (rule, key), said in wanted.items()
+        CellChange(rule=rule, role=known.columns[key].role, was=known.columns[key].value_of(rule), becomes=value)
+        for (rule, key), value in wanted.items()
     )
     changed = [one for one in map(_with_final_params, found) if one.was != one.becomes]
     return sorted(changed, key=lambda one: (one.role.key, one.rule))
 
 
 def _with_final_params(change: CellChange) -> CellChange:
-    """With the parameters that it will have."""
+    """The change with the parameters that the cell will have."""
     becomes = change.becomes
     if becomes.value is None:
         settled = NOT_SET
@@ -204,7 +203,7 @@ def _with_final_params(change: CellChange) -> CellChange:
 
 
 def save_payload(model: ApplicationModel, changed: Iterable[CellChange], version: int) -> dict[str, object]:
-    """The data of the one save that changes these cells and nothing else (R6: a role that is missing is deleted)."""
+    """The save that changes these cells and nothing else; it names all roles, a missing one is deleted (R6)."""
     metas: dict[str, Tree] = {}
     for one in changed:
         metas[one.role.key] = with_cell(metas.get(one.role.key, one.role.meta), one.rule, one.becomes)
@@ -212,23 +211,23 @@ def save_payload(model: ApplicationModel, changed: Iterable[CellChange], version
     return {"version": version, "roles": drafts}
 
 
-def with_cell(meta: Tree, rule: Rule, said: CellValue) -> Tree:
-    return _with_node(meta, (rule.section.value, *rule.path.split(".")), said)
+def with_cell(meta: Tree, rule: Rule, value: CellValue) -> Tree:
+    return _with_node(meta, (rule.section.value, *rule.path.split(".")), value)
 
 
-def _with_node(tree: Tree, path: Sequence[str], said: CellValue) -> Tree:
+def _with_node(tree: Tree, path: Sequence[str], value: CellValue) -> Tree:
     segment, *rest = path
     below = tree.get(segment)
     node = below if isinstance(below, Mapping) else {}
-    new = _with_node(node, rest, said) if rest else _leaf_node(node, said)
+    new = _with_node(node, rest, value) if rest else _leaf_node(node, value)
     if new:
         return {**tree, segment: new}
     return {name: child for name, child in tree.items() if name != segment}
 
 
-def _leaf_node(stored: Tree, said: CellValue) -> Tree:
-    """Other members of the leaf stay."""
-    if said.value is None:
+def _leaf_node(stored: Tree, value: CellValue) -> Tree:
+    """The leaf with the value; its other members stay."""
+    if value.value is None:
         return {}
     kept = {name: member for name, member in stored.items() if name != "params"}
-    return {**kept, "value": said.value, **({"params": ",".join(said.params)} if said.params else {})}
+    return {**kept, "value": value.value, **({"params": ",".join(value.params)} if value.params else {})}

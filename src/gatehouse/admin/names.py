@@ -1,10 +1,10 @@
-"""Whom and what ids mean, for screens that speak of people and applications."""
+"""Names for the ids that screens show."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-FOUND_MOST: Final = 10
+MAX_FOUND: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,18 +35,10 @@ class NamedProjectGroup:
 
 class NameStore(Protocol):
     async def people_by_id(self, user_ids: Collection[str]) -> Mapping[str, NamedPerson]:
-        """By id; who is gone is not in it."""
+        """Return people by id, without deleted accounts."""
 
     async def find_people(self, text: str, among: Collection[str] | None = None) -> Sequence[NamedPerson]:
-        """The first people whose nick or id has the text, of these ids; or whose address has it, of everybody."""
+        """Return the first people with the text in nick or id among these, or in nick, id or address of all."""
 
     async def find_person_exactly(self, user_id: str, login_key: str) -> Sequence[NamedPerson]:
-        """Whoever has that id, or that whole address in the spelling it is compared by."""
-
-
-# Names for user ids that a screen has to show.
-
-
-class NickStore(Protocol):
-    async def nicks(self, user_ids: Collection[str]) -> Mapping[str, str]:
-        """By user id; who is not there any more is left out."""
+        """Return those with this id or this whole login key."""

@@ -1,4 +1,4 @@
-"""Where somebody may hold something: in which applications, and by which conditions."""
+"""A user's own permissions: in which applications, which rules, and why."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionalGrant:
-    """A role that its condition gives, or one that a group gets whose members are told by conditions."""
+    """A role granted by its condition, or by a group whose members are defined by conditions."""
 
     application: NamedApplication
     conditions: tuple[Condition, ...]  # any of them is enough
@@ -34,23 +34,23 @@ class ConditionalGrant:
 
 class OwnPermissionsStore(Protocol):
     async def applications_of_user(self, user_id: str, most: int) -> Sequence[NamedApplication]:
-        """The first applications by name that may give him something, application 1 last.
+        """Return the first applications by name in which the user may have permissions, application 1 last.
 
-        Something is written there about him or for a group that lists him, or they are connected to his account.
+        These have a record of the user or of a group that lists them, or are connected to their account.
         """
 
     async def conditional_grants(self, most: int) -> Sequence[ConditionalGrant]:
-        """What is given to whoever meets a condition: so many by roles and so many by groups, by application."""
+        """Return grants by condition, at most so many by roles and so many by groups, ordered by application."""
 
 
-# What somebody may do in an application, rule by rule, with where each comes from. Pure.
+# A user's permissions in an application, rule by rule, with the source of each. Pure.
 #
-# Made from the voices of the very evaluation that decides, so that a list and a decision cannot disagree.
+# Built from the contributions of the evaluation that decides, so that the list and a decision cannot differ.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleSource:
-    """The words are `source.<kind>`."""
+    """Where a permission comes from; the texts are `source.<kind>`."""
 
     kind: SourceKind
     role: str = ""
@@ -67,7 +67,7 @@ class EffectiveRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleFamily:
-    """Rules whose paths begin alike; "" for those of one word."""
+    """Rules with the same first path segment; "" for those of one segment."""
 
     prefix: str
     lines: tuple[EffectiveRule, ...]
@@ -85,7 +85,7 @@ class HeldScope:
 
 
 def held_scopes(held: EffectivePermissions, structure: Structure, now: int) -> tuple[HeldScope, ...]:
-    """Every place in which a rule is held, the root first."""
+    """Every scope in which a rule is held, the root first."""
     return tuple(
         _held_scope(scope, held.rules(scope), structure, now)
         for scope in held.nonempty_scopes
@@ -100,7 +100,7 @@ def _held_scope(scope: Scope, rules: ScopePermissions, structure: Structure, now
     lines = [
         EffectiveRule(
             rule=rule,
-            sources=tuple(dict.fromkeys(_rule_source(voice, titles) for voice in sources[rule])),
+            sources=tuple(dict.fromkeys(_rule_source(contribution, titles) for contribution in sources[rule])),
             params=rules.params.get(rule, ()),
             ends_at=now + lefts[rule] if rule in lefts else 0,
         )
@@ -112,20 +112,20 @@ def _held_scope(scope: Scope, rules: ScopePermissions, structure: Structure, now
 
 
 def deciding_contributions(rules: ScopePermissions) -> Mapping[Rule, list[Contribution]]:
-    """For every rule that is held the voices of the highest tier that speaks of it: all of them say yes."""
+    """For every rule that is held, the contributions of the highest tier that decides it; all of them allow it."""
     found: dict[Rule, list[Contribution]] = {}
     for tier in reversed(rules.contributions.tiers):
-        speaking: dict[Rule, list[Contribution]] = {}
-        for voice in tier:
-            for rule in voice.verdicts.yes & rules.held:
-                speaking.setdefault(rule, []).append(voice)
-        for rule, voices in speaking.items():
-            found.setdefault(rule, voices)
+        deciding: dict[Rule, list[Contribution]] = {}
+        for contribution in tier:
+            for rule in contribution.verdicts.yes & rules.held:
+                deciding.setdefault(rule, []).append(contribution)
+        for rule, contributions in deciding.items():
+            found.setdefault(rule, contributions)
     return found
 
 
-def _rule_source(voice: Contribution, titles: Mapping[str, str]) -> RuleSource:
-    source = voice.source
+def _rule_source(contribution: Contribution, titles: Mapping[str, str]) -> RuleSource:
+    source = contribution.source
     return RuleSource(
         kind=source.kind,
         role=source.role.name if source.role else "",
@@ -143,26 +143,26 @@ def rule_prefix(rule: Rule) -> str:
     return head if dot else ""
 
 
-# What somebody sees of his own permissions: where he holds which rules, and why.
+# What users see of their own permissions: which rules they hold where, and why.
 #
-# No more than explaining them to him one by one would tell: a group is named to whoever may view its project
-# (docs/decisions/0014-reading-of-the-permission-model.md). Bounded, for it is a part of a page that is about more.
+# It reveals no more than explanations of single rules do: a group is named only to those who may view its project
+# (docs/decisions/0014-reading-of-the-permission-model.md). Bounded, because it is only a part of a page.
 
 
-APPLICATIONS_MOST: Final = 20
-PLACES_MOST: Final = 100
-CONDITIONS_MOST: Final = 1_000  # of roles, and of groups, that are looked at for whom they hold
-RULES_MOST: Final = 30  # that one reason names; the rest is counted
+MAX_APPLICATIONS: Final = 20
+MAX_SCOPES: Final = 100
+MAX_CONDITIONS: Final = 1_000  # of roles, and of groups, that are evaluated
+MAX_RULES: Final = 30  # listed for one reason; the rest is counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """Rules that are held for the same reason and as long."""
+    """Rules that are held for the same reason until the same time."""
 
     sources: tuple[RuleSource, ...]
     ends_at: int  # 0 for no end
     lines: tuple[EffectiveRule, ...]
-    more: int  # that are not named
+    more: int  # that are not listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +176,7 @@ class OwnScope:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnPermissions:
     places: Sequence[OwnScope] = ()
-    is_cut: bool = False  # there are more applications or places
+    is_cut: bool = False  # there are more applications or scopes
 
 
 NO_PERMISSIONS: Final = OwnPermissions()
@@ -197,32 +197,34 @@ class OwnPermissionsLoader:
         self._clock = clock
 
     async def load(self, user_id: str, address: Address | None) -> OwnPermissions:
-        """`address`: where he comes from, if that is proven; conditions may ask for it."""
+        """Load the user's permissions; `address` is their proven IP address, for conditions."""
         person = await self._permission_loader.load_facts(user_id, {CENTRAL_ID})
         if person is None:
             return NO_PERMISSIONS
-        written = await self._store.applications_of_user(user_id, APPLICATIONS_MOST + 1)
-        conditional = await self._store.conditional_grants(CONDITIONS_MOST)
+        written = await self._store.applications_of_user(user_id, MAX_APPLICATIONS + 1)
+        conditional = await self._store.conditional_grants(MAX_CONDITIONS)
         met = [one.application for one in conditional if _is_met(one, person.subject, address)]
-        named = sorted({*written, *met}, key=_application_order)[: APPLICATIONS_MOST + 1]
+        named = sorted({*written, *met}, key=_application_order)[: MAX_APPLICATIONS + 1]
         facts = await self._permission_loader.load_facts(
             user_id, {CENTRAL_ID, *(one.application_id for one in named)}
         )
         if facts is None:
             return NO_PERMISSIONS
-        visit = await self._authenticator.attach_rights(Caller(by=CallerKind.FACTOR, facts=facts, address=address))
-        held = named[:APPLICATIONS_MOST]
-        places = [place for one in held for place in await self._own_scopes(visit, one, address)]
-        is_cut = len(named) > APPLICATIONS_MOST or len(places) > PLACES_MOST
-        return OwnPermissions(places=places[:PLACES_MOST], is_cut=is_cut)
+        authenticated = await self._authenticator.attach_rights(
+            Caller(by=CallerKind.FACTOR, facts=facts, address=address)
+        )
+        held = named[:MAX_APPLICATIONS]
+        places = [place for one in held for place in await self._own_scopes(authenticated, one, address)]
+        is_cut = len(named) > MAX_APPLICATIONS or len(places) > MAX_SCOPES
+        return OwnPermissions(places=places[:MAX_SCOPES], is_cut=is_cut)
 
     async def _own_scopes(
         self, request: AuthenticatedRequest, one: NamedApplication, address: Address | None
     ) -> list[OwnScope]:
-        case = request.evaluation_input
-        if one.application_id not in case.models:  # removed for good in this moment
+        evaluation_input = request.evaluation_input
+        if one.application_id not in evaluation_input.models:  # deleted meanwhile
             return []
-        held = await self._permission_loader.evaluate(case, one.application_id, address)
+        held = await self._permission_loader.evaluate(evaluation_input, one.application_id, address)
         return await run_off_loop(held.work, _own_scopes_of, request, one.name, held, self._clock.now())
 
 
@@ -252,7 +254,7 @@ def _reasons(place: HeldScope, *, names_groups: bool) -> Iterator[Reason]:
             sources = line.sources if names_groups else _without_groups(line.sources)
             alike.setdefault((sources, line.ends_at), []).append(line)
     for (sources, ends_at), lines in alike.items():
-        named = tuple(lines[:RULES_MOST])
+        named = tuple(lines[:MAX_RULES])
         yield Reason(sources=sources, ends_at=ends_at, lines=named, more=len(lines) - len(named))
 
 

@@ -1,4 +1,4 @@
-"""Lists a page at a time: what is asked for, and what is found."""
+"""Pages of lists: the request for a page, and the page."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ T = TypeVar("T")
 PAGE_SIZE: Final = 25
 EXPORT_MOST: Final = 10_000  # rows of a CSV file
 SEARCH_LONGEST: Final = 200
-PAGES_MOST: Final = 400_000
+MAX_PAGES: Final = 400_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageRequest:
-    """`search`: what the rows have somewhere, ignoring case; empty for all."""
+    """A page of rows that contain `search`, ignoring case; empty for all."""
 
     search: str = ""
     page: int = 1
@@ -31,7 +31,7 @@ class Page(Generic[T]):
     total: int
     number: int = 1
     size: int = PAGE_SIZE
-    is_cut: bool = False  # there are more than `total`, and nobody counted them
+    is_cut: bool = False  # there are more than `total`; they were not counted
 
     @property
     def last(self) -> int:
@@ -47,5 +47,5 @@ class Page(Generic[T]):
 
 
 def page_request(search: str, page: int, *, size: int = PAGE_SIZE) -> PageRequest:
-    """Whatever an address says, as something that can be asked."""
-    return PageRequest(search=search.strip()[:SEARCH_LONGEST], page=min(max(1, page), PAGES_MOST), size=size)
+    """A valid page request from any values of a URL."""
+    return PageRequest(search=search.strip()[:SEARCH_LONGEST], page=min(max(1, page), MAX_PAGES), size=size)

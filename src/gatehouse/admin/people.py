@@ -11,7 +11,7 @@ from gatehouse.audit.model import AuditRecord
 
 
 class PeopleFilter(StrEnum):
-    """Whom a list is about; the words are `people.among_<value>`."""
+    """Which people are listed; the texts are `people.among_<value>`."""
 
     EVERYBODY = "everybody"
     BLOCKED = "blocked"
@@ -20,7 +20,7 @@ class PeopleFilter(StrEnum):
 
 
 class ActivitySide(StrEnum):
-    """Which records of the audit log: those about a person, or those of what he did to others."""
+    """Which records of the audit log: those about a person, or those of their actions."""
 
     ABOUT = "about"
     BY = "by"
@@ -36,12 +36,12 @@ class PersonListItem:
     blocked: bool
     administers: bool
     registered_at: int
-    seen_at: int  # 0 for never, or longer ago than is kept
+    seen_at: int  # 0 for never, or longer ago than is stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountState:
-    """What is not in the account itself."""
+    """Facts about a person that are not in the account itself."""
 
     seen_at: int
     administers: bool  # holds the role at the root of application 1
@@ -63,7 +63,7 @@ class DirectRole:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectEntries:
-    """A place at which rules are written for the person directly."""
+    """A scope with rules for the person directly."""
 
     application_id: int
     application: str
@@ -85,7 +85,7 @@ class DirectGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectPermissions:
-    """What is written about a person directly; what comes by conditions and groups is for evaluation."""
+    """Direct assignments of a person; what conditions and groups grant is left to evaluation."""
 
     roles: Sequence[DirectRole]
     entries: Sequence[DirectEntries]
@@ -94,30 +94,32 @@ class DirectPermissions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonErasureImpact:
-    """What goes when an account is erased."""
+    """What ends when an account is erased."""
 
     roles: int
     groups: int
-    clients: int  # that hold something of his
+    clients: int  # that have grants of the person
     sessions: int
     sole_owner_of: Sequence[str]  # titles of projects that would have no owner
 
 
 class PeopleListStore(Protocol):
-    async def people(self, among: PeopleFilter, tag: str, wanted: PageRequest, now: int) -> Page[PersonListItem]:
-        """The newest first; `tag` narrows it to those who have it, and nothing to everybody."""
+    async def people(
+        self, among: PeopleFilter, tag: str, page_request: PageRequest, now: int
+    ) -> Page[PersonListItem]:
+        """Return a page of people, the newest first; an empty `tag` matches everyone."""
 
     async def account_state(self, user_id: str, now: int) -> AccountState:
-        """Of somebody who is there."""
+        """Return the facts of an existing person."""
 
     async def direct_permissions(self, user_id: str) -> DirectPermissions:
-        """By application, then by project."""
+        """Return the direct assignments, by application and project."""
 
     async def applications(self) -> Sequence[NamedApplication]:
-        """That are not removed, by name; application 1 first."""
+        """Return the applications that are not removed, by name; application 1 first."""
 
-    async def activity(self, user_id: str, side: ActivitySide, wanted: PageRequest) -> Page[AuditRecord]:
-        """The newest first."""
+    async def activity(self, user_id: str, side: ActivitySide, page_request: PageRequest) -> Page[AuditRecord]:
+        """Return a page of records, the newest first."""
 
     async def erasure_impact(self, user_id: str, now: int) -> PersonErasureImpact:
-        """What would end with the account."""
+        """Return what ends when the account is erased."""

@@ -1,6 +1,6 @@
-"""What an administrator does to other people's accounts: each act by the verb of its room, after one question.
+"""What administrators do to other people's accounts, through the services that own the data.
 
-All of it needs can_administer; what a room refuses (the last administrator, a login that is taken) it refuses here.
+Every action needs can_administer; these services raise their own errors (the last administrator, a login in use).
 """
 
 from collections.abc import Sequence
@@ -28,12 +28,12 @@ from gatehouse.permissions.model.facts import ApplicationModel, Assignment, User
 from gatehouse.permissions.rights.guard import Operation, require_operation
 from gatehouse.permissions.rights.rights import Actor
 
-REASON_LONGEST: Final = 200
+MAX_REASON_LENGTH: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignInServices:
-    """How a person proves who he is, room by room."""
+    """The services for a person's second factors."""
 
     sessions: Sessions
     factors: SecondFactors
@@ -67,7 +67,7 @@ class PeopleAdmin:
         self._sign_in = sign_in
 
     async def person(self, actor: Actor, user_id: str) -> User:
-        """Raises UserNotFound."""
+        """Return the account. Raises UserNotFound."""
         require_operation(actor.rights, Operation.ADMINISTER)
         return await self._accounts.user(user_id)
 
@@ -97,7 +97,7 @@ class PeopleAdmin:
         await self._erasure.erase(await self.person(actor, user_id), actor.origin)
 
     async def send_password_link(self, actor: Actor, user_id: str) -> None:
-        """Mail a link to choose a password: an invitation to whoever never had one."""
+        """Email a link to set a password: an invitation if there never was one."""
         user = await self.person(actor, user_id)
         if user.password_hash is None and not user.email_verified:
             await self._invitations.invite(
@@ -109,7 +109,7 @@ class PeopleAdmin:
     # -- what is signed in ------------------------------------------------------------------------------
 
     async def sign_out(self, actor: Actor, user_id: str, *, keep: Session | None) -> None:
-        """Every session, token and JWT ends; whoever does it to himself keeps the session he does it in."""
+        """End every session, token and JWT; administrators who do it to themselves keep their current session."""
         require_operation(actor.rights, Operation.ADMINISTER)
         kept = keep if keep is not None and keep.user_id == user_id else None
         await self._sign_in.sessions.sign_out_everywhere(user_id, actor.origin, keep=kept)
@@ -127,7 +127,7 @@ class PeopleAdmin:
     async def remove_factor(
         self, actor: Actor, user_id: str, factor: Factor, *, reason: str, passkey_id: str = ""
     ) -> None:
-        """Raises FactorMissing; BadAccount without a reason."""
+        """Remove a second factor. Raises FactorMissing; BadAccount without a reason."""
         user, why = await self.person(actor, user_id), check_reason(reason)
         match factor:
             case Factor.TOTP:
@@ -140,14 +140,14 @@ class PeopleAdmin:
                 raise BadAccount("recovery codes are removed with the last second factor")
 
     async def remove_all_factors(self, actor: Actor, user_id: str, *, reason: str) -> None:
-        """Ends every session and token as well (checklist LG-20)."""
+        """Remove all second factors, and end every session and token (checklist LG-20)."""
         user, why = await self.person(actor, user_id), check_reason(reason)
         await self._sign_in.factors.reset(user, origin=actor.origin, reason=why)
 
     # -- the administrator's role -----------------------------------------------------------------------
 
     async def set_administrator(self, actor: Actor, central: ApplicationModel, user_id: str, *, holds: bool) -> None:
-        """Give or take the role as any other, by the user's record in application 1. Raises NobodyAdministers."""
+        """Assign or remove the administrator role in the user's record of application 1. Raises NobodyAdministers."""
         user = await self.person(actor, user_id)
         if user.kind is AccountKind.SERVICE:
             raise BadAccount("a service account cannot be an administrator")
@@ -157,14 +157,14 @@ class PeopleAdmin:
 
 
 def root_roles_to_save(record: UserRecord, *, holds: bool) -> list[object]:
-    """The roles at the root as a save is given them, with that of administrators or without."""
+    """The root roles for a save, with or without the administrator role."""
     others = [one for one in record.root.roles if one.role != ADMINISTRATOR_ROLE]
-    wanted: Sequence[Assignment] = [*others, Assignment(role=ADMINISTRATOR_ROLE)] if holds else others
-    return [{"name": one.role, **end_members(one.end)} for one in wanted]
+    roles: Sequence[Assignment] = [*others, Assignment(role=ADMINISTRATOR_ROLE)] if holds else others
+    return [{"name": one.role, **end_members(one.end)} for one in roles]
 
 
 def check_reason(text: str) -> str:
     reason = text.strip()
-    if not reason or len(reason) > REASON_LONGEST or not is_plain_line(reason):
-        raise BadAccount(f"enter a reason of 1 to {REASON_LONGEST} visible characters on one line")
+    if not reason or len(reason) > MAX_REASON_LENGTH or not is_plain_line(reason):
+        raise BadAccount(f"enter a reason of 1 to {MAX_REASON_LENGTH} visible characters on one line")
     return reason

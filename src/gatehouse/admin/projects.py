@@ -21,7 +21,7 @@ class ProjectListItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectRemovalImpact:
-    """What goes when a project is removed."""
+    """What ends when a project is removed."""
 
     applications: int
     people: int  # who hold anything in it
@@ -47,20 +47,20 @@ class GroupListItem:
 
 
 class ProjectListStore(Protocol):
-    async def projects(self, visibility: Visibility, wanted: PageRequest) -> Page[ProjectListItem]:
-        """By title, those he may view; removed ones last."""
+    async def projects(self, visibility: Visibility, page_request: PageRequest) -> Page[ProjectListItem]:
+        """Return a page of the projects that the viewer may view, by title; removed ones last."""
 
     async def removal_impact(self, project_id: str, now: int) -> ProjectRemovalImpact:
-        """What would end with it."""
+        """Return what ends when the project is removed."""
 
     async def applications(self, project_id: str) -> Sequence[ApplicationSummary]:
-        """Those of the project that are not removed, by name."""
+        """Return the project's applications that are not removed, by name."""
 
     async def applications_by_id(self, application_ids: Collection[int]) -> Mapping[int, ApplicationSummary]:
-        """Removed ones too."""
+        """Return them, removed ones too."""
 
     async def published_applications(self) -> Sequence[ApplicationSummary]:
-        """Those that every project may connect, by name; the first thousand."""
+        """Return the services that every project may connect, by name; the first thousand."""
 
     async def groups(self, group_ids: Collection[str]) -> Sequence[GroupListItem]:
         """By title."""

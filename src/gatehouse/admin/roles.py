@@ -1,6 +1,6 @@
 """Roles of every application as the console lists them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,11 +12,11 @@ from gatehouse.permissions.model.rules import ConditionMode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleVisibility:
-    """Of which applications somebody sees the roles."""
+    """The applications whose roles the viewer sees."""
 
     everything: bool = False
-    named: frozenset[int] = frozenset()  # their names and descriptions
-    readable: frozenset[int] = frozenset()  # all about them
+    named: frozenset[int] = frozenset()  # names and descriptions only
+    readable: frozenset[int] = frozenset()  # everything
     editable: frozenset[int] = frozenset()
 
     def may_read(self, application_id: int) -> bool:
@@ -39,17 +39,17 @@ class RoleListItem:
     condition_mode: ConditionMode
     user_limit: int
     holders: int  # people it is assigned to now, anywhere in the application
-    readable: bool  # whether whoever asks may see more than name and description
+    readable: bool  # whether the viewer sees more than name and description
 
 
 class RoleListStore(Protocol):
     async def roles(
-        self, visibility: RoleVisibility, wanted: PageRequest, *, application_id: int, now: int
+        self, visibility: RoleVisibility, page_request: PageRequest, *, application_id: int, now: int
     ) -> Page[RoleListItem]:
-        """By application and name; those of one application when it is not 0."""
+        """Return a page of roles by application and name; an `application_id` of 0 means all applications."""
 
     async def applications(self, visibility: RoleVisibility, *, editable: bool) -> Sequence[NamedApplication]:
-        """Those whose roles he sees or edits, by name; the first thousand."""
+        """Return the applications whose roles the viewer sees, or may edit, by name; the first thousand."""
 
-    async def applications_in_projects(self, project_ids: Sequence[str]) -> Sequence[int]:
-        """Ids of those in these projects."""
+    async def applications_in_projects(self, projects: Collection[str]) -> Collection[int]:
+        """Return the ids of the applications in these projects that are not removed."""

@@ -1,4 +1,4 @@
-"""Past states of an application's rules and roles, as the console and the command line read them."""
+"""Past versions of an application's schema, for the console, the API and the command line (interface §2.8)."""
 
 from typing import Protocol
 
@@ -14,18 +14,15 @@ class VersionNotFound(NotFound):
 
 
 class SchemaVersionStore(Protocol):
-    async def versions(self, application_id: int, wanted: PageRequest) -> Page[SchemaVersion]:
-        """The newest first; `search` counts for nothing."""
+    async def versions(self, application_id: int, page_request: PageRequest) -> Page[SchemaVersion]:
+        """Return a page of versions, the newest first; `search` is ignored."""
 
     async def version(self, application: Application, version: int) -> PastSchema:
-        """Raises VersionNotFound."""
-
-
-# What an application's rules and roles once were, for whoever may read what they are (interface §2.8).
+        """Return one version. Raises VersionNotFound."""
 
 
 async def schema_at_version(versions: SchemaVersionStore, model: ApplicationModel, version: int) -> PastSchema:
-    """What nobody has saved since it was made is not kept yet, but it is there. Raises VersionNotFound."""
+    """Return a version, also the current one that is not stored yet. Raises VersionNotFound."""
     if not 1 <= version <= model.schema.version:
         raise VersionNotFound
     try:

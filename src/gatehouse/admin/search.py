@@ -1,4 +1,4 @@
-"""What screens offer to choose from: people by what one remembers of them, the rest by name or title."""
+"""Suggestions for input fields: people by nick, id or login, the rest by name or title."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
@@ -9,21 +9,21 @@ from gatehouse.admin.visibility import Visibility
 
 class SearchStore(Protocol):
     async def people(self, search: str, limit: int, *, with_logins: bool) -> Sequence[NamedPerson]:
-        """Whose nick, id or, `with_logins`, login begins so, ignoring case; the shortest nick first."""
+        """Return people whose nick, id or, `with_logins`, login begins so, ignoring case; the shortest nick first."""
 
     async def application_names(self, application_ids: Collection[int]) -> Mapping[int, str]:
-        """Names by id."""
+        """Return names by id."""
 
     async def projects(self, visibility: Visibility, search: str, limit: int) -> Sequence[NamedProject]:
-        """Those he may view or whose applications he manages, by title, with the text in title or id."""
+        """Return the projects that the viewer may view or manages applications of, with the text in title or id."""
 
     async def groups(
         self, visibility: Visibility, search: str, limit: int, *, project_id: str
     ) -> Sequence[NamedProjectGroup]:
-        """The groups he manages and those of projects he may view, by title, with the text in title or id.
+        """Return groups that the viewer manages and those of visible projects, with the text in title or id.
 
-        `project_id`: of this project only. Whether he may name each of them is another question.
+        `project_id`: of this project only. The caller checks whether the viewer may read each of them.
         """
 
     async def visible_applications(self, visibility: Visibility, limit: int) -> Sequence[NamedApplication]:
-        """The applications somebody sees, by name, that are not removed."""
+        """Return the visible applications that are not removed, by name."""

@@ -17,13 +17,13 @@ class SettingListItem:
     source: str  # default, dev, file …, environment, flag, database
 
     def matches(self, search: str) -> bool:
-        """Whether it is found by a word; ignoring case."""
+        """Whether the setting contains the text, ignoring case."""
         return search.lower() in f"{self.name} {self.value} {self.meaning} {self.source}".lower()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingGroup:
-    """Settings that belong together; the words are `settings.policy_<name>`."""
+    """Related settings; the texts are `settings.policy_<name>`."""
 
     name: str
     lines: Sequence[SettingListItem]
@@ -31,25 +31,25 @@ class SettingGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MailServer:
-    """How mail is sent; no host means that nobody takes it."""
+    """How email is sent; without a host none is sent."""
 
     host: str
     port: int
     security: str
     username: str
     sender: str
-    is_shown: bool  # printed where the log is
+    is_shown: bool  # printed to the log
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboxListItem:
-    """A letter that has not gone out; whom it is for stays sealed."""
+    """An email that was not sent yet; its recipient stays encrypted."""
 
     mail_id: str
     template: str
     created_at: int
     tries: int
-    next_try_at: int  # 0: given up
+    next_try_at: int  # 0: failed
     trouble: str
 
 
@@ -60,29 +60,29 @@ class DatabaseFacts:
 
 
 class InstallationStore(Protocol):
-    async def outbox(self, wanted: PageRequest) -> Page[OutboxListItem]:
-        """What waits and what was given up, the newest first."""
+    async def outbox(self, page_request: PageRequest) -> Page[OutboxListItem]:
+        """Return waiting and failed emails, the newest first."""
 
     async def sqlite_facts(self) -> DatabaseFacts:
-        """Of a file."""
+        """Return the version and size of the SQLite file."""
 
     async def postgres_facts(self) -> DatabaseFacts:
-        """Of a server's database."""
+        """Return the version and size of the PostgreSQL database."""
 
 
-# Settings that are allowed and yet carry a risk: what an administrator should know without having to look. Pure.
+# Risks: settings that are valid but that an administrator should know about. Pure.
 
 
-WIDE_PREFIX: Final = 8  # bits; a network wider than this is no network of one's own
-SHORT_ROTATION: Final = 7  # days; verifiers that look once a week would miss a key
-SHORT_LEAD: Final = 600  # seconds; less than many verifiers keep a key set for
+WIDE_PREFIX: Final = 8  # bits; a wider network is not a private one
+SHORT_ROTATION: Final = 7  # days; verifiers that fetch keys once a week would miss one
+SHORT_LEAD: Final = 600  # seconds; less than many verifiers cache a key set
 LONG_JWT: Final = 180  # days
 SHORT_RETENTION: Final = 90  # days
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Posture:
-    """Of the settings what risks are seen by, in plain values: this room knows no settings."""
+    """The settings that risks depend on, as plain values: this package does not import the settings."""
 
     dev: bool
     base_url: str
@@ -107,15 +107,15 @@ class Posture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Risk:
-    """The words are `risk.<name>` and `risk.<name>_text`."""
+    """A risky setting; the texts are `risk.<name>` and `risk.<name>_text`."""
 
     name: str
-    setting: str  # that is to be changed; "" for a flag of the command line
+    setting: str  # to change; "" for a command line flag
     serious: bool = False
 
 
 def find_risks(posture: Posture) -> tuple[Risk, ...]:
-    """The serious ones first."""
+    """Return the risks, the serious ones first."""
     every = (
         (posture.dev, Risk(name="dev", setting="", serious=True)),
         (is_plain_http(posture), Risk(name="plain_http", setting="server.base_url", serious=True)),

@@ -1,4 +1,4 @@
-"""What of the installation somebody sees in the console."""
+"""What a user sees in the console (interface §5.5)."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ from gatehouse.permissions.rights.rights import Rights
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visibility:
     everything: bool = False  # can_administer
-    projects: frozenset[str] = frozenset()  # ids of those he may view
-    managed: frozenset[str] = frozenset()  # of those whose applications he manages
-    applications: frozenset[int] = frozenset()  # ids of those he holds something on, or manages in a project
-    groups: frozenset[str] = frozenset()  # ids of those he manages
+    projects: frozenset[str] = frozenset()  # ids of those the user may view
+    managed: frozenset[str] = frozenset()  # ids of those whose applications the user manages
+    applications: frozenset[int] = frozenset()  # ids of those with a record of the user, or in a managed project
+    groups: frozenset[str] = frozenset()  # ids of those the user manages
     may_publish: bool = False
     may_create: bool = False  # applications outside a project
 
@@ -33,17 +33,14 @@ class Visibility:
 
 class VisibilityStore(Protocol):
     async def own_applications(self, user_id: str) -> Collection[int]:
-        """Ids of the applications in which the user's own record has secret_data."""
+        """Return the ids of the applications in which the user's own record has secret_data."""
 
     async def applications_in(self, projects: Collection[str]) -> Collection[int]:
-        """Ids of those in these projects that are not removed."""
-
-
-# Who sees what in the console: what his rights let him read (interface §5.5).
+        """Return the ids of the applications in these projects that are not removed."""
 
 
 class ConsoleAccess:
-    """Whether the console has anything for somebody: what the account page asks before it points there."""
+    """Whether the console shows a user anything; the account page links to it only then."""
 
     def __init__(
         self,
@@ -60,8 +57,10 @@ class ConsoleAccess:
         facts = await self._permission_loader.load_facts(user_id, (CENTRAL_ID,))
         if facts is None:
             return False
-        visit = await self._authenticator.attach_rights(Caller(by=CallerKind.FACTOR, facts=facts, address=address))
-        return (await self._visibility_loader.load(visit.rights)).has_any
+        authenticated = await self._authenticator.attach_rights(
+            Caller(by=CallerKind.FACTOR, facts=facts, address=address)
+        )
+        return (await self._visibility_loader.load(authenticated.rights)).has_any
 
 
 class VisibilityLoader:

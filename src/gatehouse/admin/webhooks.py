@@ -8,7 +8,7 @@ from gatehouse.admin.paging import Page, PageRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryListItem:
-    """Everything of a delivery but what was sent."""
+    """A delivery without its body."""
 
     delivery_id: str
     event_id: str
@@ -16,12 +16,12 @@ class DeliveryListItem:
     created_at: int
     state: str
     tries: int
-    status: int  # the last answer's, 0 when there was none
+    status: int  # of the last response, 0 for none
     duration_ms: int
-    trouble: str  # what the last try ended with
+    trouble: str  # error of the last try
     next_try_at: int
 
 
 class DeliveryListStore(Protocol):
-    async def deliveries(self, webhook_id: str, wanted: PageRequest, state: str) -> Page[DeliveryListItem]:
-        """Those of the webhook, the newest first, in that state or in any; the search looks at the event."""
+    async def deliveries(self, webhook_id: str, page_request: PageRequest, state: str) -> Page[DeliveryListItem]:
+        """Return a page of deliveries, the newest first; an empty `state` matches any, the search is in the event."""

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gatehouse.admin.own_permissions import RULES_MOST
+from gatehouse.admin.own_permissions import MAX_RULES
 from gatehouse.audit.model import AuditOrigin
 from tests.support.browser import PASSWORD, HttpBrowser
 from tests.support.console import MAX, OLGA, PIA, ConsoleBrowsers, apply_document
@@ -40,7 +40,7 @@ groups:
   - {project_id: $project, title: Writers, users: [], conditions: [{title: Early, condition: {tag: beta}}]}
 """
 )
-MANY = RULES_MOST + 12
+MANY = MAX_RULES + 12
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ applications:
     )
     section = await own(await inside(MAX))
     assert "Assigned to you directly" in section
-    assert section.count(">many.r") == RULES_MOST
+    assert section.count(">many.r") == MAX_RULES
     assert "and 12 more" in section
     assert "in project Mind Games for application 50001" in section  # of application 1: he manages people there
 

@@ -135,7 +135,7 @@ async def test_an_owner_sees_what_happened_to_his_project_and_nobody_else_anythi
     signed_in = (await studio.services.storage.audit.newest_records(1, PIA, "session.opened"))[0]
     assert (await olga.get(f"{LOG}/{signed_in.record_id}")).status_code == 404
     assert (await pia.get(LOG)).status_code == 403
-    monkeypatch.setattr(activity, "SUBJECTS_MOST", 2)
+    monkeypatch.setattr(activity, "MAX_SUBJECTS", 2)
     assert "only the first 2" in (await olga.get(LOG)).text
 
 

@@ -60,9 +60,7 @@ WITHOUT = {
         *("projects/find_member", "applications/import"),
     ),
     "a secret, which no call shows again": ("secret",),
-    "a summary before it is saved": (
-        *("applications/review", "assignments/result", "assignments/review", "matrix/result", "review"),
-    ),
+    "a summary before or after it is saved": ("review", "staged_result", "staged_review"),
     "a list of objects, which have their pages": (
         *("activity/list", "activity/refusals", "applications/list", "games/list"),
         *("people/activity", "people/list", "projects/applications", "projects/list"),

@@ -60,7 +60,7 @@ NO_LISTS = {
     "effects.html": "who gains and loses before it is saved",
     "games/session.html": "the time line of one session",
     "home.html": "the numbers of the chart",
-    "matrix/review.html": "a summary before it is saved",
+    "matrix/parts.html": "a summary before it is saved",
     "roles/editor.html": "what one role says; its application's matrix has the file",
     "settings/branding.html": "four colours",
     "settings/health.html": "what is checked now",

@@ -45,7 +45,7 @@ async def test_the_count_is_what_the_evaluation_decides(studio: RunningService) 
 
 
 async def test_beyond_a_limit_the_count_says_so(studio: RunningService, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conditions, "COUNT_MOST", 3)
+    monkeypatch.setattr(conditions, "MAX_COUNT", 3)
     match = await ConditionMatchStorage(studio.services.storage.runner).count_matches(
         parse_condition({"everyone": True}).test
     )

@@ -44,7 +44,7 @@ from gatehouse.storage.admin.clients import ClientListStorage
 from gatehouse.storage.admin.conditions import ConditionMatchStorage
 from gatehouse.storage.admin.games import GameSessionListStorage
 from gatehouse.storage.admin.home import HomeStorage
-from gatehouse.storage.admin.names import NameStorage, NickStorage
+from gatehouse.storage.admin.names import NameStorage
 from gatehouse.storage.admin.people import PeopleListStorage
 from gatehouse.storage.admin.projects import ProjectListStorage
 from gatehouse.storage.admin.roles import RoleListStorage
@@ -200,8 +200,7 @@ def client_screens(services: Services, view: ConsoleView) -> ClientScreens:
 def schema_reviews(services: Services, view: ConsoleView) -> SchemaReview:
     return SchemaReview(
         dry_runs=dry_runs(services),
-        simulation=simulation(services),
-        nicks=NickStorage(services.storage.runner),
+        forecaster=impact_forecast(services, view),
         view=view,
     )
 
@@ -222,12 +221,12 @@ def application_commands(services: Services) -> ApplicationCommands:
 
 def table_screens(services: Services, view: ConsoleView) -> Sequence[ConsoleRoute]:
     storage = services.storage
-    people = AssignmentListStorage(storage.runner)
+    people, names = AssignmentListStorage(storage.runner), NameStorage(storage.runner)
     matrix = MatrixEditor(
         table=MatrixTable(view=view),
         schemas=SchemaCommands(store=storage.applications, recorder=services.recorder, clock=services.clock),
-        simulation=simulation(services),
-        people=people,
+        forecaster=impact_forecast(services, view),
+        names=names,
         audit=storage.audit,
         view=view,
     )
@@ -248,6 +247,7 @@ def table_screens(services: Services, view: ConsoleView) -> Sequence[ConsoleRout
         ),
         simulation=simulation(services),
         people=people,
+        names=names,
         people_facts=storage.candidates,
         view=view,
         clock=services.clock,
@@ -444,7 +444,7 @@ def people_screens(
         sessions=accounts.sessions,
         consents=accounts.authorization.consents,
         profile=profile,
-        nicks=NickStorage(services.storage.runner),
+        names=NameStorage(services.storage.runner),
         places=open_geoip(services.settings.accounts.geoip_file),
     )
     return [

@@ -1,1 +1,1 @@
-"""Reads for the console (`admin`): searched, counted and paged by the database, away from the event loop."""
+"""Queries of the console (`admin`): searched, counted and paged by the database, off the event loop."""

@@ -1,7 +1,7 @@
 """Reads the audit log for the console (admin/activity.py).
 
-A page is put together from what single values of an index lead to (the newest about one subject, by one actor, of
-one event), and each of these looks at a bounded number of records: the log may have any size.
+A page is merged from index scans, each for one value (the newest records about one subject, by one actor, of one
+event), and each scan reads a bounded number of records, whatever the size of the log.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 
 from gatehouse.admin.activity import (
-    EXAMINED_MOST,
+    MAX_EXAMINED,
     ActivityCursor,
     ActivityFilter,
     ActivityPage,
@@ -55,16 +55,20 @@ def _like(column: ColumnElement[str], name: str) -> ColumnElement[bool]:
     return func.lower(column).like(bindparam(name, type_=Text()), escape=ESCAPE)
 
 
-def _matches_filter(seen: Subquery) -> ColumnElement[bool]:
-    """What else is asked for, of the records that an index led to."""
-    words = (seen.c.record_id, seen.c.subject, seen.c.actor, seen.c.request_id, seen.c.details)
+def _matches_filter(scanned: Subquery) -> ColumnElement[bool]:
+    """The remaining filters, for the records that an index scan has found."""
+    columns = (scanned.c.record_id, scanned.c.subject, scanned.c.actor, scanned.c.request_id, scanned.c.details)
     here = bindparam("application", type_=Text())
     return and_(
-        or_(_flag("any_event"), InStringList(seen.c.event, "events")),
-        or_(_flag("any_actor"), seen.c.actor == bindparam("by", type_=Text())),
-        or_(_flag("any_subject"), seen.c.subject == bindparam("about", type_=Text())),
-        or_(_flag("any_text"), *(_like(word, "text") for word in words)),
-        or_(_flag("any_application"), seen.c.subject == here, *(_like(seen.c.details, f"app{n}") for n in range(4))),
+        or_(_flag("any_event"), InStringList(scanned.c.event, "events")),
+        or_(_flag("any_actor"), scanned.c.actor == bindparam("by", type_=Text())),
+        or_(_flag("any_subject"), scanned.c.subject == bindparam("about", type_=Text())),
+        or_(_flag("any_text"), *(_like(column, "text") for column in columns)),
+        or_(
+            _flag("any_application"),
+            scanned.c.subject == here,
+            *(_like(scanned.c.details, f"app{n}") for n in range(4)),
+        ),
     )
 
 
@@ -83,12 +87,12 @@ def _newest_events(*led_by: ColumnElement[bool] | TextClause) -> Select[Any]:
 
 
 class LogScan:
-    """One way into the log: the statement for a page of what is wanted, and how far it looked."""
+    """One index scan: the statement for a page of matching records, and how far it read."""
 
     def __init__(self, *led_by: ColumnElement[bool] | TextClause) -> None:
-        seen = _newest_events(*led_by).limit(_number("scan")).subquery()  # not all that the index leads to
-        newest_first = (seen.c.at.desc(), seen.c.record_id.desc())
-        page = select(seen).where(_matches_filter(seen)).order_by(*newest_first).limit(_number("most"))
+        scanned = _newest_events(*led_by).limit(_number("scan")).subquery()  # bounded
+        newest_first = (scanned.c.at.desc(), scanned.c.record_id.desc())
+        page = select(scanned).where(_matches_filter(scanned)).order_by(*newest_first).limit(_number("most"))
         self.page: Final = Statement(page)
         self.scan_end: Final = Statement(_newest_events(*led_by).limit(1).offset(_number("scan")))
 
@@ -110,7 +114,7 @@ class KeyedScan:
 
 
 def activity(filters: ActivityFilter, limit: int) -> Verb[ActivityPage]:
-    """From each way its newest; what is older than where one of them stopped looking belongs to a later page."""
+    """Merge the newest of each scan; what is older than where one of them stopped belongs to a later page."""
     leads = list(_scans(filters))
     shared = {**_window_parameters(filters), "scan": _scan_limit(filters, limit, len(leads))}
     params = {**_filter_parameters(filters, limit), **shared}
@@ -121,7 +125,7 @@ def activity(filters: ActivityFilter, limit: int) -> Verb[ActivityPage]:
         found |= {row.record_id: row for row in rows}
         if len(rows) > limit:
             stopped: ActivityCursor | None = _spot_from_row(rows[-1])
-        else:  # where nothing is left out, fewer than could be are all
+        else:  # without row filters, a page that is not full is the last
             stopped = (yield from _scan_end(lead, shared)) if _filters_rows(filters) else None
         horizon = max((one for one in (horizon, stopped) if one), default=None)
     newest = sorted(found.values(), key=_spot_from_row, reverse=True)
@@ -133,72 +137,72 @@ def activity(filters: ActivityFilter, limit: int) -> Verb[ActivityPage]:
     )
 
 
-def _scan_limit(looked: ActivityFilter, limit: int, leads: int) -> int:
-    """How many records each way looks at: somebody's many subjects share what one page may cost."""
-    return EXAMINED_MOST if looked.subjects is None else max(limit + 1, EXAMINED_MOST // max(leads, 1))
+def _scan_limit(filters: ActivityFilter, limit: int, leads: int) -> int:
+    """How many records each scan reads: many subjects share the limit of one page."""
+    return MAX_EXAMINED if filters.subjects is None else max(limit + 1, MAX_EXAMINED // max(leads, 1))
 
 
-def _filters_rows(looked: ActivityFilter) -> bool:
-    """Whether a way may lead to records that are not wanted."""
-    return bool(looked.events or looked.actor or looked.text or looked.application_id)
+def _filters_rows(filters: ActivityFilter) -> bool:
+    """Whether a scan may find records that the filters exclude."""
+    return bool(filters.events or filters.actor or filters.text or filters.application_id)
 
 
 def _just_after_horizon(horizon: ActivityCursor | None) -> ActivityCursor | None:
-    """The record at the horizon was not looked at: the next page begins with it."""
+    """The cursor before the horizon: its record was not read, so the next page begins with it."""
     return None if horizon is None else ActivityCursor(at=horizon.at, record_id=f"{horizon.record_id}g")
 
 
 def _scan_end(lead: KeyedScan, shared: Mapping[str, object]) -> Verb[ActivityCursor | None]:
-    """Where it gave up looking; None when it came to the end."""
+    """Where the scan stopped; None if it reached the end."""
     rows = yield lead.scan.scan_end(**lead.with_key(shared))
     return _spot_from_row(rows[0]) if rows else None
 
 
-def _scans(looked: ActivityFilter) -> Iterator[KeyedScan]:
-    """The fewest records that surely have all that is wanted among them."""
-    if looked.subject:
-        yield from (KeyedScan(SCAN_BY_SUBJECT, one) for one in (looked.subject,) if _is_visible(looked, one))
-    elif looked.subjects is not None:
-        yield from (KeyedScan(SCAN_BY_SUBJECT, one) for one in looked.subjects)
-    elif looked.names:
-        yield from (KeyedScan(way, one) for one in looked.names for way in (SCAN_BY_SUBJECT, SCAN_BY_ACTOR))
-    elif looked.actor:
-        yield KeyedScan(SCAN_BY_ACTOR, looked.actor)
-        yield KeyedScan(SCAN_BY_SUBJECT, looked.actor)  # what he did to himself
-    elif looked.events and FREQUENT_EVENTS.isdisjoint(looked.events):
-        yield from (KeyedScan(SCAN_BY_RARE_EVENT, one) for one in looked.events)
+def _scans(filters: ActivityFilter) -> Iterator[KeyedScan]:
+    """The scans with the fewest records that together find every match."""
+    if filters.subject:
+        yield from (KeyedScan(SCAN_BY_SUBJECT, one) for one in (filters.subject,) if _is_visible(filters, one))
+    elif filters.subjects is not None:
+        yield from (KeyedScan(SCAN_BY_SUBJECT, one) for one in filters.subjects)
+    elif filters.names:
+        yield from (KeyedScan(scan, one) for one in filters.names for scan in (SCAN_BY_SUBJECT, SCAN_BY_ACTOR))
+    elif filters.actor:
+        yield KeyedScan(SCAN_BY_ACTOR, filters.actor)
+        yield KeyedScan(SCAN_BY_SUBJECT, filters.actor)  # actions of the actor on their own account
+    elif filters.events and FREQUENT_EVENTS.isdisjoint(filters.events):
+        yield from (KeyedScan(SCAN_BY_RARE_EVENT, one) for one in filters.events)
     else:
         yield KeyedScan(SCAN_ALL)
 
 
-def _is_visible(looked: ActivityFilter, subject: str) -> bool:
-    return looked.subjects is None or subject in looked.subjects
+def _is_visible(filters: ActivityFilter, subject: str) -> bool:
+    return filters.subjects is None or subject in filters.subjects
 
 
-def _window_parameters(looked: ActivityFilter) -> Mapping[str, object]:
-    end = looked.until - 1
-    start = looked.after if looked.after and looked.after.at <= end else None
-    # "g" comes after every hexadecimal digit: nothing of that second is left out.
+def _window_parameters(filters: ActivityFilter) -> Mapping[str, object]:
+    end = filters.until - 1
+    start = filters.after if filters.after and filters.after.at <= end else None
+    # "g" sorts after every hexadecimal digit, so the whole second is included.
     return {
-        "since": looked.since,
+        "since": filters.since,
         "newest": start.at if start else end,
         "before": start.record_id if start else "g",
     }
 
 
-def _filter_parameters(looked: ActivityFilter, limit: int) -> Mapping[str, object]:
-    number = looked.application_id
+def _filter_parameters(filters: ActivityFilter, limit: int) -> Mapping[str, object]:
+    number = filters.application_id
     marks = [f'"{name}":{number}{end}' for name in ("application_id", "app_id") for end in (",", "}")]
     return {
         "most": limit + 1,
-        "any_event": not looked.events,
-        "events": list(looked.events),
-        "any_actor": not looked.actor,
-        "by": looked.actor,
-        "any_subject": not looked.subject,
-        "about": looked.subject,
-        "any_text": not looked.text,
-        "text": contains_pattern(looked.text),
+        "any_event": not filters.events,
+        "events": list(filters.events),
+        "any_actor": not filters.actor,
+        "by": filters.actor,
+        "any_subject": not filters.subject,
+        "about": filters.subject,
+        "any_text": not filters.text,
+        "text": contains_pattern(filters.text),
         "any_application": not number,
         "application": f"application {number}",
         **{f"app{place}": contains_pattern(mark) for place, mark in enumerate(marks)},

@@ -76,7 +76,7 @@ _APPLICATION_HOLDERS = (
     .union(
         select(user_records.c.user_id).where(user_records.c.application_id == _THIS_APPLICATION),
         select(scope_records.c.user_id).where(scope_records.c.application_id == _THIS_APPLICATION),
-        select(role_assignments.c.user_id).where(  # what Central gives on it
+        select(role_assignments.c.user_id).where(  # what Central grants on it
             role_assignments.c.project_id
             == select(applications.c.project_id)
             .where(applications.c.application_id == _THIS_APPLICATION)
@@ -120,9 +120,9 @@ CONNECTED_PROJECTS = Statement(
 )
 
 
-def list_applications(visibility: Visibility, wanted: PageRequest) -> Verb[Page[ApplicationListItem]]:
+def list_applications(visibility: Visibility, page_request: PageRequest) -> Verb[Page[ApplicationListItem]]:
     return APPLICATION_LIST.read_page(
-        wanted,
+        page_request,
         _list_item,
         everything=visibility.everything,
         applications=sorted(visibility.applications),

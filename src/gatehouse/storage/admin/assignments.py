@@ -14,7 +14,7 @@ from gatehouse.storage.statements import InStringList, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.permissions import role_assignments, roles, scope_records, user_records
 
-MAX_SORTED_BY_NICK: Final = 1_000  # people with roles in one application; so many are put in the order of their nicks
+MAX_SORTED_BY_NICK: Final = 1_000  # people with roles in one application; more are listed by id
 _THIS_APPLICATION: Final = bindparam("application_id", type_=BigInteger())
 _LOGIN: Final = bindparam("login", type_=Text())
 _EXACT_ID: Final = bindparam("exact_id", type_=Text())
@@ -42,8 +42,8 @@ def _listing(
 ) -> PagedList:
     those = union(*among).subquery() if among else None
 
-    def of(asked: Select[Any]) -> Select[Any]:
-        joined = asked.select_from(users)
+    def of(query: Select[Any]) -> Select[Any]:
+        joined = query.select_from(users)
         return (joined if those is None else joined.join(those, those.c.user_id == users.c.user_id)).where(*where)
 
     counted = of(select(func.count().label("total")))
@@ -51,7 +51,7 @@ def _listing(
 
 
 def _holders_by_id() -> Select[Any]:
-    """A page of holders without reading the others: the first of all are among the first of each table."""
+    """A page of holders without reading all: the first of all are among the first of each table."""
     firsts = [
         one.distinct().order_by(one.selected_columns.user_id).limit(_PAGE_END).subquery() for one in _HOLDER_QUERIES
     ]
@@ -63,14 +63,13 @@ def _holders_by_id() -> Select[Any]:
 _ALL_HOLDERS: Final = union_all(*_HOLDER_QUERIES).subquery()
 COUNT_HOLDERS = Statement(select(func.count(_ALL_HOLDERS.c.user_id.distinct()).label("total")))
 HOLDERS_BY_ID = Statement(_holders_by_id())
-# The four ways of asking; the whole list of everyone is by id, which no database has to sort.
+# The four lists; that of everyone is by id, which no database has to sort.
 PEOPLE_LISTS: Final = {
     (True, True): _listing(_MATCHES_SEARCH, order=_BY_NICK),
     (True, False): _listing(order=(users.c.user_id,)),
     (False, True): _listing(_MATCHES_SEARCH, order=_BY_NICK, among=(*_HOLDER_QUERIES, *_EXACT_MATCHES)),
     (False, False): _listing(order=_BY_NICK, among=_HOLDER_QUERIES),
 }
-PEOPLE_BY_ID = Statement(select(*_PERSON_COLUMNS).where(InStringList(users.c.user_id, "user_ids")))
 PEOPLE_BY_NAME = Statement(
     select(users.c.user_id, users.c.login_key).where(
         or_(InStringList(users.c.user_id, "names"), InStringList(users.c.login_key, "keys"))
@@ -107,11 +106,11 @@ ALL_ASSIGNMENTS = Statement(
 
 
 def list_people(application_id: int, query: AssignmentPeopleQuery) -> Verb[Page[AssignablePerson]]:
-    search = query.wanted.search
+    search = query.page_request.search
     if not search and not query.everyone:
         (counted,) = yield COUNT_HOLDERS(application_id=application_id)
         if counted.total > MAX_SORTED_BY_NICK:
-            return (yield from list_holders(application_id, query.wanted, counted.total))
+            return (yield from list_holders(application_id, query.page_request, counted.total))
     params: dict[str, Any] = {} if query.everyone else {"application_id": application_id}
     if search:
         whole = contains_pattern(search)[1:-1] if query.by_address else ""
@@ -119,15 +118,21 @@ def list_people(application_id: int, query: AssignmentPeopleQuery) -> Verb[Page[
     if search and not query.everyone:
         params |= {"exact_id": search, "exact_key": search.lower() if query.by_address else ""}
     return (
-        yield from PEOPLE_LISTS[query.everyone, bool(search)].read_page(query.wanted, _assignable_person, **params)
+        yield from PEOPLE_LISTS[query.everyone, bool(search)].read_page(
+            query.page_request, _assignable_person, **params
+        )
     )
 
 
-def list_holders(application_id: int, wanted: PageRequest, total: int) -> Verb[Page[AssignablePerson]]:
-    """Many of them: by id, as everybody is."""
-    within = wanted.offset + wanted.size
-    rows = yield HOLDERS_BY_ID(application_id=application_id, within=within, offset=wanted.offset, size=wanted.size)
-    return Page(rows=[_assignable_person(row) for row in rows], total=total, number=wanted.page, size=wanted.size)
+def list_holders(application_id: int, page_request: PageRequest, total: int) -> Verb[Page[AssignablePerson]]:
+    """A long list, by id like that of everyone."""
+    within = page_request.offset + page_request.size
+    rows = yield HOLDERS_BY_ID(
+        application_id=application_id, within=within, offset=page_request.offset, size=page_request.size
+    )
+    return Page(
+        rows=[_assignable_person(row) for row in rows], total=total, number=page_request.page, size=page_request.size
+    )
 
 
 def _assignable_person(row: Row) -> AssignablePerson:
@@ -138,11 +143,6 @@ def _assignable_person(row: Row) -> AssignablePerson:
         is_service=row.kind == "service",
         blocked=row.blocked,
     )
-
-
-def people_by_id(user_ids: Collection[str]) -> Verb[Mapping[str, AssignablePerson]]:
-    rows = yield PEOPLE_BY_ID(user_ids=sorted(user_ids))
-    return {row.user_id: _assignable_person(row) for row in rows}
 
 
 def find_user_ids(names: Collection[str], *, by_address: bool) -> Verb[Mapping[str, str]]:
@@ -169,6 +169,5 @@ def _list_item(row: Row) -> AssignmentListItem:
 
 class AssignmentListStorage(SqlStore):
     people = snapshot_read(list_people)
-    people_by_id = read(people_by_id)
     find_user_ids = read(find_user_ids)
     assignments = snapshot_read(assignments)

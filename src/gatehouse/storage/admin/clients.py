@@ -48,8 +48,8 @@ REMOVAL_IMPACT = Statement(
 )
 
 
-def list_clients(application_id: int, wanted: PageRequest, now: int) -> Verb[Page[ClientListItem]]:
-    return CLIENT_LIST.read_page(wanted, _list_item, row_params={"now": now}, of=application_id)
+def list_clients(application_id: int, page_request: PageRequest, now: int) -> Verb[Page[ClientListItem]]:
+    return CLIENT_LIST.read_page(page_request, _list_item, row_params={"now": now}, of=application_id)
 
 
 def _list_item(row: Row) -> ClientListItem:

@@ -1,6 +1,6 @@
-"""Finds whom conditions hold for (admin/conditions.py): the tests of a condition as one statement.
+"""Finds the people who match conditions (admin/conditions.py): the tests of a condition as one statement.
 
-What holds is decided by permissions/evaluation/conditions.py; a test keeps the two together.
+It gives the same answer as permissions/evaluation/conditions.py, which a test checks.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Any, Final, assert_never
 
 from sqlalchemy import CTE, ColumnElement, Select, and_, false, func, literal, or_, select, true
 
-from gatehouse.admin.conditions import COUNT_MOST, FIRST_FEW, ConditionMatch, GroupMember
+from gatehouse.admin.conditions import FIRST_FEW, MAX_COUNT, ConditionMatch, GroupMember
 from gatehouse.admin.paging import Page, PageRequest
 from gatehouse.permissions.model import condition
 from gatehouse.permissions.model.condition import (
@@ -45,12 +45,12 @@ COMPUTED_TAGS: Final[Mapping[str, Clause]] = {  # tags that are in no table (acc
 
 
 class ConditionClauses:
-    """Tests as clauses, and the lists these name as parameters."""
+    """Tests as clauses, with their lists as parameters."""
 
     def __init__(self) -> None:
         self.lists: dict[str, list[str]] = {}
 
-    def clause_for(self, test: ConditionTest) -> Clause:  # noqa: PLR0911 - one a kind
+    def clause_for(self, test: ConditionTest) -> Clause:  # noqa: PLR0911 - one per kind
         match test:
             case Domain(name):
                 return and_(users.c.email_verified.is_(True), DomainOf(users.c.login_key) == name)
@@ -77,27 +77,27 @@ class ConditionClauses:
 
 
 def count_matches(test: ConditionTest) -> Verb[ConditionMatch]:
-    """One look at everybody: who is found is counted, and the first few of them are named."""
+    """One scan of all people: the matches are counted, and the first few listed."""
     clauses = ConditionClauses()
-    found = select(users.c.user_id).where(clauses.clause_for(test)).limit(COUNT_MOST).cte("found")
+    found = select(users.c.user_id).where(clauses.clause_for(test)).limit(MAX_COUNT).cte("found")
     first = select(found.c.user_id).order_by(found.c.user_id).limit(FIRST_FEW)
     named = select(_total(found), users.c.user_id, users.c.nick, users.c.login).where(users.c.user_id.in_(first))
     rows = yield Statement(named.order_by(users.c.user_id))(**clauses.lists)
     return ConditionMatch(count=rows[0].total if rows else 0, first=[person_from_row(row) for row in rows])
 
 
-def members_of_group(group: Group, wanted: PageRequest) -> Verb[Page[GroupMember]]:
+def members_of_group(group: Group, page_request: PageRequest) -> Verb[Page[GroupMember]]:
     clauses = ConditionClauses()
     listed = users.c.user_id.in_(select(group_members.c.user_id).where(group_members.c.group_id == group.group_id))
     reasons = [listed, *(clauses.clause_for(one.condition.test) for one in group.conditions)]
-    belongs = and_(or_(*reasons), _matches_search(wanted.search))
-    found = select(users.c.user_id).where(belongs).limit(COUNT_MOST).cte("found")
-    rows = yield Statement(_members_with_reasons(reasons, found, wanted))(**clauses.lists)
+    belongs = and_(or_(*reasons), _matches_search(page_request.search))
+    found = select(users.c.user_id).where(belongs).limit(MAX_COUNT).cte("found")
+    rows = yield Statement(_members_with_reasons(reasons, found, page_request))(**clauses.lists)
     return Page(
         rows=[_member(group, row) for row in rows],
         total=rows[0].total if rows else 0,
-        number=wanted.page,
-        size=wanted.size,
+        number=page_request.page,
+        size=page_request.size,
     )
 
 
@@ -112,9 +112,9 @@ def _matches_search(search: str) -> Clause:
     return or_(func.lower(users.c.nick).like(pattern, escape=ESCAPE), users.c.user_id.like(pattern, escape=ESCAPE))
 
 
-def _members_with_reasons(reasons: Sequence[Clause], found: CTE, wanted: PageRequest) -> Select[Any]:
-    """A page of those who were found; why they belong is asked about these alone."""
-    page = select(found.c.user_id).order_by(found.c.user_id).limit(wanted.size).offset(wanted.offset)
+def _members_with_reasons(reasons: Sequence[Clause], found: CTE, page_request: PageRequest) -> Select[Any]:
+    """A page of members; why they belong is evaluated for the page alone."""
+    page = select(found.c.user_id).order_by(found.c.user_id).limit(page_request.size).offset(page_request.offset)
     why = (reason.label(f"why_{index}") for index, reason in enumerate(reasons))
     named = select(_total(found), users.c.user_id, users.c.nick, *why)
     return named.where(users.c.user_id.in_(page)).order_by(users.c.user_id)

@@ -64,10 +64,12 @@ REFUSALS_OF_SESSION = Statement(
 
 
 def list_sessions(
-    wanted: PageRequest, now: int, *, state: str, among: Collection[int] | None
+    page_request: PageRequest, now: int, *, state: str, among: Collection[int] | None
 ) -> Verb[Page[GameSessionListItem]]:
     numbers = sorted(among or ())
-    return SESSION_LIST.read_page(wanted, _list_item, now=now, state=state, everything=among is None, numbers=numbers)
+    return SESSION_LIST.read_page(
+        page_request, _list_item, now=now, state=state, everything=among is None, numbers=numbers
+    )
 
 
 def find_session(ref: str, now: int) -> Verb[GameSession | None]:

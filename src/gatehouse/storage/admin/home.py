@@ -1,4 +1,4 @@
-"""Reads what the console shows first (admin/home.py)."""
+"""Reads the counts and expiries of the home page (admin/home.py)."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -75,7 +75,7 @@ ENDING_ROLES = Statement(
         & (roles.c.role_key == role_assignments.c.role_key),
     )
     .where(
-        role_assignments.c.expired > literal_column("0"),  # as the index of those that end says it
+        role_assignments.c.expired > literal_column("0"),  # as in the partial index
         role_assignments.c.expired > _NOW,
         role_assignments.c.expired <= _UNTIL,
     )

@@ -1,11 +1,11 @@
-"""Reads whom ids mean (admin/names.py)."""
+"""Reads names by id (admin/names.py)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from sqlalchemy import bindparam, or_, select
 
-from gatehouse.admin.names import FOUND_MOST, NamedPerson
+from gatehouse.admin.names import MAX_FOUND, NamedPerson
 from gatehouse.storage.admin.paging import contains_pattern, contains_search
 from gatehouse.storage.runner import SqlStore, read, snapshot_read
 from gatehouse.storage.statements import InStringList, Row, Statement, Verb
@@ -19,13 +19,13 @@ FIND_PEOPLE = Statement(
     select(*_PERSON_COLUMNS)
     .where(_IS_PERSON, contains_search(users.c.nick, users.c.user_id, users.c.login_key))
     .order_by(users.c.nick, users.c.user_id)
-    .limit(FOUND_MOST)
+    .limit(MAX_FOUND)
 )
 FIND_PEOPLE_AMONG = Statement(
     select(*_PERSON_COLUMNS)
     .where(_IS_PERSON, InStringList(users.c.user_id, "among"), contains_search(users.c.nick, users.c.user_id))
     .order_by(users.c.nick, users.c.user_id)
-    .limit(FOUND_MOST)
+    .limit(MAX_FOUND)
 )
 FIND_PEOPLE_EXACTLY = Statement(
     select(*_PERSON_COLUMNS)
@@ -61,18 +61,3 @@ class NameStorage(SqlStore):
     people_by_id = read(people_by_id)
     find_people = snapshot_read(find_people)
     find_person_exactly = read(find_person_exactly)
-
-
-# Reads names (admin/names.py).
-
-
-NICKS_BY_ID = Statement(select(users.c.user_id, users.c.nick).where(InStringList(users.c.user_id, "users")))
-
-
-def nicks_by_id(user_ids: Collection[str]) -> Verb[Mapping[str, str]]:
-    rows = yield NICKS_BY_ID(users=sorted(user_ids))
-    return {row.user_id: row.nick for row in rows}
-
-
-class NickStorage(SqlStore):
-    nicks = read(nicks_by_id)

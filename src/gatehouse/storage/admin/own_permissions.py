@@ -1,4 +1,4 @@
-"""Reads in which applications somebody may hold something (admin/own_permissions.py)."""
+"""Reads in which applications a user may have permissions (admin/own_permissions.py)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -61,7 +61,7 @@ APPLICATIONS_OF_USER = Statement(
 _MOST = bindparam("most", type_=BigInteger())
 _BY_NAME = (func.lower(applications.c.name), applications.c.application_id)
 
-# Roles and groups with conditions are few beside people: they are read, and whom they are for is decided elsewhere.
+# Roles and groups with conditions are few: all are read, and evaluated by the caller.
 CONDITIONAL_ROLES = Statement(
     select(applications.c.application_id, applications.c.name, roles.c.condition)
     .join(applications, applications.c.application_id == roles.c.application_id)

@@ -1,4 +1,4 @@
-"""What the lists of the console share: a search in several columns, and a page of what it finds."""
+"""Search in several columns, and pages of the result, for the console's lists."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -18,7 +18,7 @@ SIZE: Final = bindparam("size", type_=BigInteger())
 
 
 def contains_pattern(search: str) -> str:
-    """A pattern that finds the text wherever it stands; its own wildcards mean themselves."""
+    """The LIKE pattern for values that contain the text, with its wildcards escaped."""
     for mark in (ESCAPE, "%", "_"):
         search = search.replace(mark, ESCAPE + mark)
     return f"%{search.lower()}%"
@@ -28,7 +28,7 @@ def contains_search(*columns: ColumnElement[str]) -> ColumnElement[bool]:
     return or_(*(func.lower(column).like(SEARCH, escape=ESCAPE) for column in columns))
 
 
-LAST_CHARACTER: Final = "\U0010ffff"  # no text goes on with anything greater
+LAST_CHARACTER: Final = "\U0010ffff"  # the greatest character
 
 
 def has_prefix(column: ColumnElement[str], name: str) -> ColumnElement[bool]:
@@ -42,7 +42,7 @@ def prefix_parameters(name: str, search: str) -> dict[str, object]:
 
 
 class PagedList:
-    """One list: its rows a page at a time, and how many there are in all. `searched`: its statements search."""
+    """One list: a page of its rows, and their total. `searched`: its statements have a search."""
 
     def __init__(self, rows: Select[Any], *, counted: Select[Any], searched: bool = True) -> None:
         self._rows = Statement(rows.limit(SIZE).offset(OFFSET))
@@ -51,14 +51,19 @@ class PagedList:
 
     def read_page(
         self,
-        wanted: PageRequest,
+        page_request: PageRequest,
         make_line: Callable[[Row], T],
         *,
         row_params: Mapping[str, object] = MappingProxyType({}),
         **params: object,
     ) -> Verb[Page[T]]:
-        """`beside`: parameters of what stands in the rows, not of which rows there are."""
-        params |= {"search": contains_pattern(wanted.search)} if self._searched else {}
+        """Return a page; `row_params` are parameters of the selected columns, which the count does not have."""
+        params |= {"search": contains_pattern(page_request.search)} if self._searched else {}
         (counted,) = yield self._count(**params)
-        rows = yield self._rows(**params, **row_params, offset=wanted.offset, size=wanted.size)
-        return Page(rows=[make_line(row) for row in rows], total=counted.total, number=wanted.page, size=wanted.size)
+        rows = yield self._rows(**params, **row_params, offset=page_request.offset, size=page_request.size)
+        return Page(
+            rows=[make_line(row) for row in rows],
+            total=counted.total,
+            number=page_request.page,
+            size=page_request.size,
+        )

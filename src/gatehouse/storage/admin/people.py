@@ -1,4 +1,4 @@
-"""Reads what the console shows of one person (admin/people_admin.py)."""
+"""Lists people, and reads what the console shows of one person (admin/people.py)."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -117,7 +117,7 @@ GROUPS_OF_USER = Statement(
 
 
 def _select_scoped(table: Table, *columns: ColumnElement[Any]) -> Select[Any]:
-    """What is written at a place, with the names of its application and project."""
+    """The rows of a scope, with the names of its application and project."""
     return (
         select(
             table.c.application_id,
@@ -230,8 +230,8 @@ def _root_entries(row: Row) -> DirectEntries:
     return DirectEntries(**row._asdict(), project_id="", project="", resource_kind="", resource_id="")
 
 
-def list_activity(user_id: str, side: ActivitySide, wanted: PageRequest) -> Verb[Page[AuditRecord]]:
-    return ACTIVITY_LISTS[side].read_page(wanted, lambda row: AuditRecord(**row._asdict()), of=user_id)
+def list_activity(user_id: str, side: ActivitySide, page_request: PageRequest) -> Verb[Page[AuditRecord]]:
+    return ACTIVITY_LISTS[side].read_page(page_request, lambda row: AuditRecord(**row._asdict()), of=user_id)
 
 
 def erasure_impact(user_id: str, now: int) -> Verb[PersonErasureImpact]:
@@ -243,13 +243,11 @@ def erasure_impact(user_id: str, now: int) -> Verb[PersonErasureImpact]:
     return PersonErasureImpact(**row._asdict(), sole_owner_of=titles)
 
 
-# Lists people (admin/people_admin.py).
-#
-# With a hundred thousand of them every list is asked for in the one shape that its filters have, so that each walks
-# along an index: the ids of a page first, and only for these what is shown of them.
+# The list of people. It must be fast with a hundred thousand of them, so each combination of filters has a statement
+# of its own that follows an index: first the ids of a page, then the columns of these alone.
 
 
-MAX_COUNTED: Final = 10_000  # beyond that nobody turns pages, and counting would take longer than looking
+MAX_COUNTED: Final = 10_000  # more are not counted: it would take longer than reading the page
 _TAG: Final = bindparam("tag", type_=Text())
 _DOMAIN: Final = bindparam("domain", type_=Text())
 
@@ -263,16 +261,16 @@ _TAGGED: Final = exists().where(user_tags.c.user_id == users.c.user_id, user_tag
 _MATCHES_PREFIX: Final = or_(
     has_prefix(users.c.login_key, "login"),
     has_prefix(func.lower(users.c.nick), "nick"),
-    has_prefix(func.lower(users.c.nick), "plain"),  # SQLite leaves letters beyond ASCII as they are
+    has_prefix(func.lower(users.c.nick), "plain"),  # SQLite lower-cases only ASCII letters
     has_prefix(users.c.user_id, "id"),
 )
 _FILTERS: Final[Mapping[PeopleFilter, tuple[ColumnElement[bool], ...]]] = {
     PeopleFilter.EVERYBODY: (),
     PeopleFilter.BLOCKED: (users.c.blocked.is_(True),),
     PeopleFilter.ADMINISTRATORS: (users.c.user_id.in_(_ADMINISTRATORS),),
-    PeopleFilter.SERVICE_ACCOUNTS: (users.c.kind == literal_column("'service'"),),  # as the index says it
+    PeopleFilter.SERVICE_ACCOUNTS: (users.c.kind == literal_column("'service'"),),  # as in the partial index
 }
-# Sessions are dropped when they end; the log still knows when somebody last came.
+# Sessions are deleted when they end; the audit log still has the last sign-in.
 LAST_SEEN_AT: Final = (
     select(func.max(sessions.c.seen_at)).where(sessions.c.user_id == users.c.user_id).scalar_subquery()
 )
@@ -301,7 +299,7 @@ PEOPLE_ROWS = Statement(
 
 
 class PeopleSearch:
-    """What was typed: an address's domain after an @, else how an address, a nick or an id begins."""
+    """The search: the domain of an address after an @, else a prefix of an address, a nick or an id."""
 
     def __init__(self, text: str) -> None:
         self.is_domain = text.startswith("@")
@@ -313,7 +311,7 @@ class PeopleSearch:
         typed = self._text
         if self.is_domain:
             return {"domain": contains_pattern(typed)}
-        ascii_lower = "".join(letter.lower() if letter.isascii() else letter for letter in typed)
+        ascii_lower = "".join(char.lower() if char.isascii() else char for char in typed)
         return (
             prefix_parameters("login", typed.casefold())
             | prefix_parameters("nick", typed.lower())
@@ -326,9 +324,9 @@ class PeopleSearch:
 def _list_statements(
     among: PeopleFilter, *, tagged: bool, searched: bool, by_domain: bool
 ) -> tuple[Statement, Statement]:
-    """The ids of a page, and how many there are in all."""
+    """The ids of a page, and the total."""
     by_tag = tagged and not searched and among is PeopleFilter.EVERYBODY
-    if by_tag:  # then the tag's own index leads
+    if by_tag:  # follows the index of tags
         ids: Select[Any] = select(user_tags.c.user_id).where(user_tags.c.tag == _TAG)
         ordered = ids.order_by(user_tags.c.user_id)
     else:
@@ -349,23 +347,23 @@ def _conditions(among: PeopleFilter, *, tagged: bool, searched: bool, by_domain:
     return found
 
 
-def list_people(among: PeopleFilter, tag: str, wanted: PageRequest, now: int) -> Verb[Page[PersonListItem]]:
-    search = PeopleSearch(wanted.search)
+def list_people(among: PeopleFilter, tag: str, page_request: PageRequest, now: int) -> Verb[Page[PersonListItem]]:
+    search = PeopleSearch(page_request.search)
     ids, counted = _list_statements(among, tagged=bool(tag), searched=search.is_any, by_domain=search.is_domain)
-    asked = (
+    parameters = (
         (search.parameters if search.is_any else {})
         | ({"tag": tag} if tag else {})
         | ({"now": now} if among is PeopleFilter.ADMINISTRATORS else {})
     )
-    (count,) = yield counted(**asked)
-    found = (yield ids(**asked, offset=wanted.offset, size=wanted.size)) if count.total else ()
+    (count,) = yield counted(**parameters)
+    found = (yield ids(**parameters, offset=page_request.offset, size=page_request.size)) if count.total else ()
     named = [row.user_id for row in found]
     rows = {row.user_id: row for row in (yield PEOPLE_ROWS(ids=named, now=now))}
     return Page(
         rows=[list_item(rows[one]) for one in named if one in rows],
         total=min(count.total, MAX_COUNTED),
-        number=wanted.page,
-        size=wanted.size,
+        number=page_request.page,
+        size=page_request.size,
         is_cut=count.total > MAX_COUNTED,
     )
 

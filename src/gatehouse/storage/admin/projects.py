@@ -98,9 +98,9 @@ GROUPS_BY_ID = Statement(
 )
 
 
-def list_projects(visibility: Visibility, wanted: PageRequest) -> Verb[Page[ProjectListItem]]:
+def list_projects(visibility: Visibility, page_request: PageRequest) -> Verb[Page[ProjectListItem]]:
     return PROJECT_LIST.read_page(
-        wanted, _list_item, everything=visibility.everything, projects=sorted(visibility.projects)
+        page_request, _list_item, everything=visibility.everything, projects=sorted(visibility.projects)
     )
 
 

@@ -12,9 +12,10 @@ from gatehouse.admin.roles import RoleListItem, RoleVisibility
 from gatehouse.permissions.documents.conditions import stored_condition
 from gatehouse.permissions.model.rules import ConditionMode
 from gatehouse.storage.admin.paging import PagedList, contains_search
+from gatehouse.storage.admin.visibility import applications_in
 from gatehouse.storage.permissions.row_readers import HOLDS_SEAT
 from gatehouse.storage.runner import SqlStore, read, snapshot_read
-from gatehouse.storage.statements import InNumberList, InStringList, Row, Statement, Verb
+from gatehouse.storage.statements import InNumberList, Row, Statement, Verb
 from gatehouse.storage.tables.permissions import applications, role_assignments, roles
 
 MAX_APPLICATIONS: Final = 1_000
@@ -56,18 +57,13 @@ APPLICATIONS = Statement(
     .order_by(applications.c.name, applications.c.application_id)
     .limit(MAX_APPLICATIONS)
 )
-APPLICATION_IDS_OF_PROJECTS = Statement(
-    select(applications.c.application_id).where(
-        applications.c.removed.is_(False), InStringList(applications.c.project_id, "projects")
-    )
-)
 
 
 def list_roles(
-    visibility: RoleVisibility, wanted: PageRequest, *, application_id: int, now: int
+    visibility: RoleVisibility, page_request: PageRequest, *, application_id: int, now: int
 ) -> Verb[Page[RoleListItem]]:
     return ROLE_LIST.read_page(
-        wanted,
+        page_request,
         partial(_list_item, visibility),
         everything=visibility.everything,
         applications=sorted(visibility.named),
@@ -76,7 +72,7 @@ def list_roles(
     )
 
 
-def _list_item(sight: RoleVisibility, row: Row) -> RoleListItem:
+def _list_item(visibility: RoleVisibility, row: Row) -> RoleListItem:
     return RoleListItem(
         application_id=row.application_id,
         application=row.application,
@@ -88,7 +84,7 @@ def _list_item(sight: RoleVisibility, row: Row) -> RoleListItem:
         condition_mode=ConditionMode(row.condition_mode),
         user_limit=row.user_limit,
         holders=row.holders,
-        readable=sight.may_read(row.application_id),
+        readable=visibility.may_read(row.application_id),
     )
 
 
@@ -98,11 +94,7 @@ def role_applications(visibility: RoleVisibility, *, editable: bool) -> Verb[Seq
     return [NamedApplication(**row._asdict()) for row in rows]
 
 
-def applications_in_projects(project_ids: Sequence[str]) -> Verb[Sequence[int]]:
-    return [row.application_id for row in (yield APPLICATION_IDS_OF_PROJECTS(projects=sorted(project_ids)))]
-
-
 class RoleListStorage(SqlStore):
     roles = snapshot_read(list_roles)
     applications = read(role_applications)
-    applications_in_projects = read(applications_in_projects)
+    applications_in_projects = read(applications_in)

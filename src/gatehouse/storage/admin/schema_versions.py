@@ -1,4 +1,4 @@
-"""Reads kept versions of schemas (admin/schema_versions.py)."""
+"""Reads stored versions of schemas (admin/schema_versions.py)."""
 
 from dataclasses import replace
 from typing import Final
@@ -43,11 +43,14 @@ VERSION_BY_NUMBER = Statement(
 )
 
 
-def list_versions(application_id: int, wanted: PageRequest) -> Verb[Page[SchemaVersion]]:
+def list_versions(application_id: int, page_request: PageRequest) -> Verb[Page[SchemaVersion]]:
     (counted,) = yield COUNT_VERSIONS(of=application_id)
-    rows = yield VERSION_LIST(of=application_id, size=wanted.size, offset=wanted.offset)
+    rows = yield VERSION_LIST(of=application_id, size=page_request.size, offset=page_request.offset)
     return Page(
-        rows=[_version_from_row(row) for row in rows], total=counted.total, number=wanted.page, size=wanted.size
+        rows=[_version_from_row(row) for row in rows],
+        total=counted.total,
+        number=page_request.page,
+        size=page_request.size,
     )
 
 

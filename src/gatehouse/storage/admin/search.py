@@ -1,4 +1,4 @@
-"""Finds what screens offer to choose from (admin/search.py)."""
+"""Finds suggestions for input fields (admin/search.py)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
@@ -17,14 +17,14 @@ _IN_PROJECT: Final = bindparam("here", type_=Text())
 _LOWER_NICK: Final = func.lower(users.c.nick)
 _MATCHES_NAME: Final = (
     has_prefix(_LOWER_NICK, "nick"),
-    has_prefix(_LOWER_NICK, "plain"),  # SQLite leaves letters beyond ASCII as they are
+    has_prefix(_LOWER_NICK, "plain"),  # SQLite lower-cases only ASCII letters
     has_prefix(users.c.user_id, "id"),
 )
 
 
-def _people_statement(*ways: ColumnElement[bool]) -> Statement:
-    """Each way is a range of an index; the shortest of what begins so is nearest to what was typed."""
-    found = select(users.c.user_id, users.c.nick, users.c.login).where(or_(*ways))
+def _people_statement(*conditions: ColumnElement[bool]) -> Statement:
+    """Each part is a range of an index; the shortest match is the closest to the search."""
+    found = select(users.c.user_id, users.c.nick, users.c.login).where(or_(*conditions))
     nearest = (func.length(users.c.nick), users.c.user_id)
     return Statement(found.order_by(*nearest).limit(bindparam("most")))
 
@@ -76,16 +76,18 @@ FIND_GROUPS = Statement(
 
 
 def search_people(search: str, limit: int, *, with_logins: bool) -> Verb[Sequence[NamedPerson]]:
-    plain = "".join(letter.lower() if letter.isascii() else letter for letter in search)
-    ways = (
+    plain = "".join(char.lower() if char.isascii() else char for char in search)
+    parameters = (
         prefix_parameters("nick", search.lower())
         | prefix_parameters("plain", plain)
         | prefix_parameters("id", search)
     )
     if with_logins:
-        rows = yield PEOPLE_BY_NAME_OR_LOGIN(**ways, **prefix_parameters("login", search.casefold()), most=limit)
+        rows = yield PEOPLE_BY_NAME_OR_LOGIN(
+            **parameters, **prefix_parameters("login", search.casefold()), most=limit
+        )
     else:
-        rows = yield PEOPLE_BY_NAME(**ways, most=limit)
+        rows = yield PEOPLE_BY_NAME(**parameters, most=limit)
     return [
         NamedPerson(user_id=row.user_id, nick=row.nick, login=(row.login or "") if with_logins else "")
         for row in rows
@@ -111,8 +113,8 @@ def search_groups(
     return [NamedProjectGroup(**row._asdict()) for row in rows]
 
 
-def _visibility_parameters(sight: Visibility) -> dict[str, object]:
-    return {"everything": sight.everything, "projects": sorted(sight.projects | sight.managed)}
+def _visibility_parameters(visibility: Visibility) -> dict[str, object]:
+    return {"everything": visibility.everything, "projects": sorted(visibility.projects | visibility.managed)}
 
 
 def application_names(application_ids: Collection[int]) -> Verb[Mapping[int, str]]:

@@ -1,4 +1,4 @@
-"""Reads what the console shows of the installation itself (admin/settings.py)."""
+"""Reads the outbox and the facts of the database (admin/settings.py)."""
 
 from sqlalchemy import func, select, text
 
@@ -27,8 +27,8 @@ SQLITE_VERSION = Statement(text("SELECT sqlite_version()"))
 POSTGRES_FACTS = Statement(text("SELECT current_setting('server_version'), pg_database_size(current_database())"))
 
 
-def list_outbox(wanted: PageRequest) -> Verb[Page[OutboxListItem]]:
-    return OUTBOX_LIST.read_page(wanted, lambda row: OutboxListItem(**row._asdict()))
+def list_outbox(page_request: PageRequest) -> Verb[Page[OutboxListItem]]:
+    return OUTBOX_LIST.read_page(page_request, lambda row: OutboxListItem(**row._asdict()))
 
 
 def sqlite_facts() -> Verb[DatabaseFacts]:

@@ -1,4 +1,4 @@
-"""Reads what somebody sees (admin/visibility.py)."""
+"""Reads the applications a user sees (admin/visibility.py)."""
 
 from collections.abc import Collection
 

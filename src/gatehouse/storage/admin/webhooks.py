@@ -27,8 +27,8 @@ DELIVERY_LIST = PagedList(
 )
 
 
-def list_deliveries(webhook_id: str, wanted: PageRequest, state: str) -> Verb[Page[DeliveryListItem]]:
-    return DELIVERY_LIST.read_page(wanted, _list_item, of=webhook_id, state=state)
+def list_deliveries(webhook_id: str, page_request: PageRequest, state: str) -> Verb[Page[DeliveryListItem]]:
+    return DELIVERY_LIST.read_page(page_request, _list_item, of=webhook_id, state=state)
 
 
 def _list_item(row: Row) -> DeliveryListItem:

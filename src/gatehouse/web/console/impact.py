@@ -1,22 +1,26 @@
-"""What a change gives people and takes from them, in words (`console/effects.html`)."""
+"""The impact of a change on people, and the review page that shows it before the change is saved."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
 
-from gatehouse.admin.names import NamedPerson, NameStore
+from gatehouse.admin.names import NameStore
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
 from gatehouse.permissions.errors import NoRight
 from gatehouse.permissions.evaluation.shapes import PROJECT_ACCESS_PREFIX
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.rules import RuleSection
+from gatehouse.permissions.model.schema_version import Difference
 from gatehouse.permissions.questions.check import refuse_about_everyone
-from gatehouse.permissions.questions.proposals import AnyProposal, MembershipProposal, Proposer
+from gatehouse.permissions.questions.proposals import AnyProposal, MembershipProposal, Proposer, SchemaProposal
 from gatehouse.permissions.questions.simulate import Effect, Forecast, Simulation, limit_to_project
+from gatehouse.permissions.questions.user_record_views import readable_parts
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
+from gatehouse.permissions.rights.secret_data import PERMISSION_PARTS
+from gatehouse.web.console.applications.head import ApplicationHead
 from gatehouse.web.console.forms import hidden_fields
 from gatehouse.web.console.view import AdminRequest, ConsoleView
 from gatehouse.web.pages.contexts import PageContext
@@ -34,7 +38,7 @@ class AccessItem:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonEffect:
     user_id: str
-    nick: str  # "" where nobody has it any more
+    nick: str  # "" of a deleted account
     gains_roles: tuple[AccessItem, ...]
     gains: tuple[AccessItem, ...]
     loses_roles: tuple[AccessItem, ...]
@@ -77,15 +81,13 @@ def rule_item(text: str) -> AccessItem:
     return AccessItem(is_role=False, name=path.replace("|", ": "), where=where)
 
 
-# Who gains and who loses what by a change, as it is shown before the change is made.
-#
-# `console/forecast.html` shows a Foreseen: counts first, then people with what each gains and loses.
+# The impact of a change: who gains and who loses what, shown before the change is made (`console/forecast.html`).
 
 
-MAX_PEOPLE: Final = 500  # shown, most of them folded
-PEOPLE_UNFOLDED: Final = 12  # shown unfolded
+MAX_PEOPLE: Final = 500  # listed, most of them folded
+PEOPLE_UNFOLDED: Final = 12
 MAX_APPLICATIONS: Final = 20
-MAX_COUNTS_SHOWN: Final = 12  # of counts
+MAX_COUNTS_SHOWN: Final = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,17 +103,18 @@ class Impact:
 
     application_id: int
     application: str
-    hidden: bool = False  # whoever asks may not see what people hold there
+    hidden: bool = False  # the viewer may not see what people hold there
+    may_see_names: bool = True  # if not, only `gaining` and `losing` are known
     people: Sequence[PersonEffect] = ()
     counts: Sequence[ImpactCount] = ()
     gaining: int = 0
     losing: int = 0
-    more: bool = False  # there may be more people than were looked at
-    forecast: Forecast | None = None  # as the API tells it
+    more: bool = False  # not everyone was checked
+    forecast: Forecast | None = None  # as the API returns it
 
     @property
     def is_nothing(self) -> bool:
-        return not (self.hidden or self.people or self.more)
+        return not (self.hidden or self.gaining or self.losing or self.more)
 
     @property
     def first(self) -> Sequence[PersonEffect]:
@@ -137,21 +140,30 @@ class ImpactForecaster:
         self._view = view
 
     async def impact_in(self, admin: AdminRequest, application_id: int, proposal: AnyProposal) -> Impact:
-        """The effect in an application. Raises whatever the save would raise, unless the effect is hidden."""
+        """The effect in an application. Raises what the save would raise, unless the effect is hidden."""
         if admin.authenticated.application_id != application_id:
             admin = await self._view.for_application(admin, application_id)
-        standing = admin.authenticated
-        model = standing.named_application()
-        if not sees_everybody(standing):
-            return Impact(application_id=application_id, application=model.application.name, hidden=True)
-        return await self._describe(await self._simulate(admin, proposal), application_id, model.application.name)
+        application = admin.authenticated.named_application().application
+        if not may_see_everyone(admin.authenticated):
+            return Impact(application_id=application_id, application=application.name, hidden=True)
+        return await self._describe(await self._simulate(admin, proposal), application_id, application.name)
+
+    async def impact_of_schema(self, admin: AdminRequest, data: dict[str, object]) -> Impact:
+        """The effect of a schema save: counts for everyone who may save it, names for those who may read records.
+
+        Raises what the save would raise.
+        """
+        application = admin.authenticated.named_application().application
+        forecast = await self._simulate(admin, SchemaProposal(data=data))
+        names_shown = may_see_names(admin.authenticated)
+        return await self._describe(forecast, application.application_id, application.name, names_shown=names_shown)
 
     async def impact_of_membership(
         self, admin: AdminRequest, project_id: str, proposal: MembershipProposal
     ) -> Impact:
-        """What people gain and lose of application 1: to whoever does not see all of it, inside the project alone."""
+        """What people gain and lose of application 1; inside the project alone for those who do not see all of it."""
         admin = await self._view.for_application(admin, CENTRAL_ID)
-        if sees_everybody(admin.authenticated):
+        if may_see_everyone(admin.authenticated):
             return await self.impact_in(admin, CENTRAL_ID, proposal)
         name = admin.authenticated.central.application.name
         if not is_open(admin.rights, Operation.MEMBERSHIP_GET, GuardTarget(project_id=project_id)):
@@ -162,22 +174,26 @@ class ImpactForecaster:
     async def impact_in_each(
         self, admin: AdminRequest, application_ids: Iterable[int], proposal: AnyProposal
     ) -> Sequence[Impact]:
-        """The same in several applications, of many the first ones."""
+        """The effect in each of the applications, at most MAX_APPLICATIONS of them."""
         among = sorted(set(application_ids))[:MAX_APPLICATIONS]
         return [await self.impact_in(admin, one, proposal) for one in among]
 
     async def _simulate(self, admin: AdminRequest, proposal: AnyProposal) -> Forecast:
-        standing = admin.authenticated
-        by = Proposer(actor=admin.actor, model=standing.named_application(), central=standing.central)
+        authenticated = admin.authenticated
+        by = Proposer(actor=admin.actor, model=authenticated.named_application(), central=authenticated.central)
         return await self._simulation.run(proposal, by, after="", limit=MAX_PEOPLE)
 
-    async def _describe(self, forecast: Forecast, application_id: int, application: str) -> Impact:
-        names = await self._names.people_by_id([one.user_id for one in forecast.effects])
-        return describe_impact(forecast, names, application_id=application_id, application=application)
+    async def _describe(
+        self, forecast: Forecast, application_id: int, application: str, *, names_shown: bool = True
+    ) -> Impact:
+        people = await self._names.people_by_id([one.user_id for one in forecast.effects]) if names_shown else {}
+        nicks = {user_id: person.nick for user_id, person in people.items()}
+        described = describe_impact(forecast, nicks, application_id=application_id, application=application)
+        return described if names_shown else without_names(described)
 
 
-def sees_everybody(authenticated: AuthenticatedRequest) -> bool:
-    """The right that `simulate` and `members` of the API ask for."""
+def may_see_everyone(authenticated: AuthenticatedRequest) -> bool:
+    """The right that `simulate` and `members` of the API require."""
     try:
         refuse_about_everyone(authenticated)
     except NoRight:
@@ -185,10 +201,12 @@ def sees_everybody(authenticated: AuthenticatedRequest) -> bool:
     return True
 
 
-def describe_impact(
-    forecast: Forecast, names: Mapping[str, NamedPerson], *, application_id: int, application: str
-) -> Impact:
-    people = [person_effect(one, names[one.user_id].nick if one.user_id in names else "") for one in forecast.effects]
+def may_see_names(authenticated: AuthenticatedRequest) -> bool:
+    return readable_parts(authenticated, "") >= PERMISSION_PARTS
+
+
+def describe_impact(forecast: Forecast, nicks: Mapping[str, str], *, application_id: int, application: str) -> Impact:
+    people = [person_effect(one, nicks.get(one.user_id, "")) for one in forecast.effects]
     return Impact(
         application_id=application_id,
         application=application,
@@ -201,6 +219,10 @@ def describe_impact(
     )
 
 
+def without_names(impact: Impact) -> Impact:
+    return replace(impact, may_see_names=False, people=(), counts=(), forecast=None)
+
+
 def count_items(people: Iterable[PersonEffect]) -> Sequence[ImpactCount]:
     """What most people gain or lose comes first."""
     gain, lose = Counter[AccessItem](), Counter[AccessItem]()
@@ -211,19 +233,24 @@ def count_items(people: Iterable[PersonEffect]) -> Sequence[ImpactCount]:
     return sorted(counts, key=lambda one: (-(one.gain + one.lose), one.thing))
 
 
-# The page between a form and its saving, for changes that concern what people hold.
+# The review page: what a form would change and whom it affects, between the form and its save.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImpactReviewContext(PageContext):
+class ReviewContext(PageContext):
     template = "console/review.html"
 
     name: str  # of what is changed
     back: str  # its page
-    trail: Sequence[tuple[str, str]]  # from the entry to it
-    action: str  # where the form goes
+    action: str  # where the form is sent
     fields: Sequence[tuple[str, str]]
-    foreseen: Sequence[Impact]
+    impacts: Sequence[Impact]
+    trail: Sequence[tuple[str, str]] = ()  # from the entry to the page of what is changed
+    question: str = "form"  # the texts are `review.title_<question>` and `review.apply_<question>`
+    is_danger: bool = False
+    may_edit: bool = True  # the form goes back with `do` as `edit`; if not, a link leads back
+    changes: Sequence[Difference] | None = None
+    head: ApplicationHead | None = None  # of the application whose page this is
 
 
 def review_context(
@@ -234,10 +261,10 @@ def review_context(
     back: str,
     action: str = "",
     trail: Sequence[tuple[str, str]] = (),
-) -> ImpactReviewContext:
-    """The form goes to `action`, or where it came to, once more; then with `do` as `apply` or `edit`."""
-    return ImpactReviewContext(
-        name=name, back=back, trail=trail, action=action or back, fields=hidden_fields(form), foreseen=impacts
+) -> ReviewContext:
+    """The same form once more, with `do` as `apply` or `edit`; `action` defaults to the page it came from."""
+    return ReviewContext(
+        name=name, back=back, trail=trail, action=action or back, fields=hidden_fields(form), impacts=impacts
     )
 
 

@@ -14,7 +14,7 @@ from gatehouse.accounts.own_account.profile import AccountProfile
 from gatehouse.accounts.second_factors.model import Factor
 from gatehouse.accounts.sessions import Sessions
 from gatehouse.admin.activity import redact_record
-from gatehouse.admin.names import NickStore
+from gatehouse.admin.names import NameStore
 from gatehouse.admin.paging import Page
 from gatehouse.admin.people import ActivitySide
 from gatehouse.audit.model import AuditRecord
@@ -131,7 +131,7 @@ class PersonSessionScreens:
         sessions: Sessions,
         consents: Consents,
         profile: AccountProfile,
-        nicks: NickStore,
+        names: NameStore,
         places: GeoIpLookup,
     ) -> None:
         self._loader = loader
@@ -139,7 +139,7 @@ class PersonSessionScreens:
         self._sessions = sessions
         self._consents = consents
         self._profile = profile
-        self._nicks = nicks
+        self._names = names
         self._places = places
 
     async def list_sessions(self, request: Request, admin: AdminRequest) -> Response:
@@ -209,7 +209,7 @@ class PersonSessionScreens:
         if query.is_file:
             return csv_file("activity", ACTIVITY_COLUMNS, found.rows)
         others = {one for record in found.rows for one in (record.actor, record.subject) if one.isdecimal()}
-        nicks = await self._nicks.nicks(others)
+        nicks = {one.user_id: one.nick for one in (await self._names.people_by_id(others)).values()}
         records = [describe_record(record, nicks) for record in found.rows]
         context = PersonActivityContext(head=head, found=found, records=records, side=query.chosen, nicks=nicks)
         return self._view.render(request, admin, ENTRY, context)

@@ -37,7 +37,7 @@ from gatehouse.web.console.condition_builder import (
 )
 from gatehouse.web.console.forms import FieldConflict, field_conflicts
 from gatehouse.web.console.frame import ApiCall
-from gatehouse.web.console.impact import ImpactForecaster, review_context, sees_everybody
+from gatehouse.web.console.impact import ImpactForecaster, may_see_everyone, review_context
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.console.roles import role_path
 from gatehouse.web.console.view import AdminRequest, Confirmation, ConsoleRoute, ConsoleView, FormProblem
@@ -131,7 +131,7 @@ def role_head(admin: AdminRequest, model: ApplicationModel, role: Role, tab: str
         may_save=may_save and (may_schema or not (role.protected or role.default)),
         built_in=model.application.is_central and role.key in CENTRAL_ROLES,
         may_save_schema=may_schema,
-        sees_members=sees_everybody(authenticated),
+        sees_members=may_see_everyone(authenticated),
     )
 
 
@@ -269,7 +269,7 @@ class RoleEditorScreens:
             form=form,
             builder=await self._condition_builders.build(
                 rows,
-                may_count=sees_everybody(admin.authenticated),
+                may_count=may_see_everyone(admin.authenticated),
                 with_address=True,
                 count_later=request.method == "GET",
             ),

@@ -1,15 +1,16 @@
-"""Staged edits of the users x roles table: read, judged by what is stored and by who asks, and turned round."""
+"""The editor of the people x roles table: the staged edits of each person are one save, and some may fail."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Final
+from typing import ClassVar, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from gatehouse.admin import assignments
 from gatehouse.admin.assignments import AssignmentListStore, RoleChange, RoleColumn, RoleEdit
+from gatehouse.admin.names import NameStore
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import BadInput
 from gatehouse.permissions.commands.user_schemas import UserRecordCommands
@@ -17,9 +18,7 @@ from gatehouse.permissions.errors import Malformed, RoleFull
 from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, CandidateFilter, UserRecord
 from gatehouse.permissions.model.rules import Scope
 from gatehouse.permissions.questions.proposals import Proposer, RecordProposal
-from gatehouse.permissions.questions.simulate import Effect, Simulation
-from gatehouse.permissions.questions.user_record_views import readable_parts
-from gatehouse.permissions.rights.secret_data import PERMISSION_PARTS
+from gatehouse.permissions.questions.simulate import Effect, Forecast, Simulation
 from gatehouse.permissions.store import CandidateStore
 from gatehouse.web.console.applications.assignments import (
     TAB,
@@ -30,43 +29,37 @@ from gatehouse.web.console.applications.assignments import (
     readable_model,
     sees_roles,
 )
-from gatehouse.web.console.applications.head import ENTRY, ApplicationHead, application_head, application_path
+from gatehouse.web.console.applications.head import application_head, application_path
 from gatehouse.web.console.applications.staged_edits import (
     CellConflict,
     CellEdit,
-    EditImpact,
     EditTrouble,
+    StagedChange,
+    StagedChangeGroup,
+    StagedEditor,
     StagedForm,
-    describe_edit_impact,
+    StagedResultContext,
+    StagedReviewContext,
     encode_edits,
-    parse_edits,
-    parse_import_lines,
 )
-from gatehouse.web.console.view import (
-    EXPECTED_ERRORS,
-    AdminRequest,
-    ConsoleRoute,
-    ConsoleView,
-    FormProblem,
-    problem_from,
-)
-from gatehouse.web.pages.contexts import PageContext
-from gatehouse.web.pages.forms import CsrfForm
+from gatehouse.web.console.impact import Impact, describe_impact, may_see_names, without_names
+from gatehouse.web.console.view import EXPECTED_ERRORS, AdminRequest, ConsoleView, FormProblem, problem_from
 
-LINE_COLUMNS: Final = ("user", "role", "scope", "until")
-REMOVE: Final = "remove"  # `until` of a line that takes the role away
+TABLE: Final = "assignments"  # the folder of its templates
+REMOVE: Final = "remove"  # `until` of a line that removes the role
+MAX_PEOPLE: Final = 100  # in one review: each takes a dry run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonChange:
-    """One person's part of a change: one save."""
+    """The changes of one person: one save."""
 
     user_id: str
     nick: str
     record: UserRecord
     edits: Sequence[CellEdit]
     changes: Sequence[RoleChange]
-    differing: Sequence[CellConflict]
+    conflicts: Sequence[CellConflict]
     effect: Effect | None = None
     problem: FormProblem | None = None
 
@@ -81,7 +74,7 @@ class PersonChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeatCount:
-    """A role with a limit, now and afterwards."""
+    """The holders of a role with a limit, before and after the change."""
 
     role: str
     limit: int
@@ -91,12 +84,31 @@ class SeatCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignmentState:
-    """What edits are judged by."""
+    """What edits are checked against."""
 
     model: ApplicationModel
     scopes: Mapping[str, ScopeChoice]
     columns: Mapping[str, Mapping[str, RoleColumn]]  # by project id and role key
+    by_email: bool  # an import may name people by email
     now: int
+
+    def group(self, person: PersonChange) -> StagedChangeGroup:
+        return StagedChangeGroup(
+            label=person.label,
+            note=person.user_id if person.nick else "",
+            changes=[
+                StagedChange(edit=reviewed_edit(person, one), change=one, project=self._project_title(one.scope))
+                for one in person.changes
+            ],
+            conflicts=person.conflicts,
+            problem=person.problem,
+        )
+
+    def _project_title(self, scope: Scope) -> str:
+        if scope.is_root:
+            return ""
+        choice = self.scopes.get(scope.project_id)
+        return choice.title if choice else scope.project_id
 
 
 def user_of_edit(one: tuple[CellEdit, RoleEdit]) -> str:
@@ -127,7 +139,7 @@ def parse_edit(state: AssignmentState, edit: CellEdit, records: Mapping[str, Use
 
 
 def find_conflicts(record: UserRecord, edits: Iterable[tuple[CellEdit, RoleEdit]]) -> Iterable[CellConflict]:
-    """What somebody else has changed since it was staged."""
+    """Cells that someone else has changed since they were staged."""
     for edit, one in edits:
         stored = assignments.end_text(assignments.assigned_end(record, one.scope, one.role.key))
         if edit.version != record.version and stored != edit.was:
@@ -162,7 +174,7 @@ def edit_from_line(
 
 
 def reviewed_edit(person: PersonChange, change: RoleChange) -> CellEdit:
-    """The edit as it was shown: of the record as it was then, with an end that no longer moves."""
+    """The edit as it was reviewed: of the record's version, with a fixed end."""
     return CellEdit(
         cell_key(person.user_id, change.role.key, change.scope),
         assignments.end_text(change.was),
@@ -178,7 +190,7 @@ def inverse_edit(person: PersonChange, change: RoleChange) -> CellEdit:
 
 
 def seat_counts(state: AssignmentState, people: Sequence[PersonChange]) -> list[SeatCount]:
-    """Of every limited role that somebody gets or gives back."""
+    """Counts of every limited role that the changes assign or remove."""
     roles = {change.role.key: change.role for one in people for change in one.changes if change.role.user_limit}
     holders = next(iter(state.columns.values()))
     return [
@@ -200,48 +212,15 @@ def seat_difference(state: AssignmentState, person: PersonChange, role_key: str)
     return int(assignments.holds_anywhere(replace(person.record, scopes=scopes), role_key, state.now)) - int(before)
 
 
-# Changed cells of the users x roles table: reviewed person by person, applied as one save each, undone.
-
-
-MAX_PEOPLE: Final = 100  # of one review: each is rehearsed
-
-
-class ApplyAssignmentsForm(CsrfForm, frozen=True, kw_only=True):
-    edits: str = "[]"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AssignmentsReviewContext(PageContext):
-    template = "console/assignments/review.html"
-
-    head: ApplicationHead
-    path: str
-    people: Sequence[PersonChange]
-    troubles: Sequence[EditTrouble]
+class AssignmentsReviewContext(StagedReviewContext):
     seats: Sequence[SeatCount]
-    outlook: EditImpact | None
-    scopes: Mapping[str, str]  # titles by project id
-    count: int
-    edits: str  # as they stay staged
-    reviewed: str  # as they are applied: from what was shown here
-    problem: FormProblem | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssignmentsResultContext(PageContext):
-    template = "console/assignments/result.html"
+class AssignmentEditor(StagedEditor[AssignmentState]):
+    tab = TAB
+    line_fields: ClassVar = {"user": "row", "role": "column", "scope": "scope", "until": "value"}
 
-    head: ApplicationHead
-    path: str
-    applied: Sequence[PersonChange]
-    failed: Sequence[PersonChange]
-    scopes: Mapping[str, str]
-    count: int
-    left: str
-    undo: str
-
-
-class AssignmentEditor:
     def __init__(
         self,
         *,
@@ -249,26 +228,22 @@ class AssignmentEditor:
         schemas: UserRecordCommands,
         simulation: Simulation,
         people: AssignmentListStore,
+        names: NameStore,
         people_facts: CandidateStore,
         view: ConsoleView,
         clock: Clock,
     ) -> None:
+        super().__init__(view=view)
         self._table = table
         self._schemas = schemas
         self._simulation = simulation
         self._people = people
+        self._names = names
         self._people_facts = people_facts
-        self._view = view
         self._clock = clock
 
-    async def review(self, request: Request, admin: AdminRequest, form: StagedForm) -> Response:
-        known = await self._load_state(admin)
-        edits = {one.cell: one for one in parse_edits(form.edits)}
-        for edit in await self._edits_from_lines(admin, known, form):
-            edits[edit.cell] = edit
-        return await self._render_review(
-            request, admin, known, [one for one in edits.values() if one.cell != form.without]
-        )
+    async def show_table(self, request: Request, admin: AdminRequest) -> Response:
+        return await self._table.show(request, admin)
 
     async def rerender_table(
         self, request: Request, admin: AdminRequest, form: StagedForm, problem: FormProblem
@@ -278,72 +253,7 @@ class AssignmentEditor:
             request, admin, readable_model(admin), query, problem=problem, text=form.text
         )
 
-    async def apply(self, request: Request, admin: AdminRequest, form: ApplyAssignmentsForm) -> Response:
-        """Each person is one save; what one refuses does not keep the others from theirs."""
-        known = await self._load_state(admin)
-        people, _ = await self._check_edits(known, parse_edits(form.edits))
-        applied, failed = [], []
-        for one in sorted(people, key=lambda person: not assignments.only_removes(person.changes)):
-            draft = assignments.record_draft(admin.rights, known.model, one.record, one.changes, one.version)
-            try:
-                saved = await self._schemas.save(admin.actor, known.model, one.user_id, draft, 0)
-            except EXPECTED_ERRORS as error:
-                failed.append(replace(one, problem=problem_from(error)))
-            else:
-                applied.append(replace(one, record=saved))
-        context = AssignmentsResultContext(
-            head=application_head(admin, known.model, TAB),
-            path=application_path(known.model.application.application_id, TAB),
-            applied=applied,
-            failed=failed,
-            scopes={one.project_id: one.title for one in known.scopes.values()},
-            count=sum(len(one.changes) for one in applied),
-            left=encode_edits(edit for one in failed for edit in one.edits),
-            undo=encode_edits(inverse_edit(one, change) for one in applied for change in one.changes),
-        )
-        return self._view.render(request, admin, ENTRY, context, status=409 if failed else None)
-
-    async def _render_review(
-        self, request: Request, admin: AdminRequest, state: AssignmentState, edits: Sequence[CellEdit]
-    ) -> Response:
-        people, troubles = await self._check_edits(state, edits)
-        if len(people) > MAX_PEOPLE:
-            raise BadInput(f"Too many people: apply changes for at most {MAX_PEOPLE} at a time")
-        names_told = readable_parts(admin.authenticated, "") >= PERMISSION_PARTS
-        by = Proposer(actor=admin.actor, model=state.model, central=admin.authenticated.central)
-        seats = seat_counts(state, people)
-        rehearsed = [await self._dry_run(one, by, seats) for one in people]
-        effects = [one.effect for one in rehearsed if one.effect is not None]
-        nicks = {one.user_id: one.nick for one in people}
-        context = AssignmentsReviewContext(
-            head=application_head(admin, state.model, TAB),
-            path=application_path(state.model.application.application_id, TAB),
-            people=rehearsed,
-            troubles=troubles,
-            seats=seats if sees_roles(admin) else (),
-            outlook=describe_edit_impact(effects, nicks, more=False, may_see_names=names_told) if people else None,
-            scopes={one.project_id: one.title for one in state.scopes.values()},
-            count=sum(len(one.changes) for one in people),
-            edits=encode_edits(edits),
-            reviewed=encode_edits(reviewed_edit(one, change) for one in people for change in one.changes),
-        )
-        return self._view.render(request, admin, ENTRY, context)
-
-    async def _dry_run(self, person: PersonChange, by: Proposer, seats: Sequence[SeatCount]) -> PersonChange:
-        """With what the save would do, or why it would be refused."""
-        draft = assignments.record_draft(
-            by.actor.rights, by.model, person.record, person.changes, person.record.version
-        )
-        try:
-            forecast = await self._simulation.run(RecordProposal(data=draft), by, after="", limit=1)
-        except RoleFull as error:
-            fits = all(one.then <= one.limit for one in seats)  # once others have given theirs back
-            return person if fits else replace(person, problem=problem_from(error))
-        except EXPECTED_ERRORS as error:
-            return replace(person, problem=problem_from(error))
-        return replace(person, effect=next(iter(forecast.effects), None))
-
-    async def _load_state(self, admin: AdminRequest) -> AssignmentState:
+    async def load_state(self, admin: AdminRequest) -> AssignmentState:
         model = readable_model(admin)
         choices = {one.project_id: one for one in await self._table.visible_scopes(admin, model)}
         holders = await self._table.count_holders(model)
@@ -351,14 +261,97 @@ class AssignmentEditor:
             project_id: {one.role.key: one for one in self._table.role_columns(admin, model, choice, holders)}
             for project_id, choice in choices.items()
         }
-        return AssignmentState(model=model, scopes=choices, columns=columns, now=self._clock.now())
+        return AssignmentState(
+            model=model,
+            scopes=choices,
+            columns=columns,
+            by_email=may_find_by_email(admin, model),
+            now=self._clock.now(),
+        )
+
+    async def edits_from_lines(
+        self, state: AssignmentState, lines: Sequence[Mapping[str, str]]
+    ) -> Sequence[CellEdit]:
+        names = {line.get("user", "") for line in lines}
+        ids = await self._people.find_user_ids(names, by_address=state.by_email)
+        records = await self._load_records(state, ids.values())
+        return [
+            edit_from_line(state, line, ids, records, f"line {number}") for number, line in enumerate(lines, start=1)
+        ]
+
+    async def review_edits(
+        self, admin: AdminRequest, state: AssignmentState, edits: Sequence[CellEdit], problem: FormProblem | None
+    ) -> AssignmentsReviewContext:
+        people, troubles = await self._check_edits(state, edits)
+        if len(people) > MAX_PEOPLE:
+            raise BadInput(f"Too many people: apply changes for at most {MAX_PEOPLE} at a time")
+        by = Proposer(actor=admin.actor, model=state.model, central=admin.authenticated.central)
+        seats = seat_counts(state, people)
+        people = [await self._dry_run(one, by, seats) for one in people]
+        return AssignmentsReviewContext(
+            table=TABLE,
+            head=application_head(admin, state.model, TAB),
+            path=application_path(state.model.application.application_id, TAB),
+            groups=[state.group(one) for one in people],
+            count=sum(len(one.changes) for one in people),
+            troubles=troubles,
+            edits=encode_edits(edits),
+            reviewed=encode_edits(reviewed_edit(one, change) for one in people for change in one.changes),
+            impact=impact_on(admin, state.model, people) if people else None,
+            may_apply=any(one.problem is None for one in people),
+            seats=seats if sees_roles(admin) else (),
+            problem=problem,
+        )
+
+    async def save_edits(
+        self,
+        admin: AdminRequest,
+        state: AssignmentState,
+        edits: Sequence[CellEdit],
+        version: int,  # noqa: ARG002 - each person's record has its own
+    ) -> StagedResultContext:
+        """One save per person, those that only remove first; a save that is refused does not stop the others."""
+        people, _ = await self._check_edits(state, edits)
+        applied, failed = [], []
+        for one in sorted(people, key=lambda person: not assignments.only_removes(person.changes)):
+            draft = assignments.record_draft(admin.rights, state.model, one.record, one.changes, one.version)
+            try:
+                saved = await self._schemas.save(admin.actor, state.model, one.user_id, draft, 0)
+            except EXPECTED_ERRORS as error:
+                failed.append(replace(one, problem=problem_from(error)))
+            else:
+                applied.append(replace(one, record=saved))
+        return StagedResultContext(
+            table=TABLE,
+            head=application_head(admin, state.model, TAB),
+            path=application_path(state.model.application.application_id, TAB),
+            applied=[state.group(one) for one in applied],
+            count=sum(len(one.changes) for one in applied),
+            failed=[state.group(one) for one in failed],
+            left=encode_edits(edit for one in failed for edit in one.edits),
+            undo=encode_edits(inverse_edit(one, change) for one in applied for change in one.changes),
+        )
+
+    async def _dry_run(self, person: PersonChange, by: Proposer, seats: Sequence[SeatCount]) -> PersonChange:
+        """The person with the effect of the save, or why it would be refused."""
+        draft = assignments.record_draft(
+            by.actor.rights, by.model, person.record, person.changes, person.record.version
+        )
+        try:
+            forecast = await self._simulation.run(RecordProposal(data=draft), by, after="", limit=1)
+        except RoleFull as error:
+            fits = all(one.then <= one.limit for one in seats)  # after others have lost the role
+            return person if fits else replace(person, problem=problem_from(error))
+        except EXPECTED_ERRORS as error:
+            return replace(person, problem=problem_from(error))
+        return replace(person, effect=next(iter(forecast.effects), None))
 
     async def _check_edits(
         self, state: AssignmentState, edits: Sequence[CellEdit]
     ) -> tuple[list[PersonChange], list[EditTrouble]]:
-        """By person; what cannot be done is told, not carried out."""
+        """The changes by person, and the edits that cannot be applied."""
         records = await self._load_records(state, {edit.cell.partition("/")[0] for edit in edits})
-        nicks = await self._people.people_by_id(records)
+        names = await self._names.people_by_id(records)
         doable: list[tuple[CellEdit, RoleEdit]] = []
         troubles: list[EditTrouble] = []
         for edit in edits:
@@ -373,11 +366,11 @@ class AssignmentEditor:
             record = records[user_id]
             person = PersonChange(
                 user_id=user_id,
-                nick=nicks[user_id].nick if user_id in nicks else "",
+                nick=names[user_id].nick if user_id in names else "",
                 record=record,
                 edits=[edit for edit, _ in together],
                 changes=assignments.role_changes(record, [one for _, one in together]),
-                differing=list(find_conflicts(record, together)),
+                conflicts=list(find_conflicts(record, together)),
             )
             if person.changes:
                 people.append(person)
@@ -386,29 +379,16 @@ class AssignmentEditor:
     async def _load_records(self, state: AssignmentState, user_ids: Iterable[str]) -> dict[str, UserRecord]:
         application_id = state.model.application.application_id
         among = CandidateFilter(application_id=application_id, user_ids=frozenset(user_ids))
-        crowd = await self._people_facts.candidate_page(among, (), after="", limit=1_000)
-        return {one.subject.user_id: one.records[application_id] for one in crowd.people}
+        page = await self._people_facts.candidate_page(among, (), after="", limit=1_000)
+        return {one.subject.user_id: one.records[application_id] for one in page.people}
 
-    async def _edits_from_lines(
-        self, admin: AdminRequest, state: AssignmentState, form: StagedForm
-    ) -> list[CellEdit]:
-        """What a file or the small form says, as edits of what is stored now."""
-        lines = parse_import_lines(form.text, LINE_COLUMNS) if form.text.strip() else []
-        if form.row or form.column:
-            lines.append({"user": form.row, "role": form.column, "scope": form.scope, "until": form.value})
-        if not lines:
-            return []
-        called = {line.get("user", "") for line in lines}
-        ids = await self._people.find_user_ids(called, by_address=may_find_by_email(admin, state.model))
-        records = await self._load_records(state, ids.values())
-        return [
-            edit_from_line(state, line, ids, records, f"line {number}") for number, line in enumerate(lines, start=1)
-        ]
 
-    def routes(self) -> Sequence[ConsoleRoute]:
-        desk, path = self._view, "/applications/{application_id:int}/users"
-        return [
-            desk.page(path, self._table.show),
-            desk.form(f"{path}/review", StagedForm, self.review, rerender=self.rerender_table),
-            desk.form(f"{path}/apply", ApplyAssignmentsForm, self.apply, fresh=True, form_suffix="/apply"),
-        ]
+def impact_on(admin: AdminRequest, model: ApplicationModel, people: Sequence[PersonChange]) -> Impact:
+    """The effects of the dry runs together."""
+    impact = describe_impact(
+        Forecast(effects=[one.effect for one in people if one.effect is not None]),
+        {one.user_id: one.nick for one in people},
+        application_id=model.application.application_id,
+        application=model.application.name,
+    )
+    return impact if may_see_names(admin.authenticated) else without_names(impact)

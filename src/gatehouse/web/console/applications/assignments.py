@@ -1,4 +1,4 @@
-"""People by roles of an application: the table whose cells are staged, and the same as files."""
+"""The people x roles table of an application, as a page whose cells are staged, and as a file."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 from gatehouse.permissions.rights.secret_data import RecordPart
 from gatehouse.permissions.store import ApplicationStore, CandidateStore
 from gatehouse.web.console.applications.head import ENTRY, ApplicationHead, application_head, application_path
-from gatehouse.web.console.applications.matrix import COLUMNS_PER_PAGE
+from gatehouse.web.console.applications.staged_edits import StagedTableQuery, columns_page, matches_role
 from gatehouse.web.console.forms import csv_file
 from gatehouse.web.console.view import AdminRequest, ConsoleView, FormProblem
 from gatehouse.web.http.parse import read_query
@@ -48,14 +48,9 @@ FILE_COLUMNS: Final = {
 }
 
 
-class AssignmentsQuery(msgspec.Struct, frozen=True, kw_only=True):
-    q: str = ""
-    roles: str = ""
+class AssignmentsQuery(StagedTableQuery, frozen=True, kw_only=True):
     scope: str = ""  # a project's id; "" is the root
-    who: str = ""  # "all": also those who have nothing here, to whoever administers
-    page: int = 1
-    columns: int = 1
-    format: str = ""
+    who: str = ""  # "all": also people without assignments here, for administrators
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,13 +79,13 @@ class AssignmentsContext(PageContext):
     path: str
     found: Page[AssignablePerson]
     rows: Sequence[AssignmentRow]
-    kinds: Collection[tuple[RoleCell, bool]]  # each once, as it is drawn
+    kinds: Collection[tuple[RoleCell, bool]]  # the distinct cells, each rendered once
     columns: Page[RoleColumn]
     scopes: Sequence[ScopeChoice]
     chosen: ScopeChoice
     query: AssignmentsQuery
     now: int
-    administers: bool  # he sees addresses, and everyone
+    administers: bool  # sees email addresses, and everyone
     by_address: bool
     sees_roles: bool
     makes_roles: bool
@@ -100,7 +95,7 @@ class AssignmentsContext(PageContext):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeAssignments:
-    """What the people of one page have in one scope."""
+    """The assignments of the people of one page in one scope."""
 
     model: ApplicationModel
     scope: Scope
@@ -123,7 +118,7 @@ class ScopeAssignments:
         ]
 
     def needed_columns(self, columns: Sequence[RoleColumn]) -> list[RoleColumn]:
-        """Those that can be given here, or that one of these people has."""
+        """Columns of roles that can be assigned here, or that one of these people has."""
         closed = [one for one in columns if not one.is_open]
         held = {
             column.role.key
@@ -157,7 +152,7 @@ class AssignmentTable:
     async def show(self, request: Request, admin: AdminRequest) -> Response:
         model = readable_model(admin)
         query = read_query(request, AssignmentsQuery)
-        if query.format == "csv":
+        if query.is_file:
             return await self._export(admin, model)
         return await self.render_table(request, admin, model, query)
 
@@ -176,20 +171,23 @@ class AssignmentTable:
         administers, by_address = admin.rights.administers, may_find_by_email(admin, model)
         query = query if administers else msgspec.structs.replace(query, who="")
         asked = AssignmentPeopleQuery(
-            wanted=page_request(query.q, query.page, size=PAGE_SIZE),
+            page_request=page_request(query.q, query.page, size=PAGE_SIZE),
             everyone=query.who == "all",
             by_address=by_address,
             by_part_of_login=administers,
         )
         found = await self._people.people(model.application.application_id, asked)
-        crowd = await self._load_people_facts(model, chosen.scope, found.rows)
-        held = ScopeAssignments(model=model, scope=chosen.scope, people_facts=crowd, now=self._clock.now())
+        facts = await self._load_people_facts(model, chosen.scope, found.rows)
+        held = ScopeAssignments(model=model, scope=chosen.scope, people_facts=facts, now=self._clock.now())
         offered = await run_off_loop(
             OFF_LOOP_WEIGHT, self.role_columns, admin, model, chosen, await self.count_holders(model)
         )
         if not sees_roles(admin):
             offered = await run_off_loop(OFF_LOOP_WEIGHT, held.needed_columns, offered)
-        columns = columns_page(filter_columns(offered, query.roles, described=sees_roles(admin)), query.columns)
+        columns = columns_page(
+            [one for one in offered if matches_role(one.role, query.roles, in_description=sees_roles(admin))],
+            query.columns,
+        )
         rows = await run_off_loop(OFF_LOOP_WEIGHT, held.rows, found.rows, columns.rows)
         context = AssignmentsContext(
             head=application_head(admin, model, TAB),
@@ -212,20 +210,22 @@ class AssignmentTable:
         return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
     async def visible_scopes(self, admin: AdminRequest, model: ApplicationModel) -> list[ScopeChoice]:
-        """The root, and the projects of which he may see who holds what of the application."""
+        """The root, and the projects whose assignments of the application's roles the viewer may see."""
         application = model.application
         parts = readable_parts(admin.authenticated, "")
         alive = not application.removed
         root = ScopeChoice(project_id="", title="", may_save=alive and admin.rights.can_write(RecordPart.ROLES, ""))
         if RecordPart.PRIVATE not in parts:
             return [root]
-        near = {
+        project_ids = {
             *managed_project_ids(admin.actor, model),
             *([application.project_id] if application.project_id else []),
         }
-        outline = await self._people_facts.application_snapshot(application.application_id, near, known=model)
-        near |= set(outline.structure.connecting.get(application.application_id, ()))
-        known = [outline.structure.projects[one].project for one in near if one in outline.structure.projects]
+        snapshot = await self._people_facts.application_snapshot(application.application_id, project_ids, known=model)
+        project_ids |= set(snapshot.structure.connecting.get(application.application_id, ()))
+        known = [
+            snapshot.structure.projects[one].project for one in project_ids if one in snapshot.structure.projects
+        ]
         choices = [
             ScopeChoice(
                 project_id=one.project_id,
@@ -241,7 +241,7 @@ class AssignmentTable:
         return [root, *sorted(choices, key=lambda one: one.title.lower())[:MAX_SCOPES]]
 
     async def count_holders(self, model: ApplicationModel) -> Mapping[str, int]:
-        """Of limited roles: of others nobody asks how many there are."""
+        """Holders of limited roles; those of other roles are not shown."""
         if not model.limited_roles:
             return {}
         return await self._applications.count_holders_of_roles(
@@ -270,17 +270,17 @@ class AssignmentTable:
         return await self._people_facts.candidate_page(among, projects, after="", limit=limit, known=model)
 
     async def _export(self, admin: AdminRequest, model: ApplicationModel) -> Response:
-        """What is given, in the scopes he may see."""
+        """Assignments in the scopes that the viewer may see."""
         application_id = model.application.application_id
-        seen = {one.project_id for one in await self.visible_scopes(admin, model)}
+        visible = {one.project_id for one in await self.visible_scopes(admin, model)}
         lines = await self._people.assignments(application_id, EXPORT_MOST)
         return csv_file(
-            f"users-{application_id}", FILE_COLUMNS, [one for one in lines if one.scope.project_id in seen]
+            f"users-{application_id}", FILE_COLUMNS, [one for one in lines if one.scope.project_id in visible]
         )
 
 
 def readable_model(admin: AdminRequest) -> ApplicationModel:
-    """The application, for whoever may read everybody's roles in it."""
+    """The application. Raises NoRight for those who may not read everyone's roles in it."""
     model = admin.authenticated.named_application()
     if RecordPart.ROLES not in readable_parts(admin.authenticated, ""):
         raise NoRight("who holds which roles")
@@ -288,29 +288,16 @@ def readable_model(admin: AdminRequest) -> ApplicationModel:
 
 
 def sees_roles(admin: AdminRequest) -> bool:
-    """Whether he is told which roles there are. Others see the names of those they work with, and nothing else."""
+    """Whether the viewer sees all roles. Others see only the names of roles they can assign or that people hold."""
     return is_open(admin.rights, Operation.ROLE_NAMES, admin.authenticated.target)
 
 
 def may_find_by_email(admin: AdminRequest, model: ApplicationModel) -> bool:
-    """Whether a whole address tells him whose it is: where he manages the application's project."""
+    """Whether people are found by their full email address: for managers of the application's project."""
     project_id = model.application.project_id
     if not project_id:
         return admin.rights.administers
     return is_open(admin.rights, Operation.MEMBERSHIP_SAVE, GuardTarget(project_id=project_id))
-
-
-def filter_columns(columns: Sequence[RoleColumn], search: str, *, described: bool) -> list[RoleColumn]:
-    letters = search.strip().lower()
-    return [
-        one for one in columns if letters in one.role.key or (described and letters in one.role.description.lower())
-    ]
-
-
-def columns_page(columns: Sequence[RoleColumn], number: int) -> Page[RoleColumn]:
-    size = COLUMNS_PER_PAGE
-    number = min(max(1, number), max(1, -(-len(columns) // size)))
-    return Page(rows=columns[(number - 1) * size : number * size], total=len(columns), number=number, size=size)
 
 
 def scope_text(scope: Scope) -> str:
@@ -320,7 +307,7 @@ def scope_text(scope: Scope) -> str:
 
 
 def until_text(end: End) -> str:
-    """As an import reads it."""
+    """The end in the format that an import reads."""
     if end.ttl:
         return assignments.end_text(end)
     return f"{datetime.fromtimestamp(end.expired, UTC):%Y-%m-%dT%H:%M:%SZ}" if end.expired else ""

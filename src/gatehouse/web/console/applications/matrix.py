@@ -1,23 +1,23 @@
-"""Roles by rules of an application: the table whose cells are staged, and the same as files."""
+"""The permissions x roles table of an application, as a page whose cells are staged, and as files."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from gatehouse.admin import matrix
 from gatehouse.admin.matrix import PermissionColumn, PermissionRow, PermissionRowGroup
-from gatehouse.admin.paging import Page, PageRequest, page_request
+from gatehouse.admin.paging import Page
 from gatehouse.permissions.documents.rules import meta_entries
 from gatehouse.permissions.model.facts import ApplicationModel
-from gatehouse.permissions.model.rules import Role, Rule, RuleEntry
+from gatehouse.permissions.model.rules import Rule, RuleEntry
 from gatehouse.permissions.rights.guard import Operation, is_open
 from gatehouse.web.api.permissions.envelope import iter_json_chunks
 from gatehouse.web.console.applications.head import ENTRY, ApplicationHead, application_head, application_path
+from gatehouse.web.console.applications.staged_edits import StagedTableQuery, columns_page, matches_role
 from gatehouse.web.console.forms import csv_file
 from gatehouse.web.console.frame import ApiCall
 from gatehouse.web.console.view import AdminRequest, ConsoleView, FormProblem
@@ -26,20 +26,11 @@ from gatehouse.web.http.responses import NO_STORE
 from gatehouse.web.pages.contexts import PageContext
 
 TAB: Final = "matrix"
-COLUMNS_PER_PAGE: Final = 40
 FILE_COLUMNS: Final = {
     "rule": lambda line: line["rule"],
     "role": lambda line: line["role"],
     "value": lambda line: line["value"],
 }
-
-
-class MatrixQuery(msgspec.Struct, frozen=True, kw_only=True):
-    q: str = ""
-    roles: str = ""
-    page: int = 1
-    columns: int = 1
-    format: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +39,7 @@ class MatrixCell:
     word: str
     params: str
     is_open: bool
-    is_protected: bool  # the rule is, and the role is not
+    is_protected: bool  # the permission is, and the role is not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +62,9 @@ class MatrixContext(PageContext):
     path: str
     version: int
     groups: Sequence[MatrixGroup]
-    kinds: Collection[MatrixCell]  # each once: thousands of cells are few different ones, and drawn once
+    kinds: Collection[MatrixCell]  # the distinct cells: few among thousands, each rendered once
     columns: Page[PermissionColumn]
-    total: int  # rules found
+    total: int  # permissions found
     page: int
     pages: int
     search: str
@@ -81,7 +72,7 @@ class MatrixContext(PageContext):
     may_save: bool
     call: ApiCall
     problem: FormProblem | None = None
-    text: str = ""  # lines that could not be read
+    text: str = ""  # an import that could not be read
 
 
 class MatrixTable:
@@ -90,8 +81,8 @@ class MatrixTable:
 
     async def show(self, request: Request, admin: AdminRequest) -> Response:
         model = admin.authenticated.require_application(Operation.SCHEMA_GET)
-        query = read_query(request, MatrixQuery)
-        if query.format == "csv":
+        query = read_query(request, StagedTableQuery)
+        if query.is_file:
             return csv_file(f"roles-{model.application.application_id}", FILE_COLUMNS, explicit_cells(model))
         if query.format == "json":
             return json_file(f"roles-{model.application.application_id}", lambda: list(explicit_cells(model)))
@@ -102,7 +93,7 @@ class MatrixTable:
         request: Request,
         admin: AdminRequest,
         model: ApplicationModel,
-        query: MatrixQuery,
+        query: StagedTableQuery,
         *,
         problem: FormProblem | None = None,
         text: str = "",
@@ -114,13 +105,13 @@ class MatrixTable:
         self,
         admin: AdminRequest,
         model: ApplicationModel,
-        query: MatrixQuery,
+        query: StagedTableQuery,
         *,
         problem: FormProblem | None,
         text: str,
     ) -> MatrixContext:
         may_save = may_change_matrix(admin, model)
-        columns = columns_of(model, query, may_save=may_save)
+        columns = matrix_columns(model, query, may_save=may_save)
         found = filter_rows(matrix.matrix_rows(model), query.q)
         pages = matrix.paginate_rows(found)
         number = min(max(1, query.page), len(pages))
@@ -150,26 +141,11 @@ def may_change_matrix(admin: AdminRequest, model: ApplicationModel) -> bool:
     return is_open(admin.rights, Operation.SCHEMA_SAVE, admin.authenticated.target) and not model.application.removed
 
 
-def columns_of(model: ApplicationModel, query: MatrixQuery, *, may_save: bool) -> Page[PermissionColumn]:
-    asked = page_request(query.roles, query.columns, size=COLUMNS_PER_PAGE)
-    letters = asked.search.lower()
-    found = [
-        role
-        for key, role in sorted(model.roles.items())
-        if letters in role.key or letters in role.description.lower()
-    ]
-    page = roles_page(found, asked)
-    shown = [matrix.matrix_column(model, role, may_save=may_save) for role in page.rows]
-    return Page(rows=shown, total=page.total, number=page.number, size=page.size)
-
-
-def roles_page(found: Sequence[Role], page_request: PageRequest) -> Page[Role]:
-    last = max(1, -(-len(found) // page_request.size))
-    number = min(page_request.page, last)
-    start = (number - 1) * page_request.size
-    return Page(
-        rows=found[start : start + page_request.size], total=len(found), number=number, size=page_request.size
-    )
+def matrix_columns(model: ApplicationModel, query: StagedTableQuery, *, may_save: bool) -> Page[PermissionColumn]:
+    roles = [role for _, role in sorted(model.roles.items()) if matches_role(role, query.roles)]
+    page = columns_page(roles, query.columns)
+    rows = [matrix.matrix_column(model, role, may_save=may_save) for role in page.rows]
+    return Page(rows=rows, total=page.total, number=page.number, size=page.size)
 
 
 def filter_rows(found: Sequence[PermissionRow], search: str) -> list[PermissionRow]:
@@ -188,23 +164,23 @@ def matrix_group(group: PermissionRowGroup, columns: Sequence[PermissionColumn])
 
 
 def matrix_cell(row: PermissionRow, column: PermissionColumn) -> MatrixCell:
-    said = column.value_of(row.rule)
-    shut = row.protected and not column.role.protected
-    return MatrixCell(said.text, said.word, ", ".join(said.params or ()), row.is_open_to(column), shut)
+    value = column.value_of(row.rule)
+    is_protected = row.protected and not column.role.protected
+    return MatrixCell(value.text, value.word, ", ".join(value.params or ()), row.is_open_to(column), is_protected)
 
 
 def explicit_cells(model: ApplicationModel) -> Iterator[dict[str, str]]:
-    """Every cell that says something; the others are as the schema says."""
-    said: dict[Rule, list[tuple[str, RuleEntry]]] = {}
+    """Every cell that is set; the others have the schema's value."""
+    entries: dict[Rule, list[tuple[str, RuleEntry]]] = {}
     for _, role in sorted(model.roles.items()):
         for rule, entry in meta_entries(role.meta).items():
-            said.setdefault(rule, []).append((role.name, entry))
+            entries.setdefault(rule, []).append((role.name, entry))
     for row in matrix.matrix_rows(model):
-        for name, entry in said.pop(row.rule, ()):
+        for name, entry in entries.pop(row.rule, ()):
             yield {"rule": str(row.rule), "role": name, "value": matrix.cell_value(entry).text}
 
 
 def json_file(name: str, make: Callable[[], object]) -> Response:
-    """What `make` makes off the event loop, as a file that is written in chunks."""
+    """A download of what `make` returns, built off the event loop and sent in chunks."""
     headers = {**NO_STORE, "Content-Disposition": f'attachment; filename="{name}.json"'}
     return StreamingResponse(iter_json_chunks(make), 200, headers, media_type="application/json")

@@ -1,4 +1,4 @@
-"""Rules as forms write them, and as a schema has them."""
+"""Permissions of a schema as forms edit them, and the review of a schema save."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,27 +7,22 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.names import NickStore
 from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 from gatehouse.kernel.errors import NotFound
 from gatehouse.permissions.commands.app_schemas import role_document
 from gatehouse.permissions.documents.differences import differences
 from gatehouse.permissions.documents.rules import meta_entries, schema_rules
 from gatehouse.permissions.documents.trees import without_leaf
-from gatehouse.permissions.errors import Malformed, NoRight
+from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.model.rules import Role, Rule, RuleDefinition, RuleSection, Tree
-from gatehouse.permissions.model.schema_version import Difference
-from gatehouse.permissions.questions.check import refuse_about_everyone
 from gatehouse.permissions.questions.proposals import DryRuns, ProposalReach, Proposer, SchemaProposal
-from gatehouse.permissions.questions.simulate import Forecast, Simulation
 from gatehouse.permissions.rights.guard import Operation, is_open
-from gatehouse.web.console.applications.head import ENTRY, ApplicationHead, application_head
+from gatehouse.web.console.applications.head import ENTRY, application_head
 from gatehouse.web.console.applications.overview import normalize_newlines
 from gatehouse.web.console.forms import FieldConflict, field_conflicts
-from gatehouse.web.console.impact import PersonEffect, person_effect
+from gatehouse.web.console.impact import ImpactForecaster, ReviewContext
 from gatehouse.web.console.view import AdminRequest, ConsoleView
-from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
 RULES_TAB: Final = "rules"
@@ -42,7 +37,7 @@ class RuleNotFound(NotFound):
 class RuleLine:
     rule: Rule
     leaf: RuleDefinition
-    roles: int  # that say something of it
+    roles: int  # that set it
 
     @property
     def name(self) -> str:
@@ -77,9 +72,9 @@ class ConfirmedForm(CsrfForm, frozen=True, kw_only=True):
 
 
 def may_change_rules(admin: AdminRequest, model: ApplicationModel) -> bool:
-    """Application 1's rules are the program's own."""
-    open_to_him = is_open(admin.rights, Operation.SCHEMA_SAVE, admin.authenticated.target)
-    return open_to_him and not model.application.removed and not model.application.is_central
+    """Whether the viewer may change the permissions; those of application 1 are built in."""
+    may_save = is_open(admin.rights, Operation.SCHEMA_SAVE, admin.authenticated.target)
+    return may_save and not model.application.removed and not model.application.is_central
 
 
 def rules_of(model: ApplicationModel) -> dict[Rule, RuleDefinition]:
@@ -87,11 +82,11 @@ def rules_of(model: ApplicationModel) -> dict[Rule, RuleDefinition]:
 
 
 def rule_lines(model: ApplicationModel) -> list[RuleLine]:
-    said: dict[Rule, int] = {}
+    roles: dict[Rule, int] = {}
     for role in model.roles.values():
         for rule in meta_entries(role.meta):
-            said[rule] = said.get(rule, 0) + 1
-    found = (RuleLine(rule=rule, leaf=leaf, roles=said.get(rule, 0)) for rule, leaf in rules_of(model).items())
+            roles[rule] = roles.get(rule, 0) + 1
+    found = (RuleLine(rule=rule, leaf=leaf, roles=roles.get(rule, 0)) for rule, leaf in rules_of(model).items())
     return sorted(found, key=lambda line: (line.rule.section, line.group, line.rule.path))
 
 
@@ -125,23 +120,23 @@ def section_of(model: ApplicationModel, section: RuleSection) -> Tree:
 
 
 def rule_removal(model: ApplicationModel, rule: Rule) -> dict[str, object]:
-    """Without the rule, and without what roles say of it: a role that still named it would go on giving it."""
+    """The save that removes a permission, also from every role: a role that still has it would go on granting it."""
     section = rule.section.value
-    given: dict[str, object] = {
+    data: dict[str, object] = {
         section: without_leaf(section_of(model, rule.section), rule.path),
         "version": model.schema.version,
     }
     if any(rule in meta_entries(role.meta) for role in model.roles.values()):
-        given["roles"] = {role.name: role_without_rule(role, rule) for role in model.roles.values()}
-    return given
+        data["roles"] = {role.name: role_without_rule(role, rule) for role in model.roles.values()}
+    return data
 
 
 def role_without_rule(role: Role, rule: Rule) -> dict[str, object]:
-    said_of_section = role.meta.get(rule.section.value, {})
-    if rule not in meta_entries(role.meta) or not isinstance(said_of_section, Mapping):
+    section = role.meta.get(rule.section.value, {})
+    if rule not in meta_entries(role.meta) or not isinstance(section, Mapping):
         return role_document(role)
-    left = {**role.meta, rule.section.value: without_leaf(said_of_section, rule.path)}
-    return role_document(role) | {"meta": left}
+    meta = {**role.meta, rule.section.value: without_leaf(section, rule.path)}
+    return role_document(role) | {"meta": meta}
 
 
 def leaf_document(leaf: RuleDefinition) -> dict[str, object]:
@@ -180,46 +175,28 @@ def checkbox_value(*, value: bool) -> str:
     return YES if value else ""
 
 
-# Before rules or roles are saved: what will be different, and who gains and who loses by it.
+# The review of a schema save: what changes, and whom it affects.
 
 
-MAX_PEOPLE_SHOWN: Final = 50  # people
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchemaImpact:
-    people: Sequence[PersonEffect]
-    examined: int
-    more: bool  # there may be others
+DANGEROUS_PROMPTS: Final = frozenset({"remove_rule", "restore"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmationPrompt:
-    """What is asked on the page: the words are `applications.review_<name>`; `fields` go along with the yes."""
+    """What the review page asks; the texts are `review.title_<name>`; `fields` are sent with the confirmation."""
 
     name: str
     tab: str
     action: str
     back: str
     fields: Sequence[tuple[str, str]]
-    about: str = ""  # a rule, or the number of a version
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchemaReviewContext(PageContext):
-    template = "console/applications/review.html"
-
-    head: ApplicationHead
-    question: ConfirmationPrompt
-    changes: Sequence[Difference]
-    outlook: SchemaImpact | None  # None: he may not see what people hold
+    about: str = ""  # a permission, or the number of a version
 
 
 class SchemaReview:
-    def __init__(self, *, dry_runs: DryRuns, simulation: Simulation, nicks: NickStore, view: ConsoleView) -> None:
+    def __init__(self, *, dry_runs: DryRuns, forecaster: ImpactForecaster, view: ConsoleView) -> None:
         self._dry_runs = dry_runs
-        self._simulation = simulation
-        self._nicks = nicks
+        self._forecaster = forecaster
         self._view = view
 
     async def render(
@@ -230,29 +207,20 @@ class SchemaReview:
         document: Mapping[str, object],
         prompt: ConfirmationPrompt,
     ) -> Response:
-        """Raises whatever the save would raise."""
+        """Raises what the save would raise."""
         proposal = SchemaProposal(data=dict(document))
         by = Proposer(actor=admin.actor, model=model, central=admin.authenticated.central)
-        rehearsed = await self._dry_runs.run(proposal, by, ProposalReach())
-        context = SchemaReviewContext(
+        dry_run = await self._dry_runs.run(proposal, by, ProposalReach())
+        context = ReviewContext(
             head=application_head(admin, model, prompt.tab),
-            question=prompt,
-            changes=await run_off_loop(OFF_LOOP_WEIGHT, differences, model, rehearsed.snapshot.model),
-            outlook=await self._impact(admin, proposal, by),
+            name=prompt.about,
+            question=prompt.name,
+            back=prompt.back,
+            action=prompt.action,
+            fields=prompt.fields,
+            changes=await run_off_loop(OFF_LOOP_WEIGHT, differences, model, dry_run.snapshot.model),
+            impacts=[await self._forecaster.impact_in(admin, model.application.application_id, proposal)],
+            is_danger=prompt.name in DANGEROUS_PROMPTS,
+            may_edit=False,
         )
         return self._view.render(request, admin, ENTRY, context)
-
-    async def _impact(self, admin: AdminRequest, proposal: SchemaProposal, by: Proposer) -> SchemaImpact | None:
-        try:
-            refuse_about_everyone(admin.authenticated)  # as at simulate (R6)
-        except NoRight:
-            return None
-        return await self._describe(await self._simulation.run(proposal, by, after="", limit=MAX_PEOPLE_SHOWN))
-
-    async def _describe(self, forecast: Forecast) -> SchemaImpact:
-        nicks = await self._nicks.nicks([one.user_id for one in forecast.effects])
-        return SchemaImpact(
-            people=[person_effect(one, nicks.get(one.user_id, "")) for one in forecast.effects],
-            examined=forecast.examined,
-            more=forecast.after is not None,
-        )

@@ -1,54 +1,86 @@
-"""Staged edits: what was changed in a table in the browser and is not saved yet.
+"""Staged edits: cells of a table that were changed in the browser and are not saved yet.
 
-The browser keeps them and sends them as one text; here they become typed, are shown once more with what they do,
-and only then carried out. A page that has decided about them says which stay staged (static/console-staging.js).
+The browser keeps them and sends them as one text. A review shows what they change and whom that affects, apply saves
+them, and each page tells the browser which edits stay staged (static/console-staging.js). Both tables of an
+application, permissions x roles and people x roles, are a StagedEditor.
 """
 
 import csv
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import ClassVar, Final, Generic, TypeVar
 
 import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
 
+from gatehouse.admin.paging import Page
+from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 from gatehouse.kernel.errors import BadInput
-from gatehouse.permissions.questions.simulate import Effect
-from gatehouse.web.console.forms import FORMULA_PREFIXES
-from gatehouse.web.console.impact import PersonEffect, person_effect
+from gatehouse.permissions.model.rules import Role
+from gatehouse.web.console.applications.head import ENTRY, ApplicationHead
+from gatehouse.web.console.forms import FORMULA_PREFIXES, ListQuery
+from gatehouse.web.console.impact import Impact
+from gatehouse.web.console.view import AdminRequest, ConsoleRoute, ConsoleView, FormProblem
+from gatehouse.web.pages.contexts import PageContext
 from gatehouse.web.pages.forms import CsrfForm
 
 MAX_EDITS: Final = 900  # of one review: they come as one text (S-19)
-MAX_PEOPLE_SHOWN: Final = 100  # people listed by name
-MAX_PEOPLE_EXAMINED: Final = 1_000  # people whose change is told
+COLUMNS_PER_PAGE: Final = 40
+
+Column = TypeVar("Column")
+State = TypeVar("State")
+
+
+class StagedTableQuery(ListQuery, frozen=True, kw_only=True):
+    roles: str = ""  # a search in the columns
+    columns: int = 1  # their page
+
+
+def matches_role(role: Role, search: str, *, in_description: bool = True) -> bool:
+    text = search.strip().lower()
+    return text in role.key or (in_description and text in role.description.lower())
+
+
+def columns_page(columns: Sequence[Column], number: int) -> Page[Column]:
+    size = COLUMNS_PER_PAGE
+    number = min(max(1, number), max(1, -(-len(columns) // size)))
+    return Page(rows=columns[(number - 1) * size : number * size], total=len(columns), number=number, size=size)
 
 
 class CellEdit(msgspec.Struct, frozen=True, array_like=True):
-    """One cell: where it is, what it said when it was changed, and what it is to say."""
+    """One cell: its key, its value when it was changed, and its new value."""
 
-    cell: str  # its row and column, "/" between them
+    cell: str  # keys of its row and column, "/" between them
     was: str
     value: str
-    version: int  # of what the row was made from
-    row: str = ""  # words for the list of staged edits in the browser
+    version: int  # of the record the value was read from
+    row: str = ""  # label in the browser's list of staged edits
     column: str = ""
 
 
 class StagedForm(CsrfForm, frozen=True, kw_only=True):
-    """A review: what was staged, one cell by name (without script), or lines to import."""
+    """A request for a review: staged edits, one cell by name (without script), or lines to import."""
 
     edits: str = "[]"
-    without: str = ""  # a cell that is taken back
+    without: str = ""  # a cell whose edit is discarded
     text: str = ""
     row: str = ""
     column: str = ""
     value: str = ""
     scope: str = ""
-    version: int = 0  # of the review that a cell is taken back from; it is read anew
+    version: int = 0  # of the review that discards a cell; not used, the new review reads it again
+
+
+class ApplyForm(CsrfForm, frozen=True, kw_only=True):
+    edits: str = "[]"
+    version: int = 0  # that was reviewed, where all changes are one save
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditTrouble:
-    """Why something staged cannot be carried out; the words are `staging.trouble_<word>`."""
+    """Why an edit cannot be applied; the text is `staging.trouble_<word>`."""
 
     word: str
     values: Mapping[str, object] = field(default_factory=dict)
@@ -56,7 +88,7 @@ class EditTrouble:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellConflict:
-    """A cell that somebody else has changed since it was staged."""
+    """A cell that someone else has changed since it was staged."""
 
     row: str
     column: str
@@ -66,19 +98,152 @@ class CellConflict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EditImpact:
-    """Who gains and who loses; `people` is empty for who may not hear what others hold."""
+class StagedChange:
+    """One change of a cell, as a page lists it."""
 
-    gainers: int = 0
-    losers: int = 0
-    more: bool = False  # than were looked at
-    people: Sequence[PersonEffect] = ()
-    names_told: bool = True
-    touched: int = 0
+    edit: CellEdit
+    change: object  # as the table's own templates show it
+    project: str = ""  # title of the project it applies to
 
-    @property
-    def unlisted(self) -> int:
-        return self.touched - len(self.people) if self.names_told else 0
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedChangeGroup:
+    """Changes that are listed together: those of one role, or of one person."""
+
+    label: str
+    note: str = ""
+    is_protected: bool = False
+    changes: Sequence[StagedChange]
+    conflicts: Sequence[CellConflict] = ()
+    problem: FormProblem | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedReviewContext(PageContext):
+    template = "console/staged_review.html"
+
+    table: str  # the folder of its templates
+    head: ApplicationHead
+    path: str
+    groups: Sequence[StagedChangeGroup]
+    count: int  # of changes
+    troubles: Sequence[EditTrouble]
+    edits: str  # as they stay staged
+    reviewed: str  # as they are applied
+    version: int = 0  # that is saved, where all changes are one save
+    impact: Impact | None
+    may_apply: bool
+    problem: FormProblem | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedResultContext(PageContext):
+    template = "console/staged_result.html"
+
+    table: str
+    head: ApplicationHead
+    path: str
+    applied: Sequence[StagedChangeGroup]
+    count: int  # of changes that were applied
+    failed: Sequence[StagedChangeGroup] = ()
+    left: str  # edits that stay staged
+    undo: str
+    version: int = 0  # that was saved, where all changes are one save
+
+
+class StagedEditor(Generic[State]):
+    """Review and apply for a table; a subclass knows its cells and how they are saved."""
+
+    tab: ClassVar[str]
+    line_fields: ClassVar[Mapping[str, str]]  # columns of an import, by the field of the form for one cell
+
+    def __init__(self, *, view: ConsoleView) -> None:
+        self._view = view
+
+    @abstractmethod
+    async def show_table(self, request: Request, admin: AdminRequest) -> Response: ...
+
+    @abstractmethod
+    async def rerender_table(
+        self, request: Request, admin: AdminRequest, form: StagedForm, problem: FormProblem
+    ) -> Response: ...
+
+    @abstractmethod
+    async def load_state(self, admin: AdminRequest) -> State:
+        """Load what edits are checked against. Raises NoRight."""
+
+    @abstractmethod
+    async def edits_from_lines(self, state: State, lines: Sequence[Mapping[str, str]]) -> Sequence[CellEdit]:
+        """Lines of an import, as edits of what is stored now."""
+
+    @abstractmethod
+    async def review_edits(
+        self, admin: AdminRequest, state: State, edits: Sequence[CellEdit], problem: FormProblem | None
+    ) -> StagedReviewContext: ...
+
+    @abstractmethod
+    async def save_edits(
+        self, admin: AdminRequest, state: State, edits: Sequence[CellEdit], version: int
+    ) -> StagedResultContext | None:
+        """Save the edits; None if they change nothing."""
+
+    async def review(self, request: Request, admin: AdminRequest, form: StagedForm) -> Response:
+        state = await self.load_state(admin)
+        edits = {one.cell: one for one in parse_edits(form.edits)}
+        lines = await run_off_loop(OFF_LOOP_WEIGHT, self._lines_from_form, form)
+        for edit in await self.edits_from_lines(state, lines) if lines else ():
+            edits[edit.cell] = edit
+        kept = [one for one in edits.values() if one.cell != form.without]
+        return await self._render_review(request, admin, state, kept)
+
+    async def apply(self, request: Request, admin: AdminRequest, form: ApplyForm) -> Response:
+        state, edits = await self.load_state(admin), parse_edits(form.edits)
+        context = await self.save_edits(admin, state, edits, form.version)
+        if context is None:
+            return await self._render_review(request, admin, state, edits)
+        return self._view.render(request, admin, ENTRY, context, status=409 if context.failed else None)
+
+    async def rerender_review(
+        self, request: Request, admin: AdminRequest, form: ApplyForm, problem: FormProblem
+    ) -> Response:
+        """Nothing was saved: the edits stay staged, beside what someone else has saved."""
+        fresh = await self._view.for_application(admin, request.path_params["application_id"])
+        return await self._render_review(
+            request, fresh, await self.load_state(fresh), parse_edits(form.edits), problem
+        )
+
+    async def _render_review(
+        self,
+        request: Request,
+        admin: AdminRequest,
+        state: State,
+        edits: Sequence[CellEdit],
+        problem: FormProblem | None = None,
+    ) -> Response:
+        context = await self.review_edits(admin, state, edits, problem)
+        status = context.problem.status if context.problem else None
+        return self._view.render(request, admin, ENTRY, context, status=status)
+
+    def _lines_from_form(self, form: StagedForm) -> list[Mapping[str, str]]:
+        lines = parse_import_lines(form.text, list(self.line_fields)) if form.text.strip() else []
+        if form.row or form.column:
+            lines.append({column: getattr(form, name) for column, name in self.line_fields.items()})
+        return lines
+
+    def routes(self) -> Sequence[ConsoleRoute]:
+        view, path = self._view, f"/applications/{{application_id:int}}/{self.tab}"
+        return [
+            view.page(path, self.show_table),
+            view.form(f"{path}/review", StagedForm, self.review, rerender=self.rerender_table),
+            view.form(
+                f"{path}/apply",
+                ApplyForm,
+                self.apply,
+                rerender=self.rerender_review,
+                fresh=True,
+                form_suffix="/apply",
+            ),
+        ]
 
 
 def parse_edits(text: str) -> list[CellEdit]:
@@ -96,7 +261,7 @@ def encode_edits(edits: Iterable[CellEdit]) -> str:
 
 
 def parse_import_lines(text: str, columns: Sequence[str]) -> list[Mapping[str, str]]:
-    """CSV or JSON as one pastes it; a first line that names the columns may be left out."""
+    """Parse pasted CSV or JSON; the first line of CSV may name the columns."""
     stripped = text.strip().removeprefix("\ufeff")
     found = _json_lines(stripped) if stripped.startswith(("[", "{")) else _csv_lines(stripped, columns)
     if len(found) > MAX_EDITS:
@@ -125,20 +290,5 @@ def _csv_lines(text: str, columns: Sequence[str]) -> list[Mapping[str, str]]:
 
 
 def _unquote(cell: str) -> str:
-    """What an export has marked as no formula (listing.py)."""
+    """Remove the mark that an export puts before what looks like a formula (forms.py)."""
     return cell[1:] if cell.startswith("'") and cell[1:].startswith(FORMULA_PREFIXES) else cell
-
-
-def describe_edit_impact(
-    effects: Sequence[Effect], nicks: Mapping[str, str], *, more: bool, may_see_names: bool
-) -> EditImpact:
-    return EditImpact(
-        gainers=sum(bool(one.gains or one.gains_roles) for one in effects),
-        losers=sum(bool(one.loses or one.loses_roles) for one in effects),
-        more=more,
-        touched=len(effects),
-        names_told=may_see_names,
-        people=[person_effect(one, nicks.get(one.user_id, "")) for one in effects[:MAX_PEOPLE_SHOWN]]
-        if may_see_names
-        else (),
-    )

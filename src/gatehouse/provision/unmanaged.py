@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
+from gatehouse.permissions.commands.user_schemas import refuse_unrelated
 from gatehouse.permissions.documents.rules import refuse_collisions
 from gatehouse.permissions.documents.trees import refuse_reserved, without_leaf
 from gatehouse.permissions.errors import Malformed
@@ -12,7 +13,7 @@ from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, Sc
 from gatehouse.permissions.model.rules import Rule, RuleSection, Tree
 from gatehouse.provision.model import PermissionState, StoredState
 from gatehouse.provision.sections.projects import refuse_unusable_service
-from gatehouse.provision.sections.references import References, refuse_unrelated
+from gatehouse.provision.sections.references import References
 from gatehouse.provision.sections.section import ProvisionFile
 
 ReportLine = Callable[[str], None]
@@ -92,9 +93,7 @@ def _without_unusable_holdings(
         for scope, held in record.scopes.items()
         if scope.is_root
         or not permissions.has_scope(scope)
-        or _is_accepted(
-            partial(refuse_unrelated, model.application, scope.project_id, f"{place}.{scope.project_id}"), report
-        )
+        or _is_accepted(partial(refuse_unrelated, model, scope.project_id, f"{place}.{scope.project_id}"), report)
     }
     return replace(record, scopes=scopes)
 

@@ -4,8 +4,9 @@ The two are one thing that is edited as one: a rule that becomes protected conce
 role's change is a version of the schema (R6).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -37,6 +38,11 @@ DEFAULT_ROLE_KEY: Final = "default"  # a role of this name applies to all users 
 SCHEMA_ROOTS: Final = frozenset({"login", "private_data", "public_data", "roles", "secret_data"})
 READ_ONLY_MEMBERS: Final = frozenset({"application_id", "version", "updated_at"})  # told, never written
 CENTRAL_ROLES: Final = frozenset(role.key for role in central.roles())
+ROOT_PARSERS: Final[Mapping[str, Callable[..., Tree]]] = {
+    "login": rules.parse_login,
+    **{section.value: partial(rules.parse_schema_section, section=section) for section in RuleSection},
+    "secret_data": rules.parse_secret,
+}
 
 
 class ProtectedRules(Malformed):
@@ -142,20 +148,9 @@ class SchemaCommands:
         return await self._store.edit_schema(seen.application.application_id, change)
 
     def _apply_roots(self, actor: Actor, state: ApplicationModel, given: Mapping[str, object]) -> ApplicationModel:
-        schema = replace(state.schema, updated_at=self._clock.now())
-        if "login" in given:
-            schema = replace(schema, login=rules.parse_login(member_or(given, "login", {}), place="data.login"))
-        schema = replace(
-            schema,
-            private_data=schema_section(given, RuleSection.PRIVATE, schema.private_data),
-            public_data=schema_section(given, RuleSection.PUBLIC, schema.public_data),
-        )
-        rules.refuse_duplicate_paths(schema.private_data, schema.public_data)
-        if "secret_data" in given and actor.rights.administers:
-            schema = replace(
-                schema, secret_data=rules.parse_secret(member_or(given, "secret_data", {}), place="data.secret_data")
-            )
-        refuse_changed_central(state, schema)
+        hidden = () if actor.rights.administers else ("secret_data",)
+        writable = {name: value for name, value in given.items() if name not in hidden}
+        schema = replace(apply_schema_roots(state, writable), updated_at=self._clock.now())
         after = replace(state, schema=schema)
         if "roles" in given:
             after = replace(after, roles=self._apply_roles(actor, after, member_or(given, "roles", {})))
@@ -188,16 +183,10 @@ class SchemaCommands:
             for role in (before, after):
                 if role is not None and (role.protected or applies_to_all(role)):
                     raise NoRight(f"role {role.name} needs canModifySchema")
-        refuse_central_role(state, before, after)
         if after is None:
-            return
-        held = protected_rules_in(state.schema, meta_entries(after.meta))
-        if held and not after.protected:
-            names = ", ".join(str(rule) for rule in held)
-            if before is not None and before.protected:
-                raise RoleStaysProtected(f"role {after.name} contains {names}")
-            raise ProtectedRules(f"role {after.name}: protected rules are allowed only in protected roles: {names}")
-        refuse_colliding(state, after)
+            refuse_central_role(state, before, None)
+        else:
+            refuse_role(state, before, after, place=f"role {after.name}")
 
     def _edit_result(
         self, actor: Actor, before: ApplicationModel, after: ApplicationModel
@@ -205,22 +194,12 @@ class SchemaCommands:
         return EditResult(after, self._records(actor, before, after), tally_differences(differences(before, after)))
 
     def _records(self, actor: Actor, before: ApplicationModel, after: ApplicationModel) -> Sequence[AuditRecord]:
-        application = before.application.application_id
-        found = []
-        old, new = schema_document(before.schema), schema_document(after.schema)
-        if old != new:
-            found.append(self._record(AuditEvent.SCHEMA_SAVED, actor, application, describe_changes(old, new)))
-        for key in sorted(before.roles.keys() | after.roles.keys()):
-            was, now = before.roles.get(key), after.roles.get(key)
-            if was == now:
-                continue
-            details = {"role": key, **describe_changes(role_audit_fields(was), role_audit_fields(now))}
-            found.append(self._record(role_event(now), actor, application, details))
-        # A save that changes nothing is one too: its version is a new one (interface §9).
-        return found or [self._record(AuditEvent.SCHEMA_SAVED, actor, application, {})]
-
-    def _record(self, event: AuditEvent, actor: Actor, application_id: int, details: Details) -> AuditRecord:
-        return self._recorder.record(event, actor.origin, subject=f"application {application_id}", details=details)
+        subject = f"application {before.application.application_id}"
+        # A save that changes nothing is recorded too: it makes a new version (interface §9).
+        changes = describe_rule_changes(before, after) or [(AuditEvent.SCHEMA_SAVED, {})]
+        return [
+            self._recorder.record(event, actor.origin, subject=subject, details=details) for event, details in changes
+        ]
 
 
 def model_target(model: ApplicationModel) -> GuardTarget:
@@ -237,10 +216,18 @@ def refuse_other_project(state: ApplicationModel, seen: ApplicationModel) -> Non
     refuse_removed(state.application)
 
 
-def schema_section(given: Mapping[str, object], section: RuleSection, kept: Tree) -> Tree:
-    if section.value not in given:
-        return kept
-    return rules.parse_schema_section(member_or(given, section.value, {}), section, place=f"data.{section.value}")
+def apply_schema_roots(
+    model: ApplicationModel, given: Mapping[str, object], place: str = "data"
+) -> ApplicationSchema:
+    """The schema with the roots that are given; an absent one stays, null empties it. Raises Malformed."""
+    read: dict[str, Tree] = {}
+    for root, parse_root in ROOT_PARSERS.items():
+        if root in given:
+            read[root] = parse_root(member_or(given, root, {}), place=f"{place}.{root}")
+    after = replace(model.schema, **read)  # type: ignore[arg-type]
+    rules.refuse_duplicate_paths(after.private_data, after.public_data, place=place)
+    refuse_changed_central(model, after, place)
+    return after
 
 
 def version_of(given: Mapping[str, object]) -> int | UnsetType:
@@ -269,27 +256,30 @@ def read_role(fields: object, name: str) -> RoleDraft:
     return msgspec.structs.replace(draft, name=grammar.check_role_name(name, place))
 
 
-def apply_role_draft(state: ApplicationModel, before: Role | None, draft: RoleDraft) -> Role:
-    """The role as it will be: an absent field keeps, null clears (R6). Its name never changes."""
-    place = f"role {draft.name}"
+def apply_role_draft(state: ApplicationModel, before: Role | None, draft: RoleDraft, place: str = "") -> Role:
+    """The role as it will be: an absent field stays, null clears it (R6). Its name never changes.
+
+    `place` is what an error puts before the name of a field.
+    """
+    place = place or f"role {draft.name}: "
     base = before or Role(application_id=state.application.application_id, name=role_name(draft))
     fields: dict[str, object] = {}
     if draft.description is not UNSET:
-        fields["description"] = grammar.check_description(draft.description or "", f"{place}: description")
+        fields["description"] = grammar.check_description(draft.description or "", f"{place}description")
     if draft.protected is not UNSET:
         fields["protected"] = bool(draft.protected)
     if draft.default is not UNSET:
         fields["default"] = bool(draft.default)
     if draft.condition is not UNSET:
-        fields["condition"] = condition_of(draft.condition, f"{place}: condition")
+        fields["condition"] = condition_of(draft.condition, f"{place}condition")
     if draft.condition_mode is not UNSET:
         fields["condition_mode"] = draft.condition_mode or ConditionMode.GRANT
     if draft.user_limit is not UNSET:
-        fields["user_limit"] = grammar.check_user_limit(draft.user_limit or 0, f"{place}: user_limit")
+        fields["user_limit"] = grammar.check_user_limit(draft.user_limit or 0, f"{place}user_limit")
     if draft.params is not UNSET:
-        fields["params"] = ",".join(rules.parse_params(draft.params or "", f"{place}: params"))
+        fields["params"] = ",".join(rules.parse_params(draft.params or "", f"{place}params"))
     if draft.meta is not UNSET or draft.permissions is not UNSET:
-        fields["meta"] = meta_of(draft, f"{place}: meta")
+        fields["meta"] = meta_of(draft, f"{place}meta")
     return replace(base, **fields)  # type: ignore[arg-type]
 
 
@@ -309,12 +299,26 @@ def applies_to_all(role: Role) -> bool:
     return role.default or role.key == DEFAULT_ROLE_KEY
 
 
-def refuse_colliding(model: ApplicationModel, role: Role, known: SchemaRules | None = None) -> None:
-    """A role may name rules the schema does not have, but none that would stand in the way of one it has (R5)."""
+def refuse_role(model: ApplicationModel, before: Role | None, after: Role, *, place: str) -> None:
+    """What a role of the model may hold (interface §3). Raises CentralRole, ProtectedRules, RoleStaysProtected."""
+    refuse_central_role(model, before, after)
+    held = protected_rules_in(model.schema, meta_entries(after.meta))
+    if held and not after.protected:
+        names = ", ".join(str(rule) for rule in held)
+        if before is not None and before.protected:
+            raise RoleStaysProtected(f"role {after.name} contains {names}")
+        raise ProtectedRules(f"{place}: protected rules are allowed only in protected roles: {names}")
+    refuse_colliding(model, after, place=place)
+
+
+def refuse_colliding(
+    model: ApplicationModel, role: Role, known: SchemaRules | None = None, *, place: str = ""
+) -> None:
+    """A role may name rules the schema does not have, but none that conflicts with one it has (R5)."""
     rules.refuse_collisions(
         known or model.schema,
         meta_entries(role.meta),
-        place=f"role {role.name}",
+        place=place or f"role {role.name}",
         central=model.application.is_central,
     )
 
@@ -330,8 +334,8 @@ def refuse_exposed(before: ApplicationModel, after: ApplicationModel, known: Sch
         raise ProtectedHeld(f"Public roles contain a rule that would become protected: {', '.join(sorted(holders))}")
 
 
-def refuse_changed_central(before: ApplicationModel, schema: ApplicationSchema) -> None:
-    """Application 1's rules are the ones this program knows; only the words about them are free."""
+def refuse_changed_central(before: ApplicationModel, schema: ApplicationSchema, place: str) -> None:
+    """The rules of application 1 are those this program knows; only their descriptions can be changed."""
     if not before.application.is_central:
         return
     known = schema_rules(before.schema.private_data, before.schema.public_data)
@@ -340,7 +344,7 @@ def refuse_changed_central(before: ApplicationModel, schema: ApplicationSchema) 
         (leaf.value, leaf.protected) == (wanted[rule].value, wanted[rule].protected) for rule, leaf in known.items()
     )
     if not same:
-        raise Malformed("application 1: its rules cannot be changed")
+        raise Malformed(f"{place}: application 1: its rules cannot be changed")
 
 
 def refuse_central_role(state: ApplicationModel, before: Role | None, after: Role | None) -> None:
@@ -365,6 +369,20 @@ def role_event(role: Role | None) -> AuditEvent:
     if role is None:
         return AuditEvent.ROLE_REMOVED
     return AuditEvent.DEFAULT_ROLE_SAVED if applies_to_all(role) else AuditEvent.ROLE_SAVED
+
+
+def describe_rule_changes(before: ApplicationModel, after: ApplicationModel) -> list[tuple[AuditEvent, Details]]:
+    """What the audit log says of a change of schema and roles."""
+    old, new = schema_document(before.schema), schema_document(after.schema)
+    found: list[tuple[AuditEvent, Details]] = []
+    if old != new:
+        found.append((AuditEvent.SCHEMA_SAVED, describe_changes(old, new)))
+    for key in sorted(before.roles.keys() | after.roles.keys()):
+        was, role = before.roles.get(key), after.roles.get(key)
+        if was != role:
+            details = {"role": key, **describe_changes(role_audit_fields(was), role_audit_fields(role))}
+            found.append((role_event(role), details))
+    return found
 
 
 def schema_document(schema: ApplicationSchema) -> dict[str, object]:

@@ -188,17 +188,7 @@ class ApplicationCommands:
     def _apply_draft(
         self, actor: Actor, state: Application, draft: ApplicationDraft, *, may_publish: bool
     ) -> Application:
-        after = state
-        if draft.name is not UNSET:
-            after = replace(after, name=grammar.check_name(draft.name, place="data.name"))
-        if draft.description is not UNSET:
-            description = grammar.check_description(draft.description or "", place="data.description")
-            after = replace(after, description=description)
-        if draft.project_id is not UNSET:
-            after = replace(after, project_id=draft.project_id)
-        if draft.settings is not UNSET:
-            settings = grammar.check_application_settings(draft.settings or {}, "data.settings", self._reachable)
-            after = replace(after, settings=settings)
+        after = apply_application_draft(state, draft, self._reachable)
         if draft.service_meta is not UNSET:
             given = without_keys(state) if draft.service_meta is None else draft.service_meta
             described = self._apply_service_meta(actor, after, given)
@@ -267,6 +257,23 @@ class ApplicationCommands:
         details: Mapping[str, str | int | bool | None] | None = None,
     ) -> AuditRecord:
         return self._recorder.record(event, actor.origin, subject=f"application {application_id}", details=details)
+
+
+def apply_application_draft(
+    state: Application, draft: ApplicationDraft, reachable: tuple[Network, ...], place: str = "data"
+) -> Application:
+    """The application with the fields that are given, service_meta apart; the project is a stored id."""
+    fields: dict[str, object] = {}
+    if draft.name is not UNSET:
+        fields["name"] = grammar.check_name(draft.name, f"{place}.name")
+    if draft.description is not UNSET:
+        fields["description"] = grammar.check_description(draft.description or "", f"{place}.description")
+    if draft.project_id is not UNSET:
+        fields["project_id"] = draft.project_id
+    if draft.settings is not UNSET:
+        given = draft.settings or {}
+        fields["settings"] = grammar.check_application_settings(given, f"{place}.settings", reachable)
+    return replace(state, **fields)  # type: ignore[arg-type]
 
 
 def application_target(application_id: int, application: Application | None) -> GuardTarget:

@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
@@ -68,6 +68,14 @@ class AccessDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     updated_at: object = UNSET
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupAccess:
+    """Who belongs to a group, as a save gives it; what is UNSET stays."""
+
+    conditions: tuple[GroupCondition, ...] | UnsetType
+    users: tuple[str, ...] | UnsetType
+
+
 class GroupCommands:
     def __init__(
         self,
@@ -108,18 +116,12 @@ class GroupCommands:
     async def save_access(self, actor: Actor, group_id: str, draft: AccessDraft) -> Group:
         """Conditions and listed users; what is not given stays."""
         await self._find_managed_group(actor, group_id, Operation.GROUP_ACCESS)
-        given = draft.conditions
-        conditions = UNSET if given is UNSET else read_conditions(given or [], "data.conditions")
-        users = UNSET if draft.users is UNSET else grammar.parse_user_ids(draft.users or [], "data.users")
+        access = read_access(draft, "data")
         who = await self._subject(actor)
 
         def change(state: Group, beside: Sequence[Group]) -> EditResult[Group]:
             refuse_old_version(draft.version, state.version)
-            after = replace(
-                state,
-                conditions=state.conditions if conditions is UNSET else conditions,
-                users=state.users if users is UNSET else users,
-            )
+            after = apply_access(state, access)
             refuse_groups([*beside, state], [*beside, after])
             details = describe_changes(access_document(state), access_document(after))
             event = AuditEvent.GROUP_OPENED if opens_group(state, after, who) else AuditEvent.GROUP_ACCESS_SAVED
@@ -153,13 +155,13 @@ class GroupCommands:
         refuse_old_version(draft.version, NEW_VERSION)
         if draft.title is UNSET:
             raise Malformed("data.title: required for a new group")
-        group = Group(
+        blank = Group(
             group_id=secrets.token_hex(GROUP_ID_BYTES),
             project_id=project.project_id,
-            title=grammar.check_group_title(draft.title, "data.title"),
-            description=description_of(draft, ""),
+            title="",
             created_at=self._clock.now(),
         )
+        group = apply_group_draft(blank, draft, "data")
         entry = self._record(AuditEvent.GROUP_CREATED, actor, group, {"title": group.title})
         return await self._store.create_group(group, (entry,), most=MAX_GROUPS)
 
@@ -170,8 +172,7 @@ class GroupCommands:
 
         def change(state: Group) -> EditResult[Group]:
             refuse_old_version(draft.version, state.version)
-            title = state.title if draft.title is UNSET else grammar.check_group_title(draft.title, "data.title")
-            after = replace(state, title=title, description=description_of(draft, state.description))
+            after = apply_group_draft(state, draft, "data")
             details = describe_changes(text_fields(state), text_fields(after))
             return EditResult(after, (self._record(AuditEvent.GROUP_CHANGED, actor, after, details),))
 
@@ -219,10 +220,32 @@ def read_condition(given: object, place: str) -> GroupCondition:
     return GroupCondition(title=title, condition=condition)
 
 
-def description_of(draft: GroupDraft, kept: str) -> str:
-    if draft.description is UNSET:
-        return kept
-    return grammar.check_description(draft.description or "", "data.description")
+def apply_group_draft(state: Group, draft: GroupDraft, place: str) -> Group:
+    """The group with the title and description that are given. Raises Malformed."""
+    after = state
+    if draft.title is not UNSET:
+        after = replace(after, title=grammar.check_group_title(draft.title, f"{place}.title"))
+    if draft.description is not UNSET:
+        text = grammar.check_description(draft.description or "", f"{place}.description")
+        after = replace(after, description=text)
+    return after
+
+
+def read_access(draft: AccessDraft, place: str) -> GroupAccess:
+    """Read before the transaction, which other saves wait for. Raises Malformed."""
+    conditions, users = draft.conditions, draft.users
+    return GroupAccess(
+        conditions=UNSET if conditions is UNSET else read_conditions(conditions or [], f"{place}.conditions"),
+        users=UNSET if users is UNSET else grammar.parse_user_ids(users or [], f"{place}.users"),
+    )
+
+
+def apply_access(state: Group, access: GroupAccess) -> Group:
+    return replace(
+        state,
+        conditions=state.conditions if access.conditions is UNSET else access.conditions,
+        users=state.users if access.users is UNSET else access.users,
+    )
 
 
 def opens_group(before: Group, after: Group, actor: ConditionSubject) -> bool:

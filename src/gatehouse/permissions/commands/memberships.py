@@ -19,7 +19,7 @@ from gatehouse.permissions.documents.records import parse_project, project_docum
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, ScopeHoldings, UserRecord
-from gatehouse.permissions.model.project import MAX_GROUPS, PROJECT_TAG
+from gatehouse.permissions.model.project import MAX_GROUPS, PROJECT_TAG, Project
 from gatehouse.permissions.model.rules import Scope
 from gatehouse.permissions.rights.granting import Granter
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
@@ -87,13 +87,7 @@ class MembershipCommands:
             if state.project.removed:
                 raise ProjectRemoved
             refuse_old_version(draft.version, state.project.version)
-            project = replace(
-                state.project,
-                allow=group_list(state, draft.allow, state.project.allow, "data.allow"),
-                disallow=group_list(state, draft.disallow, state.project.disallow, "data.disallow"),
-            )
-            if set(project.allow) & set(project.disallow):
-                raise Malformed("data: a group cannot be both allowed and disallowed")
+            project = apply_group_lists(state, draft)
             return EditResult(replace(state, project=project), (record,))
 
         users = {
@@ -148,6 +142,16 @@ class MembershipCommands:
         model = await find_project(self._projects, actor.rights, grammar.check_project_id(name, "data.id"))
         require_operation(actor.rights, operation, GuardTarget(project_id=model.project.project_id))
         return model
+
+
+def apply_group_lists(model: ProjectModel, draft: MembershipDraft, place: str = "data") -> Project:
+    """The project with the lists of groups that are given. Raises Malformed."""
+    project = model.project
+    allow = group_list(model, draft.allow, project.allow, f"{place}.allow")
+    disallow = group_list(model, draft.disallow, project.disallow, f"{place}.disallow")
+    if set(allow) & set(disallow):
+        raise Malformed(f"{place}: a group cannot be both allowed and disallowed")
+    return replace(project, allow=allow, disallow=disallow)
 
 
 def group_list(

@@ -138,31 +138,40 @@ class ProjectCommands:
 
     async def _read_settings(self, seen: ProjectModel, given: Mapping[str, object]) -> ProjectSettings:
         place = "data.settings"
-        members = read_members(given, place, ("allowed_domains", "services"))
-        domains = grammar.parse_allowed_domains(member_or(members, "allowed_domains", []), f"{place}.allowed_domains")
+        members, domains = read_domains(given, place)
         services = read_services(member_or(members, "services", {}), f"{place}.services")
         kept = seen.project.settings.services
         fresh = {number: grants for number, grants in services.items() if kept.get(number) != grants}
         models = await self._models.application_models(fresh)
         for application_id, grants in fresh.items():  # what is there already can be saved back as it is
             where = f"{place}.services.{application_id}"
-            refuse_unconnectable(seen.project, application_id, models.get(application_id), where)
-            refuse_unknown_roles(grants, models[application_id], where)
+            refuse_service(seen.project, application_id, models.get(application_id), grants, where)
         return ProjectSettings(allowed_domains=domains, services=services)
 
     def _record(self, event: AuditEvent, actor: Actor, project: Project, details: Details) -> AuditRecord:
         return self._recorder.record(event, actor.origin, subject=f"project {project.project_id}", details=details)
 
 
-def apply_project_draft(project: Project, draft: ProjectDraft, settings: ProjectSettings | UnsetType) -> Project:
+def apply_project_draft(
+    project: Project, draft: ProjectDraft, settings: ProjectSettings | UnsetType, place: str = "data"
+) -> Project:
+    """The project with the fields that are given, and these settings. Raises Malformed."""
     after = project
     if draft.title is not UNSET:
-        after = replace(after, title=grammar.check_title(draft.title, "data.title"))
+        after = replace(after, title=grammar.check_title(draft.title, f"{place}.title"))
     if draft.description is not UNSET:
-        after = replace(after, description=grammar.check_description(draft.description or "", "data.description"))
+        text = grammar.check_description(draft.description or "", f"{place}.description")
+        after = replace(after, description=text)
     if draft.aliases is not UNSET:
-        after = replace(after, aliases=grammar.check_aliases(draft.aliases or [], "data.aliases"))
+        after = replace(after, aliases=grammar.check_aliases(draft.aliases or [], f"{place}.aliases"))
     return after if settings is UNSET else replace(after, settings=settings)
+
+
+def read_domains(given: Mapping[str, object], place: str) -> tuple[Mapping[str, object], tuple[str, ...]]:
+    """The members of the settings, and the allowed domains among them. Raises Malformed."""
+    members = read_members(given, place, ("allowed_domains", "services"))
+    domains = member_or(members, "allowed_domains", [])
+    return members, grammar.parse_allowed_domains(domains, f"{place}.allowed_domains")
 
 
 def read_services(given: object, place: str) -> Mapping[int, tuple[GroupGrant, ...]]:
@@ -197,13 +206,19 @@ def read_grant(given: object, place: str) -> GroupGrant:
     )
 
 
-def refuse_unconnectable(project: Project, application_id: int, model: ApplicationModel | None, place: str) -> None:
-    """Its own or a published one, never application 1 (R5); which of these it is not stays untold."""
+def refuse_service(
+    project: Project,
+    application_id: int,
+    model: ApplicationModel | None,
+    grants: Sequence[GroupGrant],
+    place: str,
+) -> None:
+    """A project connects its own applications and published ones, never application 1 (R5).
+
+    One text for all of these: it does not tell whether there is such an application.
+    """
     if application_id == CENTRAL_ID or model is None or not model.application.is_connectable_to(project.project_id):
         raise Malformed(f"{place}: not an application that can be connected to this project")
-
-
-def refuse_unknown_roles(grants: Sequence[GroupGrant], model: ApplicationModel, place: str) -> None:
     for grant in grants:
         for key in grant.roles:
             role = model.roles.get(key)

@@ -170,13 +170,12 @@ class UserRecordCommands:
         return resolved
 
 
-def refuse_unrelated(model: ApplicationModel, project_id: str) -> None:
-    """In a project people hold what is its own, what is published, and Central's: as with grants to groups (R5)."""
+def refuse_unrelated(
+    model: ApplicationModel, project_id: str, place: str = f"data.private_data.{PROJECT_ACCESS}"
+) -> None:
+    """In a project people hold permissions of its own applications, of published ones and of application 1 (R5)."""
     if not is_related(model, project_id):
-        raise Malformed(
-            f"data.private_data.{PROJECT_ACCESS}: the application does not belong to {project_id} and is not "
-            "published"
-        )
+        raise Malformed(f"{place}: the application does not belong to {project_id} and is not published")
 
 
 def is_related(model: ApplicationModel, project_id: str) -> bool:
@@ -235,24 +234,25 @@ def private_data_to_save(
     return {**kept, PROJECT_ACCESS: access}
 
 
-def read_draft(draft: RecordDraft, expired: int) -> RecordSections:
+def read_draft(draft: RecordDraft, expired: int = 0, place: str = "data") -> RecordSections:
     """Raises Malformed. A section given as null is emptied."""
     wanted = RecordSections()
     if draft.roles is not UNSET:
-        wanted = replace(wanted, roles=parse_assignments(draft.roles or [], place="data.roles", expired=expired))
+        wanted = replace(wanted, roles=parse_assignments(draft.roles or [], place=f"{place}.roles", expired=expired))
     if draft.public_data is not UNSET:
         tree = rules.parse_entries(
-            draft.public_data or {}, RuleSection.PUBLIC, place="data.public_data", expired=expired
+            draft.public_data or {}, RuleSection.PUBLIC, place=f"{place}.public_data", expired=expired
         )
         wanted = replace(wanted, public=tree)
     if draft.private_data is not UNSET:
-        root, access = parse_private_data(draft.private_data or {}, place="data.private_data", expired=expired)
+        root, access = parse_private_data(draft.private_data or {}, place=f"{place}.private_data", expired=expired)
         wanted = replace(wanted, private=root, access=access)
     if draft.secret_data is not UNSET:
-        secret = rules.parse_own_secret(draft.secret_data or {}, place="data.secret_data", expired=expired)
+        secret = rules.parse_own_secret(draft.secret_data or {}, place=f"{place}.secret_data", expired=expired)
         wanted = replace(wanted, secret=secret)
     if draft.login is not UNSET:
-        wanted = replace(wanted, login=rules.parse_own_login(draft.login or {}, place="data.login", expired=expired))
+        login = rules.parse_own_login(draft.login or {}, place=f"{place}.login", expired=expired)
+        wanted = replace(wanted, login=login)
     return wanted
 
 
@@ -275,8 +275,8 @@ def below_root(record: UserRecord) -> Mapping[Scope, ScopeHoldings]:
     return {scope: held for scope, held in record.scopes.items() if not scope.is_root}
 
 
-def refuse_unknown_rules(model: ApplicationModel, before: UserRecord, after: UserRecord) -> None:
-    """Of what is new in the record; what stood there before a rule came into its way stays."""
+def refuse_unknown_rules(model: ApplicationModel, before: UserRecord, after: UserRecord, place: str = "data") -> None:
+    """Judge what is new in the record; what a later schema conflicts with stays."""
     for scope, held in after.scopes.items():
         fresh = [
             rule for rule, entry in changed_entries(before.scopes.get(scope, NO_HOLDINGS), held) if entry is not None
@@ -284,7 +284,7 @@ def refuse_unknown_rules(model: ApplicationModel, before: UserRecord, after: Use
         rules.refuse_collisions(
             model.schema,
             fresh,
-            place=f"data of {scope.project_id}" if scope.project_id else "data",
+            place=f"{place} of {scope.project_id}" if scope.project_id else place,
             central=model.application.is_central,
         )
 

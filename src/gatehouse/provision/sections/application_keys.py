@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from gatehouse.kernel.digests import constant_time_equal, sha256
 from gatehouse.kernel.errors import BadInput
-from gatehouse.permissions.authentication.application_keys import new_application_key
+from gatehouse.permissions.authentication.application_keys import new_application_key, new_service_key
 from gatehouse.permissions.commands.application_credentials import new_access_key, stored_access_key
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.limits import refuse_access_keys, refuse_custom_keys
@@ -53,14 +53,13 @@ def with_service_meta(
     if public is None:
         key = None
     elif public is not UNSET:
-        new = new_application_key(
+        key = new_service_key(
             public,
             application_id=application.application_id,
-            source=KeySource.SERVICE_META,
             now=context.now,
+            before=key,
             place=f"{place}.public_key",
         )
-        key = key if key is not None and key.pem == new.pem else new
     private = wanted_private_key(
         application, members.get("private_key", UNSET), context, options, f"{place}.private_key"
     )

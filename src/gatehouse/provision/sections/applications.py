@@ -8,7 +8,8 @@ from msgspec import UNSET
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import Details
 from gatehouse.audit.recorder import describe_changes
-from gatehouse.permissions.commands.app_schemas import role_audit_fields, role_event, schema_document
+from gatehouse.permissions.commands.app_schemas import describe_rule_changes
+from gatehouse.permissions.commands.applications import application_audit_fields
 from gatehouse.permissions.documents.differences import differences, tally_differences
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import Application
@@ -245,19 +246,12 @@ def generated_keys_text(keys: WantedKeys) -> str | None:
 def application_note(before: Application, application: Application) -> AuditNote:
     return AuditNote(
         event=AuditEvent.APPLICATION_CHANGED,
-        details=describe_changes(audited_application(before), audited_application(application)),
+        details=describe_changes(application_audit_fields(before), application_audit_fields(application)),
     )
 
 
 def rule_notes(before: ApplicationModel, model: ApplicationModel) -> list[AuditNote]:
-    old, new = schema_document(before.schema), schema_document(model.schema)
-    notes = [AuditNote(event=AuditEvent.SCHEMA_SAVED, details=describe_changes(old, new))] if old != new else []
-    for key in sorted(before.roles.keys() | model.roles.keys()):
-        was, role = before.roles.get(key), model.roles.get(key)
-        if was != role:
-            details: Details = {"role": key, **describe_changes(role_audit_fields(was), role_audit_fields(role))}
-            notes.append(AuditNote(event=role_event(role), details=details))
-    return notes
+    return [AuditNote(event=event, details=details) for event, details in describe_rule_changes(before, model)]
 
 
 def key_notes(keys: WantedKeys) -> list[AuditNote]:
@@ -284,11 +278,6 @@ def application_removal(application: Application) -> Change:
         subject=f"application {application.application_id}",
         notes=(AuditNote(event=AuditEvent.APPLICATION_REMOVED),),
     )
-
-
-def audited_application(application: Application) -> dict[str, object]:
-    private = None if application.sealed_private_key is None else "given"
-    return {**{name: getattr(application, name) for name in FIELDS}, "private_key": private}
 
 
 def application_document(

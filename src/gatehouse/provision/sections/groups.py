@@ -11,9 +11,13 @@ from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import describe_changes
 from gatehouse.permissions.commands.groups import (
     GROUP_ID_BYTES,
+    AccessDraft,
+    GroupDraft,
     access_document,
+    apply_access,
+    apply_group_draft,
     opens_to_all,
-    read_conditions,
+    read_access,
     text_fields,
 )
 from gatehouse.permissions.documents import grammar
@@ -36,7 +40,7 @@ from gatehouse.provision.sections.references import References, collect_problems
 from gatehouse.provision.sections.section import Context, Located, Options, SectionPlan
 from gatehouse.provision.state_after import state_after
 
-Items = tuple[Any, ...] | UnsetType | None
+Items = list[Any] | UnsetType | None
 
 FIELDS: Final = ("title", "description", "tags", "users", "conditions")
 
@@ -167,20 +171,14 @@ class GroupPlanner:
 
 def merge_group(entry: GroupFileEntry, base: Group, references: References, place: str) -> Group:
     """The group as it will be; raises Malformed."""
-    after_all = base
-    if entry.title is not UNSET:
-        after_all = replace(after_all, title=grammar.check_group_title(entry.title, f"{place}.title"))
-    if entry.description is not UNSET:
-        text = grammar.check_description(entry.description or "", f"{place}.description")
-        after_all = replace(after_all, description=text)
+    after = apply_group_draft(base, GroupDraft(title=entry.title, description=entry.description), place)
     if entry.tags is not UNSET:
-        after_all = replace(after_all, tags=grammar.check_tags(entry.tags or (), f"{place}.tags"))
+        after = replace(after, tags=grammar.check_tags(entry.tags or (), f"{place}.tags"))
+    after = apply_access(after, read_access(AccessDraft(conditions=entry.conditions, users=entry.users), place))
     if entry.users is not UNSET:
-        after_all = replace(after_all, users=references.users(entry.users or (), f"{place}.users"))
-    if entry.conditions is not UNSET:
-        conditions = read_conditions(entry.conditions or (), f"{place}.conditions")
-        after_all = replace(after_all, conditions=conditions)
-    return after_all
+        for index, user_id in enumerate(entry.users or ()):
+            references.user(user_id, f"{place}.users[{index}]")
+    return after
 
 
 def group_addition(found: FoundGroup) -> Change:

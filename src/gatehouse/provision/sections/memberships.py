@@ -8,12 +8,14 @@ from msgspec import UNSET, Struct, UnsetType
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import describe_changes
-from gatehouse.permissions.documents.fields import printable, read_list, read_members
+from gatehouse.permissions.commands.memberships import MembershipDraft, apply_group_lists
+from gatehouse.permissions.commands.user_schemas import role_names
+from gatehouse.permissions.documents.fields import printable, read_members
 from gatehouse.permissions.documents.records import parse_project, project_access_document
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import NO_HOLDINGS, ProjectModel, ScopeHoldings, UserRecord
-from gatehouse.permissions.model.project import PROJECT_TAG, Project
+from gatehouse.permissions.model.project import Project
 from gatehouse.permissions.model.rules import Scope as Held
 from gatehouse.provision.document import Document
 from gatehouse.provision.model import (
@@ -40,13 +42,11 @@ from gatehouse.provision.sections.references import (
     central_application,
     collect_problems,
     holdings_in_project,
-    refuse_invalid_holdings,
-    role_names,
+    refuse_invalid_record,
 )
 from gatehouse.provision.sections.section import Context, Located, Options, SectionPlan
 from gatehouse.provision.state_after import state_after, with_holdings
 
-GROUPS_MOST: Final = 1_000
 MEMBER_FIELDS: Final = ("roles", "private_data", "public_data", "applications", "services", "groups")
 
 Items = tuple[Any, ...] | UnsetType | None
@@ -141,23 +141,19 @@ class MembershipPlanner:
         return membership_change(model.project, lists, step, self._state)
 
     def _with_group_lists(self, located: Located[MembershipFileEntry], model: ProjectModel) -> Project:
-        project = model.project
-        allow = self._group_ids(located.entry.allow, project.allow, model, f"{located.place}.allow")
-        disallow = self._group_ids(located.entry.disallow, project.disallow, model, f"{located.place}.disallow")
-        if set(allow) & set(disallow):
-            raise Malformed(f"{located.place}: a group cannot be both allowed and disallowed")
-        return replace(project, allow=allow, disallow=disallow)
+        draft = MembershipDraft(
+            id=model.project.project_id,
+            allow=self._group_ids(located.entry.allow, model, f"{located.place}.allow"),
+            disallow=self._group_ids(located.entry.disallow, model, f"{located.place}.disallow"),
+        )
+        return apply_group_lists(model, draft, located.place)
 
-    def _group_ids(self, given: Items, kept: tuple[str, ...], model: ProjectModel, place: str) -> tuple[str, ...]:
+    def _group_ids(self, given: Items, model: ProjectModel, place: str) -> list[object] | UnsetType:
+        """The same list with the ids of groups that are named by title."""
         if given is UNSET:
-            return kept
-        found: dict[str, None] = {}
-        for index, name in enumerate(read_list(given or (), place, GROUPS_MOST)):
-            group = self.references.group(model, name, f"{place}[{index}]")
-            if PROJECT_TAG not in group.tags:
-                raise Malformed(f"{place}[{index}]: {group.title} does not have the tag {PROJECT_TAG}")
-            found[group.group_id] = None
-        return tuple(found)
+            return UNSET
+        names = enumerate(given or ())
+        return [self.references.group(model, name, f"{place}[{index}]").group_id for index, name in names]
 
     def _record_changes(self, located: Located[MembershipFileEntry], project: Project) -> ChangeRecords | None:
         if located.entry.users is UNSET:
@@ -174,12 +170,8 @@ class MembershipPlanner:
             user_id: self._replace_holdings(before[user_id], project_id, scopes) for user_id, scopes in named.items()
         }
         for user_id, record in wanted.items():
-            refuse_invalid_holdings(
-                central_application(self._state),
-                before[user_id].scopes,
-                record.scopes,
-                f"{place}.{printable(user_id)}",
-            )
+            where = f"{place}.{printable(user_id)}"
+            refuse_invalid_record(central_application(self._state), before[user_id], record, where)
         self._refuse_ownerless(project_id, wanted, place)
         return record_changes(before, wanted)
 

@@ -8,12 +8,16 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import describe_changes
-from gatehouse.permissions.commands.projects import settings_document
+from gatehouse.permissions.commands.projects import (
+    ProjectDraft,
+    apply_project_draft,
+    read_domains,
+    settings_document,
+)
 from gatehouse.permissions.documents import grammar
-from gatehouse.permissions.documents.fields import member_or, read_members
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, Assignment, UserRecord
-from gatehouse.permissions.model.project import Project
+from gatehouse.permissions.model.project import Project, ProjectSettings
 from gatehouse.permissions.model.rules import Scope
 from gatehouse.provision.document import Document
 from gatehouse.provision.model import (
@@ -29,11 +33,10 @@ from gatehouse.provision.model import (
 )
 from gatehouse.provision.state_after import with_holdings
 
-Ids = tuple[Any, ...] | UnsetType | None
+Ids = list[Any] | UnsetType | None
 
 ROLE_BY_FIELD: Final = {"owners": "project_owner", "administrators": "project_administrator"}
 FIELDS: Final = ("title", "description", "aliases", "tags")
-SETTING_FIELDS: Final = ("allowed_domains", "services")
 
 
 class ProjectFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -79,25 +82,16 @@ def stored_project(entry: ProjectFileEntry, permissions: PermissionState) -> Pro
 
 
 def merge_project(entry: ProjectFileEntry, base: Project, place: str) -> Project:
-    """The project as it will be; raises Malformed."""
-    after = base
-    if entry.title is not UNSET:
-        after = replace(after, title=grammar.check_title(entry.title, f"{place}.title"))
-    if entry.description is not UNSET:
-        text = grammar.check_description(entry.description or "", f"{place}.description")
-        after = replace(after, description=text)
-    if entry.aliases is not UNSET:
-        after = replace(after, aliases=grammar.check_aliases(entry.aliases or (), f"{place}.aliases"))
+    """The project as it will be, but for its services, which may name later groups and roles. Raises Malformed."""
+    settings: ProjectSettings | UnsetType = UNSET
+    if entry.settings is not UNSET:
+        _, domains = read_domains(entry.settings or {}, f"{place}.settings")
+        settings = replace(base.settings, allowed_domains=domains)
+    draft = ProjectDraft(id=base.project_id, title=entry.title, description=entry.description, aliases=entry.aliases)
+    after = apply_project_draft(base, draft, settings, place)
     if entry.tags is not UNSET:
         after = replace(after, tags=grammar.check_tags(entry.tags or (), f"{place}.tags"))
-    return after if entry.settings is UNSET else with_domains(after, entry.settings or {}, f"{place}.settings")
-
-
-def with_domains(project: Project, given: dict[str, Any], place: str) -> Project:
-    """Settings are replaced whole; the services among them wait for the groups and roles they name."""
-    members = read_members(given, place, SETTING_FIELDS)
-    domains = grammar.parse_allowed_domains(member_or(members, "allowed_domains", ()), f"{place}.allowed_domains")
-    return replace(project, settings=replace(project.settings, allowed_domains=domains))
+    return after
 
 
 def role_holders(permissions: PermissionState, project_id: str, role: str, now: int) -> tuple[str, ...]:

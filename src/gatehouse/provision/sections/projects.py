@@ -7,7 +7,7 @@ from msgspec import UNSET
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import describe_changes
-from gatehouse.permissions.commands.projects import read_services, settings_document
+from gatehouse.permissions.commands.projects import read_services, refuse_service, settings_document
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.fields import member_or, read_members
 from gatehouse.permissions.errors import Malformed
@@ -296,17 +296,12 @@ def with_group_id(grant: object, model: ProjectModel, references: References, pl
 def refuse_unusable_service(
     number: int, grants: Sequence[GroupGrant], model: ProjectModel, references: References, place: str
 ) -> None:
-    """Its own or a published one, never application 1; roles that can be held in a project (R5)."""
-    project_id, found = model.project.project_id, references.application(number)
-    if found is None or number == CENTRAL_ID:
-        raise references.missing_error(number, f"{place}: no application {number} that can be connected")
-    if found.application.project_id != project_id and not found.application.is_published:
-        raise Malformed(f"{place}: the application does not belong to {project_id} and is not published")
-    for grant in grants:
-        for key in grant.roles:
-            role = found.roles.get(key)
-            if role is None or role.protected:
-                raise Malformed(f"{place}: {key} is not a role that can be granted in a project")
+    """As the API refuses it; one that the same file was to make is a follow-up problem."""
+    found = references.application(number)
+    try:
+        refuse_service(model.project, number, found, grants, place)
+    except Malformed as error:
+        raise (references.missing_error(number, str(error)) if found is None else error) from None
 
 
 def services_change(project: Project, services: ServiceGrants) -> Change:

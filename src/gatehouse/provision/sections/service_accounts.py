@@ -11,7 +11,7 @@ from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.ids import new_user_id
 from gatehouse.permissions.authentication.application_keys import parse_public_key
 from gatehouse.permissions.authentication.jwts import DAY_SECONDS, JTI_BYTES
-from gatehouse.permissions.commands.service_accounts import read_name, read_ranges
+from gatehouse.permissions.commands.service_accounts import read_name, read_ranges, refuse_owner
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.records import parse_project
 from gatehouse.permissions.errors import Malformed
@@ -33,13 +33,13 @@ from gatehouse.provision.model import (
     StoredState,
 )
 from gatehouse.provision.sections.memberships import holdings_document
-from gatehouse.provision.sections.project_entry import ROLE_BY_FIELD
 from gatehouse.provision.sections.references import (
     References,
     central_application,
     collect_problems,
     holdings_in_project,
-    refuse_invalid_holdings,
+    refusals_at,
+    refuse_invalid_record,
 )
 from gatehouse.provision.sections.section import Context, Located, Options, SectionPlan
 from gatehouse.provision.state_after import with_holdings
@@ -320,7 +320,7 @@ def rights_change(
         after = with_holdings(after, scope, held)
     if after == before:
         return None
-    refuse_invalid_holdings(central_application(state), before.scopes, after.scopes, located.place)
+    refuse_invalid_record(central_application(state), before, after, located.place)
     references.refuse_unknown_resources(
         (scope for scope, held in after.scopes.items() if before.scopes.get(scope) != held), located.place
     )
@@ -348,8 +348,8 @@ def wanted_scopes(
     members = {name: value for name, value in {**kept, **given}.items() if value is not None}
     resolved = references.with_group_ids(members, account.project_id, place)
     scopes = parse_project(resolved, account.project_id, place=place)
-    if any(one.role == ROLE_BY_FIELD["owners"] for held in scopes.values() for one in held.roles):
-        raise Malformed(f"{place}.roles: a service account cannot own a project")
+    with refusals_at(f"{place}.roles"):
+        refuse_owner(scopes)
     gone = {
         scope: ScopeHoldings()
         for scope in holdings_in_project(record, account.project_id)

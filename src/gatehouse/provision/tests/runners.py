@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from secrets import token_bytes
 from typing import Any, Final
 
@@ -36,7 +37,7 @@ from gatehouse.provision.document import Document
 from gatehouse.provision.file_secrets import FileSeal, SecretResolver
 from gatehouse.provision.model import PermissionState, StoredState
 from gatehouse.provision.plan import SECTIONS, make_plan
-from gatehouse.provision.sections.references import References, refuse_invalid_holdings
+from gatehouse.provision.sections.references import References, refuse_invalid_record
 from gatehouse.provision.sections.section import Context, Options, ProvisionFile, read_entries
 from gatehouse.provision.tests.cases import CaseFailure, ExpectedPermission, HypotheticalPerson, PermissionCase
 
@@ -223,8 +224,9 @@ class ModelRunner:
     def _facts_of_person(self, person: HypotheticalPerson, model: ApplicationModel, place: str) -> Facts:
         number = model.application.application_id
         roles = parse_assignments(list(person.roles), place=f"{place}.user.roles")
-        scopes = {ROOT: ScopeHoldings(roles=roles)} if roles else {}
-        refuse_invalid_holdings(model, {}, scopes, f"{place}.user")
+        blank = UserRecord(application_id=number, user_id=person.user_id)
+        record = replace(blank, scopes={ROOT: ScopeHoldings(roles=roles)} if roles else {})
+        refuse_invalid_record(model, blank, record, f"{place}.user")
         login = None if person.login is None else check_login(person.login)
         return Facts(
             subject=ConditionSubject(
@@ -237,7 +239,7 @@ class ModelRunner:
             blocked=False,
             rev=0,
             has_strong_factor=False,
-            records={number: UserRecord(application_id=number, user_id=person.user_id, scopes=scopes)},
+            records={number: record},
             applications=self._applications(number),
             structure=self._structure.version,
         )

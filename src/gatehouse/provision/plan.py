@@ -14,7 +14,14 @@ from gatehouse.kernel.addresses import Network
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Conflict, GatehouseError, NotFound
 from gatehouse.keys.sealing import MasterKeys
-from gatehouse.permissions.errors import ApplicationTooLarge, LastOwner, LimitReached, Malformed, RoleFull
+from gatehouse.permissions.errors import (
+    ApplicationTooLarge,
+    GroupListed,
+    LastOwner,
+    LimitReached,
+    Malformed,
+    RoleFull,
+)
 from gatehouse.provision.document import Document
 from gatehouse.provision.file_secrets import FileSeal
 from gatehouse.provision.model import (
@@ -92,7 +99,7 @@ STAGES: Final[tuple[PlanStage[Any], ...]] = (
 PLAN_ATTEMPTS: Final = 5  # plans made anew because somebody changed the same records meanwhile
 INSTALLATION: Final = "installation"
 # Conflicts between the file and what is stored, which no retry settles.
-PERMANENT_CONFLICTS: Final = (RoleFull, LastOwner, LimitReached, ApplicationTooLarge)
+PERMANENT_CONFLICTS: Final = (RoleFull, LastOwner, LimitReached, ApplicationTooLarge, GroupListed)
 
 
 async def make_plan(

@@ -18,6 +18,7 @@ from gatehouse.permissions.authentication.application_keys import parse_public_k
 from gatehouse.permissions.authentication.jwts import DAY_SECONDS, JTI_BYTES, MAX_TOKEN_DAYS
 from gatehouse.permissions.commands.drafts import expected_version
 from gatehouse.permissions.commands.projects import find_live_project, find_project
+from gatehouse.permissions.commands.user_schemas import refuse_unknown_rules
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.fields import read_line, read_list
 from gatehouse.permissions.documents.records import parse_project, project_document
@@ -186,6 +187,7 @@ class ServiceAccountCommands:
         refuse_owner(scopes)
         blank = UserRecord(application_id=CENTRAL_ID, user_id=account.user_id)
         record = replace(blank, scopes=scopes)
+        refuse_unknown_rules(central, blank, record)
         Granter(rights=actor.rights, model=central, now=self._clock.now()).refuse_change(blank, record)
         return record
 

@@ -1,7 +1,7 @@
 """An application's schema and roles (interface §4.9, §4.10).
 
-The two are one thing that is edited as one: a rule that becomes protected concerns every role that holds it, and a
-role's change is a version of the schema (R6).
+Both are edited together: a rule that becomes protected affects every role that holds it, and a change of a role is
+a new version of the schema (R6).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +36,7 @@ from gatehouse.permissions.store import ApplicationStore, EditResult
 
 DEFAULT_ROLE_KEY: Final = "default"  # a role of this name applies to all users (interface §2.7)
 SCHEMA_ROOTS: Final = frozenset({"login", "private_data", "public_data", "roles", "secret_data"})
-READ_ONLY_MEMBERS: Final = frozenset({"application_id", "version", "updated_at"})  # told, never written
+READ_ONLY_MEMBERS: Final = frozenset({"application_id", "version", "updated_at"})  # in answers only
 CENTRAL_ROLES: Final = frozenset(role.key for role in central.roles())
 ROOT_PARSERS: Final[Mapping[str, Callable[..., Tree]]] = {
     "login": rules.parse_login,
@@ -71,7 +71,7 @@ class RoleDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     meta: dict[str, object] | UnsetType | None = UNSET
     permissions: list[dict[str, object]] | UnsetType | None = UNSET  # the flat form of meta (R5)
     version: int | UnsetType = UNSET
-    users_count: object = UNSET  # told, never written
+    users_count: object = UNSET  # in answers only
     application_id: object = UNSET
     created: object = UNSET
     removed: object = UNSET
@@ -93,7 +93,7 @@ class SchemaCommands:
         self._clock = clock
 
     async def save(self, actor: Actor, seen: ApplicationModel, given: Mapping[str, object]) -> SavedSchema:
-        """Replace the roots that are given; each absent one keeps, null empties it."""
+        """Replace the roots that are given; an absent one stays, null empties it."""
         require_operation(actor.rights, Operation.SCHEMA_SAVE, model_target(seen))
         ignored = tuple(sorted(given.keys() - SCHEMA_ROOTS - READ_ONLY_MEMBERS))
         warnings = [f"{name}: outside the sections of a schema, ignored" for name in ignored]
@@ -158,7 +158,7 @@ class SchemaCommands:
         return after
 
     def _apply_roles(self, actor: Actor, state: ApplicationModel, given: object) -> Mapping[str, Role]:
-        """All roles as the object says; one that is missing in it is deleted (R6)."""
+        """Exactly the roles of the object: those it does not name are deleted (R6)."""
         new: dict[str, Role] = {}
         for name, fields in rules.read_roles(given, place="data.roles").items():
             draft = read_role(fields, name)
@@ -174,7 +174,7 @@ class SchemaCommands:
         return new
 
     def _refuse_role(self, actor: Actor, state: ApplicationModel, before: Role | None, after: Role | None) -> None:
-        """Rights first, then what the role may hold (interface §3, R6)."""
+        """Check rights first, then what the role may hold (interface §3, R6)."""
         where = model_target(state)
         require_operation(actor.rights, Operation.ROLES_SAVE, where)
         if state.application.is_central and not actor.rights.administers:
@@ -207,7 +207,7 @@ def model_target(model: ApplicationModel) -> GuardTarget:
 
 
 def refuse_other_project(state: ApplicationModel, seen: ApplicationModel) -> None:
-    """Rights were judged for the project the application was in."""
+    """Refuse an application that moved or was removed since rights were checked."""
     if (state.application.project_id, state.application.removed) != (
         seen.application.project_id,
         seen.application.removed,
@@ -324,7 +324,7 @@ def refuse_colliding(
 
 
 def refuse_exposed(before: ApplicationModel, after: ApplicationModel, known: SchemaRules) -> None:
-    """A rule that becomes protected while public roles hold it: which roles, the caller has to know (R5)."""
+    """Refuse a rule that becomes protected while public roles hold it; the error names the roles (R5)."""
     holders = [
         role.name
         for role in after.roles.values()
@@ -348,7 +348,7 @@ def refuse_changed_central(before: ApplicationModel, schema: ApplicationSchema, 
 
 
 def refuse_central_role(state: ApplicationModel, before: Role | None, after: Role | None) -> None:
-    """What application 1 is run by stays as it is, but for words; no other role takes can_administer away."""
+    """Built-in roles of application 1 keep what they grant, and no role denies can_administer."""
     if not state.application.is_central:
         return
     built_in = before if before is not None and before.key in CENTRAL_ROLES else None
@@ -360,7 +360,7 @@ def refuse_central_role(state: ApplicationModel, before: Role | None, after: Rol
 
 
 def role_effect(role: Role) -> tuple[object, ...]:
-    """What a role gives, and to whom it applies."""
+    """What a role grants, and to whom."""
     condition = None if role.condition is None else role.condition.document
     return meta_entries(role.meta), role.protected, role.default, condition, role.condition_mode
 
@@ -372,7 +372,7 @@ def role_event(role: Role | None) -> AuditEvent:
 
 
 def describe_rule_changes(before: ApplicationModel, after: ApplicationModel) -> list[tuple[AuditEvent, Details]]:
-    """What the audit log says of a change of schema and roles."""
+    """Events and details for the audit log about a change of schema and roles."""
     old, new = schema_document(before.schema), schema_document(after.schema)
     found: list[tuple[AuditEvent, Details]] = []
     if old != new:
@@ -395,7 +395,7 @@ def schema_document(schema: ApplicationSchema) -> dict[str, object]:
 
 
 def role_document(role: Role) -> dict[str, object]:
-    """A role as answers show it, without the number of its users (R6)."""
+    """A role as in answers, without users_count (R6)."""
     return {
         "name": role.name,
         "description": role.description,
@@ -414,7 +414,7 @@ def role_audit_fields(role: Role | None) -> dict[str, object]:
     return {} if role is None else {name: value for name, value in role_document(role).items() if name != "version"}
 
 
-# Rules and roles of an application as one document, as meta/schema answers it (interface §4.10).
+# Schema and roles as one document, the answer of meta/schema (interface §4.10).
 
 
 def full_schema_document(model: ApplicationModel) -> dict[str, object]:

@@ -93,17 +93,17 @@ class GroupCommands:
         self._clock = clock
 
     async def list_in_project(self, actor: Actor, name: str) -> Sequence[Group]:
-        """The groups the actor manages; raises NoRight when there is none he might."""
+        """The groups the actor manages. Raises NoRight if they may manage none."""
         model = await find_project(self._projects, actor.rights, grammar.check_project_id(name, "data.project_id"))
         project_id = model.project.project_id
-        shown = [
+        managed = [
             group
             for group in sorted(model.groups.values(), key=lambda group: group.title_key)
             if is_open(actor.rights, Operation.GROUP_GET, GuardTarget(project_id=project_id, group_id=group.group_id))
         ]
-        if not shown:
+        if not managed:
             require_operation(actor.rights, Operation.GROUP_LIST, GuardTarget(project_id=project_id))
-        return shown
+        return managed
 
     async def save(self, actor: Actor, group_id: str | None, draft: GroupDraft) -> Group:
         return await (self._create(actor, draft) if group_id is None else self._change(actor, group_id, draft))
@@ -114,7 +114,7 @@ class GroupCommands:
         await self._store.delete_group(group_id, (record,), seen=expected_version(version))
 
     async def save_access(self, actor: Actor, group_id: str, draft: AccessDraft) -> Group:
-        """Conditions and listed users; what is not given stays."""
+        """Save conditions and listed users; what is absent stays."""
         await self._find_managed_group(actor, group_id, Operation.GROUP_ACCESS)
         access = read_access(draft, "data")
         who = await self._subject(actor)
@@ -129,7 +129,7 @@ class GroupCommands:
 
         try:
             return await self._store.edit_group_access(group_id, change)
-        except UserNotFound as error:  # 404 would be about the group
+        except UserNotFound as error:  # 404 would mean the group
             raise Malformed(f"data.users: no user {error.detail}") from None
 
     async def save_tags(self, actor: Actor, group_id: str, draft: TagsDraft) -> Group:
@@ -179,7 +179,7 @@ class GroupCommands:
         return await self._store.edit_group(group_id, change)
 
     async def _is_in(self, group: Group, name: str) -> bool:
-        """It is in no other project, whether there is one of that name or not (checklist PA-13)."""
+        """False for another project, whether it exists or not (checklist PA-13)."""
         named = grammar.check_project_id(name, "data.project_id")
         try:
             return (await self._projects.project(named)).project.project_id == group.project_id
@@ -191,7 +191,7 @@ class GroupCommands:
         return ConditionSubject(actor.user_id) if facts is None else facts.subject
 
     async def _find_managed_group(self, actor: Actor, group_id: str, operation: Operation) -> Group:
-        """The group, if the actor may do this to it; to others there is nothing to tell."""
+        """The group, if the actor may do this; others do not learn whether it exists."""
         try:
             group = await self._store.group(grammar.check_group_id(group_id, "group_id"))
         except GroupNotFound:
@@ -207,7 +207,7 @@ class GroupCommands:
 
 
 def read_conditions(given: Sequence[object], place: str) -> tuple[GroupCondition, ...]:
-    """Each has a title and a condition that knows no address (interface §2.5)."""
+    """Titles and conditions; these cannot test the address (interface §2.5)."""
     return tuple(
         read_condition(one, f"{place}[{index}]") for index, one in enumerate(read_list(given, place, MAX_CONDITIONS))
     )
@@ -249,7 +249,7 @@ def apply_access(state: Group, access: GroupAccess) -> Group:
 
 
 def opens_group(before: Group, after: Group, actor: ConditionSubject) -> bool:
-    """Open to everyone, or to the one who did it: allowed, and audited as high (R5)."""
+    """Whether a change opens the group to everyone or to the actor: allowed, and audited as high (R5)."""
     listed = actor.user_id in set(after.users) - set(before.users)
     enters = has_member(after, actor) and not has_member(before, actor)
     return listed or enters or (opens_to_all(after) and not opens_to_all(before))

@@ -1,4 +1,4 @@
-"""Finding what a request names, without telling whoever has no right whether it is there (R6, checklist PA-13)."""
+"""Projects: find, get, save, delete, publish; who has no right does not learn whether one exists (R6, PA-13)."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ from gatehouse.permissions.store import EditResult, NewApplication, PermissionSt
 
 
 async def find_project(projects: ProjectStore, rights: Rights, name: str) -> ProjectModel:
-    """A project by id or alias. Only an administrator hears that there is none; others may simply not see it."""
+    """A project by id or alias. Raises ProjectNotFound for administrators, NoRight for others."""
     try:
         return await projects.project(name)
     except ProjectNotFound:
@@ -44,14 +44,14 @@ async def find_project(projects: ProjectStore, rights: Rights, name: str) -> Pro
 
 
 async def find_live_project(projects: ProjectStore, rights: Rights, name: str) -> ProjectModel:
-    """One that is not removed: nothing new is put into those."""
+    """The same, but refuse a removed project: nothing new is added to it."""
     found = await find_project(projects, rights, name)
     if found.project.removed:
         raise ProjectNotFound(f"project {found.project.project_id} was removed") if rights.administers else NoRight
     return found
 
 
-# Projects: read, changed, removed, and the services connected to them (interface §4.6, R5).
+# Projects and the services connected to them (interface §4.6, R5).
 
 
 MAX_SERVICES: Final = 200
@@ -72,7 +72,7 @@ class ProjectDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     aliases: list[object] | UnsetType | None = UNSET
     settings: dict[str, object] | UnsetType | None = UNSET
     version: int | UnsetType = UNSET
-    tags: object = UNSET  # this and what follows is accepted and ignored (R6)
+    tags: object = UNSET  # this and the following are accepted and ignored (R6)
     removed: object = UNSET
     author: object = UNSET
     application_id: object = UNSET
@@ -143,7 +143,7 @@ class ProjectCommands:
         kept = seen.project.settings.services
         fresh = {number: grants for number, grants in services.items() if kept.get(number) != grants}
         models = await self._models.application_models(fresh)
-        for application_id, grants in fresh.items():  # what is there already can be saved back as it is
+        for application_id, grants in fresh.items():  # stored ones can be saved back unchanged
             where = f"{place}.services.{application_id}"
             refuse_service(seen.project, application_id, models.get(application_id), grants, where)
         return ProjectSettings(allowed_domains=domains, services=services)
@@ -227,7 +227,7 @@ def refuse_service(
 
 
 def refuse_foreign_groups(model: ProjectModel, settings: ProjectSettings) -> None:
-    """Judged in the transaction of the save: a group that is just being deleted is not granted anything."""
+    """Called in the transaction of the save, so that a group that is being deleted gets no grant."""
     for application_id, grants in settings.services.items():
         for grant in grants:
             if grant.group_id not in model.groups:
@@ -237,7 +237,7 @@ def refuse_foreign_groups(model: ProjectModel, settings: ProjectSettings) -> Non
 
 
 def settings_document(settings: ProjectSettings) -> dict[str, object]:
-    """As the interface writes it (R5)."""
+    """The settings as in answers (R5)."""
     return {
         "allowed_domains": list(settings.allowed_domains),
         "services": {
@@ -282,7 +282,7 @@ class ProjectPublisher:
         self._clock = clock
 
     async def publish(self, actor: Actor, author: Facts, title: object, target: str | None) -> Project:
-        """Every check comes before anything is made; the store makes all of it or nothing (checklist PR-01)."""
+        """Check everything first; the store then makes all of it or nothing (checklist PR-01)."""
         require_operation(actor.rights, Operation.PUBLISH)
         name = grammar.check_title(title, "project")
         limit = project_limit(actor)
@@ -302,7 +302,7 @@ class ProjectPublisher:
         )
 
     async def _load_person(self, actor: Actor, user_id: str | None) -> Facts:
-        """Who may not hear who exists hears of someone unknown what he hears of someone without factor (R6)."""
+        """For callers who may not learn who exists, an unknown user is like one without a factor (R6)."""
         facts = await self._people.facts(grammar.check_user_id(user_id, "user"), (CENTRAL_ID,))
         if facts is None:
             raise PersonNotFound if actor.rights.knows_who_exists else NeedsStrongFactor(f"no user {user_id}")
@@ -317,7 +317,7 @@ class ProjectPublisher:
 
 
 def new_application(project: Project, now: int) -> NewApplication:
-    """An application of the same name, with the default schema (R6); its id is given out by the store."""
+    """An application of the same name with the default schema (R6); the store gives it an id."""
     application = Application(application_id=0, name=project.title, project_id=project.project_id, created_at=now)
     return NewApplication(application=application, schema=ApplicationSchema(application_id=0, updated_at=now))
 
@@ -338,10 +338,10 @@ def first_records(project: Project, administrator: str) -> Sequence[UserRecord]:
 
 
 def project_limit(actor: Actor) -> int | None:
-    """How many projects he may have; None without a limit (interface §5.6).
+    """How many projects the actor may have; None for no limit (interface §5.6).
 
-    Read per contribution: one without parameters is unlimited, of numbers the highest counts, and parameters that
-    are no number give no right (R5).
+    A contribution without parameters is unlimited; else the highest number counts, and parameters that are not
+    numbers give no right (R5).
     """
     contributions = actor.rights.central.rules(ROOT).params_by_contribution(CAN_CREATE_PROJECTS)
     if actor.rights.administers or () in contributions:

@@ -1,4 +1,4 @@
-"""What a file may say about an application (R7)."""
+"""An application in a file: its fields, schema and roles (R7)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -67,11 +67,11 @@ class RoleFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundApplication:
-    """An entry, the application it is about, and what becomes of that."""
+    """An entry, with the application before and after it."""
 
     place: str
     entry: ApplicationFileEntry
-    before: ApplicationModel | None  # None: to be made
+    before: ApplicationModel | None  # None: new
     after: ApplicationModel
 
     @property
@@ -82,7 +82,7 @@ class FoundApplication:
 def merge_application(
     entry: ApplicationFileEntry, base: Application, references: References, context: Context, place: str
 ) -> Application:
-    """The application as it will be, keys and service metadata apart; raises Malformed."""
+    """The application with the fields of the entry, except keys and service_meta. Raises Malformed."""
     project_id = entry.project_id
     if project_id is not UNSET and project_id is not None:
         project_id = references.project(project_id, f"{place}.project_id").project.project_id
@@ -95,7 +95,7 @@ def merge_application(
     return after
 
 
-# An application's schema and roles as a file gives them, and back (R5, R6).
+# Schema and roles, read and exported (R5, R6).
 
 
 SCHEMA_ROOTS: Final = ("login", "private_data", "public_data", "secret_data")
@@ -104,7 +104,7 @@ SCHEMA_ROOTS: Final = ("login", "private_data", "public_data", "secret_data")
 def with_rules(
     base: ApplicationModel, entry: ApplicationFileEntry, place: str, problems: Problems, *, prune: bool
 ) -> ApplicationModel:
-    """The model with the schema and roles of the record; raises Malformed."""
+    """The model with the schema and roles of the entry. Raises Malformed."""
     schema = base.schema
     if entry.schema is not UNSET:
         given = read_members(entry.schema, f"{place}.schema", SCHEMA_ROOTS)
@@ -123,7 +123,7 @@ def with_rules(
 def wanted_roles(
     model: ApplicationModel, given: Mapping[str, Any], place: str, problems: Problems, *, prune: bool
 ) -> Mapping[str, Role]:
-    """Roles the record does not name stay, unless the rest is to go."""
+    """Roles that the entry does not name stay, unless they are pruned."""
     kept = {key: role for key, role in model.roles.items() if not prune or is_builtin_role(model, key)}
     named: dict[str, Role] = {}
     for name, fields in rules.read_roles(given, place=place).items():
@@ -146,7 +146,7 @@ def is_builtin_role(model: ApplicationModel, key: str) -> bool:
 
 
 def changed_rule_fields(before: ApplicationModel, after: ApplicationModel) -> Sequence[str]:
-    """The names of what differs."""
+    """Names of what differs."""
     roots = [f"schema.{root}" for root in SCHEMA_ROOTS if getattr(before.schema, root) != getattr(after.schema, root)]
     keys = sorted(before.roles.keys() | after.roles.keys())
     changed = [key for key in keys if before.roles.get(key) != after.roles.get(key)]
@@ -154,7 +154,7 @@ def changed_rule_fields(before: ApplicationModel, after: ApplicationModel) -> Se
 
 
 def rules_document(model: ApplicationModel) -> Document:
-    """Application 1's own rules and roles come with the program and are not written."""
+    """The rules and built-in roles of application 1 come with the program and are not exported."""
     schema = schema_document(model.schema)
     if model.application.is_central:
         schema = {root: schema[root] for root in ("login", "secret_data")}

@@ -1,4 +1,4 @@
-"""What users hold in applications. It may be held on anything a file brings along, so it comes last."""
+"""What users hold in applications: the last stage, because it may refer to anything in the file."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -35,7 +35,7 @@ from gatehouse.provision.sections.section import Context, Located, Options, Sect
 from gatehouse.provision.state_after import with_holdings
 
 RECORD_SECTIONS: Final = ("roles", "private_data", "public_data", "login", "secret_data")
-EMPTY_RECORD: Final[Mapping[str, object]] = dict.fromkeys(RECORD_SECTIONS)  # each null: emptied
+EMPTY_RECORD: Final[Mapping[str, object]] = dict.fromkeys(RECORD_SECTIONS)  # null empties a section
 
 
 class ApplicationUsersStage:
@@ -50,14 +50,14 @@ class ApplicationUsersStage:
     ) -> SectionPlan:
         problems, changes = Problems(), []
         references = References(state, context.file)
-        for placed in entries:
-            model = stored_application(placed.entry, state.permissions, references)
-            if model is None or placed.entry.users is UNSET:
+        for located in entries:
+            model = stored_application(located.entry, state.permissions, references)
+            if model is None or located.entry.users is UNSET:
                 continue
             planning = UserRecordPlanner(model, state.permissions, references)
-            for user_id, given in placed.entry.users.items():
+            for user_id, given in located.entry.users.items():
                 with collect_problems(problems):
-                    change = planning.plan_change(user_id, given, f"{placed.place}.users.{printable(user_id)}")
+                    change = planning.plan_change(user_id, given, f"{located.place}.users.{printable(user_id)}")
                     changes += [] if change is None else [change]
         return SectionPlan(changes=tuple(changes), problems=tuple(problems.lines))
 
@@ -65,7 +65,7 @@ class ApplicationUsersStage:
 def stored_application(
     entry: ApplicationFileEntry, permissions: PermissionState, references: References
 ) -> ApplicationModel | None:
-    """As the stage before found or made it; one it refused is none."""
+    """The application that an earlier stage found or made; None if it was refused there."""
     if entry.application_id is not UNSET:
         return references.application(entry.application_id)
     home = None if entry.project_id is UNSET or entry.project_id is None else permissions.project(entry.project_id)
@@ -145,7 +145,7 @@ class UserRecordPlanner:
 
 
 def with_administrator(before: UserRecord, wanted: ScopeHoldings, place: str) -> tuple[Assignment, ...]:
-    """Who administers is said by `users`, and by nothing else."""
+    """Refuse the administrator role here: only the section `users` sets it."""
     if any(one.role == ADMINISTRATOR_ROLE for one in wanted.roles):
         raise Malformed(f"{place}: {ADMINISTRATOR_ROLE} is set by the field of that name in the section users")
     held = before.root.roles
@@ -176,7 +176,7 @@ def record_change(model: ApplicationModel, before: UserRecord, record: UserRecor
 
 
 def users_document(model: ApplicationModel, permissions: PermissionState) -> Document:
-    """Of application 1 only what is held at its root: the rest is in other sections."""
+    """Of application 1 only what is held at the root: other sections have the rest."""
     number, names = model.application.application_id, role_names(model)
     found: Document = {}
     for (application_id, user_id), record in sorted(permissions.records.items()):

@@ -1,4 +1,4 @@
-"""What a record of a file may name: whatever there is once the stages before it are done."""
+"""Look up what an entry refers to, in the state after the stages before."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -21,12 +21,12 @@ from gatehouse.provision.sections.section import ProvisionFile
 
 
 class Absent(Malformed):
-    """Something is not there though the file brings it along: its own record was refused."""
+    """Something is missing that the file adds: its own entry was refused."""
 
 
 @contextmanager
 def collect_problems(problems: Problems) -> Iterator[None]:
-    """The permission room's complaints name their place themselves."""
+    """Collect a refusal, whose text names its place, as a problem."""
     try:
         yield
     except Absent as error:
@@ -45,12 +45,12 @@ def refusals_at(place: str) -> Iterator[None]:
 
 
 def known_user_ids(state: StoredState, file: ProvisionFile) -> AbstractSet[str]:
-    named = {placed.entry.user_id for placed in file.entries_of("users") if placed.entry.user_id is not UNSET}
+    named = {located.entry.user_id for located in file.entries_of("users") if located.entry.user_id is not UNSET}
     return {user.user_id for user in state.users} | named | state.permissions.service_accounts.keys()
 
 
 class References:
-    """`users`: those known_users tells, for whoever asks again and again."""
+    """`users`: the result of known_user_ids, so that a planner computes it once."""
 
     def __init__(self, state: StoredState, file: ProvisionFile, users: AbstractSet[str] | None = None) -> None:
         self._permissions = state.permissions
@@ -58,7 +58,7 @@ class References:
         self._users = known_user_ids(state, file) if users is None else users
 
     def missing_error(self, name: object, words: str) -> Malformed:
-        """The complaint about something that is not there."""
+        """The error for something that does not exist."""
         return Absent(words) if str(name) in names_in_file(self._file) else Malformed(words)
 
     def user(self, user_id: object, place: str) -> str:
@@ -94,7 +94,7 @@ class References:
         )
 
     def application(self, application_id: int) -> ApplicationModel | None:
-        """If it is live."""
+        """None unless it is live."""
         found = self._permissions.applications.get(application_id)
         return found if found is not None and self._permissions.is_live(found.application) else None
 
@@ -105,7 +105,7 @@ class References:
                 raise self.missing_error(scope.resource_id, f"{place}: {words}")
 
     def with_group_ids(self, document: object, project_name: object, place: str) -> object:
-        """What is held in a project, with groups under their ids where the file names them by title."""
+        """The same document with the ids of groups that are named by title."""
         if not isinstance(document, Mapping) or not isinstance(document.get("groups"), Mapping):
             return document
         project = self.project(project_name, place)
@@ -116,12 +116,12 @@ class References:
 
 
 def names_in_file(file: ProvisionFile) -> AbstractSet[str]:
-    """What projects, groups and applications are called in the file."""
-    projects = [placed.entry for placed in file.entries_of("projects")]
-    groups = [placed.entry for placed in file.entries_of("groups")]
+    """Ids, titles and aliases of the projects, groups and applications in the file."""
+    projects = [located.entry for located in file.entries_of("projects")]
+    groups = [located.entry for located in file.entries_of("groups")]
     given = [one.id for one in projects] + [one.title for one in (*projects, *groups)]
     given += [one.group_id for one in groups]
-    given += [placed.entry.application_id for placed in file.entries_of("applications")]
+    given += [located.entry.application_id for located in file.entries_of("applications")]
     given += [alias for one in projects if one.aliases is not UNSET for alias in one.aliases or ()]
     names = {str(name) for name in given if name is not UNSET}
     return names | {grammar.project_id_of(name) for name in names}

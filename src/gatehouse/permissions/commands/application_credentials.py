@@ -14,7 +14,7 @@ from gatehouse.kernel.ids import new_key_id
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.permissions.authentication.application_keys import new_application_key
 from gatehouse.permissions.authentication.jwts import IssuedServiceToken, ServiceTokens
-from gatehouse.permissions.commands.applications import application_target
+from gatehouse.permissions.commands.applications import find_application
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import ApplicationNotFound, KeyNotFound
 from gatehouse.permissions.model.application import (
@@ -26,7 +26,7 @@ from gatehouse.permissions.model.application import (
     ServiceToken,
     access_key_purpose,
 )
-from gatehouse.permissions.rights.guard import Operation, require_operation
+from gatehouse.permissions.rights.guard import Operation
 from gatehouse.permissions.rights.rights import Actor
 from gatehouse.permissions.store import ApplicationKeyStore, ApplicationStore, PermissionStore
 
@@ -74,13 +74,9 @@ class CustomKeyCommands:
 async def find_managed_application(
     applications: ApplicationStore, actor: Actor, operation: Operation, application_id: int
 ) -> Application:
-    """Raises NoRight before it reveals whether the application exists (checklist PA-13)."""
-    try:
-        application: Application | None = await applications.application(application_id)
-    except ApplicationNotFound:
-        application = None
-    require_operation(actor.rights, operation, application_target(application_id, application))
-    if application is None or application.removed:
+    """The same as find_application, but a removed one is not found either."""
+    application = await find_application(applications, actor, operation, application_id)
+    if application.removed:
         raise ApplicationNotFound
     return application
 

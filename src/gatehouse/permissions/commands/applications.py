@@ -84,10 +84,7 @@ class ApplicationCommands:
         self._clock = clock
 
     async def get(self, actor: Actor, application_id: int) -> Application:
-        """Raises NoRight before it reveals whether the application exists (checklist PA-13)."""
-        application = await self._find(application_id)
-        require_operation(actor.rights, Operation.APPLICATION_GET, application_target(application_id, application))
-        return require_found(application)
+        return await find_application(self._store, actor, Operation.APPLICATION_GET, application_id)
 
     async def save(self, actor: Actor, draft: ApplicationDraft) -> Application:
         if draft.application_id is UNSET or draft.application_id is None:
@@ -95,9 +92,7 @@ class ApplicationCommands:
         return await self._change(actor, grammar.parse_application_id(draft.application_id), draft)
 
     async def delete(self, actor: Actor, application_id: int, version: int | UnsetType = UNSET) -> Application:
-        application = await self._find(application_id)
-        require_operation(actor.rights, Operation.APPLICATION_DELETE, application_target(application_id, application))
-        seen = require_found(application)
+        seen = await find_application(self._store, actor, Operation.APPLICATION_DELETE, application_id)
         if seen.is_central:
             raise CentralStays
 
@@ -112,9 +107,8 @@ class ApplicationCommands:
         return await self._store.edit_application(application_id, change)
 
     async def save_tags(self, actor: Actor, application_id: int, draft: TagsDraft) -> Application:
-        application = await self._find(application_id)
-        require_operation(actor.rights, Operation.APPLICATION_TAGS, application_target(application_id, application))
-        seen, wanted = require_found(application), draft.checked_tags
+        seen = await find_application(self._store, actor, Operation.APPLICATION_TAGS, application_id)
+        wanted = draft.checked_tags
 
         def change(state: Application) -> EditResult[Application]:
             refuse_moved(state, seen)
@@ -165,15 +159,12 @@ class ApplicationCommands:
         return await self._store.create_application(new)
 
     async def _change(self, actor: Actor, application_id: int, draft: ApplicationDraft) -> Application:
-        application = await self._find(application_id)
-        where = application_target(application_id, application)
-        require_operation(actor.rights, Operation.APPLICATION_SAVE, where)
-        seen = require_found(application)
+        seen = await find_application(self._store, actor, Operation.APPLICATION_SAVE, application_id)
         if draft.project_id is not UNSET:
             project_id = await self._project_of(actor, draft.project_id)
             self._refuse_move(actor, seen, project_id)
             draft = msgspec.structs.replace(draft, project_id=project_id)
-        may_publish = is_open(actor.rights, Operation.SERVICE_META, where)
+        may_publish = is_open(actor.rights, Operation.SERVICE_META, application_target(application_id, seen))
 
         def change(state: Application) -> EditResult[Application]:
             refuse_moved(state, seen)
@@ -243,12 +234,6 @@ class ApplicationCommands:
         named = grammar.check_project_id(name, "data.project_id")
         return (await find_live_project(self._projects, actor.rights, named)).project.project_id
 
-    async def _find(self, application_id: int) -> Application | None:
-        try:
-            return await self._store.application(application_id)
-        except ApplicationNotFound:
-            return None
-
     def _record(
         self,
         event: AuditEvent,
@@ -282,7 +267,15 @@ def application_target(application_id: int, application: Application | None) -> 
     )
 
 
-def require_found(application: Application | None) -> Application:
+async def find_application(
+    store: ApplicationStore, actor: Actor, operation: Operation, application_id: int
+) -> Application:
+    """Raises NoRight before it reveals whether the application exists (checklist PA-13)."""
+    try:
+        application: Application | None = await store.application(application_id)
+    except ApplicationNotFound:
+        application = None
+    require_operation(actor.rights, operation, application_target(application_id, application))
     if application is None:
         raise ApplicationNotFound
     return application

@@ -28,6 +28,7 @@ from gatehouse.permissions.model.facts import (
 )
 from gatehouse.permissions.model.project import GrantAction, GroupGrant, Project, ProjectSettings
 from gatehouse.permissions.model.rules import ROOT, ApplicationSchema, Scope
+from gatehouse.permissions.rights.granting import PROJECT_OWNER
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
 from gatehouse.permissions.rights.rights import Actor, Rights, central_rule
 from gatehouse.permissions.store import EditResult, NewApplication, PermissionStore, ProjectStore
@@ -264,7 +265,6 @@ def project_audit_fields(project: Project) -> Mapping[str, object]:
 # Publishing: a new project with its application and its first people (interface §4.6, §5.6, R6).
 
 
-OWNER: Final = "project_owner"
 ADMINISTRATOR: Final = "project_administrator"
 CAN_CREATE_PROJECTS: Final = central_rule("can_create_projects")
 NUMBER: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
@@ -325,7 +325,7 @@ def new_application(project: Project, now: int) -> NewApplication:
 def first_records(project: Project, administrator: str) -> Sequence[UserRecord]:
     """The author owns and administers it, the target administers it."""
     scope = Scope(project.project_id)
-    roles = {project.author: [OWNER, ADMINISTRATOR]}
+    roles = {project.author: [PROJECT_OWNER, ADMINISTRATOR]}
     roles.setdefault(administrator, [ADMINISTRATOR])
     return [
         UserRecord(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -11,7 +11,7 @@ from gatehouse.audit.recorder import describe_changes
 from gatehouse.permissions.commands.memberships import MembershipDraft, apply_group_lists
 from gatehouse.permissions.commands.user_schemas import role_names
 from gatehouse.permissions.documents.fields import printable, read_members
-from gatehouse.permissions.documents.records import parse_project, project_access_document
+from gatehouse.permissions.documents.records import IN_PROJECT, parse_project, project_access_document
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import NO_HOLDINGS, ProjectModel, ScopeHoldings, UserRecord
@@ -46,8 +46,6 @@ from gatehouse.provision.sections.references import (
 )
 from gatehouse.provision.sections.section import Context, Located, Options, SectionPlan
 from gatehouse.provision.state_after import state_after, with_holdings
-
-MEMBER_FIELDS: Final = ("roles", "private_data", "public_data", "applications", "services", "groups")
 
 Items = tuple[Any, ...] | UnsetType | None
 
@@ -178,7 +176,7 @@ class MembershipPlanner:
         self, user_id: str, given: object, project: Project, place: str
     ) -> Mapping[Scope, ScopeHoldings]:
         self.references.person(user_id, place)
-        members = {} if given is None else read_members(given, place, MEMBER_FIELDS)
+        members = {} if given is None else read_members(given, place, IN_PROJECT)
         resolved = self.references.with_group_ids(members, project.project_id, place)
         scopes = parse_project(resolved, project.project_id, place=place)
         had = self._permissions.record(CENTRAL_ID, user_id).scopes

@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import describe_changes
 from gatehouse.permissions.commands.projects import (
+    ADMINISTRATOR,
     ProjectDraft,
     apply_project_draft,
     read_domains,
@@ -19,6 +20,7 @@ from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, Assignment, UserRecord
 from gatehouse.permissions.model.project import Project, ProjectSettings
 from gatehouse.permissions.model.rules import Scope
+from gatehouse.permissions.rights.granting import PROJECT_OWNER
 from gatehouse.provision.document import Document
 from gatehouse.provision.model import (
     Action,
@@ -35,7 +37,7 @@ from gatehouse.provision.state_after import with_holdings
 
 Ids = list[Any] | UnsetType | None
 
-ROLE_BY_FIELD: Final = {"owners": "project_owner", "administrators": "project_administrator"}
+ROLE_BY_FIELD: Final = {"owners": PROJECT_OWNER, "administrators": ADMINISTRATOR}
 FIELDS: Final = ("title", "description", "aliases", "tags")
 
 

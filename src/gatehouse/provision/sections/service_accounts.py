@@ -13,7 +13,7 @@ from gatehouse.permissions.authentication.application_keys import parse_public_k
 from gatehouse.permissions.authentication.jwts import DAY_SECONDS, JTI_BYTES
 from gatehouse.permissions.commands.service_accounts import read_name, read_ranges, refuse_owner
 from gatehouse.permissions.documents import grammar
-from gatehouse.permissions.documents.records import parse_project
+from gatehouse.permissions.documents.records import IN_PROJECT, parse_project
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import ProjectModel, ScopeHoldings
@@ -281,9 +281,6 @@ def account_document(account: ServiceAccount, state: StoredState) -> Document:
 # What service accounts hold in their project, which may refer to anything in the file.
 
 
-HOLDING_FIELDS: Final = ("roles", "private_data", "public_data", "applications", "services", "groups")
-
-
 class ServiceAccountRightsStage:
     """What service accounts hold in their project: as in a membership, but never project_owner (R1)."""
 
@@ -308,7 +305,7 @@ class ServiceAccountRightsStage:
 def rights_change(
     located: Located[ServiceAccountFileEntry], state: StoredState, references: References
 ) -> Change | None:
-    given = {name: value for name in HOLDING_FIELDS if (value := getattr(located.entry, name)) is not UNSET}
+    given = {name: value for name in IN_PROJECT if (value := getattr(located.entry, name)) is not UNSET}
     project = references.project(located.entry.project_id, f"{located.place}.project_id")
     account = stored_account(located.entry, project, state.permissions)
     if not given or account is None:

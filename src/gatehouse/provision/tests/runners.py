@@ -36,6 +36,7 @@ from gatehouse.permissions.model.facts import (
 from gatehouse.permissions.model.rules import ROOT, End, Rule, Scope
 from gatehouse.permissions.questions.explain import known_rules
 from gatehouse.permissions.questions.parsing import ResourceDraft, RuleReference, read_scope
+from gatehouse.permissions.rights.granting import PROJECT_OWNER
 from gatehouse.provision.document import Document
 from gatehouse.provision.file_secrets import FileSeal, SecretResolver
 from gatehouse.provision.model import PermissionState, StoredState
@@ -47,7 +48,6 @@ from gatehouse.provision.tests.cases import CaseFailure, ExpectedPermission, Hyp
 SECRET_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {"users": ("password",), "applications": ("access_keys",)}
 ANY_TOTP: Final = "JBSWY3DPEHPK3PXP"  # a fact is whether a user has one, not which
 UNKNOWN_RULE: Final = "The rule is not in the schema of the application, and no role or entry contains it."
-OWNER_ROLE: Final = "project_owner"
 
 
 async def build_model_runner(document: Document, clock: Clock) -> "ModelRunner":
@@ -283,7 +283,7 @@ def owned_projects(record: UserRecord) -> dict[str, End]:
         for scope, held in record.scopes.items()
         if not scope.is_root and scope.kind is None
         for one in held.roles
-        if one.role == OWNER_ROLE
+        if one.role == PROJECT_OWNER
     }
 
 

@@ -318,7 +318,7 @@ async def test_a_key_that_is_named_gets_its_new_value_and_one_without_value_is_m
         (
             "projects",
             {"id": "mg", "settings": {"services": {"1": {}}}},
-            "projects[0].settings.services.1: no application 1 that can be connected",
+            "projects[0].settings.services.1: not an application that can be connected to this project",
         ),
         (
             "applications",
@@ -375,14 +375,14 @@ async def test_a_key_that_is_named_gets_its_new_value_and_one_without_value_is_m
         (
             "memberships",
             {"id": "mg", "users": {"1001": {"roles": ["administrator", "project_owner"]}}},
-            "memberships[0].users.1001: the role administrator is protected and can be assigned only at the root",
+            "memberships[0].users.1001: role administrator: protected roles can be assigned only at the root",
         ),
         ("memberships", {"id": "mg", "users": {"1001": {}}}, "memberships[0].users: a project needs at least"),
         ("memberships", {"id": "mg", "allow": ["No"]}, "memberships[0].allow[0]: No is not a group of project"),
         (
             "service_accounts",
             {"project_id": "mg", "name": "ci", "roles": ["project_owner"]},
-            "service_accounts[0].roles: a service account cannot own a project",
+            "service_accounts[0].roles: A service account cannot own a project.",
         ),
         (
             "service_accounts",

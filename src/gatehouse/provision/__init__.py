@@ -1,5 +1,5 @@
-"""What a file says should exist, compared with what does: plan, apply, export (R7).
+"""Configuration files: plan, apply and export (R7).
 
-Decides what has to change and carries it out in one transaction. Never speaks HTTP, never reads the
-environment or a file by itself, and never shows a secret that somebody else made.
+Compares a file with what is stored and makes the changes in one transaction. Knows no HTTP, reads neither the
+environment nor files by itself, and never prints a secret that it did not make.
 """

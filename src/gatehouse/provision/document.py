@@ -1,6 +1,6 @@
-"""The written forms of a configuration file: YAML, TOML and JSON are read, YAML and JSON written.
+"""Configuration files as text: YAML, TOML and JSON are read, YAML and JSON written.
 
-A complaint never quotes the file: the line that does not parse may hold a password.
+An error never quotes the file: the line that does not parse may hold a password.
 """
 
 import json
@@ -22,7 +22,7 @@ NEEDS_QUOTES: Final = "a value that starts with !, * or & needs quotes"
 
 
 class StrictYamlLoader(yaml.SafeLoader):
-    """YAML as people read it (the core schema of YAML 1.2), each name once.
+    """The core schema of YAML 1.2, with each name once.
 
     The 1.1 rules of the library would turn the country NO into false and the password 12:34:56 into a number.
     """
@@ -53,7 +53,7 @@ for _tag, _pattern, _first in (
 
 
 def read_document(content: bytes, suffix: str) -> Document:
-    """Read the form the file's suffix names. Raises Unfit."""
+    """Read the format that the file's suffix names. Raises Unfit."""
     read = READERS.get(suffix.lower())
     if read is None:
         raise Unfit(
@@ -76,7 +76,7 @@ def read_yaml(text: str) -> object:
         return yaml.load(text, StrictYamlLoader)  # noqa: S506 - a SafeLoader
     except (yaml.scanner.ScannerError, yaml.parser.ParserError) as error:
         raise Unfit([f"{line_of(error)}: {error.problem}"]) from None
-    except yaml.MarkedYAMLError as error:  # an alias or a tag nobody knows, named after somebody's text
+    except yaml.MarkedYAMLError as error:  # unknown aliases and tags: the error would quote the file
         raise Unfit([f"{line_of(error)}: not valid YAML; {NEEDS_QUOTES}"]) from None
     except (yaml.YAMLError, ValueError):
         raise Unfit(["the file is not valid YAML"]) from None
@@ -116,7 +116,7 @@ def refuse_constant(name: str) -> NoReturn:
 
 
 def refuse_unstorable_text(value: object) -> None:
-    """NUL and lone surrogates can be written with escapes; no database takes them."""
+    """Refuse NUL and lone surrogates: escapes can write them, no database stores them."""
     if isinstance(value, str):
         if "\0" in value or SURROGATE.search(value):
             raise Unfit(["a text contains a NUL character or half of a surrogate pair"])
@@ -138,7 +138,7 @@ READERS: Final[Mapping[str, Callable[[str], object]]] = {
 
 
 class ExactDumper(yaml.SafeDumper):
-    """Escapes whatever cannot be seen: unescaped, some line breaks come back as spaces."""
+    """Escape invisible characters: unescaped, some line breaks come back as spaces."""
 
     def represent_text(self, text: str) -> yaml.ScalarNode:
         return self.represent_scalar("tag:yaml.org,2002:str", text, style=None if text.isprintable() else '"')

@@ -2,7 +2,7 @@
 
 Stored secrets are sealed with a random key each (keys/sealing.py), so two exports of one installation would
 differ in every line. AES-SIV (RFC 5297) needs no randomness: an export kept under version control shows what
-changed and nothing else. What it gives away is that a secret is the same as before.
+changed and nothing else. It reveals only that a secret is the same as before.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,13 +27,13 @@ class FileSeal:
         self._masters = masters
 
     def seal(self, plain: str, *, purpose: str) -> str:
-        """`purpose` names the record and the field: the text opens nowhere else."""
+        """`purpose` names the record and the field: the text cannot be decrypted for another."""
         key_id = self._masters.primary_id
         sealed = self._cipher(key_id).encrypt(plain.encode(), [purpose.encode()])
         return f"{key_id}.{encode_base64url(sealed).decode()}"
 
     def open(self, sealed: str, *, purpose: str) -> str:
-        """Return the secret; raise BadInput in words that follow the name of the field."""
+        """Return the secret; raise BadInput with a text that continues after the name of the field."""
         key_id, _, text = sealed.partition(".")
         if not key_id:
             raise BadInput(WRONG_RECORD)
@@ -64,7 +64,7 @@ class SecretSource(StrEnum):
 
 
 class FileSecret:
-    """A plain class, because msgspec knows how to put dataclasses together, and to take them apart."""
+    """A plain class: msgspec would read and write the fields of a dataclass."""
 
     __slots__ = ("source", "text")
 
@@ -93,18 +93,18 @@ SOURCE_BY_KEY: Final = {source.value: source for source in (SecretSource.ENV, Se
 @dataclass(frozen=True, slots=True)
 class RevealedSecret:
     text: str = field(repr=False)
-    was_sealed: bool  # by an export: then it is what was stored, not what a person typed
+    was_sealed: bool  # by an export: the stored form, not what a person typed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecretResolver:
-    """Where references lead; handed in, since a room reads neither environment nor files."""
+    """Looks up references to the environment and to files, which this package does not read itself."""
 
     environment: Mapping[str, str] = field(repr=False)
     read_file: Callable[[str], str]  # raises BadInput
 
     def reveal(self, given: FileSecret, seal: FileSeal, *, purpose: str) -> RevealedSecret:
-        """Return the secret; raise BadInput in words that follow the name of the field."""
+        """Return the secret; raise BadInput with a text that continues after the name of the field."""
         match given.source:
             case SecretSource.PLAIN:
                 text = given.text

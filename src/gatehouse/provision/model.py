@@ -1,4 +1,4 @@
-"""What can go wrong with a file that is to be applied."""
+"""Configuration files: problems, the stored state, writes, changes and plans."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from gatehouse.oauth.model import Client
 from gatehouse.permissions.model.application import AccessKey, Application, ApplicationKey
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, UserRecord
 from gatehouse.permissions.model.project import Group, Project, ServiceAccount
-from gatehouse.permissions.model.rules import Scope as Held
+from gatehouse.permissions.model.rules import Scope
 from gatehouse.permissions.model.schema_version import ChangeTally
 
 T = TypeVar("T")
@@ -22,7 +22,7 @@ V = TypeVar("V")
 
 
 class Unfit(BadInput):
-    """Nothing was changed; carries everything that is wrong, one line each."""
+    """The file was refused and nothing was changed; has every problem, one line each."""
 
     public = "The file cannot be applied."
 
@@ -40,13 +40,13 @@ class Unsettled(Conflict):
 
 
 class FollowUpProblem(str):
-    """A complaint that may only follow from another one."""
+    """A problem that may only follow from another one."""
 
     __slots__ = ()
 
 
 class Problems:
-    """Collects what is wrong, so that its author can mend it all at once."""
+    """Collects every problem of a file, so that all can be fixed at once."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -55,7 +55,7 @@ class Problems:
         self.lines.append(one_line(f"{place}: {what}"))
 
     def check_value(self, place: str, check: Callable[[T], V], given: T, otherwise: V) -> V:
-        """What `check` makes of the value; a complaint is collected and `otherwise` stands in."""
+        """The checked value; if `check` refuses it, collect the problem and return `otherwise`."""
         try:
             return check(given)
         except BadInput as error:
@@ -64,11 +64,11 @@ class Problems:
 
 
 def one_line(text: str) -> str:
-    """Names in a file may hold anything; a problem stays one honest line."""
+    """Escape what is not printable: names in a file may contain anything, and a problem is one line."""
     return "".join(character if is_plain_line(character) else ascii(character)[1:-1] for character in text)
 
 
-# The state a file is compared with, and the changes that come of it.
+# The stored state a file is compared with, and the changes to it.
 
 
 NO_IDS: Final[frozenset[str]] = frozenset()
@@ -82,12 +82,12 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadScope:
-    """What a plan has to see: of people and what they hold only those the file names, or all."""
+    """What a plan reads: the users the file names and their records, or all of them."""
 
     all_users: bool = False
     user_ids: frozenset[str] = NO_IDS
     login_keys: frozenset[str] = NO_IDS
-    permissions: bool = False  # projects, applications and what belongs to them, all of it
+    permissions: bool = False  # all projects and applications with what belongs to them
     record_users: frozenset[str] = NO_IDS  # whose records are needed
     member_projects: frozenset[str] = NO_IDS  # names or titles of projects whose members' records are needed
     all_records: bool = False
@@ -109,9 +109,9 @@ EVERYTHING: Final = ReadScope(all_users=True, permissions=True, all_records=True
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionState:
-    """Who may do what: projects, applications and what belongs to them, removed ones too."""
+    """Projects and applications with what belongs to them, removed ones too."""
 
-    projects: Mapping[str, ProjectModel] = field(default_factory=dict)  # groups with the users they list
+    projects: Mapping[str, ProjectModel] = field(default_factory=dict)  # their groups have the listed users
     applications: Mapping[int, ApplicationModel] = field(default_factory=dict)
     spent_application_ids: frozenset[int] = frozenset()
     access_keys: Mapping[int, tuple[AccessKey, ...]] = field(default_factory=dict)
@@ -131,8 +131,8 @@ class PermissionState:
         home = None if application.project_id is None else self.projects.get(application.project_id)
         return not application.removed and (home is None or not home.project.removed)
 
-    def has_scope(self, scope: Held) -> bool:
-        """Whether there is such a place: what is held elsewhere is out of reach, and neither told nor touched."""
+    def has_scope(self, scope: Scope) -> bool:
+        """Whether the scope exists. What is held in others has no effect; it is neither exported nor changed."""
         project = self.projects.get(scope.project_id)
         if scope.is_root or project is None or project.project.removed:
             return scope.is_root
@@ -145,11 +145,11 @@ class PermissionState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredState:
-    """What is stored: one field or two for each section."""
+    """What is stored, for all sections."""
 
     users: tuple[User, ...] = ()  # those in scope, and every administrator
-    administrators: frozenset[str] = NO_IDS  # who holds that root role of application 1 now
-    retired_user_ids: frozenset[str] = NO_IDS  # of the ids in scope: given once, their account is gone
+    administrators: frozenset[str] = NO_IDS  # users who hold that root role of application 1 now
+    retired_user_ids: frozenset[str] = NO_IDS  # ids in scope whose account was removed
     clients: tuple[Client, ...] = ()
     removed_client_ids: frozenset[str] = NO_IDS
     permissions: PermissionState = field(default_factory=PermissionState)
@@ -163,11 +163,11 @@ class AddUser:
 
 @dataclass(frozen=True, slots=True)
 class ChangeUser:
-    """Replaces the account if it is still the version that was read."""
+    """Replaces the account unless it changed since it was read."""
 
     user: User
     administrator: bool | None  # None leaves the role as it is
-    ends_tokens: bool  # raises `rev`: whatever was issued before is refused (checklist LG-20)
+    ends_tokens: bool  # raises `rev`: tokens issued before are refused (checklist LG-20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ class AddClient:
 
 @dataclass(frozen=True, slots=True)
 class ChangeClient:
-    """Replaces the client if it is still the version that was read; a removed one is marked, its id is spent."""
+    """Replaces the client unless it changed since it was read. A removed one is marked; its id is never reused."""
 
     client: Client
 
@@ -194,7 +194,7 @@ class AddProject:
 
 @dataclass(frozen=True, slots=True)
 class ChangeProject:
-    """Replaces the project if it still is what was read, as all that follows; a removed one is marked."""
+    """Replaces the project unless it changed since it was read, as all that follow do. A removed one is marked."""
 
     before: Project
     after: Project
@@ -213,7 +213,7 @@ class ChangeApplication:
 
 @dataclass(frozen=True, slots=True)
 class ChangeSchema:
-    """Schema and roles; a role that is gone is taken from everyone."""
+    """Replaces schema and roles; a removed role is removed from all its holders."""
 
     before: ApplicationModel
     after: ApplicationModel
@@ -222,7 +222,7 @@ class ChangeSchema:
 
 @dataclass(frozen=True, slots=True)
 class PutAccessKey:
-    """Adds a key, or puts it in the place of another."""
+    """Adds a key, or replaces another one."""
 
     before: AccessKey | None
     after: AccessKey
@@ -246,14 +246,14 @@ class ChangeGroup:
 
 @dataclass(frozen=True, slots=True)
 class RemoveGroup:
-    """With all that names it."""
+    """Removes the group and every reference to it."""
 
     group: Group
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeRecords:
-    """Records of several users in one application, as one: who owns a project is handed over in one go."""
+    """Replaces records of several users of one application together, so that a project always has an owner."""
 
     before: tuple[UserRecord, ...]
     after: tuple[UserRecord, ...]
@@ -290,12 +290,12 @@ Write: TypeAlias = AddUser | ChangeUser | RemoveUser | AddClient | ChangeClient 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditNote:
-    """What the audit log will say of a change."""
+    """An audit record of a change, before it has an actor and a time."""
 
     event: AuditEvent
     details: Details = field(default_factory=dict)
     personal: Mapping[str, str] = field(default_factory=dict)
-    subject: str = ""  # when it is another than that of the change
+    subject: str = ""  # if not that of the change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,14 +303,14 @@ class Change:
     """One line of the plan."""
 
     action: Action
-    kind: str  # "user", "client": what a person calls it
-    name: str  # how its owner knows it
-    fields: tuple[str, ...] = ()  # what differs, by name; never a value
+    kind: str  # "user", "client"
+    name: str  # login, client id, title
+    fields: tuple[str, ...] = ()  # names of what differs; never values
     write: Write
-    further_writes: tuple[Write, ...] = ()  # what else it takes
-    subject: str  # whom the audit log files it under
+    further_writes: tuple[Write, ...] = ()  # done together with `write`
+    subject: str  # of the audit records
     notes: tuple[AuditNote, ...]
-    generated_secret: str | None = field(default=None, repr=False)  # made here, told once
+    generated_secret: str | None = field(default=None, repr=False)  # made by the plan, printed once
 
     @property
     def writes(self) -> tuple[Write, ...]:
@@ -320,25 +320,25 @@ class Change:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     changes: tuple[Change, ...]
-    spared: tuple[str, ...] = ()  # what --prune left standing, and why
+    spared: tuple[str, ...] = ()  # what --prune kept, and why
 
 
-# What provisioning needs kept.
+# The store.
 
 
 class ProvisionStore(Protocol):
     async def read_state(self, scope: ReadScope, now: int) -> StoredState:
-        """What is stored, as of one moment."""
+        """Read everything in one snapshot."""
 
     def as_dry_run(self) -> "ProvisionStore":
-        """The same, in which nothing is kept: what is carried out is refused or else undone."""
+        """A store whose writes are checked and then rolled back."""
 
     async def write_changes(
         self, writes: Sequence[Write], records: Sequence[AuditRecord], *, setup_closed: AuditRecord | None, now: int
     ) -> None:
-        """Do all of it in the order given, and keep the records, in one transaction.
+        """Make all writes in this order and store the records, in one transaction.
 
-        Raises a Conflict, and changes nothing, when anything is no longer as it was read, a name or an id was
-        taken meanwhile, or no administrator would be left who can sign in though there is one now. With
-        `setup_closed` an administrator is made: setup closes for ever, and that record is kept if it was open.
+        Raises a Conflict, and changes nothing, when something changed since it was read, a name or an id was taken
+        meanwhile, or the last administrator who can sign in would be lost. With `setup_closed` the writes make an
+        administrator: setup is closed for good, and that record is stored if it was open.
         """

@@ -1,4 +1,4 @@
-"""Every section there is, and in which order their changes are made: what others refer to comes first."""
+"""Plan, apply and export; and the order of the sections: what others refer to comes first."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -14,7 +14,14 @@ from gatehouse.kernel.addresses import Network
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.errors import Conflict, GatehouseError, NotFound
 from gatehouse.keys.sealing import MasterKeys
-from gatehouse.permissions.errors import ApplicationTooLarge, LastOwner, LimitReached, Malformed, RoleFull
+from gatehouse.permissions.errors import (
+    ApplicationTooLarge,
+    GroupListed,
+    LastOwner,
+    LimitReached,
+    Malformed,
+    RoleFull,
+)
 from gatehouse.provision.document import Document
 from gatehouse.provision.file_secrets import FileSeal
 from gatehouse.provision.model import (
@@ -61,7 +68,7 @@ GROUPS: Final = GroupSection()
 MEMBERSHIPS: Final = MembershipSection()
 SERVICE_ACCOUNTS: Final = ServiceAccountSection()
 
-# As a file writes them.
+# In the order of a file.
 SECTIONS: Final[tuple[FileSection[Any], ...]] = (
     USERS,
     CLIENTS,
@@ -71,7 +78,7 @@ SECTIONS: Final[tuple[FileSection[Any], ...]] = (
     MEMBERSHIPS,
     SERVICE_ACCOUNTS,
 )
-# As they are carried out: a service names groups and roles, a right is held on whatever there is.
+# In the order of the writes: a service names groups and roles, and a user may hold rights on anything.
 STAGES: Final[tuple[PlanStage[Any], ...]] = (
     USERS,
     CLIENTS,
@@ -86,27 +93,24 @@ STAGES: Final[tuple[PlanStage[Any], ...]] = (
 )
 
 
-# Plan, apply, export.
-
-
-PLAN_ATTEMPTS: Final = 5  # plans made anew because somebody changed the same records meanwhile
+PLAN_ATTEMPTS: Final = 5  # new plans after concurrent changes of the same records
 INSTALLATION: Final = "installation"
-# Conflicts between the file and what is stored, which no retry settles.
-PERMANENT_CONFLICTS: Final = (RoleFull, LastOwner, LimitReached, ApplicationTooLarge)
+# Conflicts between the file and what is stored, which no retry resolves.
+PERMANENT_CONFLICTS: Final = (RoleFull, LastOwner, LimitReached, ApplicationTooLarge, GroupListed)
 
 
 async def make_plan(
     file: ProvisionFile, state: StoredState, context: Context, options: Options
 ) -> tuple[Plan, StoredState]:
-    """The changes, stage by stage, and what will be stored then. Raises Unfit with all that is wrong."""
+    """The changes, stage by stage, and the state after them. Raises Unfit with every problem."""
     drafts: list[SectionPlan] = []
     for stage in STAGES:
         if stage.name in file.sections:
             draft = await stage.plan(file.entries_of(stage.name), state, context, options)
-            state = state_after(state, [act for change in draft.changes for act in change.writes])
+            state = state_after(state, [write for change in draft.changes for write in change.writes])
             drafts.append(draft)
     problems = [problem for draft in drafts for problem in draft.problems]
-    if problems:  # one mistake, one complaint, unless there are no others
+    if problems:  # follow-up problems only if there are no others
         own = [problem for problem in problems if not isinstance(problem, FollowUpProblem)]
         raise Unfit(dict.fromkeys(own or problems))
     return Plan(
@@ -138,15 +142,15 @@ class Provisioning:
         self._clock = clock
 
     async def dry_run(self, sections: Sequence[SectionEntries], options: Options, origin: AuditOrigin) -> Plan:
-        """What applying would change: it is carried out and undone, so that what would be refused is refused here."""
+        """What apply would change. The writes are made and rolled back, so it refuses what apply would refuse."""
         return await self._write_with_retries(sections, options, origin, self._store.as_dry_run())
 
     async def apply(self, sections: Sequence[SectionEntries], options: Options, origin: AuditOrigin) -> Plan:
-        """Make it so, all or nothing, and return what was changed; safe beside a running service."""
+        """Make all changes or none, and return them; safe while the service is running."""
         return await self._write_with_retries(sections, options, origin, self._store)
 
     async def plan(self, sections: Sequence[SectionEntries], options: Options) -> Plan:
-        """What is to be changed. Raises Unfit with all that is wrong with the file."""
+        """What has to change. Raises Unfit with every problem of the file."""
         scopes = (one.section.read_scope(one.entries, prune=options.prune) for one in sections)
         state = await self._store.read_state(reduce(or_, scopes, ReadScope()), self._clock.now())
         file = ProvisionFile({one.section.name: one.entries for one in sections})
@@ -159,7 +163,7 @@ class Provisioning:
             plan = await self.plan(sections, options)
             try:
                 await self._write_changes(plan.changes, origin, store)
-            except (Conflict, NotFound) as conflict:  # the state the plan was made from is gone: look again
+            except (Conflict, NotFound) as conflict:  # the state changed since it was read: plan again
                 reason: GatehouseError = conflict
             except Malformed as error:
                 raise Unfit([str(error)]) from error
@@ -170,10 +174,10 @@ class Provisioning:
         raise Unsettled(f"{Unsettled.public} ({reason})") from reason
 
     async def export(self, *, secrets: bool, report: ReportLine = ignore_line) -> Document:
-        """A file that apply takes; `tell` hears what had to be left out for that."""
+        """A file that apply accepts; `report` gets a line for what had to be left out."""
         state = without_unmanaged(await self._store.read_state(EVERYTHING, self._clock.now()), report)
-        tools = self._context(ProvisionFile())
-        return {section.name: section.export_documents(state, tools, secrets=secrets) for section in SECTIONS}
+        context = self._context(ProvisionFile())
+        return {section.name: section.export_documents(state, context, secrets=secrets) for section in SECTIONS}
 
     async def _write_changes(self, changes: Sequence[Change], origin: AuditOrigin, store: ProvisionStore) -> None:
         if not changes:
@@ -183,7 +187,7 @@ class Provisioning:
         )
         closed = self._recorder.record(AuditEvent.SETUP_CLOSED, origin, subject=INSTALLATION)
         await store.write_changes(
-            [act for change in changes for act in change.writes],
+            [write for change in changes for write in change.writes],
             self._audit_records(changes, origin),
             setup_closed=closed if makes_administrator else None,
             now=self._clock.now(),

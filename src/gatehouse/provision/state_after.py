@@ -1,6 +1,6 @@
-"""What will be stored once changes are made: what the next section of a file builds on. Pure.
+"""The state after writes, which the next section of a file builds on. Pure.
 
-As exact as it can be told: also what an act takes along is foreseen, such as the assignments of a role that goes.
+Includes side effects, such as removing the assignments of a role that is removed.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -42,27 +42,27 @@ V = TypeVar("V")
 
 
 def state_after(state: StoredState, writes: Iterable[Write]) -> StoredState:
-    """Clients are left as they are: nothing builds on them."""
+    """Clients stay as they are: no other section refers to them."""
     users = {user.user_id: user for user in state.users}
-    ledger = StateAfter(state.permissions)
-    for act in writes:
-        match act:
+    after = StateAfter(state.permissions)
+    for write in writes:
+        match write:
             case AddUser(user, administrator) | ChangeUser(user, administrator, _):
                 users[user.user_id] = user
                 if administrator is not None:
-                    ledger.set_administrator(user.user_id, holds=administrator)
+                    after.set_administrator(user.user_id, holds=administrator)
             case RemoveUser(user):
                 users.pop(user.user_id, None)
-                ledger.remove_user(user.user_id)
+                after.remove_user(user.user_id)
             case AddClient() | ChangeClient():
                 pass
             case _:
-                ledger.apply_write(act)
-    return replace(state, users=tuple(users.values()), permissions=ledger.permissions())
+                after.apply_write(write)
+    return replace(state, users=tuple(users.values()), permissions=after.permissions())
 
 
 class StateAfter:
-    """A world that changes."""
+    """A PermissionState that writes are applied to."""
 
     def __init__(self, permissions: PermissionState) -> None:
         self._projects = dict(permissions.projects)
@@ -160,7 +160,7 @@ class StateAfter:
                 assert_never(write)
 
     def _edit_application(self, before: Application, after: Application) -> None:
-        """What is held on it goes with it out of its project, and if it is removed also as a service (R5)."""
+        """What is held on it in its project is removed when it leaves, and as a service when it is removed (R5)."""
         number = after.application_id
         self._applications[number] = replace(self._applications[number], application=after)
         self._update_projects(before, after)
@@ -171,7 +171,7 @@ class StateAfter:
             self._change_records(lambda record: without_scopes(record, gone))
 
     def _update_projects(self, before: Application | None, after: Application) -> None:
-        """In the projects that have it, had it or connect it."""
+        """Update the projects that have it, had it or connect it."""
         number = after.application_id
         if before is not None and before.project_id in self._projects:
             left = self._projects[before.project_id]
@@ -184,7 +184,7 @@ class StateAfter:
                 self._put_project(model)
 
     def _put_project(self, model: ProjectModel) -> None:
-        """With those of the services it connects that it may connect."""
+        """Store the project with the connected services that it may still connect."""
         project = model.project
         known = {number: self._applications.get(number) for number in project.settings.services}
         usable = (one.application for one in known.values() if one is not None)
@@ -192,7 +192,7 @@ class StateAfter:
         self._projects[project.project_id] = replace(model, services=services)
 
     def _change_schema(self, before: ApplicationModel, model: ApplicationModel) -> None:
-        """Roles that are gone are held by nobody, those that became protected by nobody in a project (§3)."""
+        """Removed roles lose all holders, roles that became protected lose those in projects (§3)."""
         number = model.application.application_id
         self._applications[number] = model
         gone = before.roles.keys() - model.roles.keys()
@@ -216,7 +216,7 @@ def without_scopes(record: UserRecord, gone: Collection[Scope]) -> UserRecord:
 
 
 def with_holdings(record: UserRecord, scope: Scope, held: ScopeHoldings) -> UserRecord:
-    """The record with this in the scope; scopes in which nothing is held are left out."""
+    """The record with these holdings in the scope; empty scopes are left out."""
     scopes = {**record.scopes, scope: held}
     return replace(record, scopes={place: one for place, one in scopes.items() if not one.is_empty})
 
@@ -226,7 +226,7 @@ def without_member(group: Group, user_id: str) -> Group:
 
 
 def without_group(project: Project, group_id: str) -> Project:
-    """Grants to it, and its places in lists, go with a group."""
+    """Remove the grants to the group and its list entries."""
     services = {
         number: tuple(grant for grant in grants if grant.group_id != group_id)
         for number, grants in project.settings.services.items()

@@ -1,9 +1,10 @@
-"""What an export leaves out: what could be written once and no longer can be (R5), or apply would refuse it (R7)."""
+"""What an export leaves out: stored data that apply would refuse today (R5, R7)."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
+from gatehouse.permissions.commands.user_schemas import refuse_unrelated
 from gatehouse.permissions.documents.rules import refuse_collisions
 from gatehouse.permissions.documents.trees import refuse_reserved, without_leaf
 from gatehouse.permissions.errors import Malformed
@@ -12,14 +13,14 @@ from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, Sc
 from gatehouse.permissions.model.rules import Rule, RuleSection, Tree
 from gatehouse.provision.model import PermissionState, StoredState
 from gatehouse.provision.sections.projects import refuse_unusable_service
-from gatehouse.provision.sections.references import References, refuse_unrelated
+from gatehouse.provision.sections.references import References
 from gatehouse.provision.sections.section import ProvisionFile
 
 ReportLine = Callable[[str], None]
 
 
 def without_unmanaged(state: StoredState, report: ReportLine) -> StoredState:
-    """The same without what a file would be refused for; each is told in one line."""
+    """The state without what apply would refuse, with one line to `report` for each."""
     applications = {
         key: _without_reserved_rules(model, report) for key, model in state.permissions.applications.items()
     }
@@ -29,15 +30,16 @@ def without_unmanaged(state: StoredState, report: ReportLine) -> StoredState:
         key: _without_unusable_services(model, references, report)
         for key, model in state.permissions.projects.items()
     }
-    world = replace(state.permissions, projects=projects)
+    permissions = replace(state.permissions, projects=projects)
     records = {
-        key: _without_unusable_holdings(record, world, references, report) for key, record in world.records.items()
+        key: _without_unusable_holdings(record, permissions, references, report)
+        for key, record in permissions.records.items()
     }
-    return replace(state, permissions=replace(world, records=records))
+    return replace(state, permissions=replace(permissions, records=records))
 
 
 def _without_reserved_rules(model: ApplicationModel, report: ReportLine) -> ApplicationModel:
-    """Without rules under names that were reserved after they were stored."""
+    """Without rules whose names were reserved later."""
     place = f"application {model.application.application_id}"
     sections = {
         section.value: _without_reserved_names(
@@ -66,7 +68,7 @@ def _without_reserved_names(tree: Tree, place: str, report: ReportLine) -> Tree:
 
 
 def _without_unusable_services(model: ProjectModel, references: References, report: ReportLine) -> ProjectModel:
-    """Services of a project that are still its own, or published."""
+    """With the services that are still its own or published."""
     if model.project.removed:
         return model
     settings, place = model.project.settings, f"project {model.project.project_id}: settings.services"
@@ -92,9 +94,7 @@ def _without_unusable_holdings(
         for scope, held in record.scopes.items()
         if scope.is_root
         or not permissions.has_scope(scope)
-        or _is_accepted(
-            partial(refuse_unrelated, model.application, scope.project_id, f"{place}.{scope.project_id}"), report
-        )
+        or _is_accepted(partial(refuse_unrelated, model, scope.project_id, f"{place}.{scope.project_id}"), report)
     }
     return replace(record, scopes=scopes)
 
@@ -102,7 +102,7 @@ def _without_unusable_holdings(
 def _without_colliding_entries(
     model: ApplicationModel, held: ScopeHoldings, place: str, report: ReportLine
 ) -> ScopeHoldings:
-    """Entries that a later schema does not stand in the way of: a save of it looks at nobody's record."""
+    """Without entries that a later schema conflicts with: saving a schema does not check records."""
 
     def refuse(*rules: Rule) -> None:
         for rule in rules:
@@ -125,7 +125,7 @@ def _without_rule(held: ScopeHoldings, rule: Rule) -> ScopeHoldings:
 
 
 def ignore_line(line: str) -> None:
-    """Nobody listens."""
+    """Report nothing."""
 
 
 def _is_accepted(refuse: Callable[[], None], report: ReportLine) -> bool:

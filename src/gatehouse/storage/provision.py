@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Table, and_, bindparam, delete, select, un
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION, AccountKind, User
 from gatehouse.audit.model import AuditRecord
 from gatehouse.permissions.documents.limits import refuse_groups
-from gatehouse.permissions.errors import GroupsFull, Malformed, VersionConflict
+from gatehouse.permissions.errors import GroupListed, GroupsFull, Malformed, VersionConflict
 from gatehouse.permissions.model.application import CENTRAL_ID, AccessKey, Application, ApplicationKey
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, UserRecord
 from gatehouse.permissions.model.project import Group
@@ -64,7 +64,13 @@ from gatehouse.storage.permissions.applications import (
     reserve_id,
     used_application_ids,
 )
-from gatehouse.storage.permissions.groups import create_group, delete_group, edit_group
+from gatehouse.storage.permissions.groups import (
+    create_group,
+    delete_group,
+    edit_group,
+    loses_project_tag,
+    refuse_listed,
+)
 from gatehouse.storage.permissions.keys import (
     add_access_key,
     add_application_key,
@@ -236,13 +242,21 @@ def projects_with_groups(writes: Iterable[Write]) -> frozenset[str]:
     )
 
 
-def refuse_too_many_groups(before: Mapping[str, ProjectModel], named: Collection[str]) -> Verb[None]:
-    """Once all is done: groups may come before others go. Raises GroupsFull, Malformed, each naming the project."""
+def refuse_invalid_groups(before: Mapping[str, ProjectModel], named: Collection[str]) -> Verb[None]:
+    """Judge groups when all writes are done: a file may add some before it removes others, or unlist them later.
+
+    Raises GroupsFull, GroupListed, Malformed, each naming the project.
+    """
     after = yield from projects_by_id(named)
     for project_id, model in sorted(after.items()):
-        had = before[project_id].groups.values() if project_id in before else ()
+        had = before[project_id].groups if project_id in before else {}
         try:
-            refuse_groups(had, model.groups.values())
+            refuse_groups(had.values(), model.groups.values())
+            for group_id in had.keys() & model.groups.keys():
+                if loses_project_tag(had[group_id], model.groups[group_id]):
+                    refuse_listed(model.project, group_id)
+        except GroupListed as error:
+            raise GroupListed(f"project {project_id}: {error.public}") from None
         except (GroupsFull, Malformed) as error:
             raise type(error)(f"project {project_id}: {error}") from None
 
@@ -417,7 +431,7 @@ def write_changes(
     for one in writes:
         yield from run_write(one, now, by, made)
     if grouped:
-        yield from refuse_too_many_groups(before, grouped)
+        yield from refuse_invalid_groups(before, grouped)
     if somebody_administered and not (yield FIND_ACTIVE_ADMINISTRATOR(now=now)):
         raise NoAdministratorLeft
     if setup_closed is not None and (yield from set_value_once(SETUP_CLOSED, str(now))):

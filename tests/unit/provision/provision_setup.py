@@ -64,10 +64,10 @@ class ProvisionsInMemory:
 
 def state_after_file(state: StoredState, acts: Sequence[Write], now: int = NOW) -> StoredState:
     """The state once the acts are done."""
-    ledger = StateInMemory(state)
+    after = StateInMemory(state)
     for act in acts:
-        ledger.apply_act(act, now)
-    return ledger.state()
+        after.apply_act(act, now)
+    return after.state()
 
 
 class StateInMemory:
@@ -77,7 +77,7 @@ class StateInMemory:
         self._retired = set(state.retired_user_ids)
         self._clients = {client.client_id: client for client in state.clients}
         self._removed = set(state.removed_client_ids)
-        self._world = state.permissions
+        self._permissions = state.permissions
 
     def state(self) -> StoredState:
         return StoredState(
@@ -86,11 +86,11 @@ class StateInMemory:
             retired_user_ids=frozenset(self._retired),
             clients=tuple(self._clients.values()),
             removed_client_ids=frozenset(self._removed),
-            permissions=self._world,
+            permissions=self._permissions,
         )
 
     def apply_act(self, act: Write, now: int) -> None:
-        self._world = state_after.state_after(StoredState(permissions=self._world), [act]).permissions
+        self._permissions = state_after.state_after(StoredState(permissions=self._permissions), [act]).permissions
         match act:
             case AddUser(user, administrator):
                 self._add_user(user)
@@ -107,7 +107,7 @@ class StateInMemory:
             case ChangeClient(client):
                 self._change_client(client)
             case _:
-                pass  # of projects and applications the world alone tells
+                pass  # of projects and applications the permissions alone tells
 
     def _add_user(self, user: User) -> None:
         if user.user_id in self._users or user.user_id in self._retired:
@@ -185,11 +185,11 @@ class NoGrants:
 
 
 def split_arguments(given: Mapping[str, object]) -> tuple[tuple[SectionEntries, ...], Options]:
-    """Keyword arguments that name a section are the document; the others are the terms."""
+    """Keyword arguments that name a section are the document; the others are the options."""
     names = {section.name for section in SECTIONS}
     document = {name: value for name, value in given.items() if name in names}
-    terms = {name: value for name, value in given.items() if name not in names}
-    return read_entries(document, SECTIONS), some_options(**terms)
+    options = {name: value for name, value in given.items() if name not in names}
+    return read_entries(document, SECTIONS), some_options(**options)
 
 
 def some_options(*, environment: Mapping[str, str] | None = None, **rest: bool) -> Options:

@@ -27,22 +27,22 @@ STRONG = "Zq8vK2mX4tR9wLp6sYb3nHc7dJf5gTaU"
 
 
 async def problems_of(state: StoredState | None = None, **given: object) -> list[str]:
-    bench, store = provision_setup(state)
+    setup, store = provision_setup(state)
     with pytest.raises(Unfit) as unfit:
-        await bench.apply(**given)
+        await setup.apply(**given)
     assert store.stored == (state or StoredState())
     return list(unfit.value.problems)
 
 
 async def made(record: dict[str, object], **terms: Any) -> tuple[ProvisionSetup, Client]:
-    bench, store = provision_setup()
-    await bench.apply(clients=[record], **terms)
+    setup, store = provision_setup()
+    await setup.apply(clients=[record], **terms)
     (client,) = store.stored.clients
-    return bench, client
+    return setup, client
 
 
 async def test_a_record_makes_a_client_with_all_it_says() -> None:
-    bench, client = await made(
+    setup, client = await made(
         {
             **NATIVE,
             "client_secret": STRONG,
@@ -61,7 +61,7 @@ async def test_a_record_makes_a_client_with_all_it_says() -> None:
         }
     )
     (secret,) = client.secrets
-    assert bench.masters.open(secret.secret, purpose="client-secret:web") == STRONG.encode()
+    assert setup.masters.open(secret.secret, purpose="client-secret:web") == STRONG.encode()
     assert replace(client, secrets=()) == Client(
         client_id="web",
         name="Web shop",
@@ -93,8 +93,8 @@ async def test_an_absent_field_keeps_null_clears_and_a_value_replaces_whole() ->
     before = a_client(
         name="Old", redirect_uris=("https://a.example/cb",), scopes=("openid",), first_party=True, application_id=7
     )
-    bench, store = provision_setup(StoredState(clients=(before,)))
-    plan = await bench.apply(
+    setup, store = provision_setup(StoredState(clients=(before,)))
+    plan = await setup.apply(
         clients=[
             {"client_id": "web", "redirect_uris": ["https://b.example/cb"], "scopes": None, "application_id": None}
         ]
@@ -103,28 +103,28 @@ async def test_an_absent_field_keeps_null_clears_and_a_value_replaces_whole() ->
     assert store.stored.clients == (
         replace(before, redirect_uris=("https://b.example/cb",), scopes=SCOPES, application_id=None, version=2),
     )
-    assert plan_lines(await bench.apply(clients=[{"client_id": "web"}])) == []
+    assert plan_lines(await setup.apply(clients=[{"client_id": "web"}])) == []
 
 
 async def test_a_client_without_a_secret_gets_one_that_is_told_once() -> None:
-    bench, store = provision_setup()
-    plan = await bench.apply(clients=[NATIVE])
+    setup, store = provision_setup()
+    plan = await setup.apply(clients=[NATIVE])
     secret = plan.changes[0].generated_secret or ""
     assert len(secret) == 43
     assert (
-        bench.masters.open(store.stored.clients[0].secrets[0].secret, purpose="client-secret:web") == secret.encode()
+        setup.masters.open(store.stored.clients[0].secrets[0].secret, purpose="client-secret:web") == secret.encode()
     )
     assert secret not in repr(plan)
-    assert plan_lines(await bench.apply(clients=[NATIVE])) == []
-    assert plan_lines(await bench.apply(clients=[{**NATIVE, "client_secret": secret}])) == []
+    assert plan_lines(await setup.apply(clients=[NATIVE])) == []
+    assert plan_lines(await setup.apply(clients=[{**NATIVE, "client_secret": secret}])) == []
 
 
 @pytest.mark.parametrize("record", [NATIVE, OIDC])
 async def test_a_secret_that_is_the_one_already_is_no_change(record: dict[str, object]) -> None:
-    bench, store = provision_setup()
-    await bench.apply(clients=[{**record, "client_secret": STRONG}])
-    assert plan_lines(await bench.apply(clients=[{**record, "client_secret": STRONG}])) == []
-    assert plan_lines(await bench.apply(clients=[{**record, "client_secret": STRONG[::-1]}])) == [
+    setup, store = provision_setup()
+    await setup.apply(clients=[{**record, "client_secret": STRONG}])
+    assert plan_lines(await setup.apply(clients=[{**record, "client_secret": STRONG}])) == []
+    assert plan_lines(await setup.apply(clients=[{**record, "client_secret": STRONG[::-1]}])) == [
         "change client web client_secret"
     ]
     assert len(store.stored.clients[0].secrets) == 1
@@ -144,9 +144,9 @@ async def test_a_weak_secret_needs_to_be_allowed_unless_it_is_there_already(reco
     weak = [{**record, "client_secret": STRONG[:-1]}]
     (problem,) = await problems_of(clients=weak)
     assert problem.startswith("clients[0].client_secret: is shorter than 32 characters; use --allow-weak")
-    bench, _ = provision_setup()
-    await bench.apply(clients=weak, allow_weak=True)
-    assert plan_lines(await bench.apply(clients=weak)) == []
+    setup, _ = provision_setup()
+    await setup.apply(clients=weak, allow_weak=True)
+    assert plan_lines(await setup.apply(clients=weak)) == []
 
 
 async def test_a_secret_that_was_rotated_away_is_not_the_one_in_force() -> None:
@@ -161,39 +161,39 @@ async def test_a_secret_that_was_rotated_away_is_not_the_one_in_force() -> None:
         created_at=NOW,
         secrets=(old, new),
     )
-    bench, _ = provision_setup(StoredState(clients=(before,)))
-    assert plan_lines(await bench.plan(clients=[{**OIDC, "client_secret": STRONG[::-1]}])) == []
-    assert plan_lines(await bench.plan(clients=[{**OIDC, "client_secret": STRONG}])) == [
+    setup, _ = provision_setup(StoredState(clients=(before,)))
+    assert plan_lines(await setup.plan(clients=[{**OIDC, "client_secret": STRONG[::-1]}])) == []
+    assert plan_lines(await setup.plan(clients=[{**OIDC, "client_secret": STRONG}])) == [
         "change client web client_secret"
     ]
 
 
 async def test_null_takes_the_secret_away_and_is_not_answered_with_a_new_one() -> None:
-    bench, store = provision_setup()
-    await bench.apply(clients=[{**NATIVE, "client_secret": None}])
+    setup, store = provision_setup()
+    await setup.apply(clients=[{**NATIVE, "client_secret": None}])
     assert store.stored.clients[0].secrets == ()
-    assert plan_lines(await bench.apply(clients=[NATIVE])) == []
+    assert plan_lines(await setup.apply(clients=[NATIVE])) == []
 
 
 async def test_a_public_client_has_no_secret() -> None:
-    bench, store = provision_setup()
-    await bench.apply(clients=[{**OIDC, "public": True}])
+    setup, store = provision_setup()
+    await setup.apply(clients=[{**OIDC, "public": True}])
     assert store.stored.clients[0].secrets == ()
     assert await problems_of(clients=[{**OIDC, "public": True, "client_secret": STRONG}]) == [
         "clients[0].client_secret: a public client has no secret"
     ]
-    plan = await bench.apply(clients=[{**OIDC, "public": False}])
+    plan = await setup.apply(clients=[{**OIDC, "public": False}])
     assert plan_lines(plan) == ["change client web public,client_secret"]
     assert plan.changes[0].generated_secret is not None
 
 
 async def test_another_profile_needs_the_secret_again() -> None:
-    bench, store = provision_setup()
-    await bench.apply(clients=[{**OIDC, "client_secret": STRONG}])
+    setup, store = provision_setup()
+    await setup.apply(clients=[{**OIDC, "client_secret": STRONG}])
     native = {**NATIVE, "profile": "native", "redirect_uris": []}
     with pytest.raises(Unfit, match="must be set again: profile native stores it in another form"):
-        await bench.apply(clients=[native])
-    await bench.apply(clients=[{**native, "client_secret": STRONG}])
+        await setup.apply(clients=[native])
+    await setup.apply(clients=[{**native, "client_secret": STRONG}])
     assert [secret.kind for secret in store.stored.clients[0].secrets] == [SecretKind.SEALED]
 
 
@@ -210,15 +210,15 @@ async def test_a_client_that_the_oauth_rules_refuse_is_refused_with_their_words(
 
 
 async def test_the_rest_is_pruned_and_its_id_stays_spent() -> None:
-    bench, store = provision_setup(StoredState(clients=(a_client("old"),)))
-    assert plan_lines(await bench.apply(clients=[NATIVE], prune=True)) == ["remove client old", "add client web"]
+    setup, store = provision_setup(StoredState(clients=(a_client("old"),)))
+    assert plan_lines(await setup.apply(clients=[NATIVE], prune=True)) == ["remove client old", "add client web"]
     assert store.stored.removed_client_ids == {"old"}
     with pytest.raises(Unfit, match="old was a removed client; choose another ID"):
-        await bench.apply(clients=[{**NATIVE, "client_id": "old"}])
+        await setup.apply(clients=[{**NATIVE, "client_id": "old"}])
 
 
 async def test_what_an_export_writes_of_a_client_with_every_field_is_no_change() -> None:
-    bench, store = provision_setup()
+    setup, store = provision_setup()
     everything = {
         **OIDC,
         "origins": ["https://a.example"],
@@ -229,9 +229,9 @@ async def test_what_an_export_writes_of_a_client_with_every_field_is_no_change()
         "device_grant": True,
         "explain_errors": True,
     }
-    await bench.apply(clients=[everything])
-    document = await bench.export()
-    assert plan_lines(await bench.plan(**document, prune=True)) == []
+    await setup.apply(clients=[everything])
+    document = await setup.export()
+    assert plan_lines(await setup.plan(**document, prune=True)) == []
     second, copy = provision_setup()
     await second.apply(**document)
     assert [replace(client, secrets=()) for client in copy.stored.clients] == [
@@ -245,14 +245,14 @@ async def test_null_clears_the_tables_of_a_client_and_a_given_one_replaces_it_wh
         token_settings=TokenSettings(access_seconds=600, refresh_seconds=86_400),
         backchannel_logout_uri="https://a.example/out",
     )
-    bench, store = provision_setup(StoredState(clients=(before,)))
+    setup, store = provision_setup(StoredState(clients=(before,)))
     given = {
         "client_id": "web",
         "claims": None,
         "token_settings": {"access_seconds": 300},
         "backchannel_logout_uri": None,
     }
-    assert plan_lines(await bench.apply(clients=[given])) == [
+    assert plan_lines(await setup.apply(clients=[given])) == [
         "change client web backchannel_logout_uri,claims,token_settings"
     ]
     (after,) = store.stored.clients

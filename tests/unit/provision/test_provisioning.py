@@ -42,8 +42,8 @@ EVERY_KIND = {
 
 
 async def test_every_change_is_recorded_and_the_file_once() -> None:
-    bench, store = provision_setup(StoredState(users=(a_user(user_id="7", login="c@x.example"),)))
-    await bench.apply(
+    setup, store = provision_setup(StoredState(users=(a_user(user_id="7", login="c@x.example"),)))
+    await setup.apply(
         users=[ANNA, {"login": "c@x.example", "blocked": True, "administrator": True}],
         clients=[{"client_id": "web", "name": "Web", "redirect_hosts": ["localhost"]}],
     )
@@ -65,28 +65,28 @@ async def test_every_change_is_recorded_and_the_file_once() -> None:
 
 
 async def test_nothing_to_change_leaves_no_record() -> None:
-    bench, store = provision_setup()
-    await bench.apply(**EVERY_KIND, allow_weak=True)
+    setup, store = provision_setup()
+    await setup.apply(**EVERY_KIND, allow_weak=True)
     before = list(store.records)
-    assert plan_lines(await bench.apply(**EVERY_KIND, allow_weak=True)) == []
+    assert plan_lines(await setup.apply(**EVERY_KIND, allow_weak=True)) == []
     assert store.records == before
 
 
 async def test_a_plan_changes_nothing() -> None:
-    bench, store = provision_setup()
-    assert len(plan_lines(await bench.plan(**EVERY_KIND, allow_weak=True))) == 7
+    setup, store = provision_setup()
+    assert len(plan_lines(await setup.plan(**EVERY_KIND, allow_weak=True))) == 7
     assert (store.stored, store.records) == (StoredState(), [])
 
 
 async def test_problems_of_all_sections_are_told_together() -> None:
-    bench, _ = provision_setup()
+    setup, _ = provision_setup()
     with pytest.raises(Unfit) as unfit:
-        await bench.apply(users=[{"login": "x", "nick": "X"}], clients=[{"client_id": "web"}])
+        await setup.apply(users=[{"login": "x", "nick": "X"}], clients=[{"client_id": "web"}])
     assert [problem.partition(":")[0] for problem in unfit.value.problems] == ["users[0].login", "clients[0]"]
 
 
 class Overtaken(ProvisionsInMemory):
-    """Somebody else changes the same account just before each of the first writes."""
+    """Another writer changes the same account just before each of the first writes."""
 
     def __init__(self, state: StoredState, times: int) -> None:
         super().__init__(state)
@@ -115,17 +115,17 @@ async def test_it_gives_up_in_the_end_and_has_changed_nothing() -> None:
 
 
 async def test_an_export_applied_to_its_own_installation_changes_nothing() -> None:
-    bench, _ = provision_setup()
-    await bench.apply(**EVERY_KIND, allow_weak=True)
-    document = await bench.export()
-    assert plan_lines(await bench.plan(**document, prune=True)) == []
-    assert plan_lines(await bench.plan(**await bench.export(secrets=False), prune=True)) == []
+    setup, _ = provision_setup()
+    await setup.apply(**EVERY_KIND, allow_weak=True)
+    document = await setup.export()
+    assert plan_lines(await setup.plan(**document, prune=True)) == []
+    assert plan_lines(await setup.plan(**await setup.export(secrets=False), prune=True)) == []
 
 
 async def test_an_export_makes_an_equal_installation_under_the_same_master_key() -> None:
-    bench, store = provision_setup()
-    await bench.apply(**EVERY_KIND, allow_weak=True)
-    document = await bench.export()
+    setup, store = provision_setup()
+    await setup.apply(**EVERY_KIND, allow_weak=True)
+    document = await setup.export()
     second, copy = provision_setup()
     await second.apply(**document)
     assert await second.export() == document
@@ -135,43 +135,43 @@ async def test_an_export_makes_an_equal_installation_under_the_same_master_key()
 
 @pytest.mark.parametrize(("write", "suffix"), [(write_yaml, ".yaml"), (write_json, ".json")])
 async def test_an_export_survives_being_written_down(write, suffix: str) -> None:  # noqa: ANN001
-    bench, _ = provision_setup()
-    await bench.apply(**EVERY_KIND, allow_weak=True)
-    document = await bench.export()
+    setup, _ = provision_setup()
+    await setup.apply(**EVERY_KIND, allow_weak=True)
+    document = await setup.export()
     assert read_document(write(document).encode(), suffix) == document
 
 
 async def test_an_export_holds_no_secret_in_the_clear() -> None:
-    bench, store = provision_setup()
-    await bench.apply(**EVERY_KIND, allow_weak=True)
+    setup, store = provision_setup()
+    await setup.apply(**EVERY_KIND, allow_weak=True)
     hashes = [user.password_hash or "-" for user in store.stored.users]
-    text = write_yaml(await bench.export())
+    text = write_yaml(await setup.export())
     assert not [secret for secret in (STRONG, "JBSWY3DP", "correct-horse", "$argon2", *hashes[:1]) if secret in text]
     assert text.count("sealed:") == 5
-    bare = write_yaml(await bench.export(secrets=False))
+    bare = write_yaml(await setup.export(secrets=False))
     assert not [name for name in ("sealed", "password", "totp_secret", "client_secret") if name in bare]
 
 
 async def test_an_export_takes_both_secrets_of_a_rotation_along() -> None:
-    bench, store = provision_setup()
-    await bench.apply(clients=EVERY_KIND["clients"][1:2])  # type: ignore[index]
+    setup, store = provision_setup()
+    await setup.apply(clients=EVERY_KIND["clients"][1:2])  # type: ignore[index]
     (client,) = store.stored.clients
     ending = a_client_secret(secret=b"old", expires_at=NOW + 60)
     ended = a_client_secret(secret=b"older", expires_at=NOW)
     newest = a_client_secret(slot=2, secret=b"new", created_at=NOW + 1)
     store.stored = StoredState(clients=(replace(client, secrets=(ended, ending, newest)),))
-    document = await bench.export()
+    document = await setup.export()
     second, copy = provision_setup()
     await second.apply(**document)
     assert copy.stored.clients[0].secrets == (ending, newest)
     assert {secret.kind for secret in copy.stored.clients[0].secrets} == {SecretKind.SHA256}
-    assert plan_lines(await bench.plan(**document)) == []
+    assert plan_lines(await setup.plan(**document)) == []
 
 
 async def test_another_master_key_refuses_the_secrets_of_an_export() -> None:
-    bench, _ = provision_setup()
-    await bench.apply(**EVERY_KIND, allow_weak=True)
-    document = await bench.export()
+    setup, _ = provision_setup()
+    await setup.apply(**EVERY_KIND, allow_weak=True)
+    document = await setup.export()
     other = ProvisionSetup(ProvisionsInMemory(), masters=MasterKeys(OTHER_MASTER))
     with pytest.raises(Unfit) as unfit:
         await other.apply(**document)
@@ -184,10 +184,10 @@ async def test_another_master_key_refuses_the_secrets_of_an_export() -> None:
 
 
 async def test_a_sealed_password_opens_for_its_own_account_only() -> None:
-    bench, _ = provision_setup()
-    await bench.apply(users=[ANNA])
-    (record,) = (await bench.export())["users"]  # type: ignore[attr-defined]
+    setup, _ = provision_setup()
+    await setup.apply(users=[ANNA])
+    (record,) = (await setup.export())["users"]  # type: ignore[attr-defined]
     with pytest.raises(Unfit, match="was encrypted for another record"):
-        await bench.plan(
+        await setup.plan(
             users=[{"user_id": "1", "login": "eve@x.example", "nick": "E", "password": record["password"]}]
         )

@@ -23,9 +23,9 @@ def with_anna(**fields: Any) -> StoredState:
 
 
 async def problems_of(state: StoredState | None = None, **given: object) -> list[str]:
-    bench, store = provision_setup(state)
+    setup, store = provision_setup(state)
     with pytest.raises(Unfit) as unfit:
-        await bench.apply(**given)
+        await setup.apply(**given)
     assert store.stored == (state or StoredState())
     assert store.records == []
     return list(unfit.value.problems)
@@ -33,24 +33,24 @@ async def problems_of(state: StoredState | None = None, **given: object) -> list
 
 async def the_user(**fields: object) -> User:
     """The account that a record makes."""
-    bench, store = provision_setup()
-    await bench.apply(users=[{**ANNA, **fields}])
+    setup, store = provision_setup()
+    await setup.apply(users=[{**ANNA, **fields}])
     (user,) = store.stored.users
     return user
 
 
 async def changed(state: StoredState, **fields: object) -> ChangeUser | None:
     """What a record about user 1001 changes."""
-    bench, _ = provision_setup(state)
-    changes = (await bench.plan(users=[{"user_id": "1001", **fields}])).changes
+    setup, _ = provision_setup(state)
+    changes = (await setup.plan(users=[{"user_id": "1001", **fields}])).changes
     acts = [change.write for change in changes if isinstance(change.write, ChangeUser)]
     assert len(acts) == len(changes)
     return acts[0] if acts else None
 
 
 async def test_a_record_makes_an_account_with_all_it_says() -> None:
-    bench, store = provision_setup()
-    plan = await bench.apply(
+    setup, store = provision_setup()
+    plan = await setup.apply(
         users=[
             {
                 **ANNA,
@@ -71,7 +71,7 @@ async def test_a_record_makes_an_account_with_all_it_says() -> None:
     (user,) = store.stored.users
     assert plan_lines(plan) == ["add user anna@studio.example"]
     assert await PASSWORDS.matches(STRONG, user.password_hash or "")
-    assert bench.masters.open(user.sealed_totp or b"", purpose="totp:1001") == b"JBSWY3DPEHPK3PXP"
+    assert setup.masters.open(user.sealed_totp or b"", purpose="totp:1001") == b"JBSWY3DPEHPK3PXP"
     assert store.stored.administrators == {"1001"}
     assert replace(user, password_hash=None, sealed_totp=None) == User(
         user_id="1001",
@@ -99,12 +99,12 @@ async def test_the_least_a_new_account_needs_is_a_login_and_a_nick() -> None:
 
 
 async def test_an_account_is_found_by_its_login_in_any_spelling_and_takes_the_one_given() -> None:
-    bench, store = provision_setup(with_anna())
-    assert plan_lines(await bench.apply(users=[{"login": "ANNA@Studio.Example"}])) == [
+    setup, store = provision_setup(with_anna())
+    assert plan_lines(await setup.apply(users=[{"login": "ANNA@Studio.Example"}])) == [
         "change user anna@studio.example login"
     ]
     assert [user.login for user in store.stored.users] == ["ANNA@Studio.Example"]
-    assert plan_lines(await bench.apply(users=[{"login": "ANNA@Studio.Example"}])) == []
+    assert plan_lines(await setup.apply(users=[{"login": "ANNA@Studio.Example"}])) == []
 
 
 async def test_an_account_is_found_by_its_id_before_its_login() -> None:
@@ -138,15 +138,15 @@ async def test_a_password_that_is_the_one_already_is_no_change() -> None:
 
 
 async def test_a_password_may_come_from_the_environment() -> None:
-    bench, store = provision_setup()
-    await bench.apply(users=[{**ANNA, "password": {"env": "PW"}}], environment={"PW": STRONG})
+    setup, store = provision_setup()
+    await setup.apply(users=[{**ANNA, "password": {"env": "PW"}}], environment={"PW": STRONG})
     assert await PASSWORDS.matches(STRONG, store.stored.users[0].password_hash or "")
 
 
 async def test_a_file_may_bring_more_people_than_are_hashed_at_a_time() -> None:
-    bench, store = provision_setup()
+    setup, store = provision_setup()
     crowd = [{"login": f"{n}@x.example", "nick": str(n), "password": f"{STRONG}{n}"} for n in range(100)]
-    await bench.apply(users=crowd)
+    await setup.apply(users=crowd)
     assert len({user.password_hash for user in store.stored.users}) == 100
 
 
@@ -154,10 +154,10 @@ async def test_a_weak_password_needs_to_be_allowed_unless_it_is_there_already() 
     weak = [{**ANNA, "password": "short"}]
     (problem,) = await problems_of(users=weak)
     assert problem.startswith("users[0].password: the password must have at least 10 characters; use --allow-weak")
-    bench, store = provision_setup()
-    await bench.apply(users=weak, allow_weak=True)
+    setup, store = provision_setup()
+    await setup.apply(users=weak, allow_weak=True)
     assert await PASSWORDS.matches("short", store.stored.users[0].password_hash or "")
-    assert plan_lines(await bench.apply(users=weak)) == []
+    assert plan_lines(await setup.apply(users=weak)) == []
     (problem,) = await problems_of(users=[{**ANNA, "password": "x" * 1_025}], allow_weak=True)
     assert problem == "users[0].password: the password is longer than 1024 bytes"
 
@@ -176,10 +176,10 @@ async def test_a_totp_secret_is_base32_of_some_length(secret: str, says: str) ->
 
 
 async def test_a_totp_secret_in_another_spelling_is_no_change() -> None:
-    bench, store = provision_setup()
-    await bench.apply(users=[{**ANNA, "totp_secret": "JBSWY3DPEHPK3PXP"}])
-    assert plan_lines(await bench.apply(users=[{**ANNA, "totp_secret": "jbsw y3dp ehpk 3pxp"}])) == []
-    await bench.apply(users=[{**ANNA, "totp_secret": None}])
+    setup, store = provision_setup()
+    await setup.apply(users=[{**ANNA, "totp_secret": "JBSWY3DPEHPK3PXP"}])
+    assert plan_lines(await setup.apply(users=[{**ANNA, "totp_secret": "jbsw y3dp ehpk 3pxp"}])) == []
+    await setup.apply(users=[{**ANNA, "totp_secret": None}])
     assert store.stored.users[0].sealed_totp is None
 
 
@@ -255,8 +255,8 @@ async def test_a_login_that_belongs_to_someone_else_is_refused() -> None:
 
 
 async def test_a_login_is_free_once_its_owner_is_pruned() -> None:
-    bench, store = provision_setup(with_anna())
-    plan = await bench.apply(users=[{**ANNA, "user_id": "5"}], prune=True)
+    setup, store = provision_setup(with_anna())
+    plan = await setup.apply(users=[{**ANNA, "user_id": "5"}], prune=True)
     assert plan_lines(plan) == ["remove user anna@studio.example", "add user anna@studio.example"]
     assert [user.user_id for user in store.stored.users] == ["5"]
 
@@ -282,17 +282,17 @@ def test_ids_the_file_names_are_reserved_before_any_is_made_up() -> None:
 async def test_service_accounts_are_neither_changed_nor_pruned_nor_exported_here() -> None:
     state = StoredState(users=(a_user(user_id="9", login=None, kind=AccountKind.SERVICE),))
     assert await problems_of(state, users=[{"user_id": "9"}]) == ["users[0].user_id: 9 is a service account"]
-    bench, _ = provision_setup(state)
-    assert plan_lines(await bench.plan(users=[], prune=True)) == []
-    assert (await bench.export())["users"] == []
+    setup, _ = provision_setup(state)
+    assert plan_lines(await setup.plan(users=[], prune=True)) == []
+    assert (await setup.export())["users"] == []
 
 
 async def test_only_the_accounts_the_file_names_are_read_unless_the_rest_is_pruned() -> None:
-    bench, store = provision_setup()
-    await bench.plan(
+    setup, store = provision_setup()
+    await setup.plan(
         users=[{"login": "Anna@X.example", "nick": "A"}, {"user_id": "7", "login": "b@x.example", "nick": "B"}]
     )
-    await bench.plan(users=[], prune=True)
+    await setup.plan(users=[], prune=True)
     assert store.scopes == [
         ReadScope(user_ids=frozenset({"7"}), login_keys=frozenset({"anna@x.example", "b@x.example"})),
         ReadScope(all_users=True),
@@ -327,8 +327,8 @@ async def test_the_last_administrator_stays_one(fields: dict[str, object]) -> No
 
 
 async def test_the_role_may_be_handed_over_in_one_file() -> None:
-    bench, store = provision_setup(admins("1"))
-    await bench.apply(
+    setup, store = provision_setup(admins("1"))
+    await setup.apply(
         users=[{"user_id": "1", "administrator": False}, {**ANNA, "user_id": "2", "administrator": True}]
     )
     assert store.stored.administrators == {"2"}
@@ -340,37 +340,37 @@ async def test_two_who_give_it_up_together_are_refused() -> None:
 
 
 async def test_pruning_removes_everyone_the_file_does_not_name() -> None:
-    bench, store = provision_setup(StoredState(users=(a_user(user_id="1", login="a@x.example"), a_user(user_id="2"))))
-    plan = await bench.apply(users=[{"user_id": "2"}], prune=True)
+    setup, store = provision_setup(StoredState(users=(a_user(user_id="1", login="a@x.example"), a_user(user_id="2"))))
+    plan = await setup.apply(users=[{"user_id": "2"}], prune=True)
     assert plan_lines(plan) == ["remove user a@x.example"]
     assert isinstance(plan.changes[0].write, RemoveUser)
     assert store.stored.retired_user_ids == {"1"}
 
 
 async def test_pruning_touches_named_sections_only() -> None:
-    bench, _ = provision_setup(with_anna())
-    assert plan_lines(await bench.plan(clients=[], prune=True)) == []
+    setup, _ = provision_setup(with_anna())
+    assert plan_lines(await setup.plan(clients=[], prune=True)) == []
 
 
 async def test_pruning_spares_the_one_who_has_administered_longest_and_says_so() -> None:
-    bench, store = provision_setup(
+    setup, store = provision_setup(
         admins("1", "2", "3", blocked=frozenset("3"))
     )  # the third came first, and is blocked
-    plan = await bench.apply(users=[ANNA], prune=True)
+    plan = await setup.apply(users=[ANNA], prune=True)
     assert store.stored.administrators == {"2"}
     assert plan.spared == (f"user {store.stored.users[0].login} is kept as the last administrator",)
-    assert plan_lines(await bench.apply(users=[ANNA], prune=True)) == []
+    assert plan_lines(await setup.apply(users=[ANNA], prune=True)) == []
 
 
 async def test_pruning_removes_an_administrator_when_another_one_is_left() -> None:
-    bench, store = provision_setup(admins("1", "2"))
-    plan = await bench.apply(users=[{"user_id": "1"}], prune=True)
+    setup, store = provision_setup(admins("1", "2"))
+    plan = await setup.apply(users=[{"user_id": "1"}], prune=True)
     assert (store.stored.administrators, plan.spared) == ({"1"}, ())
 
 
 async def test_a_plan_shows_no_secret() -> None:
-    bench, _ = provision_setup()
-    plan = await bench.plan(users=[{**ANNA, "password": STRONG, "totp_secret": "JBSWY3DPEHPK3PXP"}])
+    setup, _ = provision_setup()
+    plan = await setup.plan(users=[{**ANNA, "password": STRONG, "totp_secret": "JBSWY3DPEHPK3PXP"}])
     assert STRONG not in repr(plan)
     assert "JBSWY3DP" not in repr(plan)
     assert isinstance(plan.changes[0].write, AddUser)

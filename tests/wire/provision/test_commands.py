@@ -27,7 +27,7 @@ def test_a_file_is_planned_applied_and_exported(gatehouse: CommandLine, file: Pa
     assert gatehouse("apply", file) == plan.out.replace("would be ", "")
     assert gatehouse("apply", file) == NOTHING
     exported = tmp_path / "export.yaml"
-    exported.write_text("somebody could read this")
+    exported.write_text("others could read this")
     assert gatehouse("export", "--output", exported) == ""
     assert stat.S_IMODE(exported.stat().st_mode) == 0o600
     assert [user["country"] for user in yaml.safe_load(exported.read_text())["users"]] in (["", "NO"], ["NO", ""])
@@ -75,10 +75,10 @@ def test_scripts_get_the_plan_as_json(gatehouse: CommandLine, file: Path) -> Non
 
 
 def test_a_file_that_cannot_be_applied_is_refused_with_all_that_is_wrong(gatehouse: CommandLine, file: Path) -> None:
-    file.write_text(file.read_text().replace("bob.txt", "nobody.txt").replace("[localhost]", "[]"))
+    file.write_text(file.read_text().replace("bob.txt", "missing.txt").replace("[localhost]", "[]"))
     assert gatehouse.expect_failure("apply", file).splitlines() == [
         "The file cannot be applied.",
-        f"  users[1].password: cannot read {file.parent}/nobody.txt: No such file or directory",
+        f"  users[1].password: cannot read {file.parent}/missing.txt: No such file or directory",
         "  clients[0]: a client needs a redirect URI or host",
     ]
     file.write_text("users: [{nick: Anna, nic: Anna}]")

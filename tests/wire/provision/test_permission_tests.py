@@ -263,8 +263,8 @@ async def test_a_service_is_not_asked_what_only_a_model_knows(
 
 async def test_a_refusal_of_the_service_is_no_test_result(studio: Studio, tmp_path: Path) -> None:
     case = {"user": STRANGER, "may_not": ["user.kick"]}
-    nobody = await tested(studio, tmp_path, case)
-    assert (nobody.code, "set GATEHOUSE_TEST_JWT" in nobody.err) == (2, True)
+    refused = await tested(studio, tmp_path, case)
+    assert (refused.code, "set GATEHOUSE_TEST_JWT" in refused.err) == (2, True)
     wrong = await tested(studio, tmp_path, case, GATEHOUSE_TEST_JWT=studio.owner.jwt, GATEHOUSE_TEST_FACTOR="no")
     assert wrong.code == 2
     assert "answered check with 401: invalid token" in wrong.err

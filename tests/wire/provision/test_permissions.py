@@ -146,13 +146,12 @@ def test_what_no_longer_fits_is_left_out_of_an_export_and_told(
     later = {"application_id": 50001, "service_meta": None, "schema": {"private_data": {"z": {"value": False}}}}
     file.write_text(yaml.safe_dump({"applications": [later]}))
     gatehouse("apply", file)
-    unrelated = "the application does not belong to far and is not published"
     assert sorted(gatehouse.run("export", "--output", exported).err.splitlines()) == [
         f"left out because it could not be applied: {line}"
         for line in (
-            f"application 50001: users.1001.far: {unrelated}",
+            "application 50001: users.1001.far: the application does not belong to far and is not published",
             "application 50001: users.1001.private_data.z.y: conflicts with a rule of the application's schema",
-            f"project far: settings.services.50001: {unrelated}",
+            "project far: settings.services.50001: not an application that can be connected to this project",
         )
     ]
     copy = tmp_path / "copy.db"

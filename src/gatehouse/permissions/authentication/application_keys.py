@@ -108,7 +108,12 @@ def new_application_key(
 
 
 def new_service_key(
-    text: object, *, application_id: int, now: int, before: ApplicationKey | None = None
+    text: object,
+    *,
+    application_id: int,
+    now: int,
+    before: ApplicationKey | None = None,
+    place: str = "data.service_meta.public_key",
 ) -> ApplicationKey:
     """service_meta.public_key; one that is saved again unchanged keeps its id."""
     key = new_application_key(
@@ -116,7 +121,7 @@ def new_service_key(
         application_id=application_id,
         source=KeySource.SERVICE_META,
         now=now,
-        place="data.service_meta.public_key",
+        place=place,
     )
     return before if before is not None and before.pem == key.pem else key
 

@@ -1,1 +1,1 @@
-"""What changes the permission model, one file a resource; each is opened by the guard before it does anything."""
+"""Commands that change the permission model, one module per resource; each asks the guard first."""

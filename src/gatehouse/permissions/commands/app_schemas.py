@@ -1,11 +1,12 @@
 """An application's schema and roles (interface §4.9, §4.10).
 
-The two are one thing that is edited as one: a rule that becomes protected concerns every role that holds it, and a
-role's change is a version of the schema (R6).
+Both are edited together: a rule that becomes protected affects every role that holds it, and a change of a role is
+a new version of the schema (R6).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -35,8 +36,13 @@ from gatehouse.permissions.store import ApplicationStore, EditResult
 
 DEFAULT_ROLE_KEY: Final = "default"  # a role of this name applies to all users (interface §2.7)
 SCHEMA_ROOTS: Final = frozenset({"login", "private_data", "public_data", "roles", "secret_data"})
-READ_ONLY_MEMBERS: Final = frozenset({"application_id", "version", "updated_at"})  # told, never written
+READ_ONLY_MEMBERS: Final = frozenset({"application_id", "version", "updated_at"})  # in answers only
 CENTRAL_ROLES: Final = frozenset(role.key for role in central.roles())
+ROOT_PARSERS: Final[Mapping[str, Callable[..., Tree]]] = {
+    "login": rules.parse_login,
+    **{section.value: partial(rules.parse_schema_section, section=section) for section in RuleSection},
+    "secret_data": rules.parse_secret,
+}
 
 
 class ProtectedRules(Malformed):
@@ -65,7 +71,7 @@ class RoleDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     meta: dict[str, object] | UnsetType | None = UNSET
     permissions: list[dict[str, object]] | UnsetType | None = UNSET  # the flat form of meta (R5)
     version: int | UnsetType = UNSET
-    users_count: object = UNSET  # told, never written
+    users_count: object = UNSET  # in answers only
     application_id: object = UNSET
     created: object = UNSET
     removed: object = UNSET
@@ -87,7 +93,7 @@ class SchemaCommands:
         self._clock = clock
 
     async def save(self, actor: Actor, seen: ApplicationModel, given: Mapping[str, object]) -> SavedSchema:
-        """Replace the roots that are given; each absent one keeps, null empties it."""
+        """Replace the roots that are given; an absent one stays, null empties it."""
         require_operation(actor.rights, Operation.SCHEMA_SAVE, model_target(seen))
         ignored = tuple(sorted(given.keys() - SCHEMA_ROOTS - READ_ONLY_MEMBERS))
         warnings = [f"{name}: outside the sections of a schema, ignored" for name in ignored]
@@ -142,20 +148,9 @@ class SchemaCommands:
         return await self._store.edit_schema(seen.application.application_id, change)
 
     def _apply_roots(self, actor: Actor, state: ApplicationModel, given: Mapping[str, object]) -> ApplicationModel:
-        schema = replace(state.schema, updated_at=self._clock.now())
-        if "login" in given:
-            schema = replace(schema, login=rules.parse_login(member_or(given, "login", {}), place="data.login"))
-        schema = replace(
-            schema,
-            private_data=schema_section(given, RuleSection.PRIVATE, schema.private_data),
-            public_data=schema_section(given, RuleSection.PUBLIC, schema.public_data),
-        )
-        rules.refuse_duplicate_paths(schema.private_data, schema.public_data)
-        if "secret_data" in given and actor.rights.administers:
-            schema = replace(
-                schema, secret_data=rules.parse_secret(member_or(given, "secret_data", {}), place="data.secret_data")
-            )
-        refuse_changed_central(state, schema)
+        hidden = () if actor.rights.administers else ("secret_data",)
+        writable = {name: value for name, value in given.items() if name not in hidden}
+        schema = replace(apply_schema_roots(state, writable), updated_at=self._clock.now())
         after = replace(state, schema=schema)
         if "roles" in given:
             after = replace(after, roles=self._apply_roles(actor, after, member_or(given, "roles", {})))
@@ -163,7 +158,7 @@ class SchemaCommands:
         return after
 
     def _apply_roles(self, actor: Actor, state: ApplicationModel, given: object) -> Mapping[str, Role]:
-        """All roles as the object says; one that is missing in it is deleted (R6)."""
+        """Exactly the roles of the object: those it does not name are deleted (R6)."""
         new: dict[str, Role] = {}
         for name, fields in rules.read_roles(given, place="data.roles").items():
             draft = read_role(fields, name)
@@ -179,7 +174,7 @@ class SchemaCommands:
         return new
 
     def _refuse_role(self, actor: Actor, state: ApplicationModel, before: Role | None, after: Role | None) -> None:
-        """Rights first, then what the role may hold (interface §3, R6)."""
+        """Check rights first, then what the role may hold (interface §3, R6)."""
         where = model_target(state)
         require_operation(actor.rights, Operation.ROLES_SAVE, where)
         if state.application.is_central and not actor.rights.administers:
@@ -188,16 +183,10 @@ class SchemaCommands:
             for role in (before, after):
                 if role is not None and (role.protected or applies_to_all(role)):
                     raise NoRight(f"role {role.name} needs canModifySchema")
-        refuse_central_role(state, before, after)
         if after is None:
-            return
-        held = protected_rules_in(state.schema, meta_entries(after.meta))
-        if held and not after.protected:
-            names = ", ".join(str(rule) for rule in held)
-            if before is not None and before.protected:
-                raise RoleStaysProtected(f"role {after.name} contains {names}")
-            raise ProtectedRules(f"role {after.name}: protected rules are allowed only in protected roles: {names}")
-        refuse_colliding(state, after)
+            refuse_central_role(state, before, None)
+        else:
+            refuse_role(state, before, after, place=f"role {after.name}")
 
     def _edit_result(
         self, actor: Actor, before: ApplicationModel, after: ApplicationModel
@@ -205,22 +194,12 @@ class SchemaCommands:
         return EditResult(after, self._records(actor, before, after), tally_differences(differences(before, after)))
 
     def _records(self, actor: Actor, before: ApplicationModel, after: ApplicationModel) -> Sequence[AuditRecord]:
-        application = before.application.application_id
-        found = []
-        old, new = schema_document(before.schema), schema_document(after.schema)
-        if old != new:
-            found.append(self._record(AuditEvent.SCHEMA_SAVED, actor, application, describe_changes(old, new)))
-        for key in sorted(before.roles.keys() | after.roles.keys()):
-            was, now = before.roles.get(key), after.roles.get(key)
-            if was == now:
-                continue
-            details = {"role": key, **describe_changes(role_audit_fields(was), role_audit_fields(now))}
-            found.append(self._record(role_event(now), actor, application, details))
-        # A save that changes nothing is one too: its version is a new one (interface §9).
-        return found or [self._record(AuditEvent.SCHEMA_SAVED, actor, application, {})]
-
-    def _record(self, event: AuditEvent, actor: Actor, application_id: int, details: Details) -> AuditRecord:
-        return self._recorder.record(event, actor.origin, subject=f"application {application_id}", details=details)
+        subject = f"application {before.application.application_id}"
+        # A save that changes nothing is recorded too: it makes a new version (interface §9).
+        changes = describe_rule_changes(before, after) or [(AuditEvent.SCHEMA_SAVED, {})]
+        return [
+            self._recorder.record(event, actor.origin, subject=subject, details=details) for event, details in changes
+        ]
 
 
 def model_target(model: ApplicationModel) -> GuardTarget:
@@ -228,7 +207,7 @@ def model_target(model: ApplicationModel) -> GuardTarget:
 
 
 def refuse_other_project(state: ApplicationModel, seen: ApplicationModel) -> None:
-    """Rights were judged for the project the application was in."""
+    """Refuse an application that moved or was removed since rights were checked."""
     if (state.application.project_id, state.application.removed) != (
         seen.application.project_id,
         seen.application.removed,
@@ -237,10 +216,18 @@ def refuse_other_project(state: ApplicationModel, seen: ApplicationModel) -> Non
     refuse_removed(state.application)
 
 
-def schema_section(given: Mapping[str, object], section: RuleSection, kept: Tree) -> Tree:
-    if section.value not in given:
-        return kept
-    return rules.parse_schema_section(member_or(given, section.value, {}), section, place=f"data.{section.value}")
+def apply_schema_roots(
+    model: ApplicationModel, given: Mapping[str, object], place: str = "data"
+) -> ApplicationSchema:
+    """The schema with the roots that are given; an absent one stays, null empties it. Raises Malformed."""
+    read: dict[str, Tree] = {}
+    for root, parse_root in ROOT_PARSERS.items():
+        if root in given:
+            read[root] = parse_root(member_or(given, root, {}), place=f"{place}.{root}")
+    after = replace(model.schema, **read)  # type: ignore[arg-type]
+    rules.refuse_duplicate_paths(after.private_data, after.public_data, place=place)
+    refuse_changed_central(model, after, place)
+    return after
 
 
 def version_of(given: Mapping[str, object]) -> int | UnsetType:
@@ -269,27 +256,30 @@ def read_role(fields: object, name: str) -> RoleDraft:
     return msgspec.structs.replace(draft, name=grammar.check_role_name(name, place))
 
 
-def apply_role_draft(state: ApplicationModel, before: Role | None, draft: RoleDraft) -> Role:
-    """The role as it will be: an absent field keeps, null clears (R6). Its name never changes."""
-    place = f"role {draft.name}"
+def apply_role_draft(state: ApplicationModel, before: Role | None, draft: RoleDraft, place: str = "") -> Role:
+    """The role as it will be: an absent field stays, null clears it (R6). Its name never changes.
+
+    `place` is what an error puts before the name of a field.
+    """
+    place = place or f"role {draft.name}: "
     base = before or Role(application_id=state.application.application_id, name=role_name(draft))
     fields: dict[str, object] = {}
     if draft.description is not UNSET:
-        fields["description"] = grammar.check_description(draft.description or "", f"{place}: description")
+        fields["description"] = grammar.check_description(draft.description or "", f"{place}description")
     if draft.protected is not UNSET:
         fields["protected"] = bool(draft.protected)
     if draft.default is not UNSET:
         fields["default"] = bool(draft.default)
     if draft.condition is not UNSET:
-        fields["condition"] = condition_of(draft.condition, f"{place}: condition")
+        fields["condition"] = condition_of(draft.condition, f"{place}condition")
     if draft.condition_mode is not UNSET:
         fields["condition_mode"] = draft.condition_mode or ConditionMode.GRANT
     if draft.user_limit is not UNSET:
-        fields["user_limit"] = grammar.check_user_limit(draft.user_limit or 0, f"{place}: user_limit")
+        fields["user_limit"] = grammar.check_user_limit(draft.user_limit or 0, f"{place}user_limit")
     if draft.params is not UNSET:
-        fields["params"] = ",".join(rules.parse_params(draft.params or "", f"{place}: params"))
+        fields["params"] = ",".join(rules.parse_params(draft.params or "", f"{place}params"))
     if draft.meta is not UNSET or draft.permissions is not UNSET:
-        fields["meta"] = meta_of(draft, f"{place}: meta")
+        fields["meta"] = meta_of(draft, f"{place}meta")
     return replace(base, **fields)  # type: ignore[arg-type]
 
 
@@ -309,18 +299,32 @@ def applies_to_all(role: Role) -> bool:
     return role.default or role.key == DEFAULT_ROLE_KEY
 
 
-def refuse_colliding(model: ApplicationModel, role: Role, known: SchemaRules | None = None) -> None:
-    """A role may name rules the schema does not have, but none that would stand in the way of one it has (R5)."""
+def refuse_role(model: ApplicationModel, before: Role | None, after: Role, *, place: str) -> None:
+    """What a role of the model may hold (interface §3). Raises CentralRole, ProtectedRules, RoleStaysProtected."""
+    refuse_central_role(model, before, after)
+    held = protected_rules_in(model.schema, meta_entries(after.meta))
+    if held and not after.protected:
+        names = ", ".join(str(rule) for rule in held)
+        if before is not None and before.protected:
+            raise RoleStaysProtected(f"role {after.name} contains {names}")
+        raise ProtectedRules(f"{place}: protected rules are allowed only in protected roles: {names}")
+    refuse_colliding(model, after, place=place)
+
+
+def refuse_colliding(
+    model: ApplicationModel, role: Role, known: SchemaRules | None = None, *, place: str = ""
+) -> None:
+    """A role may name rules the schema does not have, but none that conflicts with one it has (R5)."""
     rules.refuse_collisions(
         known or model.schema,
         meta_entries(role.meta),
-        place=f"role {role.name}",
+        place=place or f"role {role.name}",
         central=model.application.is_central,
     )
 
 
 def refuse_exposed(before: ApplicationModel, after: ApplicationModel, known: SchemaRules) -> None:
-    """A rule that becomes protected while public roles hold it: which roles, the caller has to know (R5)."""
+    """Refuse a rule that becomes protected while public roles hold it; the error names the roles (R5)."""
     holders = [
         role.name
         for role in after.roles.values()
@@ -330,8 +334,8 @@ def refuse_exposed(before: ApplicationModel, after: ApplicationModel, known: Sch
         raise ProtectedHeld(f"Public roles contain a rule that would become protected: {', '.join(sorted(holders))}")
 
 
-def refuse_changed_central(before: ApplicationModel, schema: ApplicationSchema) -> None:
-    """Application 1's rules are the ones this program knows; only the words about them are free."""
+def refuse_changed_central(before: ApplicationModel, schema: ApplicationSchema, place: str) -> None:
+    """The rules of application 1 are those this program knows; only their descriptions can be changed."""
     if not before.application.is_central:
         return
     known = schema_rules(before.schema.private_data, before.schema.public_data)
@@ -340,11 +344,11 @@ def refuse_changed_central(before: ApplicationModel, schema: ApplicationSchema) 
         (leaf.value, leaf.protected) == (wanted[rule].value, wanted[rule].protected) for rule, leaf in known.items()
     )
     if not same:
-        raise Malformed("application 1: its rules cannot be changed")
+        raise Malformed(f"{place}: application 1: its rules cannot be changed")
 
 
 def refuse_central_role(state: ApplicationModel, before: Role | None, after: Role | None) -> None:
-    """What application 1 is run by stays as it is, but for words; no other role takes can_administer away."""
+    """Built-in roles of application 1 keep what they grant, and no role denies can_administer."""
     if not state.application.is_central:
         return
     built_in = before if before is not None and before.key in CENTRAL_ROLES else None
@@ -356,7 +360,7 @@ def refuse_central_role(state: ApplicationModel, before: Role | None, after: Rol
 
 
 def role_effect(role: Role) -> tuple[object, ...]:
-    """What a role gives, and to whom it applies."""
+    """What a role grants, and to whom."""
     condition = None if role.condition is None else role.condition.document
     return meta_entries(role.meta), role.protected, role.default, condition, role.condition_mode
 
@@ -365,6 +369,20 @@ def role_event(role: Role | None) -> AuditEvent:
     if role is None:
         return AuditEvent.ROLE_REMOVED
     return AuditEvent.DEFAULT_ROLE_SAVED if applies_to_all(role) else AuditEvent.ROLE_SAVED
+
+
+def describe_rule_changes(before: ApplicationModel, after: ApplicationModel) -> list[tuple[AuditEvent, Details]]:
+    """Events and details for the audit log about a change of schema and roles."""
+    old, new = schema_document(before.schema), schema_document(after.schema)
+    found: list[tuple[AuditEvent, Details]] = []
+    if old != new:
+        found.append((AuditEvent.SCHEMA_SAVED, describe_changes(old, new)))
+    for key in sorted(before.roles.keys() | after.roles.keys()):
+        was, role = before.roles.get(key), after.roles.get(key)
+        if was != role:
+            details = {"role": key, **describe_changes(role_audit_fields(was), role_audit_fields(role))}
+            found.append((role_event(role), details))
+    return found
 
 
 def schema_document(schema: ApplicationSchema) -> dict[str, object]:
@@ -377,7 +395,7 @@ def schema_document(schema: ApplicationSchema) -> dict[str, object]:
 
 
 def role_document(role: Role) -> dict[str, object]:
-    """A role as answers show it, without the number of its users (R6)."""
+    """A role as in answers, without users_count (R6)."""
     return {
         "name": role.name,
         "description": role.description,
@@ -396,7 +414,7 @@ def role_audit_fields(role: Role | None) -> dict[str, object]:
     return {} if role is None else {name: value for name, value in role_document(role).items() if name != "version"}
 
 
-# Rules and roles of an application as one document, as meta/schema answers it (interface §4.10).
+# Schema and roles as one document, the answer of meta/schema (interface §4.10).
 
 
 def full_schema_document(model: ApplicationModel) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Custom keys of an application: listed, added, removed (R6)."""
+"""Credentials of an application: custom keys, access keys, service JWTs and e-mail secrets (R1, R2, R6)."""
 
 import secrets
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from gatehouse.kernel.ids import new_key_id
 from gatehouse.keys.sealing import MasterKeys
 from gatehouse.permissions.authentication.application_keys import new_application_key
 from gatehouse.permissions.authentication.jwts import IssuedServiceToken, ServiceTokens
-from gatehouse.permissions.commands.applications import application_target
+from gatehouse.permissions.commands.applications import find_application
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.errors import ApplicationNotFound, KeyNotFound
 from gatehouse.permissions.model.application import (
@@ -26,7 +26,7 @@ from gatehouse.permissions.model.application import (
     ServiceToken,
     access_key_purpose,
 )
-from gatehouse.permissions.rights.guard import Operation, require_operation
+from gatehouse.permissions.rights.guard import Operation
 from gatehouse.permissions.rights.rights import Actor
 from gatehouse.permissions.store import ApplicationKeyStore, ApplicationStore, PermissionStore
 
@@ -46,7 +46,7 @@ class CustomKeyCommands:
         return [key for key in keys if key.source is KeySource.CUSTOM]
 
     async def add(self, actor: Actor, application_id: int, text: object) -> ApplicationKey:
-        """Raises LimitReached beyond ten, Malformed for what is no sound public key."""
+        """Raises LimitReached beyond ten, Malformed for an invalid public key."""
         await find_managed_application(self._applications, actor, Operation.APPLICATION_KEYS, application_id)
         key = new_application_key(
             text,
@@ -74,18 +74,14 @@ class CustomKeyCommands:
 async def find_managed_application(
     applications: ApplicationStore, actor: Actor, operation: Operation, application_id: int
 ) -> Application:
-    """Raises NoRight before it tells whether there is such an application (checklist PA-13)."""
-    try:
-        application: Application | None = await applications.application(application_id)
-    except ApplicationNotFound:
-        application = None
-    require_operation(actor.rights, operation, application_target(application_id, application))
-    if application is None or application.removed:
+    """The same as find_application, but a removed one is not found either."""
+    application = await find_application(applications, actor, operation, application_id)
+    if application.removed:
         raise ApplicationNotFound
     return application
 
 
-# Access keys of an application: made, shown once, listed, removed (interface §4.8, R6).
+# Access keys (interface §4.8, R6).
 
 
 VALUE_BYTES: Final = 32  # 64 hex characters (R6)
@@ -104,7 +100,7 @@ def new_access_key(application_id: int, comment: str, *, masters: MasterKeys, no
 def stored_access_key(
     value: str, application_id: int, comment: str, *, masters: MasterKeys, now: int
 ) -> NewAccessKey:
-    """The form in which a value is stored: a digest to find it by, and sealed for Signature."""
+    """A value in its stored form: a digest for lookups, and sealed for Signature."""
     key_id = new_key_id()
     key = AccessKey(
         key_id=key_id,
@@ -168,7 +164,7 @@ class AccessKeyCommands:
         await self._store.delete_access_key(application_id, key_id, (record,))
 
 
-# Static service JWTs and `with_email` secrets, by the hand of a person: both take can_administer.
+# Static service JWTs and `with_email` secrets: both need can_administer.
 
 
 SECRET_BYTES: Final = 32
@@ -193,7 +189,7 @@ class ServiceTokenCommands:
 
 
 class EmailSecretCommands:
-    """Who sends one with a login of the application gets the user's e-mail address in the answer (R1)."""
+    """A login request with such a secret is answered with the user's e-mail address (R1)."""
 
     def __init__(
         self, *, store: PermissionStore, applications: ApplicationStore, recorder: Recorder, clock: Clock
@@ -204,7 +200,7 @@ class EmailSecretCommands:
         self._clock = clock
 
     async def create(self, actor: Actor, application_id: int) -> str:
-        """The secret, which is never shown again; those made before stay good."""
+        """The new secret, which is never shown again; earlier ones stay valid."""
         await find_managed_application(self._applications, actor, Operation.ADMINISTER, application_id)
         return await self.create_as_operator(application_id, actor.origin)
 
@@ -223,7 +219,7 @@ class EmailSecretCommands:
             raise KeyNotFound
 
     async def create_as_operator(self, application_id: int, origin: AuditOrigin) -> str:
-        """The same by the hand of whoever runs the service."""
+        """The same for the operator, without a check of rights."""
         secret = secrets.token_urlsafe(SECRET_BYTES)
         entry = self._recorder.record(AuditEvent.EMAIL_SECRET_MADE, origin, subject=f"application {application_id}")
         await self._store.add_email_secret(application_id, sha256(secret), self._clock.now(), entry)

@@ -1,4 +1,4 @@
-"""Applications: read, made, changed, moved, removed (interface §4.4, R5, R6)."""
+"""Applications: get, save, move, delete (interface §4.4, R5, R6)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -57,7 +57,7 @@ class ApplicationDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     settings: dict[str, object] | UnsetType | None = UNSET
     service_meta: dict[str, object] | UnsetType | None = UNSET
     version: int | UnsetType = UNSET
-    removed: object = UNSET  # this and what follows is accepted and ignored
+    removed: object = UNSET  # this and the following are accepted and ignored
     created: object = UNSET
     updated_at: object = UNSET
     tags: object = UNSET
@@ -75,7 +75,7 @@ class ApplicationCommands:
         clock: Clock,
         reachable: Sequence[Network],
     ) -> None:
-        """`reachable`: networks the operator lets us call though they are not public (outbound.allow)."""
+        """`reachable`: private networks that the operator allows outbound requests to (outbound.allow)."""
         self._store = store
         self._projects = projects
         self._reachable = tuple(reachable)
@@ -84,10 +84,7 @@ class ApplicationCommands:
         self._clock = clock
 
     async def get(self, actor: Actor, application_id: int) -> Application:
-        """Raises NoRight before it tells whether there is such an application (checklist PA-13)."""
-        application = await self._find(application_id)
-        require_operation(actor.rights, Operation.APPLICATION_GET, application_target(application_id, application))
-        return require_found(application)
+        return await find_application(self._store, actor, Operation.APPLICATION_GET, application_id)
 
     async def save(self, actor: Actor, draft: ApplicationDraft) -> Application:
         if draft.application_id is UNSET or draft.application_id is None:
@@ -95,9 +92,7 @@ class ApplicationCommands:
         return await self._change(actor, grammar.parse_application_id(draft.application_id), draft)
 
     async def delete(self, actor: Actor, application_id: int, version: int | UnsetType = UNSET) -> Application:
-        application = await self._find(application_id)
-        require_operation(actor.rights, Operation.APPLICATION_DELETE, application_target(application_id, application))
-        seen = require_found(application)
+        seen = await find_application(self._store, actor, Operation.APPLICATION_DELETE, application_id)
         if seen.is_central:
             raise CentralStays
 
@@ -112,9 +107,8 @@ class ApplicationCommands:
         return await self._store.edit_application(application_id, change)
 
     async def save_tags(self, actor: Actor, application_id: int, draft: TagsDraft) -> Application:
-        application = await self._find(application_id)
-        require_operation(actor.rights, Operation.APPLICATION_TAGS, application_target(application_id, application))
-        seen, wanted = require_found(application), draft.checked_tags
+        seen = await find_application(self._store, actor, Operation.APPLICATION_TAGS, application_id)
+        wanted = draft.checked_tags
 
         def change(state: Application) -> EditResult[Application]:
             refuse_moved(state, seen)
@@ -140,7 +134,7 @@ class ApplicationCommands:
             raise Malformed("data.name: required for a new application")
         draft = msgspec.structs.replace(draft, project_id=project_id)
         blank = Application(application_id=0, name="", project_id=project_id, created_at=self._clock.now())
-        # Whoever makes an application may save it and its keys: it is his.
+        # Who may create an application may save it and its keys.
         wanted = self._apply_draft(
             actor, blank, draft, may_publish=actor.rights.holds_at_root("can_publish_services")
         )
@@ -165,15 +159,12 @@ class ApplicationCommands:
         return await self._store.create_application(new)
 
     async def _change(self, actor: Actor, application_id: int, draft: ApplicationDraft) -> Application:
-        application = await self._find(application_id)
-        where = application_target(application_id, application)
-        require_operation(actor.rights, Operation.APPLICATION_SAVE, where)
-        seen = require_found(application)
+        seen = await find_application(self._store, actor, Operation.APPLICATION_SAVE, application_id)
         if draft.project_id is not UNSET:
             project_id = await self._project_of(actor, draft.project_id)
             self._refuse_move(actor, seen, project_id)
             draft = msgspec.structs.replace(draft, project_id=project_id)
-        may_publish = is_open(actor.rights, Operation.SERVICE_META, where)
+        may_publish = is_open(actor.rights, Operation.SERVICE_META, application_target(application_id, seen))
 
         def change(state: Application) -> EditResult[Application]:
             refuse_moved(state, seen)
@@ -188,21 +179,11 @@ class ApplicationCommands:
     def _apply_draft(
         self, actor: Actor, state: Application, draft: ApplicationDraft, *, may_publish: bool
     ) -> Application:
-        after = state
-        if draft.name is not UNSET:
-            after = replace(after, name=grammar.check_name(draft.name, place="data.name"))
-        if draft.description is not UNSET:
-            description = grammar.check_description(draft.description or "", place="data.description")
-            after = replace(after, description=description)
-        if draft.project_id is not UNSET:
-            after = replace(after, project_id=draft.project_id)
-        if draft.settings is not UNSET:
-            settings = grammar.check_application_settings(draft.settings or {}, "data.settings", self._reachable)
-            after = replace(after, settings=settings)
+        after = apply_application_draft(state, draft, self._reachable)
         if draft.service_meta is not UNSET:
             given = without_keys(state) if draft.service_meta is None else draft.service_meta
             described = self._apply_service_meta(actor, after, given)
-            require_publishing(may_publish=may_publish or described == after)  # it may be saved back as it is
+            require_publishing(may_publish=may_publish or described == after)  # unchanged values may be saved back
             after = described
         return after
 
@@ -215,7 +196,7 @@ class ApplicationCommands:
         sealed, key = state.sealed_private_key, state.service_key
         if private is not UNSET:
             sealed = None if private is None else self._seal_private_key(grammar.check_private_key(private))
-        if public is None:  # left out is removed, as every member that is told; the private key never is told (SC-22)
+        if public is None:  # an absent member is removed, but for the private key, which no answer has (SC-22)
             key = None
         else:
             key = new_service_key(public, application_id=state.application_id, now=self._clock.now(), before=key)
@@ -225,7 +206,7 @@ class ApplicationCommands:
         return replace(state, service_meta={**meta, **shown}, sealed_private_key=sealed, service_key=key)
 
     def _refuse_keys(self, actor: Actor, state: Application) -> None:
-        """Keys need canCreateJwt as well (R6); who makes an application has it there."""
+        """Keys also need canCreateJwt (R6), which the creator of an application has there."""
         if state.application_id:
             require_operation(
                 actor.rights, Operation.APPLICATION_KEYS, application_target(state.application_id, state)
@@ -239,7 +220,7 @@ class ApplicationCommands:
             return
         if seen.is_central:
             raise CentralStays
-        if project_id is None:  # as if it were made there: interface §5.5
+        if project_id is None:  # as for a new one: interface §5.5
             require_operation(actor.rights, Operation.APPLICATION_CREATE)
         else:
             require_operation(actor.rights, Operation.APPLICATION_MOVE_IN, GuardTarget(project_id=project_id))
@@ -247,17 +228,11 @@ class ApplicationCommands:
             require_operation(actor.rights, Operation.APPLICATION_MOVE_OUT, GuardTarget(project_id=seen.project_id))
 
     async def _project_of(self, actor: Actor, name: str | UnsetType | None) -> str | None:
-        """The id of a project given by id or alias; removed ones take in nothing."""
+        """The id of a project given by id or alias. Raises for a removed one."""
         if name is UNSET or name is None:
             return None
         named = grammar.check_project_id(name, "data.project_id")
         return (await find_live_project(self._projects, actor.rights, named)).project.project_id
-
-    async def _find(self, application_id: int) -> Application | None:
-        try:
-            return await self._store.application(application_id)
-        except ApplicationNotFound:
-            return None
 
     def _record(
         self,
@@ -269,13 +244,38 @@ class ApplicationCommands:
         return self._recorder.record(event, actor.origin, subject=f"application {application_id}", details=details)
 
 
+def apply_application_draft(
+    state: Application, draft: ApplicationDraft, reachable: tuple[Network, ...], place: str = "data"
+) -> Application:
+    """The application with the fields that are given, service_meta apart; the project is a stored id."""
+    fields: dict[str, object] = {}
+    if draft.name is not UNSET:
+        fields["name"] = grammar.check_name(draft.name, f"{place}.name")
+    if draft.description is not UNSET:
+        fields["description"] = grammar.check_description(draft.description or "", f"{place}.description")
+    if draft.project_id is not UNSET:
+        fields["project_id"] = draft.project_id
+    if draft.settings is not UNSET:
+        given = draft.settings or {}
+        fields["settings"] = grammar.check_application_settings(given, f"{place}.settings", reachable)
+    return replace(state, **fields)  # type: ignore[arg-type]
+
+
 def application_target(application_id: int, application: Application | None) -> GuardTarget:
     return GuardTarget(
         application_id=application_id, project_id=None if application is None else application.project_id
     )
 
 
-def require_found(application: Application | None) -> Application:
+async def find_application(
+    store: ApplicationStore, actor: Actor, operation: Operation, application_id: int
+) -> Application:
+    """Raises NoRight before it reveals whether the application exists (checklist PA-13)."""
+    try:
+        application: Application | None = await store.application(application_id)
+    except ApplicationNotFound:
+        application = None
+    require_operation(actor.rights, operation, application_target(application_id, application))
     if application is None:
         raise ApplicationNotFound
     return application
@@ -287,7 +287,7 @@ def require_publishing(*, may_publish: bool) -> None:
 
 
 def refuse_moved(state: Application, seen: Application) -> None:
-    """Rights were judged for the project it was in."""
+    """Refuse an application that moved since rights were checked."""
     if state.project_id != seen.project_id:
         raise VersionConflict
 
@@ -298,7 +298,7 @@ def refuse_removed(application: Application) -> None:
 
 
 def without_keys(application: Application) -> Mapping[str, object]:
-    """What clears service_meta whole; who may not touch its keys clears it as long as there are none."""
+    """The members that clear service_meta; they name only keys that exist, because keys need more rights."""
     cleared: dict[str, object] = {}
     if application.sealed_private_key is not None:
         cleared["private_key"] = None
@@ -308,7 +308,7 @@ def without_keys(application: Application) -> Mapping[str, object]:
 
 
 def creator_record(application: Application, user_id: str) -> UserRecord:
-    """What the creator gets: in a project roles on the application, elsewhere its own secret_data (R5)."""
+    """The creator gets roles on the application in a project, elsewhere its secret_data (R5)."""
     if application.project_id is None:
         return UserRecord(application_id=application.application_id, user_id=user_id, secret_data=CREATOR_SECRETS)
     scope = application_scope(application.project_id, application.application_id)
@@ -317,7 +317,7 @@ def creator_record(application: Application, user_id: str) -> UserRecord:
 
 
 def fingerprint(sealed: bytes) -> str:
-    """Tells one sealed key from the next, and nothing of either."""
+    """Distinguishes sealed keys without revealing anything about them."""
     return sha256(sealed).hex()[:8]
 
 

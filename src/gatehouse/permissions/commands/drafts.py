@@ -1,4 +1,4 @@
-"""What a save of tags says: the same for applications, projects and groups (R6)."""
+"""Saves of tags and optimistic versions, the same for applications, projects and groups (R6)."""
 
 from typing import Final
 
@@ -13,9 +13,9 @@ class TagsDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """`data` of application/tags, project/tags and group/tags; null removes all tags."""
 
     tags: list[object] | None
-    id: str = ""  # of the project; others are named outside of it
+    id: str = ""  # of the project; other ids are outside of `data`
     version: int | UnsetType = UNSET
-    application_id: object = UNSET  # this and what follows stands in one of the records, accepted and ignored (R6)
+    application_id: object = UNSET  # this and the following are accepted and ignored (R6)
     project_id: object = UNSET
     name: object = UNSET
     title: object = UNSET
@@ -35,14 +35,14 @@ class TagsDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return grammar.check_tags(self.tags or [], "data.tags")
 
 
-# Optimistic versions: a save or delete that names the one it read is refused when another came between (R6).
+# Optimistic versions: a save or delete that names an old version is refused (R6).
 
 
-NEW_VERSION: Final = 0  # the version of what is only being made
+NEW_VERSION: Final = 0  # of what does not exist yet
 
 
 def expected_version(given: int | UnsetType) -> int | None:
-    """For stores that compare it in their own transaction."""
+    """For stores, which compare it in their own transaction."""
     return None if given is UNSET else given
 
 

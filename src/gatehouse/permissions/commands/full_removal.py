@@ -1,4 +1,4 @@
-"""Removing a project for good, once it is removed: only who administers the installation may (R5)."""
+"""Delete a removed project permanently; only administrators of the installation may (R5)."""
 
 from dataclasses import asdict
 
@@ -23,16 +23,16 @@ class FullRemoval:
         return await self.preview_as_operator(project_id)
 
     async def remove(self, actor: Actor, project_id: str) -> ErasureCounts:
-        """What went. Raises NoRight, ProjectNotFound, ProjectNotRemoved."""
+        """The counts of what was deleted. Raises NoRight, ProjectNotFound, ProjectNotRemoved."""
         require_operation(actor.rights, Operation.ADMINISTER)
         return await self.remove_as_operator(project_id, actor.origin)
 
     async def preview_as_operator(self, project_id: str) -> ErasureCounts:
-        """What would go, for whoever runs the service."""
+        """The counts of what would be deleted, for the operator."""
         return await self._store.project_contents(grammar.check_project_id(project_id, "id"))
 
     async def remove_as_operator(self, project_id: str, origin: AuditOrigin) -> ErasureCounts:
-        """The removal by the hand of whoever runs the service."""
+        """Delete it for the operator, without a check of rights."""
 
         def entry(gone: ErasureCounts) -> AuditRecord:
             subject = f"project {gone.project_id}"

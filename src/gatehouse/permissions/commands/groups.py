@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
@@ -68,6 +68,14 @@ class AccessDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     updated_at: object = UNSET
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupAccess:
+    """Who belongs to a group, as a save gives it; what is UNSET stays."""
+
+    conditions: tuple[GroupCondition, ...] | UnsetType
+    users: tuple[str, ...] | UnsetType
+
+
 class GroupCommands:
     def __init__(
         self,
@@ -85,17 +93,17 @@ class GroupCommands:
         self._clock = clock
 
     async def list_in_project(self, actor: Actor, name: str) -> Sequence[Group]:
-        """The groups the actor manages; raises NoRight when there is none he might."""
+        """The groups the actor manages. Raises NoRight if they may manage none."""
         model = await find_project(self._projects, actor.rights, grammar.check_project_id(name, "data.project_id"))
         project_id = model.project.project_id
-        shown = [
+        managed = [
             group
             for group in sorted(model.groups.values(), key=lambda group: group.title_key)
             if is_open(actor.rights, Operation.GROUP_GET, GuardTarget(project_id=project_id, group_id=group.group_id))
         ]
-        if not shown:
+        if not managed:
             require_operation(actor.rights, Operation.GROUP_LIST, GuardTarget(project_id=project_id))
-        return shown
+        return managed
 
     async def save(self, actor: Actor, group_id: str | None, draft: GroupDraft) -> Group:
         return await (self._create(actor, draft) if group_id is None else self._change(actor, group_id, draft))
@@ -106,20 +114,14 @@ class GroupCommands:
         await self._store.delete_group(group_id, (record,), seen=expected_version(version))
 
     async def save_access(self, actor: Actor, group_id: str, draft: AccessDraft) -> Group:
-        """Conditions and listed users; what is not given stays."""
+        """Save conditions and listed users; what is absent stays."""
         await self._find_managed_group(actor, group_id, Operation.GROUP_ACCESS)
-        given = draft.conditions
-        conditions = UNSET if given is UNSET else read_conditions(given or [], "data.conditions")
-        users = UNSET if draft.users is UNSET else grammar.parse_user_ids(draft.users or [], "data.users")
+        access = read_access(draft, "data")
         who = await self._subject(actor)
 
         def change(state: Group, beside: Sequence[Group]) -> EditResult[Group]:
             refuse_old_version(draft.version, state.version)
-            after = replace(
-                state,
-                conditions=state.conditions if conditions is UNSET else conditions,
-                users=state.users if users is UNSET else users,
-            )
+            after = apply_access(state, access)
             refuse_groups([*beside, state], [*beside, after])
             details = describe_changes(access_document(state), access_document(after))
             event = AuditEvent.GROUP_OPENED if opens_group(state, after, who) else AuditEvent.GROUP_ACCESS_SAVED
@@ -127,7 +129,7 @@ class GroupCommands:
 
         try:
             return await self._store.edit_group_access(group_id, change)
-        except UserNotFound as error:  # 404 would be about the group
+        except UserNotFound as error:  # 404 would mean the group
             raise Malformed(f"data.users: no user {error.detail}") from None
 
     async def save_tags(self, actor: Actor, group_id: str, draft: TagsDraft) -> Group:
@@ -153,13 +155,13 @@ class GroupCommands:
         refuse_old_version(draft.version, NEW_VERSION)
         if draft.title is UNSET:
             raise Malformed("data.title: required for a new group")
-        group = Group(
+        blank = Group(
             group_id=secrets.token_hex(GROUP_ID_BYTES),
             project_id=project.project_id,
-            title=grammar.check_group_title(draft.title, "data.title"),
-            description=description_of(draft, ""),
+            title="",
             created_at=self._clock.now(),
         )
+        group = apply_group_draft(blank, draft, "data")
         entry = self._record(AuditEvent.GROUP_CREATED, actor, group, {"title": group.title})
         return await self._store.create_group(group, (entry,), most=MAX_GROUPS)
 
@@ -170,15 +172,14 @@ class GroupCommands:
 
         def change(state: Group) -> EditResult[Group]:
             refuse_old_version(draft.version, state.version)
-            title = state.title if draft.title is UNSET else grammar.check_group_title(draft.title, "data.title")
-            after = replace(state, title=title, description=description_of(draft, state.description))
+            after = apply_group_draft(state, draft, "data")
             details = describe_changes(text_fields(state), text_fields(after))
             return EditResult(after, (self._record(AuditEvent.GROUP_CHANGED, actor, after, details),))
 
         return await self._store.edit_group(group_id, change)
 
     async def _is_in(self, group: Group, name: str) -> bool:
-        """It is in no other project, whether there is one of that name or not (checklist PA-13)."""
+        """False for another project, whether it exists or not (checklist PA-13)."""
         named = grammar.check_project_id(name, "data.project_id")
         try:
             return (await self._projects.project(named)).project.project_id == group.project_id
@@ -190,7 +191,7 @@ class GroupCommands:
         return ConditionSubject(actor.user_id) if facts is None else facts.subject
 
     async def _find_managed_group(self, actor: Actor, group_id: str, operation: Operation) -> Group:
-        """The group, if the actor may do this to it; to others there is nothing to tell."""
+        """The group, if the actor may do this; others do not learn whether it exists."""
         try:
             group = await self._store.group(grammar.check_group_id(group_id, "group_id"))
         except GroupNotFound:
@@ -206,7 +207,7 @@ class GroupCommands:
 
 
 def read_conditions(given: Sequence[object], place: str) -> tuple[GroupCondition, ...]:
-    """Each has a title and a condition that knows no address (interface §2.5)."""
+    """Titles and conditions; these cannot test the address (interface §2.5)."""
     return tuple(
         read_condition(one, f"{place}[{index}]") for index, one in enumerate(read_list(given, place, MAX_CONDITIONS))
     )
@@ -219,14 +220,36 @@ def read_condition(given: object, place: str) -> GroupCondition:
     return GroupCondition(title=title, condition=condition)
 
 
-def description_of(draft: GroupDraft, kept: str) -> str:
-    if draft.description is UNSET:
-        return kept
-    return grammar.check_description(draft.description or "", "data.description")
+def apply_group_draft(state: Group, draft: GroupDraft, place: str) -> Group:
+    """The group with the title and description that are given. Raises Malformed."""
+    after = state
+    if draft.title is not UNSET:
+        after = replace(after, title=grammar.check_group_title(draft.title, f"{place}.title"))
+    if draft.description is not UNSET:
+        text = grammar.check_description(draft.description or "", f"{place}.description")
+        after = replace(after, description=text)
+    return after
+
+
+def read_access(draft: AccessDraft, place: str) -> GroupAccess:
+    """Read before the transaction, which other saves wait for. Raises Malformed."""
+    conditions, users = draft.conditions, draft.users
+    return GroupAccess(
+        conditions=UNSET if conditions is UNSET else read_conditions(conditions or [], f"{place}.conditions"),
+        users=UNSET if users is UNSET else grammar.parse_user_ids(users or [], f"{place}.users"),
+    )
+
+
+def apply_access(state: Group, access: GroupAccess) -> Group:
+    return replace(
+        state,
+        conditions=state.conditions if access.conditions is UNSET else access.conditions,
+        users=state.users if access.users is UNSET else access.users,
+    )
 
 
 def opens_group(before: Group, after: Group, actor: ConditionSubject) -> bool:
-    """Open to everyone, or to the one who did it: allowed, and audited as high (R5)."""
+    """Whether a change opens the group to everyone or to the actor: allowed, and audited as high (R5)."""
     listed = actor.user_id in set(after.users) - set(before.users)
     enters = has_member(after, actor) and not has_member(before, actor)
     return listed or enters or (opens_to_all(after) and not opens_to_all(before))

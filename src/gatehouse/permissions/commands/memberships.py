@@ -1,4 +1,4 @@
-"""Who belongs to a project, and which groups may or may not (interface §4.6, R5)."""
+"""Members of a project, and its lists of allowed and disallowed groups (interface §4.6, R5)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -19,7 +19,7 @@ from gatehouse.permissions.documents.records import parse_project, project_docum
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel, ScopeHoldings, UserRecord
-from gatehouse.permissions.model.project import MAX_GROUPS, PROJECT_TAG
+from gatehouse.permissions.model.project import MAX_GROUPS, PROJECT_TAG, Project
 from gatehouse.permissions.model.rules import Scope
 from gatehouse.permissions.rights.granting import Granter
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
@@ -39,7 +39,7 @@ class MembershipDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """`data` of project/membership: listed users are replaced, null removes a user, others are unchanged."""
 
     id: str
-    user_id: str = ""  # get: of him alone
+    user_id: str = ""  # get: only this user
     users: dict[str, object] | UnsetType = UNSET
     allow: list[object] | UnsetType | None = UNSET
     disallow: list[object] | UnsetType | None = UNSET
@@ -64,7 +64,7 @@ class MembershipCommands:
     async def get(
         self, actor: Actor, central: ApplicationModel, name: str, *, user_id: str = ""
     ) -> dict[str, object]:
-        """With everybody who holds something in it, or with this one if he does."""
+        """With all users who hold something in it, or with this one."""
         model = await self._find_allowed_project(actor, name, Operation.MEMBERSHIP_GET)
         members = await self._records.records_in_project(CENTRAL_ID, model.project.project_id)
         return membership_document(model, [one for one in members if user_id in ("", one.user_id)], central)
@@ -87,13 +87,7 @@ class MembershipCommands:
             if state.project.removed:
                 raise ProjectRemoved
             refuse_old_version(draft.version, state.project.version)
-            project = replace(
-                state.project,
-                allow=group_list(state, draft.allow, state.project.allow, "data.allow"),
-                disallow=group_list(state, draft.disallow, state.project.disallow, "data.disallow"),
-            )
-            if set(project.allow) & set(project.disallow):
-                raise Malformed("data: a group cannot be both allowed and disallowed")
+            project = apply_group_lists(state, draft)
             return EditResult(replace(state, project=project), (record,))
 
         users = {
@@ -102,7 +96,7 @@ class MembershipCommands:
         change = MembershipChange(project=lists, users=users)
         try:
             model = await self._projects.edit_members(project_id, change, self._clock.now())
-        except UserNotFound:  # 404 is for those who may read anyone's record (R6)
+        except UserNotFound:  # 404 is only for callers who may read all records (R6)
             raise Malformed("data.users: contains an unknown user") from None
         return membership_document(model, await self._records.records_in_project(CENTRAL_ID, project_id), central)
 
@@ -150,10 +144,20 @@ class MembershipCommands:
         return model
 
 
+def apply_group_lists(model: ProjectModel, draft: MembershipDraft, place: str = "data") -> Project:
+    """The project with the lists of groups that are given. Raises Malformed."""
+    project = model.project
+    allow = group_list(model, draft.allow, project.allow, f"{place}.allow")
+    disallow = group_list(model, draft.disallow, project.disallow, f"{place}.disallow")
+    if set(allow) & set(disallow):
+        raise Malformed(f"{place}: a group cannot be both allowed and disallowed")
+    return replace(project, allow=allow, disallow=disallow)
+
+
 def group_list(
     model: ProjectModel, given: list[object] | UnsetType | None, kept: Sequence[str], place: str
 ) -> tuple[str, ...]:
-    """Groups of this project that carry its tag (interface §2.5)."""
+    """Ids of groups of this project that have its tag (interface §2.5)."""
     if given is UNSET:
         return tuple(kept)
     listed = read_list(given or [], place, MAX_GROUPS)

@@ -1,4 +1,4 @@
-"""Finding what a request names, without telling whoever has no right whether it is there (R6, checklist PA-13)."""
+"""Projects: find, get, save, delete, publish; who has no right does not learn whether one exists (R6, PA-13)."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -28,13 +28,14 @@ from gatehouse.permissions.model.facts import (
 )
 from gatehouse.permissions.model.project import GrantAction, GroupGrant, Project, ProjectSettings
 from gatehouse.permissions.model.rules import ROOT, ApplicationSchema, Scope
+from gatehouse.permissions.rights.granting import PROJECT_OWNER
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, require_operation
 from gatehouse.permissions.rights.rights import Actor, Rights, central_rule
 from gatehouse.permissions.store import EditResult, NewApplication, PermissionStore, ProjectStore
 
 
 async def find_project(projects: ProjectStore, rights: Rights, name: str) -> ProjectModel:
-    """A project by id or alias. Only an administrator hears that there is none; others may simply not see it."""
+    """A project by id or alias. Raises ProjectNotFound for administrators, NoRight for others."""
     try:
         return await projects.project(name)
     except ProjectNotFound:
@@ -44,14 +45,14 @@ async def find_project(projects: ProjectStore, rights: Rights, name: str) -> Pro
 
 
 async def find_live_project(projects: ProjectStore, rights: Rights, name: str) -> ProjectModel:
-    """One that is not removed: nothing new is put into those."""
+    """The same, but refuse a removed project: nothing new is added to it."""
     found = await find_project(projects, rights, name)
     if found.project.removed:
         raise ProjectNotFound(f"project {found.project.project_id} was removed") if rights.administers else NoRight
     return found
 
 
-# Projects: read, changed, removed, and the services connected to them (interface §4.6, R5).
+# Projects and the services connected to them (interface §4.6, R5).
 
 
 MAX_SERVICES: Final = 200
@@ -72,7 +73,7 @@ class ProjectDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     aliases: list[object] | UnsetType | None = UNSET
     settings: dict[str, object] | UnsetType | None = UNSET
     version: int | UnsetType = UNSET
-    tags: object = UNSET  # this and what follows is accepted and ignored (R6)
+    tags: object = UNSET  # this and the following are accepted and ignored (R6)
     removed: object = UNSET
     author: object = UNSET
     application_id: object = UNSET
@@ -138,31 +139,40 @@ class ProjectCommands:
 
     async def _read_settings(self, seen: ProjectModel, given: Mapping[str, object]) -> ProjectSettings:
         place = "data.settings"
-        members = read_members(given, place, ("allowed_domains", "services"))
-        domains = grammar.parse_allowed_domains(member_or(members, "allowed_domains", []), f"{place}.allowed_domains")
+        members, domains = read_domains(given, place)
         services = read_services(member_or(members, "services", {}), f"{place}.services")
         kept = seen.project.settings.services
         fresh = {number: grants for number, grants in services.items() if kept.get(number) != grants}
         models = await self._models.application_models(fresh)
-        for application_id, grants in fresh.items():  # what is there already can be saved back as it is
+        for application_id, grants in fresh.items():  # stored ones can be saved back unchanged
             where = f"{place}.services.{application_id}"
-            refuse_unconnectable(seen.project, application_id, models.get(application_id), where)
-            refuse_unknown_roles(grants, models[application_id], where)
+            refuse_service(seen.project, application_id, models.get(application_id), grants, where)
         return ProjectSettings(allowed_domains=domains, services=services)
 
     def _record(self, event: AuditEvent, actor: Actor, project: Project, details: Details) -> AuditRecord:
         return self._recorder.record(event, actor.origin, subject=f"project {project.project_id}", details=details)
 
 
-def apply_project_draft(project: Project, draft: ProjectDraft, settings: ProjectSettings | UnsetType) -> Project:
+def apply_project_draft(
+    project: Project, draft: ProjectDraft, settings: ProjectSettings | UnsetType, place: str = "data"
+) -> Project:
+    """The project with the fields that are given, and these settings. Raises Malformed."""
     after = project
     if draft.title is not UNSET:
-        after = replace(after, title=grammar.check_title(draft.title, "data.title"))
+        after = replace(after, title=grammar.check_title(draft.title, f"{place}.title"))
     if draft.description is not UNSET:
-        after = replace(after, description=grammar.check_description(draft.description or "", "data.description"))
+        text = grammar.check_description(draft.description or "", f"{place}.description")
+        after = replace(after, description=text)
     if draft.aliases is not UNSET:
-        after = replace(after, aliases=grammar.check_aliases(draft.aliases or [], "data.aliases"))
+        after = replace(after, aliases=grammar.check_aliases(draft.aliases or [], f"{place}.aliases"))
     return after if settings is UNSET else replace(after, settings=settings)
+
+
+def read_domains(given: Mapping[str, object], place: str) -> tuple[Mapping[str, object], tuple[str, ...]]:
+    """The members of the settings, and the allowed domains among them. Raises Malformed."""
+    members = read_members(given, place, ("allowed_domains", "services"))
+    domains = member_or(members, "allowed_domains", [])
+    return members, grammar.parse_allowed_domains(domains, f"{place}.allowed_domains")
 
 
 def read_services(given: object, place: str) -> Mapping[int, tuple[GroupGrant, ...]]:
@@ -197,13 +207,19 @@ def read_grant(given: object, place: str) -> GroupGrant:
     )
 
 
-def refuse_unconnectable(project: Project, application_id: int, model: ApplicationModel | None, place: str) -> None:
-    """Its own or a published one, never application 1 (R5); which of these it is not stays untold."""
+def refuse_service(
+    project: Project,
+    application_id: int,
+    model: ApplicationModel | None,
+    grants: Sequence[GroupGrant],
+    place: str,
+) -> None:
+    """A project connects its own applications and published ones, never application 1 (R5).
+
+    One text for all of these: it does not tell whether there is such an application.
+    """
     if application_id == CENTRAL_ID or model is None or not model.application.is_connectable_to(project.project_id):
         raise Malformed(f"{place}: not an application that can be connected to this project")
-
-
-def refuse_unknown_roles(grants: Sequence[GroupGrant], model: ApplicationModel, place: str) -> None:
     for grant in grants:
         for key in grant.roles:
             role = model.roles.get(key)
@@ -212,7 +228,7 @@ def refuse_unknown_roles(grants: Sequence[GroupGrant], model: ApplicationModel, 
 
 
 def refuse_foreign_groups(model: ProjectModel, settings: ProjectSettings) -> None:
-    """Judged in the transaction of the save: a group that is just being deleted is not granted anything."""
+    """Called in the transaction of the save, so that a group that is being deleted gets no grant."""
     for application_id, grants in settings.services.items():
         for grant in grants:
             if grant.group_id not in model.groups:
@@ -222,7 +238,7 @@ def refuse_foreign_groups(model: ProjectModel, settings: ProjectSettings) -> Non
 
 
 def settings_document(settings: ProjectSettings) -> dict[str, object]:
-    """As the interface writes it (R5)."""
+    """The settings as in answers (R5)."""
     return {
         "allowed_domains": list(settings.allowed_domains),
         "services": {
@@ -249,7 +265,6 @@ def project_audit_fields(project: Project) -> Mapping[str, object]:
 # Publishing: a new project with its application and its first people (interface §4.6, §5.6, R6).
 
 
-OWNER: Final = "project_owner"
 ADMINISTRATOR: Final = "project_administrator"
 CAN_CREATE_PROJECTS: Final = central_rule("can_create_projects")
 NUMBER: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
@@ -267,7 +282,7 @@ class ProjectPublisher:
         self._clock = clock
 
     async def publish(self, actor: Actor, author: Facts, title: object, target: str | None) -> Project:
-        """Every check comes before anything is made; the store makes all of it or nothing (checklist PR-01)."""
+        """Check everything first; the store then makes all of it or nothing (checklist PR-01)."""
         require_operation(actor.rights, Operation.PUBLISH)
         name = grammar.check_title(title, "project")
         limit = project_limit(actor)
@@ -287,7 +302,7 @@ class ProjectPublisher:
         )
 
     async def _load_person(self, actor: Actor, user_id: str | None) -> Facts:
-        """Who may not hear who exists hears of someone unknown what he hears of someone without factor (R6)."""
+        """For callers who may not learn who exists, an unknown user is like one without a factor (R6)."""
         facts = await self._people.facts(grammar.check_user_id(user_id, "user"), (CENTRAL_ID,))
         if facts is None:
             raise PersonNotFound if actor.rights.knows_who_exists else NeedsStrongFactor(f"no user {user_id}")
@@ -302,7 +317,7 @@ class ProjectPublisher:
 
 
 def new_application(project: Project, now: int) -> NewApplication:
-    """An application of the same name, with the default schema (R6); its id is given out by the store."""
+    """An application of the same name with the default schema (R6); the store gives it an id."""
     application = Application(application_id=0, name=project.title, project_id=project.project_id, created_at=now)
     return NewApplication(application=application, schema=ApplicationSchema(application_id=0, updated_at=now))
 
@@ -310,7 +325,7 @@ def new_application(project: Project, now: int) -> NewApplication:
 def first_records(project: Project, administrator: str) -> Sequence[UserRecord]:
     """The author owns and administers it, the target administers it."""
     scope = Scope(project.project_id)
-    roles = {project.author: [OWNER, ADMINISTRATOR]}
+    roles = {project.author: [PROJECT_OWNER, ADMINISTRATOR]}
     roles.setdefault(administrator, [ADMINISTRATOR])
     return [
         UserRecord(
@@ -323,10 +338,10 @@ def first_records(project: Project, administrator: str) -> Sequence[UserRecord]:
 
 
 def project_limit(actor: Actor) -> int | None:
-    """How many projects he may have; None without a limit (interface §5.6).
+    """How many projects the actor may have; None for no limit (interface §5.6).
 
-    Read per contribution: one without parameters is unlimited, of numbers the highest counts, and parameters that
-    are no number give no right (R5).
+    A contribution without parameters is unlimited; else the highest number counts, and parameters that are not
+    numbers give no right (R5).
     """
     contributions = actor.rights.central.rules(ROOT).params_by_contribution(CAN_CREATE_PROJECTS)
     if actor.rights.administers or () in contributions:

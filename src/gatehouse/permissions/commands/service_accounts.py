@@ -1,4 +1,4 @@
-"""Service accounts of a project: made, listed, revoked (R1)."""
+"""Service accounts of a project: list, create, revoke (R1)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +18,7 @@ from gatehouse.permissions.authentication.application_keys import parse_public_k
 from gatehouse.permissions.authentication.jwts import DAY_SECONDS, JTI_BYTES, MAX_TOKEN_DAYS
 from gatehouse.permissions.commands.drafts import expected_version
 from gatehouse.permissions.commands.projects import find_live_project, find_project
+from gatehouse.permissions.commands.user_schemas import refuse_unknown_rules
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.fields import read_line, read_list
 from gatehouse.permissions.documents.records import parse_project, project_document
@@ -54,7 +55,7 @@ class ServiceAccountDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     ip_ranges: list[object] = []
     public_key: str = ""
     days: int | None = None
-    roles: object = None  # this and the next three as in a membership: what it holds in the project
+    roles: object = None  # this and the next three: what it holds in the project, as in a membership
     applications: object = None
     services: object = None
     groups: object = None
@@ -67,7 +68,7 @@ class ServiceAccountDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedServiceAccount:
     account: ServiceAccount
-    holds: Mapping[str, object]  # in its project, as a membership says it
+    holds: Mapping[str, object]  # in its project, as in a membership
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +103,7 @@ class ServiceAccountCommands:
         self._days = days
 
     async def list(self, actor: Actor, central: ApplicationModel, name: str) -> Sequence[ListedServiceAccount]:
-        """By name, revoked ones too."""
+        """All of the project by name, revoked ones too."""
         named = grammar.check_project_id(name, "data.project_id")
         project_id = (await find_project(self._projects, actor.rights, named)).project.project_id
         require_operation(actor.rights, Operation.SERVICE_ACCOUNTS, GuardTarget(project_id=project_id))
@@ -115,7 +116,7 @@ class ServiceAccountCommands:
     async def create(
         self, actor: Actor, central: ApplicationModel, draft: ServiceAccountDraft
     ) -> CreatedServiceAccount:
-        """Its JWT is answered here and nowhere else. Raises NameTaken."""
+        """The only answer with its JWT. Raises NameTaken."""
         refuse_vouched_caller(actor.rights)
         named = grammar.check_project_id(draft.project_id, "data.project_id")
         project = await find_live_project(self._projects, actor.rights, named)
@@ -136,7 +137,7 @@ class ServiceAccountCommands:
         )
 
     async def revoke(self, actor: Actor, user_id: str, version: int | UnsetType = UNSET) -> None:
-        """Only whoever manages its project hears that there is one."""
+        """Only callers who manage its project learn that it exists."""
         refuse_vouched_caller(actor.rights)
         facts = await self._people.facts(grammar.check_user_id(user_id, "data.user_id"), (CENTRAL_ID,))
         account = None if facts is None else facts.service_account
@@ -149,7 +150,7 @@ class ServiceAccountCommands:
             await self._store.revoke_service_account(user_id, now, (entry,), seen=seen)
 
     def _creator_end(self, actor: Actor, project: ProjectModel) -> int:
-        """When its maker manages the project no more, 0 for never: no account outlives that (R1)."""
+        """When its creator ceases to manage the project, 0 for never: no account outlasts that (R1)."""
         scope = Scope(project.project.project_id)
         return actor.rights.end_of(scope, CAN_MANAGE_PROJECT, self._clock.now()).expired
 
@@ -181,11 +182,12 @@ class ServiceAccountCommands:
         account: ServiceAccount,
         draft: ServiceAccountDraft,
     ) -> UserRecord:
-        """What it is to hold: nothing that its maker could not give to a person."""
+        """What it will hold: nothing that its creator could not give to a person."""
         scopes = read_scopes(draft, account.project_id, expired=self._creator_end(actor, project))
         refuse_owner(scopes)
         blank = UserRecord(application_id=CENTRAL_ID, user_id=account.user_id)
         record = replace(blank, scopes=scopes)
+        refuse_unknown_rules(central, blank, record)
         Granter(rights=actor.rights, model=central, now=self._clock.now()).refuse_change(blank, record)
         return record
 

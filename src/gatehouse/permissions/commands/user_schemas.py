@@ -1,4 +1,4 @@
-"""A user's schema in an application: read in its shapes, and saved (interface §4.5, R5, R6)."""
+"""Saves of a user's record in an application (interface §4.5, R5, R6)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -49,7 +49,7 @@ class RecordDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     secret_data: dict[str, object] | UnsetType | None = UNSET
     login: dict[str, object] | UnsetType | None = UNSET
     version: int | UnsetType = UNSET
-    application_id: object = UNSET  # this and what follows is accepted and ignored (R6)
+    application_id: object = UNSET  # this and the following are accepted and ignored (R6)
     removed: object = UNSET
     tags: object = UNSET
     created: object = UNSET
@@ -59,7 +59,7 @@ class RecordDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordSections:
-    """The sections of a save, read; what was not given is UNSET and stays."""
+    """The parsed sections of a save; what is UNSET stays."""
 
     roles: tuple[object, ...] | UnsetType = UNSET
     private: Mapping[str, object] | UnsetType = UNSET
@@ -86,7 +86,7 @@ class UserRecordCommands:
         self._clock = clock
 
     async def load_person(self, actor: Actor, user_id: str, application_id: int) -> Facts:
-        """Someone else's facts, for whoever may hear that he exists (R6)."""
+        """Facts of another user. Only callers who may learn who exists get PersonNotFound, others NoRight (R6)."""
         facts = await self._people.facts(user_id, (application_id,))
         if facts is None:
             raise PersonNotFound if actor.rights.knows_who_exists else NoRight(f"no user {user_id}")
@@ -95,7 +95,7 @@ class UserRecordCommands:
     async def save(
         self, actor: Actor, model: ApplicationModel, user_id: str, draft: RecordDraft, expired: int
     ) -> UserRecord:
-        """All or nothing (checklist SC-07)."""
+        """Save all sections or none (checklist SC-07)."""
         refuse_sections(actor, user_id, draft)
         application_id = model.application.application_id
         if not actor.rights.can_write(RecordPart.PRIVATE, user_id) and draft.private_data is not UNSET:
@@ -133,9 +133,9 @@ class UserRecordCommands:
     async def _refuse_stranger(
         self, actor: Actor, model: ApplicationModel, user_id: str, given: Mapping[str, object]
     ) -> None:
-        """Who writes nothing but projectAccess manages a project that it is about, whether it changes or not.
+        """Refuse a caller who may write only projectAccess and manages no project that it names, changed or not.
 
-        Asked before anything else, so that nobody learns from another answer who exists or what he holds (R6).
+        Checked first: any other answer would reveal who exists or what they hold (R6).
         """
         application_id = model.application.application_id
         facts = await self._people.facts(user_id, (application_id,))
@@ -151,12 +151,12 @@ class UserRecordCommands:
     async def _resolve_projects(
         self, actor: Actor, model: ApplicationModel, access: Mapping[Scope, ScopeHoldings], before: UserRecord
     ) -> Mapping[Scope, ScopeHoldings]:
-        """The same under the ids of the projects; what is new has to exist."""
+        """The same with the ids of the projects, which must exist where something is new."""
         resolved: dict[Scope, ScopeHoldings] = {}
         for name in dict.fromkeys(scope.project_id for scope in access):
             scopes = {scope: held for scope, held in access.items() if scope.project_id == name}
             if all(before.scopes.get(scope) == held for scope, held in scopes.items()):
-                resolved |= scopes  # as it was: it need not be looked at again
+                resolved |= scopes  # unchanged: not checked again
                 continue
             project = await find_live_project(self._projects, actor.rights, name)
             require_operation(
@@ -170,13 +170,12 @@ class UserRecordCommands:
         return resolved
 
 
-def refuse_unrelated(model: ApplicationModel, project_id: str) -> None:
-    """In a project people hold what is its own, what is published, and Central's: as with grants to groups (R5)."""
+def refuse_unrelated(
+    model: ApplicationModel, project_id: str, place: str = f"data.private_data.{PROJECT_ACCESS}"
+) -> None:
+    """In a project people hold permissions of its own applications, of published ones and of application 1 (R5)."""
     if not is_related(model, project_id):
-        raise Malformed(
-            f"data.private_data.{PROJECT_ACCESS}: the application does not belong to {project_id} and is not "
-            "published"
-        )
+        raise Malformed(f"{place}: the application does not belong to {project_id} and is not published")
 
 
 def is_related(model: ApplicationModel, project_id: str) -> bool:
@@ -185,7 +184,7 @@ def is_related(model: ApplicationModel, project_id: str) -> bool:
 
 
 def managed_project_ids(actor: Actor, model: ApplicationModel) -> list[str]:
-    """Ids of the projects in which he says what people hold of the application."""
+    """Ids of the projects in which the actor manages what people hold of the application."""
     return [
         scope.project_id
         for scope in actor.rights.central.open_scopes
@@ -196,7 +195,7 @@ def managed_project_ids(actor: Actor, model: ApplicationModel) -> list[str]:
 
 
 def refuse_sections(actor: Actor, user_id: str, draft: RecordDraft) -> None:
-    """Every section that is given must be one the caller may write; private_data is judged in parts, later."""
+    """Refuse sections that the caller may not write; parts of private_data are checked later."""
     given = [name for name in PARTS_BY_SECTION if getattr(draft, name) is not UNSET]
     if not given:
         raise Malformed("data: nothing to save")
@@ -213,7 +212,7 @@ def is_only_projects(given: Mapping[str, object] | UnsetType | None) -> bool:
 
 
 def covers_root_entries(rights: Rights, user_id: str) -> bool:
-    """Whether a saved private_data of this caller speaks of the entries outside projectAccess as well.
+    """Whether a save of private_data by this caller covers the entries outside projectAccess as well.
 
     Then it replaces them, and what is left out is removed or refused (checklist SC-22). Who may neither read nor
     write private_data manages projects: the section in such a save is `projectAccess` and nothing else.
@@ -230,29 +229,30 @@ def refuse_root_entries(rights: Rights, before: UserRecord, after: UserRecord) -
 def private_data_to_save(
     rights: Rights, user_id: str, private: Mapping[str, object], access: object
 ) -> dict[str, object]:
-    """The section with another `projectAccess` and the same entries beside it, as a save of this caller names it."""
+    """The section with another `projectAccess` and the same other entries, as this caller has to save it."""
     kept = private if covers_root_entries(rights, user_id) else {}
     return {**kept, PROJECT_ACCESS: access}
 
 
-def read_draft(draft: RecordDraft, expired: int) -> RecordSections:
-    """Raises Malformed. A section given as null is emptied."""
+def read_draft(draft: RecordDraft, expired: int = 0, place: str = "data") -> RecordSections:
+    """Parse the sections; null empties one. Raises Malformed."""
     wanted = RecordSections()
     if draft.roles is not UNSET:
-        wanted = replace(wanted, roles=parse_assignments(draft.roles or [], place="data.roles", expired=expired))
+        wanted = replace(wanted, roles=parse_assignments(draft.roles or [], place=f"{place}.roles", expired=expired))
     if draft.public_data is not UNSET:
         tree = rules.parse_entries(
-            draft.public_data or {}, RuleSection.PUBLIC, place="data.public_data", expired=expired
+            draft.public_data or {}, RuleSection.PUBLIC, place=f"{place}.public_data", expired=expired
         )
         wanted = replace(wanted, public=tree)
     if draft.private_data is not UNSET:
-        root, access = parse_private_data(draft.private_data or {}, place="data.private_data", expired=expired)
+        root, access = parse_private_data(draft.private_data or {}, place=f"{place}.private_data", expired=expired)
         wanted = replace(wanted, private=root, access=access)
     if draft.secret_data is not UNSET:
-        secret = rules.parse_own_secret(draft.secret_data or {}, place="data.secret_data", expired=expired)
+        secret = rules.parse_own_secret(draft.secret_data or {}, place=f"{place}.secret_data", expired=expired)
         wanted = replace(wanted, secret=secret)
     if draft.login is not UNSET:
-        wanted = replace(wanted, login=rules.parse_own_login(draft.login or {}, place="data.login", expired=expired))
+        login = rules.parse_own_login(draft.login or {}, place=f"{place}.login", expired=expired)
+        wanted = replace(wanted, login=login)
     return wanted
 
 
@@ -275,8 +275,8 @@ def below_root(record: UserRecord) -> Mapping[Scope, ScopeHoldings]:
     return {scope: held for scope, held in record.scopes.items() if not scope.is_root}
 
 
-def refuse_unknown_rules(model: ApplicationModel, before: UserRecord, after: UserRecord) -> None:
-    """Of what is new in the record; what stood there before a rule came into its way stays."""
+def refuse_unknown_rules(model: ApplicationModel, before: UserRecord, after: UserRecord, place: str = "data") -> None:
+    """Judge what is new in the record; what a later schema conflicts with stays."""
     for scope, held in after.scopes.items():
         fresh = [
             rule for rule, entry in changed_entries(before.scopes.get(scope, NO_HOLDINGS), held) if entry is not None
@@ -284,7 +284,7 @@ def refuse_unknown_rules(model: ApplicationModel, before: UserRecord, after: Use
         rules.refuse_collisions(
             model.schema,
             fresh,
-            place=f"data of {scope.project_id}" if scope.project_id else "data",
+            place=f"{place} of {scope.project_id}" if scope.project_id else place,
             central=model.application.is_central,
         )
 
@@ -294,7 +294,7 @@ def role_names(model: ApplicationModel) -> Mapping[str, str]:
 
 
 def record_user_id(draft: RecordDraft, own: str) -> str:
-    """Whose record: the one named, else the caller's own; without a user JWT one has to be named (R6)."""
+    """The user named, else the caller; without a user JWT one has to be named (R6)."""
     if draft.user_id is not UNSET:
         return grammar.check_user_id(draft.user_id, "data.user_id")
     if not own:

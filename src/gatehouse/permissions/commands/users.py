@@ -1,4 +1,4 @@
-"""Tags and purchases of accounts, which conditions look at (R1)."""
+"""Tags and purchases of accounts, which conditions test (R1)."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
@@ -24,7 +24,7 @@ class UserLabelCommands:
         self._projects = projects
 
     async def count_projects(self, user_id: str) -> int:
-        """How many projects somebody made that are not removed (interface §4.5)."""
+        """How many projects the user created that are not removed (interface §4.5)."""
         return await self._projects.count_authored_projects(user_id)
 
     async def get(self, actor: Actor, user_id: str) -> User:

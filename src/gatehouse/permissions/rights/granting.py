@@ -102,8 +102,8 @@ class Granter:
             return  # what is left of a role that is gone may be cleared away
         if role.protected:
             self.refuse_protected(f"role {role.name}")
-            if given is not None and not scope.is_root:
-                raise Malformed(f"role {role.name}: protected roles can be assigned only at the root")
+            if given is not None:
+                refuse_protected_in_project(role, scope)
         if not self.is_central:
             return
         if key == PROJECT_OWNER:
@@ -176,6 +176,11 @@ class Granter:
             WIDTH[own.extent_at(place)] < WIDTH[given] or outlasts(end, own.end_at(place), self.now)
         ):
             raise NoRight("secret_data exceeds the granter's own")
+
+
+def refuse_protected_in_project(role: Role, scope: Scope, place: str = "") -> None:
+    if role.protected and not scope.is_root:
+        raise Malformed(f"{place}role {role.name}: protected roles can be assigned only at the root")
 
 
 def changed_secrets(before: Tree, after: Tree) -> frozenset[SecretPath]:

@@ -1,1 +1,1 @@
-"""The sections of a configuration file, one module each; `table.py` lists them."""
+"""The sections of a configuration file; `plan.py` lists them."""

@@ -1,4 +1,4 @@
-"""The keys of an application: from what a file gives to what is kept, and back (R6)."""
+"""The keys of an application, read and exported (R6)."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from gatehouse.kernel.digests import constant_time_equal, sha256
 from gatehouse.kernel.errors import BadInput
-from gatehouse.permissions.authentication.application_keys import new_application_key
+from gatehouse.permissions.authentication.application_keys import new_application_key, new_service_key
 from gatehouse.permissions.commands.application_credentials import new_access_key, stored_access_key
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.limits import refuse_access_keys, refuse_custom_keys
@@ -34,18 +34,18 @@ ACCESS_KEY_VALUE: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedKeys:
     writes: tuple[PutAccessKey | AddPublicKey, ...] = ()
-    generated: Mapping[str, str] = field(default_factory=dict, repr=False)  # values by comment, told once
+    generated: Mapping[str, str] = field(default_factory=dict, repr=False)  # values by comment, printed once
 
     @property
     def fields(self) -> list[str]:
         kinds = {"access_keys": PutAccessKey, "public_keys": AddPublicKey}
-        return [name for name, kind in kinds.items() if any(isinstance(act, kind) for act in self.writes)]
+        return [name for name, kind in kinds.items() if any(isinstance(write, kind) for write in self.writes)]
 
 
 def with_service_meta(
     application: Application, given: Mapping[str, Any] | None, context: Context, options: Options, place: str
 ) -> Application:
-    """Service metadata are replaced whole; the keys among them stay when they are absent. Raises Malformed."""
+    """Replace service_meta as a whole, except for keys that are absent: these stay. Raises Malformed."""
     members = given or dict.fromkeys(SERVICE_KEYS)
     plain = {name: value for name, value in members.items() if name not in SERVICE_KEYS}
     meta = grammar.check_service_meta(plain, place)
@@ -53,14 +53,13 @@ def with_service_meta(
     if public is None:
         key = None
     elif public is not UNSET:
-        new = new_application_key(
+        key = new_service_key(
             public,
             application_id=application.application_id,
-            source=KeySource.SERVICE_META,
             now=context.now,
+            before=key,
             place=f"{place}.public_key",
         )
-        key = key if key is not None and key.pem == new.pem else new
     private = wanted_private_key(
         application, members.get("private_key", UNSET), context, options, f"{place}.private_key"
     )
@@ -93,7 +92,7 @@ def reveal_text(given: object, context: Context, options: Options, purpose: str,
 def wanted_keys(
     found: FoundApplication, permissions: PermissionState, context: Context, options: Options
 ) -> WantedKeys:
-    """Keys the record does not list stay: none is ever taken away by leaving it out (R7). Raises Malformed."""
+    """Keys that the entry does not list stay (R7). Raises Malformed."""
     wanted = WantedKeys()
     if found.entry.access_keys is not UNSET:
         wanted = wanted_access_keys(found, found.entry.access_keys, permissions, context, options)
@@ -110,11 +109,11 @@ def wanted_access_keys(
     context: Context,
     options: Options,
 ) -> WantedKeys:
-    """A key is found by its value, else by its comment; one that is new and has no value gets one."""
+    """Find keys by value, else by comment; a new key without a value gets a generated one."""
     place, number = f"{found.place}.access_keys", found.application_id
     kept = permissions.access_keys.get(number, ())
     values = [access_key_value(one, number, context, options, f"{place}[{at}]") for at, one in enumerate(given)]
-    acts: list[PutAccessKey] = []
+    writes: list[PutAccessKey] = []
     generated: dict[str, str] = {}
     for at, (entry, value, before) in enumerate(
         zip(given, values, match_access_keys(given, values, kept), strict=True)
@@ -124,23 +123,23 @@ def wanted_access_keys(
             refuse_key_of_other_application(value, number, permissions, f"{place}[{at}].hash")
         if before is not None and (value is None or constant_time_equal(sha256(value), before.digest)):
             renamed = PutAccessKey(before, replace(before, comment=comment, modified_at=context.now))
-            acts += [renamed] if before.comment != comment else []
+            writes += [renamed] if before.comment != comment else []
             continue
         new = new_access_key(number, comment, masters=context.masters, now=context.now)
         if value is None:
             generated[comment or f"key {at + 1}"] = new.value
         else:
             new = stored_access_key(value, number, comment, masters=context.masters, now=context.now)
-        acts.append(PutAccessKey(before, new.key))
+        writes.append(PutAccessKey(before, new.key))
     with limit_as_malformed(place):
-        refuse_access_keys(len(kept) + sum(act.before is None for act in acts))
-    return WantedKeys(writes=tuple(acts), generated=generated)
+        refuse_access_keys(len(kept) + sum(write.before is None for write in writes))
+    return WantedKeys(writes=tuple(writes), generated=generated)
 
 
 def match_access_keys(
     given: Sequence[AccessKeyFileEntry], values: Sequence[str | None], kept: Sequence[AccessKey]
 ) -> list[AccessKey | None]:
-    """Which stored key each entry is about; those of the same value first."""
+    """The stored key of each entry; those of the same value first."""
     found: list[AccessKey | None] = [None] * len(given)
     left = list(kept)
     for by_value in (True, False):
@@ -180,22 +179,22 @@ def wanted_public_keys(
 ) -> list[AddPublicKey]:
     place, number = f"{found.place}.public_keys", found.application_id
     known = {key.pem for key in permissions.public_keys.get(number, ())}
-    count, acts = len(known), []
+    count, writes = len(known), []
     for at, text in enumerate(given):
         key = new_application_key(
             text, application_id=number, source=KeySource.CUSTOM, now=context.now, place=f"{place}[{at}]"
         )
         if key.pem not in known:
             known.add(key.pem)
-            acts.append(AddPublicKey(key))
+            writes.append(AddPublicKey(key))
     with limit_as_malformed(place):
-        refuse_custom_keys(count + len(acts))
-    return acts
+        refuse_custom_keys(count + len(writes))
+    return writes
 
 
 @contextmanager
 def limit_as_malformed(place: str) -> Iterator[None]:
-    """Why a short list may be one too many."""
+    """Say why a short list can exceed the limit."""
     try:
         yield
     except LimitReached as full:

@@ -1,4 +1,4 @@
-"""What users hold in applications. It may be held on anything a file brings along, so it comes last."""
+"""What users hold in applications: the last stage, because it may refer to anything in the file."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,27 +9,33 @@ from msgspec import UNSET
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import describe_changes
+from gatehouse.permissions.commands.user_schemas import (
+    RecordDraft,
+    apply_record_sections,
+    is_related,
+    read_draft,
+    refuse_unrelated,
+    role_names,
+)
 from gatehouse.permissions.documents import rules
 from gatehouse.permissions.documents.fields import printable, read_members
-from gatehouse.permissions.documents.records import parse_assignments, parse_project, record_document
+from gatehouse.permissions.documents.records import record_document
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.facts import ApplicationModel, Assignment, ScopeHoldings, UserRecord
-from gatehouse.permissions.model.rules import PROJECT_ACCESS, ROOT, RuleSection, Scope
+from gatehouse.permissions.model.rules import PROJECT_ACCESS, ROOT, Scope
 from gatehouse.provision.document import Document
 from gatehouse.provision.model import Action, AuditNote, Change, ChangeRecords, PermissionState, Problems, StoredState
 from gatehouse.provision.sections.application_entry import ApplicationFileEntry
 from gatehouse.provision.sections.references import (
     References,
     collect_problems,
-    is_related,
-    refuse_invalid_holdings,
-    refuse_unrelated,
-    role_names,
+    refuse_invalid_record,
 )
 from gatehouse.provision.sections.section import Context, Located, Options, SectionPlan
+from gatehouse.provision.state_after import with_holdings
 
 RECORD_SECTIONS: Final = ("roles", "private_data", "public_data", "login", "secret_data")
-EMPTY_RECORD: Final[Mapping[str, object]] = dict.fromkeys(RECORD_SECTIONS)  # each null: emptied
+EMPTY_RECORD: Final[Mapping[str, object]] = dict.fromkeys(RECORD_SECTIONS)  # null empties a section
 
 
 class ApplicationUsersStage:
@@ -44,14 +50,14 @@ class ApplicationUsersStage:
     ) -> SectionPlan:
         problems, changes = Problems(), []
         references = References(state, context.file)
-        for placed in entries:
-            model = stored_application(placed.entry, state.permissions, references)
-            if model is None or placed.entry.users is UNSET:
+        for located in entries:
+            model = stored_application(located.entry, state.permissions, references)
+            if model is None or located.entry.users is UNSET:
                 continue
             planning = UserRecordPlanner(model, state.permissions, references)
-            for user_id, given in placed.entry.users.items():
+            for user_id, given in located.entry.users.items():
                 with collect_problems(problems):
-                    change = planning.plan_change(user_id, given, f"{placed.place}.users.{printable(user_id)}")
+                    change = planning.plan_change(user_id, given, f"{located.place}.users.{printable(user_id)}")
                     changes += [] if change is None else [change]
         return SectionPlan(changes=tuple(changes), problems=tuple(problems.lines))
 
@@ -59,7 +65,7 @@ class ApplicationUsersStage:
 def stored_application(
     entry: ApplicationFileEntry, permissions: PermissionState, references: References
 ) -> ApplicationModel | None:
-    """As the stage before found or made it; one it refused is none."""
+    """The application that an earlier stage found or made; None if it was refused there."""
     if entry.application_id is not UNSET:
         return references.application(entry.application_id)
     home = None if entry.project_id is UNSET or entry.project_id is None else permissions.project(entry.project_id)
@@ -83,74 +89,63 @@ class UserRecordPlanner:
         after = self._wanted_record(before, given, place)
         if after == before:
             return None
-        refuse_invalid_holdings(self._model, before.scopes, after.scopes, place)
+        refuse_invalid_record(self._model, before, after, place)
         rules.refuse_duplicate_paths(after.root.private_data, after.root.public_data, place=place)
         return record_change(self._model, before, after)
 
     def _wanted_record(self, before: UserRecord, given: object, place: str) -> UserRecord:
-        """A section that is absent stays, null empties it; null in place of the user takes all he has.
+        """A section that is absent stays, null empties it; null in place of the user empties all.
 
-        What is held of application 1 in projects is said by the section memberships.
+        The section memberships says what users hold of application 1 in projects.
         """
-        members = EMPTY_RECORD if given is None else read_members(given, place, RECORD_SECTIONS)
-        below = {scope: held for scope, held in before.scopes.items() if not scope.is_root}
+        members = dict(EMPTY_RECORD if given is None else read_members(given, place, RECORD_SECTIONS))
         private = read_members(members.get("private_data") or {}, f"{place}.private_data")
-        if PROJECT_ACCESS in private or ("private_data" in members and not self._model.application.is_central):
-            where = f"{place}.private_data.{PROJECT_ACCESS}"
-            below = self._project_holdings(before, private.get(PROJECT_ACCESS) or {}, where)
-        scopes = {ROOT: self._root_holdings(before, members, place), **below}
-        after = replace(before, scopes={scope: held for scope, held in scopes.items() if not held.is_empty})
-        if "login" in members:
-            after = replace(after, login=rules.parse_own_login(members["login"] or {}, place=f"{place}.login"))
-        if "secret_data" in members:
-            secret = rules.parse_own_secret(members["secret_data"] or {}, place=f"{place}.secret_data")
-            after = replace(after, secret_data=secret)
+        where = f"{place}.private_data.{PROJECT_ACCESS}"
+        if PROJECT_ACCESS in private:
+            named = self._with_project_ids(private[PROJECT_ACCESS] or {}, where)
+            members["private_data"] = {**private, PROJECT_ACCESS: named}
+        sections = read_draft(RecordDraft(**members), place=place)  # type: ignore[arg-type]
+        if sections.access is not UNSET:
+            access = self._project_holdings(before, sections.access, where)
+            is_kept = self._model.application.is_central and PROJECT_ACCESS not in private
+            sections = replace(sections, access=UNSET if is_kept else access)
+        after = apply_record_sections(before, sections)
+        if self._model.application.is_central and "roles" in members:
+            root = replace(after.root, roles=with_administrator(before, after.root, f"{place}.roles"))
+            after = with_holdings(after, ROOT, root)
         return after
 
-    def _root_holdings(self, before: UserRecord, members: Mapping[str, object], place: str) -> ScopeHoldings:
-        root = before.root
-        if "roles" in members:
-            root = replace(root, roles=parse_assignments(members["roles"] or [], place=f"{place}.roles"))
-            if self._model.application.is_central:
-                root = replace(root, roles=with_administrator(before, root, f"{place}.roles"))
-        for section in RuleSection:
-            if section.value in members:
-                given = read_members(members[section] or {}, f"{place}.{section}")
-                entries = {name: value for name, value in given.items() if name != PROJECT_ACCESS}
-                tree = rules.parse_entries(entries, section, place=f"{place}.{section}")
-                root = (
-                    replace(root, private_data=tree)
-                    if section is RuleSection.PRIVATE
-                    else replace(root, public_data=tree)
-                )
-        return root
-
-    def _project_holdings(self, before: UserRecord, given: object, place: str) -> dict[Scope, ScopeHoldings]:
-        """All that is held in projects; what is held where nothing is given any more stays."""
-        kept = {scope: held for scope, held in before.scopes.items() if not self._is_exported(scope)}
-        found: dict[Scope, ScopeHoldings] = {}
+    def _with_project_ids(self, given: object, place: str) -> dict[str, object]:
+        """The same document with the ids of projects and groups that are named otherwise."""
+        found: dict[str, object] = {}
         for name, document in read_members(given, place).items():
             where = f"{place}.{printable(name)}"
             project_id = self._references.project(name, where).project.project_id
-            resolved = self._references.with_group_ids(document, name, where)
-            scopes = parse_project(resolved, project_id, place=where)
-            fresh = [scope for scope, held in scopes.items() if before.scopes.get(scope) != held]
-            if fresh:
-                refuse_unrelated(self._model.application, project_id, where)
-                self._references.refuse_unknown_resources(fresh, where)
-            if found.keys() & scopes.keys():
+            if project_id in found:
                 raise Malformed(f"{where}: names a project that is already listed")
-            found |= scopes
-        return {**kept, **found}
+            found[project_id] = self._references.with_group_ids(document, name, where)
+        return found
+
+    def _project_holdings(
+        self, before: UserRecord, access: Mapping[Scope, ScopeHoldings], place: str
+    ) -> dict[Scope, ScopeHoldings]:
+        """What the file gives in projects, and what is stored where it can give nothing any more."""
+        for scope, held in access.items():
+            if before.scopes.get(scope) != held:
+                where = f"{place}.{scope.project_id}"
+                refuse_unrelated(self._model, scope.project_id, where)
+                self._references.refuse_unknown_resources([scope], where)
+        kept = {scope: held for scope, held in before.scopes.items() if not self._is_exported(scope)}
+        return {**kept, **access}
 
     def _is_exported(self, scope: Scope) -> bool:
-        """Whether an export tells what is held there."""
-        related = scope.is_root or is_related(self._model.application, scope.project_id)
+        """Whether an export writes what is held there."""
+        related = scope.is_root or is_related(self._model, scope.project_id)
         return related and self._permissions.has_scope(scope)
 
 
 def with_administrator(before: UserRecord, wanted: ScopeHoldings, place: str) -> tuple[Assignment, ...]:
-    """Who administers is said by `users`, and by nothing else."""
+    """Refuse the administrator role here: only the section `users` sets it."""
     if any(one.role == ADMINISTRATOR_ROLE for one in wanted.roles):
         raise Malformed(f"{place}: {ADMINISTRATOR_ROLE} is set by the field of that name in the section users")
     held = before.root.roles
@@ -181,7 +176,7 @@ def record_change(model: ApplicationModel, before: UserRecord, record: UserRecor
 
 
 def users_document(model: ApplicationModel, permissions: PermissionState) -> Document:
-    """Of application 1 only what is held at its root: the rest is in other sections."""
+    """Of application 1 only what is held at the root: other sections have the rest."""
     number, names = model.application.application_id, role_names(model)
     found: Document = {}
     for (application_id, user_id), record in sorted(permissions.records.items()):

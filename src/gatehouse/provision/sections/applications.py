@@ -1,4 +1,4 @@
-"""Applications with their rules, roles and keys; what users hold in them comes last (application_users.py)."""
+"""Applications with their rules, roles and keys; application_users.py has what users hold in them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,7 +8,8 @@ from msgspec import UNSET
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import Details
 from gatehouse.audit.recorder import describe_changes
-from gatehouse.permissions.commands.app_schemas import role_audit_fields, role_event, schema_document
+from gatehouse.permissions.commands.app_schemas import describe_rule_changes
+from gatehouse.permissions.commands.applications import application_audit_fields
 from gatehouse.permissions.documents.differences import differences, tally_differences
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import Application
@@ -60,7 +61,7 @@ class ApplicationSection:
 
     def read_scope(self, entries: Sequence[Located[ApplicationFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - all are read
         people = frozenset(
-            user_id for placed in entries if placed.entry.users is not UNSET for user_id in placed.entry.users
+            user_id for located in entries if located.entry.users is not UNSET for user_id in located.entry.users
         )
         return ReadScope(permissions=True, user_ids=people, record_users=people)
 
@@ -68,21 +69,23 @@ class ApplicationSection:
         self, entries: Sequence[Located[ApplicationFileEntry]], state: StoredState, context: Context, options: Options
     ) -> SectionPlan:
         planning = ApplicationPlanner(state, context, options)
-        for placed in entries:
+        for located in entries:
             with collect_problems(planning.problems):
-                planning.plan(placed)
+                planning.plan(located)
         if options.prune:
             planning.remove_unnamed()
         return SectionPlan(changes=tuple(planning.changes), problems=tuple(planning.problems.lines))
 
     def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:
-        world = state.permissions
-        live = [model for _, model in sorted(world.applications.items()) if world.is_live(model.application)]
-        return [application_document(model, world, context, secrets=secrets) for model in live]
+        permissions = state.permissions
+        live = [
+            model for _, model in sorted(permissions.applications.items()) if permissions.is_live(model.application)
+        ]
+        return [application_document(model, permissions, context, secrets=secrets) for model in live]
 
 
 class ApplicationPlanner:
-    """One record after the other, each against what the ones before it leave."""
+    """Plans entry after entry, each on the state after the ones before."""
 
     def __init__(self, state: StoredState, context: Context, options: Options) -> None:
         self.changes: list[Change] = []
@@ -93,9 +96,9 @@ class ApplicationPlanner:
         self._places: dict[int, str] = {}
         self._users = known_user_ids(state, context.file)
         self._named = {
-            placed.entry.application_id
-            for placed in context.file.entries_of("applications")
-            if placed.entry.application_id is not UNSET
+            located.entry.application_id
+            for located in context.file.entries_of("applications")
+            if located.entry.application_id is not UNSET
         }
 
     @property
@@ -119,7 +122,7 @@ class ApplicationPlanner:
             self._state = state_after(self._state, change.writes)
 
     def remove_unnamed(self) -> None:
-        """Application 1 is the service itself; those in removed projects are out of reach already."""
+        """Not application 1, which is the service itself, and none in a removed project, which has no effect."""
         for number, model in sorted(self._permissions.applications.items()):
             application = model.application
             if number not in self._places and not application.is_central and self._permissions.is_live(application):
@@ -143,7 +146,7 @@ class ApplicationPlanner:
     def _find_stored(
         self, entry: ApplicationFileEntry, references: References, place: str
     ) -> ApplicationModel | None:
-        """By its id if the record has one, else by its project and name."""
+        """By id if the entry has one, else by project and name."""
         if entry.application_id is not UNSET:
             return self._find_by_id(entry.application_id, place)
         if entry.name is UNSET:
@@ -213,21 +216,21 @@ def application_change(
     if before.application.sealed_private_key != model.application.sealed_private_key:
         own.append("service_meta.private_key")
     ruled = changed_rule_fields(before, model)
-    acts: list[Write] = [ChangeApplication(before.application, model.application)] if own else []
+    writes: list[Write] = [ChangeApplication(before.application, model.application)] if own else []
     if ruled:
         stamped = replace(model, schema=replace(model.schema, updated_at=now))
         changes = tally_differences(differences(before, stamped))
-        acts.append(ChangeSchema(replace(before, application=model.application), stamped, changes))
-    acts += keys.writes
-    if not acts:
+        writes.append(ChangeSchema(replace(before, application=model.application), stamped, changes))
+    writes += keys.writes
+    if not writes:
         return None
     return Change(
         action=Action.CHANGE,
         kind="application",
         name=str(found.application_id),
         fields=(*own, *ruled, *keys.fields),
-        write=acts[0],
-        further_writes=tuple(acts[1:]),
+        write=writes[0],
+        further_writes=tuple(writes[1:]),
         subject=f"application {found.application_id}",
         notes=(
             *([application_note(before.application, model.application)] if own else []),
@@ -245,25 +248,18 @@ def generated_keys_text(keys: WantedKeys) -> str | None:
 def application_note(before: Application, application: Application) -> AuditNote:
     return AuditNote(
         event=AuditEvent.APPLICATION_CHANGED,
-        details=describe_changes(audited_application(before), audited_application(application)),
+        details=describe_changes(application_audit_fields(before), application_audit_fields(application)),
     )
 
 
 def rule_notes(before: ApplicationModel, model: ApplicationModel) -> list[AuditNote]:
-    old, new = schema_document(before.schema), schema_document(model.schema)
-    notes = [AuditNote(event=AuditEvent.SCHEMA_SAVED, details=describe_changes(old, new))] if old != new else []
-    for key in sorted(before.roles.keys() | model.roles.keys()):
-        was, role = before.roles.get(key), model.roles.get(key)
-        if was != role:
-            details: Details = {"role": key, **describe_changes(role_audit_fields(was), role_audit_fields(role))}
-            notes.append(AuditNote(event=role_event(role), details=details))
-    return notes
+    return [AuditNote(event=event, details=details) for event, details in describe_rule_changes(before, model)]
 
 
 def key_notes(keys: WantedKeys) -> list[AuditNote]:
     notes = []
-    for act in keys.writes:
-        match act:
+    for write in keys.writes:
+        match write:
             case PutAccessKey(_, key):
                 notes.append(
                     AuditNote(
@@ -284,11 +280,6 @@ def application_removal(application: Application) -> Change:
         subject=f"application {application.application_id}",
         notes=(AuditNote(event=AuditEvent.APPLICATION_REMOVED),),
     )
-
-
-def audited_application(application: Application) -> dict[str, object]:
-    private = None if application.sealed_private_key is None else "given"
-    return {**{name: getattr(application, name) for name in FIELDS}, "private_key": private}
 
 
 def application_document(

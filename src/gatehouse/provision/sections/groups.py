@@ -11,9 +11,13 @@ from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import describe_changes
 from gatehouse.permissions.commands.groups import (
     GROUP_ID_BYTES,
+    AccessDraft,
+    GroupDraft,
     access_document,
+    apply_access,
+    apply_group_draft,
     opens_to_all,
-    read_conditions,
+    read_access,
     text_fields,
 )
 from gatehouse.permissions.documents import grammar
@@ -36,7 +40,7 @@ from gatehouse.provision.sections.references import References, collect_problems
 from gatehouse.provision.sections.section import Context, Located, Options, SectionPlan
 from gatehouse.provision.state_after import state_after
 
-Items = tuple[Any, ...] | UnsetType | None
+Items = list[Any] | UnsetType | None
 
 FIELDS: Final = ("title", "description", "tags", "users", "conditions")
 
@@ -54,7 +58,7 @@ class GroupFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundGroup:
     place: str
-    before: Group | None  # None: to be made
+    before: Group | None  # None: new
     after: Group
 
 
@@ -63,7 +67,7 @@ class GroupSection:
     entry = GroupFileEntry
 
     def read_scope(self, entries: Sequence[Located[GroupFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - all are read
-        listed = (placed.entry.users for placed in entries)
+        listed = (located.entry.users for located in entries)
         people = frozenset(
             user_id for users in listed if users is not UNSET for user_id in users or () if isinstance(user_id, str)
         )
@@ -73,9 +77,9 @@ class GroupSection:
         self, entries: Sequence[Located[GroupFileEntry]], state: StoredState, context: Context, options: Options
     ) -> SectionPlan:
         planning = GroupPlanner(state, context)
-        for placed in entries:
+        for located in entries:
             with collect_problems(planning.problems):
-                planning.plan(placed)
+                planning.plan(located)
         if options.prune:
             planning.remove_unnamed()
         return SectionPlan(changes=tuple(planning.changes), problems=tuple(planning.problems.lines))
@@ -90,7 +94,7 @@ class GroupSection:
 
 
 class GroupPlanner:
-    """One record after the other, each against what the ones before it leave."""
+    """Plans entry after entry, each on the state after the ones before."""
 
     def __init__(self, state: StoredState, context: Context) -> None:
         self.changes: list[Change] = []
@@ -100,9 +104,9 @@ class GroupPlanner:
         self._places: dict[str, str] = {}
         self._users = known_user_ids(state, context.file)
         self._named = {
-            placed.entry.group_id
-            for placed in context.file.entries_of("groups")
-            if placed.entry.group_id is not UNSET
+            located.entry.group_id
+            for located in context.file.entries_of("groups")
+            if located.entry.group_id is not UNSET
         }
 
     def plan(self, located: Located[GroupFileEntry]) -> None:
@@ -133,7 +137,7 @@ class GroupPlanner:
         return FoundGroup(place=place, before=before, after=group)
 
     def _find_stored(self, entry: GroupFileEntry, project: ProjectModel, place: str) -> Group | None:
-        """By its id if the record has one and there is such a group, else by its title."""
+        """By id if the entry has one and the group exists, else by title."""
         if entry.group_id is not UNSET:
             self._refuse_foreign(grammar.check_group_id(entry.group_id, f"{place}.group_id"), project, place)
             if entry.group_id in project.groups:
@@ -166,21 +170,15 @@ class GroupPlanner:
 
 
 def merge_group(entry: GroupFileEntry, base: Group, references: References, place: str) -> Group:
-    """The group as it will be; raises Malformed."""
-    after_all = base
-    if entry.title is not UNSET:
-        after_all = replace(after_all, title=grammar.check_group_title(entry.title, f"{place}.title"))
-    if entry.description is not UNSET:
-        text = grammar.check_description(entry.description or "", f"{place}.description")
-        after_all = replace(after_all, description=text)
+    """The group with the fields of the entry. Raises Malformed."""
+    after = apply_group_draft(base, GroupDraft(title=entry.title, description=entry.description), place)
     if entry.tags is not UNSET:
-        after_all = replace(after_all, tags=grammar.check_tags(entry.tags or (), f"{place}.tags"))
+        after = replace(after, tags=grammar.check_tags(entry.tags or (), f"{place}.tags"))
+    after = apply_access(after, read_access(AccessDraft(conditions=entry.conditions, users=entry.users), place))
     if entry.users is not UNSET:
-        after_all = replace(after_all, users=references.users(entry.users or (), f"{place}.users"))
-    if entry.conditions is not UNSET:
-        conditions = read_conditions(entry.conditions or (), f"{place}.conditions")
-        after_all = replace(after_all, conditions=conditions)
-    return after_all
+        for index, user_id in enumerate(entry.users or ()):
+            references.user(user_id, f"{place}.users[{index}]")
+    return after
 
 
 def group_addition(found: FoundGroup) -> Change:

@@ -1,20 +1,22 @@
-"""Who holds what of application 1 in projects, and which groups may hold anything there (R5)."""
+"""What users hold of application 1 in projects, and the lists of allowed and disallowed groups (R5)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import describe_changes
-from gatehouse.permissions.documents.fields import printable, read_list, read_members
-from gatehouse.permissions.documents.records import parse_project, project_access_document
+from gatehouse.permissions.commands.memberships import MembershipDraft, apply_group_lists
+from gatehouse.permissions.commands.user_schemas import role_names
+from gatehouse.permissions.documents.fields import printable, read_members
+from gatehouse.permissions.documents.records import IN_PROJECT, parse_project, project_access_document
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import NO_HOLDINGS, ProjectModel, ScopeHoldings, UserRecord
-from gatehouse.permissions.model.project import PROJECT_TAG, Project
-from gatehouse.permissions.model.rules import Scope as Held
+from gatehouse.permissions.model.project import Project
+from gatehouse.permissions.model.rules import Scope
 from gatehouse.provision.document import Document
 from gatehouse.provision.model import (
     Action,
@@ -40,14 +42,10 @@ from gatehouse.provision.sections.references import (
     central_application,
     collect_problems,
     holdings_in_project,
-    refuse_invalid_holdings,
-    role_names,
+    refuse_invalid_record,
 )
 from gatehouse.provision.sections.section import Context, Located, Options, SectionPlan
 from gatehouse.provision.state_after import state_after, with_holdings
-
-GROUPS_MOST: Final = 1_000
-MEMBER_FIELDS: Final = ("roles", "private_data", "public_data", "applications", "services", "groups")
 
 Items = tuple[Any, ...] | UnsetType | None
 
@@ -64,7 +62,7 @@ class MembershipSection:
     entry = MembershipFileEntry
 
     def read_scope(self, entries: Sequence[Located[MembershipFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - of the named
-        given = [placed.entry for placed in entries]
+        given = [located.entry for located in entries]
         people = frozenset(user_id for entry in given if entry.users is not UNSET for user_id in entry.users)
         return ReadScope(
             permissions=True,
@@ -78,18 +76,17 @@ class MembershipSection:
     ) -> SectionPlan:
         problems, changes = Problems(), []
         first: dict[str, str] = {}
-        for placed in entries:
+        for located in entries:
             planning = MembershipPlanner(state, context, options)
             with collect_problems(problems):
-                model = planning.references.project(placed.entry.id, f"{placed.place}.id")
-                if first.setdefault(model.project.project_id, placed.place) != placed.place:
-                    raise Malformed(f"{placed.place}: is the same project as {first[model.project.project_id]}")
-                change = planning.plan_change(placed, model)
+                model = planning.references.project(located.entry.id, f"{located.place}.id")
+                if first.setdefault(model.project.project_id, located.place) != located.place:
+                    raise Malformed(f"{located.place}: is the same project as {first[model.project.project_id]}")
+                change = planning.plan_change(located, model)
                 if change is not None:
                     changes.append(change)
-                    state = state_after(
-                        state, change.writes
-                    )  # somebody may belong to several projects, in one record
+                    # One record has what a user holds in all projects.
+                    state = state_after(state, change.writes)
         return SectionPlan(changes=tuple(changes), problems=tuple(problems.lines))
 
     def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:  # noqa: ARG002 - has none
@@ -102,13 +99,13 @@ class MembershipSection:
 
 @dataclass(frozen=True, slots=True)
 class ListedPeople:
-    """Who owns and who administers a project according to `projects` of the same file, where that says so."""
+    """Owners and administrators of a project as `projects` of the same file lists them, if it does."""
 
     place: str
     by_role: Mapping[str, frozenset[str]]
 
     def refuse_contradiction(self, user_id: str, held: ScopeHoldings, place: str, now: int) -> None:
-        """Each section would undo what the other did, for ever."""
+        """Refuse what `projects` contradicts: each apply would undo what the other section did."""
         roles = {one.role for one in held.roles if not one.end.is_past(now)}
         for role, listed in self.by_role.items():
             if (role in roles) != (user_id in listed):
@@ -117,7 +114,7 @@ class ListedPeople:
                 raise Malformed(f"{place}: {self.place}.{field} {says} {user_id}")
 
     def listed_holdings(self, user_id: str, held: ScopeHoldings) -> ScopeHoldings:
-        """What is left of somebody whom only that section names."""
+        """The roles that `projects` gives the user."""
         kept = {role for role, listed in self.by_role.items() if user_id in listed}
         return ScopeHoldings(roles=tuple(one for one in held.roles if one.role in kept))
 
@@ -141,23 +138,19 @@ class MembershipPlanner:
         return membership_change(model.project, lists, step, self._state)
 
     def _with_group_lists(self, located: Located[MembershipFileEntry], model: ProjectModel) -> Project:
-        project = model.project
-        allow = self._group_ids(located.entry.allow, project.allow, model, f"{located.place}.allow")
-        disallow = self._group_ids(located.entry.disallow, project.disallow, model, f"{located.place}.disallow")
-        if set(allow) & set(disallow):
-            raise Malformed(f"{located.place}: a group cannot be both allowed and disallowed")
-        return replace(project, allow=allow, disallow=disallow)
+        draft = MembershipDraft(
+            id=model.project.project_id,
+            allow=self._group_ids(located.entry.allow, model, f"{located.place}.allow"),
+            disallow=self._group_ids(located.entry.disallow, model, f"{located.place}.disallow"),
+        )
+        return apply_group_lists(model, draft, located.place)
 
-    def _group_ids(self, given: Items, kept: tuple[str, ...], model: ProjectModel, place: str) -> tuple[str, ...]:
+    def _group_ids(self, given: Items, model: ProjectModel, place: str) -> list[object] | UnsetType:
+        """The same list with the ids of groups that are named by title."""
         if given is UNSET:
-            return kept
-        found: dict[str, None] = {}
-        for index, name in enumerate(read_list(given or (), place, GROUPS_MOST)):
-            group = self.references.group(model, name, f"{place}[{index}]")
-            if PROJECT_TAG not in group.tags:
-                raise Malformed(f"{place}[{index}]: {group.title} does not have the tag {PROJECT_TAG}")
-            found[group.group_id] = None
-        return tuple(found)
+            return UNSET
+        names = enumerate(given or ())
+        return [self.references.group(model, name, f"{place}[{index}]").group_id for index, name in names]
 
     def _record_changes(self, located: Located[MembershipFileEntry], project: Project) -> ChangeRecords | None:
         if located.entry.users is UNSET:
@@ -174,33 +167,29 @@ class MembershipPlanner:
             user_id: self._replace_holdings(before[user_id], project_id, scopes) for user_id, scopes in named.items()
         }
         for user_id, record in wanted.items():
-            refuse_invalid_holdings(
-                central_application(self._state),
-                before[user_id].scopes,
-                record.scopes,
-                f"{place}.{printable(user_id)}",
-            )
+            where = f"{place}.{printable(user_id)}"
+            refuse_invalid_record(central_application(self._state), before[user_id], record, where)
         self._refuse_ownerless(project_id, wanted, place)
         return record_changes(before, wanted)
 
     def _member_holdings(
         self, user_id: str, given: object, project: Project, place: str
-    ) -> Mapping[Held, ScopeHoldings]:
+    ) -> Mapping[Scope, ScopeHoldings]:
         self.references.person(user_id, place)
-        members = {} if given is None else read_members(given, place, MEMBER_FIELDS)
+        members = {} if given is None else read_members(given, place, IN_PROJECT)
         resolved = self.references.with_group_ids(members, project.project_id, place)
         scopes = parse_project(resolved, project.project_id, place=place)
         had = self._permissions.record(CENTRAL_ID, user_id).scopes
         self.references.refuse_unknown_resources((one for one in scopes if scopes[one] != had.get(one)), place)
-        held = scopes.get(Held(project.project_id), NO_HOLDINGS)
+        held = scopes.get(Scope(project.project_id), NO_HOLDINGS)
         listed_people_of(project, self._state, self._context).refuse_contradiction(
             user_id, held, place, self._context.now
         )
         return scopes
 
-    def _unnamed_members(self, project: Project, named: Iterable[str]) -> dict[str, Mapping[Held, ScopeHoldings]]:
-        """Whoever else holds something there: no more than `projects` of the same file says."""
-        people, scope = listed_people_of(project, self._state, self._context), Held(project.project_id)
+    def _unnamed_members(self, project: Project, named: Iterable[str]) -> dict[str, Mapping[Scope, ScopeHoldings]]:
+        """Members the entry does not name: they keep only what `projects` of the same file lists."""
+        people, scope = listed_people_of(project, self._state, self._context), Scope(project.project_id)
         return {
             record.user_id: {scope: people.listed_holdings(record.user_id, record.scopes.get(scope, NO_HOLDINGS))}
             for record in member_records(self._permissions, project.project_id)
@@ -208,9 +197,9 @@ class MembershipPlanner:
         }
 
     def _replace_holdings(
-        self, record: UserRecord, project_id: str, scopes: Mapping[Held, ScopeHoldings]
+        self, record: UserRecord, project_id: str, scopes: Mapping[Scope, ScopeHoldings]
     ) -> UserRecord:
-        """The record with exactly this in the project, but for what is held where nothing is any more."""
+        """Replace what the user holds in the project, except in scopes that no longer exist."""
         kept = {
             scope: held
             for scope, held in record.scopes.items()
@@ -235,10 +224,10 @@ class MembershipPlanner:
 
 
 def listed_people_of(project: Project, state: StoredState, context: Context) -> ListedPeople:
-    for placed in context.file.entries_of("projects"):
-        found = stored_project(placed.entry, state.permissions)
+    for located in context.file.entries_of("projects"):
+        found = stored_project(located.entry, state.permissions)
         if found is not None and found.project_id == project.project_id:
-            return ListedPeople(placed.place, listed_by_role(placed.entry))
+            return ListedPeople(located.place, listed_by_role(located.entry))
     return ListedPeople("", {})
 
 
@@ -248,7 +237,7 @@ def listed_by_role(entry: ProjectFileEntry) -> Mapping[str, frozenset[str]]:
 
 
 def member_records(permissions: PermissionState, project_id: str) -> list[UserRecord]:
-    """People who hold something in the project; service accounts have a section of their own."""
+    """People who hold something in the project; not service accounts, which have their own section."""
     return [
         record
         for (number, user_id), record in sorted(permissions.records.items())
@@ -258,15 +247,15 @@ def member_records(permissions: PermissionState, project_id: str) -> list[UserRe
     ]
 
 
-def live_holdings(record: UserRecord, project_id: str, permissions: PermissionState) -> dict[Held, ScopeHoldings]:
+def live_holdings(record: UserRecord, project_id: str, permissions: PermissionState) -> dict[Scope, ScopeHoldings]:
     return {
         scope: held for scope, held in holdings_in_project(record, project_id).items() if permissions.has_scope(scope)
     }
 
 
 def membership_change(project: Project, lists: Project, step: ChangeRecords | None, state: StoredState) -> Change:
-    acts: list[Write] = [] if lists == project else [ChangeProject(project, lists)]
-    acts += [] if step is None else [step]
+    writes: list[Write] = [] if lists == project else [ChangeProject(project, lists)]
+    writes += [] if step is None else [step]
     touched = [] if step is None else [record.user_id for record in step.after]
     fields = [f"users.{user_id}" for user_id in touched]
     fields += [name for name in ("allow", "disallow") if getattr(lists, name) != getattr(project, name)]
@@ -276,8 +265,8 @@ def membership_change(project: Project, lists: Project, step: ChangeRecords | No
         kind="membership",
         name=project.project_id,
         fields=tuple(fields),
-        write=acts[0],
-        further_writes=tuple(acts[1:]),
+        write=writes[0],
+        further_writes=tuple(writes[1:]),
         subject=f"project {project.project_id}",
         notes=(note, *([] if step is None else record_notes(step, project.project_id, state))),
     )

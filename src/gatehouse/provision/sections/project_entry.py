@@ -1,4 +1,4 @@
-"""What a file may say about a project (R7)."""
+"""A project in a file: its fields, owners and administrators (R7)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,13 +8,19 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import describe_changes
-from gatehouse.permissions.commands.projects import settings_document
+from gatehouse.permissions.commands.projects import (
+    ADMINISTRATOR,
+    ProjectDraft,
+    apply_project_draft,
+    read_domains,
+    settings_document,
+)
 from gatehouse.permissions.documents import grammar
-from gatehouse.permissions.documents.fields import member_or, read_members
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, Assignment, UserRecord
-from gatehouse.permissions.model.project import Project
+from gatehouse.permissions.model.project import Project, ProjectSettings
 from gatehouse.permissions.model.rules import Scope
+from gatehouse.permissions.rights.granting import PROJECT_OWNER
 from gatehouse.provision.document import Document
 from gatehouse.provision.model import (
     Action,
@@ -29,11 +35,10 @@ from gatehouse.provision.model import (
 )
 from gatehouse.provision.state_after import with_holdings
 
-Ids = tuple[Any, ...] | UnsetType | None
+Ids = list[Any] | UnsetType | None
 
-ROLE_BY_FIELD: Final = {"owners": "project_owner", "administrators": "project_administrator"}
+ROLE_BY_FIELD: Final = {"owners": PROJECT_OWNER, "administrators": ADMINISTRATOR}
 FIELDS: Final = ("title", "description", "aliases", "tags")
-SETTING_FIELDS: Final = ("allowed_domains", "services")
 
 
 class ProjectFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -45,28 +50,28 @@ class ProjectFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     aliases: Ids = UNSET
     tags: Ids = UNSET
     settings: dict[str, Any] | UnsetType | None = UNSET
-    author: str | UnsetType = UNSET  # this and the next count for a new project only
+    author: str | UnsetType = UNSET  # this and the next are read for a new project only
     application_id: Annotated[int, Meta(ge=1)] | UnsetType | None = UNSET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundProject:
-    """An entry, the project it is about, and what becomes of that, people and services apart."""
+    """An entry, with the project before and after it, except people and services."""
 
     place: str
     entry: ProjectFileEntry
-    before: Project | None  # None: to be made
+    before: Project | None  # None: new
     after: Project
 
 
 def possible_project_ids(entry: ProjectFileEntry) -> frozenset[str]:
-    """Every name under which the record may be stored: its id, or the one its title gives."""
+    """Ids under which the project may be stored: its own, or the one made from its title."""
     names = {entry.id} if entry.id is not UNSET else set()
     return frozenset(names | ({grammar.project_id_of(entry.title)} if entry.title is not UNSET else set()))
 
 
 def stored_project(entry: ProjectFileEntry, permissions: PermissionState) -> Project | None:
-    """By id or alias if the record has one, else by its title, else by the id its title gives."""
+    """By id or alias if the entry has one, else by title, else by the id made from the title."""
     if entry.id is not UNSET:
         found = permissions.project(entry.id)
         return None if found is None else found.project
@@ -79,29 +84,20 @@ def stored_project(entry: ProjectFileEntry, permissions: PermissionState) -> Pro
 
 
 def merge_project(entry: ProjectFileEntry, base: Project, place: str) -> Project:
-    """The project as it will be; raises Malformed."""
-    after = base
-    if entry.title is not UNSET:
-        after = replace(after, title=grammar.check_title(entry.title, f"{place}.title"))
-    if entry.description is not UNSET:
-        text = grammar.check_description(entry.description or "", f"{place}.description")
-        after = replace(after, description=text)
-    if entry.aliases is not UNSET:
-        after = replace(after, aliases=grammar.check_aliases(entry.aliases or (), f"{place}.aliases"))
+    """The project as it will be, but for its services, which may name later groups and roles. Raises Malformed."""
+    settings: ProjectSettings | UnsetType = UNSET
+    if entry.settings is not UNSET:
+        _, domains = read_domains(entry.settings or {}, f"{place}.settings")
+        settings = replace(base.settings, allowed_domains=domains)
+    draft = ProjectDraft(id=base.project_id, title=entry.title, description=entry.description, aliases=entry.aliases)
+    after = apply_project_draft(base, draft, settings, place)
     if entry.tags is not UNSET:
         after = replace(after, tags=grammar.check_tags(entry.tags or (), f"{place}.tags"))
-    return after if entry.settings is UNSET else with_domains(after, entry.settings or {}, f"{place}.settings")
-
-
-def with_domains(project: Project, given: dict[str, Any], place: str) -> Project:
-    """Settings are replaced whole; the services among them wait for the groups and roles they name."""
-    members = read_members(given, place, SETTING_FIELDS)
-    domains = grammar.parse_allowed_domains(member_or(members, "allowed_domains", ()), f"{place}.allowed_domains")
-    return replace(project, settings=replace(project.settings, allowed_domains=domains))
+    return after
 
 
 def role_holders(permissions: PermissionState, project_id: str, role: str, now: int) -> tuple[str, ...]:
-    """The people who hold the role in the project now, by id; service accounts have a section of their own."""
+    """People who hold the role in the project now, by id; not service accounts, which have their own section."""
     found = {
         record.user_id
         for (number, user_id), record in permissions.records.items()
@@ -119,7 +115,7 @@ def holds_role(record: UserRecord, scope: Scope, role: str, now: int) -> bool:
 def with_role_holders(
     records: dict[str, UserRecord], scope: Scope, role: str, wanted: Sequence[str], now: int
 ) -> dict[str, UserRecord]:
-    """These users hold the role, no others; one who holds it for a time keeps that end."""
+    """Give the role to these users and remove it from others; an assignment that ends keeps its end."""
     changed = dict(records)
     for user_id, record in records.items():
         if holds_role(record, scope, role, now) != (user_id in wanted):
@@ -134,7 +130,7 @@ def with_role_set(record: UserRecord, scope: Scope, role: str, *, gives: bool) -
     return with_holdings(record, scope, replace(held or NO_HOLDINGS, roles=roles))
 
 
-# The changes of a project, as a plan tells them and the audit log keeps them; and a project as a file writes it.
+# The changes of a project with their audit notes, and its export.
 
 
 def record_changes(before: Mapping[str, UserRecord], after_all: Mapping[str, UserRecord]) -> ChangeRecords | None:
@@ -167,9 +163,9 @@ def project_change(found: FoundProject, before: Project, people: Mapping[str, Ch
     fields = [name for name in FIELDS if getattr(before, name) != getattr(project, name)]
     if before.settings != project.settings:
         fields.append("settings.allowed_domains")
-    acts: list[Write] = [ChangeProject(before, project)] if fields else []
-    acts += people.values()
-    if not acts:
+    writes: list[Write] = [ChangeProject(before, project)] if fields else []
+    writes += people.values()
+    if not writes:
         return []
     note = AuditNote(
         event=AuditEvent.PROJECT_CHANGED, details=describe_changes(audited_project(before), audited_project(project))
@@ -180,8 +176,8 @@ def project_change(found: FoundProject, before: Project, people: Mapping[str, Ch
             kind="project",
             name=project.project_id,
             fields=(*fields, *people),
-            write=acts[0],
-            further_writes=tuple(acts[1:]),
+            write=writes[0],
+            further_writes=tuple(writes[1:]),
             subject=f"project {project.project_id}",
             notes=(*([note] if fields else []), *people_notes(people, project)),
         )

@@ -1,4 +1,4 @@
-"""Projects, without the services they connect: these name groups and roles (project_services.py)."""
+"""Projects; and, in a later stage, the services they connect."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -7,15 +7,14 @@ from msgspec import UNSET
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import describe_changes
-from gatehouse.permissions.commands.projects import read_services, settings_document
+from gatehouse.permissions.commands.projects import read_services, refuse_service, settings_document
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.fields import member_or, read_members
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import CENTRAL_ID, FIRST_GENERATED_ID, Application
 from gatehouse.permissions.model.facts import ApplicationModel, ProjectModel
 from gatehouse.permissions.model.project import GroupGrant, Project
-from gatehouse.permissions.model.rules import ApplicationSchema
-from gatehouse.permissions.model.rules import Scope as Held
+from gatehouse.permissions.model.rules import ApplicationSchema, Scope
 from gatehouse.provision.document import Document
 from gatehouse.provision.model import (
     Action,
@@ -57,22 +56,22 @@ class ProjectSection:
     def read_scope(self, entries: Sequence[Located[ProjectFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - all are read
         people = frozenset(
             user_id
-            for placed in entries
-            for given in (placed.entry.owners, placed.entry.administrators)
+            for located in entries
+            for given in (located.entry.owners, located.entry.administrators)
             if given is not UNSET
             for user_id in given or ()
             if isinstance(user_id, str)
         )
-        names = frozenset(name for placed in entries for name in possible_project_ids(placed.entry))
+        names = frozenset(name for located in entries for name in possible_project_ids(located.entry))
         return ReadScope(permissions=True, user_ids=people, record_users=people, member_projects=names)
 
     async def plan(
         self, entries: Sequence[Located[ProjectFileEntry]], state: StoredState, context: Context, options: Options
     ) -> SectionPlan:
         planning = ProjectPlanner(state, context, options)
-        for placed in entries:
+        for located in entries:
             with collect_problems(planning.problems):
-                planning.plan(placed)
+                planning.plan(located)
         if options.prune:
             planning.remove_unnamed()
         return SectionPlan(changes=tuple(planning.changes), problems=tuple(planning.problems.lines))
@@ -83,7 +82,7 @@ class ProjectSection:
 
 
 class ProjectPlanner:
-    """One record after the other, each against what the ones before it leave."""
+    """Plans entry after entry, each on the state after the ones before."""
 
     def __init__(self, state: StoredState, context: Context, options: Options) -> None:
         self.changes: list[Change] = []
@@ -160,7 +159,7 @@ class ProjectPlanner:
         return grammar.check_user_id(owners[0], f"{place}.owners[0]") if owners else ""
 
     def _refuse_taken_names(self, found: FoundProject) -> None:
-        """Ids and aliases of all projects, and the ids that titles would give, are one set of names (R5)."""
+        """Ids and aliases of all projects, and the ids made from titles, are one namespace (R5)."""
         own = found.after
         for model in self._permissions.projects.values():
             other = model.project
@@ -175,7 +174,7 @@ class ProjectPlanner:
             raise Malformed(f"{found.place}.aliases: {own.project_id} is the ID of the project itself")
 
     def _people_changes(self, found: FoundProject) -> Mapping[str, ChangeRecords]:
-        """What becomes of the records of owners and administrators, by the field that says so."""
+        """Changes of the records of owners and administrators, by field."""
         references, project_id = References(self._state, self._context.file, self._users), found.after.project_id
         changes: dict[str, ChangeRecords] = {}
         state = self._state
@@ -191,7 +190,7 @@ class ProjectPlanner:
             touched = sorted({*had, *wanted})
             before = {one: state.permissions.record(CENTRAL_ID, one) for one in touched}
             step = record_changes(
-                before, with_role_holders(before, Held(project_id), role, wanted, self._context.now)
+                before, with_role_holders(before, Scope(project_id), role, wanted, self._context.now)
             )
             if step is not None:
                 changes[name] = step
@@ -199,7 +198,7 @@ class ProjectPlanner:
         return changes
 
     def _new_application(self, found: FoundProject) -> ApplicationModel | None:
-        """A project made by a file gets the application of its name only if the file lists none for it (R7)."""
+        """A new project gets an application of its name only if the file lists none for it (R7)."""
         if self._listed_applications(found) or (
             self._options.prune and "applications" in self._context.file.sections
         ):
@@ -214,7 +213,7 @@ class ProjectPlanner:
     def _listed_applications(self, found: FoundProject) -> list[ApplicationFileEntry]:
         """The applications that the file lists for the project."""
         names = (found.after.project_id, *found.after.aliases)
-        given = (placed.entry for placed in self._context.file.entries_of("applications"))
+        given = (located.entry for located in self._context.file.entries_of("applications"))
         return [entry for entry in given if entry.project_id in names]
 
     def _application_id(self, found: FoundProject) -> int:
@@ -226,11 +225,11 @@ class ProjectPlanner:
 
 
 def next_application_id(permissions: PermissionState, reserved: set[int]) -> int:
-    """Ids the file names are reserved before any is made up (R7)."""
+    """Ids that the file names are reserved before new ones are generated (R7)."""
     return max({FIRST_GENERATED_ID - 1} | permissions.spent_application_ids | reserved) + 1
 
 
-# The services of projects: they name groups and roles, which the same file may bring along.
+# The services of projects: they name groups and roles, which the same file may add.
 
 
 ServiceGrants = Mapping[int, tuple[GroupGrant, ...]]
@@ -248,31 +247,31 @@ class ProjectServicesStage:
     ) -> SectionPlan:
         problems, changes = Problems(), []
         references = References(state, context.file)
-        for placed in entries:
-            project = stored_project(placed.entry, state.permissions)
-            if project is None or placed.entry.settings is UNSET:
+        for located in entries:
+            project = stored_project(located.entry, state.permissions)
+            if project is None or located.entry.settings is UNSET:
                 continue
             with collect_problems(problems):
-                wanted = wanted_services(placed, state.permissions.projects[project.project_id], references)
+                wanted = wanted_services(located, state.permissions.projects[project.project_id], references)
                 if wanted != project.settings.services:
                     changes.append(services_change(project, wanted))
         return SectionPlan(changes=tuple(changes), problems=tuple(problems.lines))
 
 
 def wanted_services(located: Located[ProjectFileEntry], model: ProjectModel, references: References) -> ServiceGrants:
-    """What the record says; raises Malformed."""
+    """The services of the entry. Raises Malformed."""
     settings = located.entry.settings
     place = f"{located.place}.settings.services"
     given = {} if settings is UNSET or settings is None else member_or(settings, "services", {})
     services = read_services(with_group_ids(given, model, references, place), place)
     for number, grants in services.items():
-        if model.project.settings.services.get(number) != grants:  # what is there can be written back as it is
+        if model.project.settings.services.get(number) != grants:  # stored ones can be applied unchanged
             refuse_unusable_service(number, grants, model, references, f"{place}.{number}")
     return services
 
 
 def with_group_ids(given: object, model: ProjectModel, references: References, place: str) -> object:
-    """The same with every group under its id, also those that are named by title."""
+    """The same document with the ids of groups that are named by title."""
     services: dict[str, object] = {}
     for number, service in read_members(given, place).items():
         where = f"{place}.{number}"
@@ -296,17 +295,12 @@ def with_group_id(grant: object, model: ProjectModel, references: References, pl
 def refuse_unusable_service(
     number: int, grants: Sequence[GroupGrant], model: ProjectModel, references: References, place: str
 ) -> None:
-    """Its own or a published one, never application 1; roles that can be held in a project (R5)."""
-    project_id, found = model.project.project_id, references.application(number)
-    if found is None or number == CENTRAL_ID:
-        raise references.missing_error(number, f"{place}: no application {number} that can be connected")
-    if found.application.project_id != project_id and not found.application.is_published:
-        raise Malformed(f"{place}: the application does not belong to {project_id} and is not published")
-    for grant in grants:
-        for key in grant.roles:
-            role = found.roles.get(key)
-            if role is None or role.protected:
-                raise Malformed(f"{place}: {key} is not a role that can be granted in a project")
+    """As the API does; if the file adds the application, and its entry was refused, a follow-up problem."""
+    found = references.application(number)
+    try:
+        refuse_service(model.project, number, found, grants, place)
+    except Malformed as error:
+        raise (references.missing_error(number, str(error)) if found is None else error) from None
 
 
 def services_change(project: Project, services: ServiceGrants) -> Change:

@@ -1,32 +1,32 @@
-"""What a record of a file may name: whatever there is once the stages before it are done."""
+"""Look up what an entry refers to, in the state after the stages before."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 
 from msgspec import UNSET
 
-from gatehouse.kernel.errors import BadInput
+from gatehouse.kernel.errors import BadInput, Conflict, NotFound, Refused
+from gatehouse.permissions.commands.user_schemas import refuse_unknown_rules
 from gatehouse.permissions.documents import grammar
 from gatehouse.permissions.documents.fields import printable
-from gatehouse.permissions.documents.rules import refuse_collisions
 from gatehouse.permissions.errors import Malformed
-from gatehouse.permissions.model.application import CENTRAL_ID, Application
+from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import NO_HOLDINGS, ApplicationModel, ProjectModel, ScopeHoldings, UserRecord
 from gatehouse.permissions.model.project import Group
 from gatehouse.permissions.model.rules import Scope
-from gatehouse.permissions.rights.granting import changed_entries
+from gatehouse.permissions.rights.granting import refuse_protected_in_project
 from gatehouse.provision.model import FollowUpProblem, Problems, StoredState, one_line
 from gatehouse.provision.sections.section import ProvisionFile
 
 
 class Absent(Malformed):
-    """Something is not there though the file brings it along: its own record was refused."""
+    """Something is missing that the file adds: its own entry was refused."""
 
 
 @contextmanager
 def collect_problems(problems: Problems) -> Iterator[None]:
-    """The permission room's complaints name their place themselves."""
+    """Collect a refusal, whose text names its place, as a problem."""
     try:
         yield
     except Absent as error:
@@ -35,13 +35,22 @@ def collect_problems(problems: Problems) -> Iterator[None]:
         problems.lines.append(one_line(str(error)))
 
 
+@contextmanager
+def refusals_at(place: str) -> Iterator[None]:
+    """Turn a refusal of the API into a problem of the file at this place."""
+    try:
+        yield
+    except (Conflict, NotFound, Refused) as error:
+        raise Malformed(f"{place}: {error.public}") from None
+
+
 def known_user_ids(state: StoredState, file: ProvisionFile) -> AbstractSet[str]:
-    named = {placed.entry.user_id for placed in file.entries_of("users") if placed.entry.user_id is not UNSET}
+    named = {located.entry.user_id for located in file.entries_of("users") if located.entry.user_id is not UNSET}
     return {user.user_id for user in state.users} | named | state.permissions.service_accounts.keys()
 
 
 class References:
-    """`users`: those known_users tells, for whoever asks again and again."""
+    """`users`: the result of known_user_ids, so that a planner computes it once."""
 
     def __init__(self, state: StoredState, file: ProvisionFile, users: AbstractSet[str] | None = None) -> None:
         self._permissions = state.permissions
@@ -49,19 +58,13 @@ class References:
         self._users = known_user_ids(state, file) if users is None else users
 
     def missing_error(self, name: object, words: str) -> Malformed:
-        """The complaint about something that is not there."""
+        """The error for something that does not exist."""
         return Absent(words) if str(name) in names_in_file(self._file) else Malformed(words)
 
     def user(self, user_id: object, place: str) -> str:
         checked = grammar.check_user_id(user_id, place)
         if checked not in self._users:
             raise Malformed(f"{place}: no user {checked}")
-        return checked
-
-    def users(self, given: Sequence[object], place: str, *, most: int = grammar.MAX_GROUP_USERS) -> tuple[str, ...]:
-        checked = grammar.parse_user_ids(given, place, most)
-        for index, user_id in enumerate(given):
-            self.user(user_id, f"{place}[{index}]")
         return checked
 
     def person(self, user_id: object, place: str) -> str:
@@ -91,7 +94,7 @@ class References:
         )
 
     def application(self, application_id: int) -> ApplicationModel | None:
-        """If it is live."""
+        """None unless it is live."""
         found = self._permissions.applications.get(application_id)
         return found if found is not None and self._permissions.is_live(found.application) else None
 
@@ -102,7 +105,7 @@ class References:
                 raise self.missing_error(scope.resource_id, f"{place}: {words}")
 
     def with_group_ids(self, document: object, project_name: object, place: str) -> object:
-        """What is held in a project, with groups under their ids where the file names them by title."""
+        """The same document with the ids of groups that are named by title."""
         if not isinstance(document, Mapping) or not isinstance(document.get("groups"), Mapping):
             return document
         project = self.project(project_name, place)
@@ -113,54 +116,33 @@ class References:
 
 
 def names_in_file(file: ProvisionFile) -> AbstractSet[str]:
-    """What projects, groups and applications are called in the file."""
-    projects = [placed.entry for placed in file.entries_of("projects")]
-    groups = [placed.entry for placed in file.entries_of("groups")]
+    """Ids, titles and aliases of the projects, groups and applications in the file."""
+    projects = [located.entry for located in file.entries_of("projects")]
+    groups = [located.entry for located in file.entries_of("groups")]
     given = [one.id for one in projects] + [one.title for one in (*projects, *groups)]
     given += [one.group_id for one in groups]
-    given += [placed.entry.application_id for placed in file.entries_of("applications")]
+    given += [located.entry.application_id for located in file.entries_of("applications")]
     given += [alias for one in projects if one.aliases is not UNSET for alias in one.aliases or ()]
     names = {str(name) for name in given if name is not UNSET}
     return names | {grammar.project_id_of(name) for name in names}
 
 
-def refuse_invalid_holdings(
-    model: ApplicationModel, before: Mapping[Scope, ScopeHoldings], after: Mapping[Scope, ScopeHoldings], place: str
-) -> None:
-    """What anybody may hold: roles there are, protected ones at the root, rules that collide with none (R5)."""
-    for scope, held in after.items():
-        had = before.get(scope, NO_HOLDINGS)
-        known = {one.role for one in had.roles}
+def refuse_invalid_record(model: ApplicationModel, before: UserRecord, after: UserRecord, place: str) -> None:
+    """What any user may hold: existing roles, protected ones only at the root, no conflicting rules (R5)."""
+    for scope, held in after.scopes.items():
+        known = {one.role for one in before.scopes.get(scope, NO_HOLDINGS).roles}
         for one in held.roles:
             role = model.roles.get(one.role)
             if role is None:
-                raise Malformed(f"{place}: application {application_id_of(model)} has no role {one.role}")
-            if role.protected and not scope.is_root and one.role not in known:
-                raise Malformed(f"{place}: the role {role.name} is protected and can be assigned only at the root")
-        fresh = [rule for rule, entry in changed_entries(had, held) if entry is not None]
-        refuse_collisions(model.schema, fresh, place=place, central=model.application.is_central)
-
-
-def is_related(application: Application, project_id: str) -> bool:
-    """In a project people hold what is its own, what is published, and Central's (R5)."""
-    return application.is_central or application.is_published or application.project_id == project_id
-
-
-def refuse_unrelated(application: Application, project_id: str, place: str) -> None:
-    if not is_related(application, project_id):
-        raise Malformed(f"{place}: the application does not belong to {project_id} and is not published")
-
-
-def application_id_of(model: ApplicationModel) -> int:
-    return model.application.application_id
+                number = model.application.application_id
+                raise Malformed(f"{place}: application {number} has no role {one.role}")
+            if one.role not in known:
+                refuse_protected_in_project(role, scope, f"{place}: ")
+    refuse_unknown_rules(model, before, after, place)
 
 
 def central_application(state: StoredState) -> ApplicationModel:
     return state.permissions.applications[CENTRAL_ID]
-
-
-def role_names(model: ApplicationModel) -> Mapping[str, str]:
-    return {key: role.name for key, role in model.roles.items()}
 
 
 def holdings_in_project(record: UserRecord, project_id: str) -> dict[Scope, ScopeHoldings]:

@@ -1,4 +1,4 @@
-"""What every section is, and what it may use."""
+"""What every section has: its entries, context, options and plan."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -21,18 +21,18 @@ from gatehouse.provision.model import Change, Problems, ReadScope, StoredState, 
 T = TypeVar("T")
 E = TypeVar("E", bound=Struct)
 
-HASHES_IN_PARALLEL: Final = 16  # hashes asked for at the same time
+HASHES_IN_PARALLEL: Final = 16  # password hashes at a time
 
 
 @dataclass(frozen=True, slots=True)
 class Located(Generic[E]):
-    place: str  # "users[3]", for complaints
+    place: str  # "users[3]", for problems
     entry: E
 
 
 @dataclass(frozen=True, slots=True)
 class ProvisionFile:
-    """The sections of one file by name: some records look at those of another section."""
+    """The sections of one file by name: some entries refer to those of another section."""
 
     sections: Mapping[str, Sequence[Located[Any]]] = field(default_factory=dict)
 
@@ -43,7 +43,7 @@ class ProvisionFile:
 IssueToken = Callable[[ServiceAccount], Awaitable[str]]
 
 
-async def issue_no_token(account: ServiceAccount) -> str:  # noqa: ARG001 - where no account comes to life
+async def issue_no_token(account: ServiceAccount) -> str:  # noqa: ARG001 - the default issues none
     return ""
 
 
@@ -53,15 +53,15 @@ class Context:
     seal: FileSeal
     passwords: Passwords
     rules: PasswordRules
-    reachable: tuple[Network, ...] = ()  # what outbound requests may reach though it is not public
-    issue_token: IssueToken = issue_no_token  # the JWT of a service account that is about to be made
+    reachable: tuple[Network, ...] = ()  # private networks that outbound requests may reach
+    issue_token: IssueToken = issue_no_token  # the JWT of a new service account
     file: ProvisionFile = field(default_factory=ProvisionFile)
     now: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What the operator asked for beside the file."""
+    """Options of the operator beside the file."""
 
     secrets: SecretResolver
     prune: bool = False
@@ -70,7 +70,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionPlan:
-    """A section's share of the plan; worthless when there are problems."""
+    """The part of the plan a stage makes; not used when there are problems."""
 
     changes: tuple[Change, ...] = ()
     problems: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ class SectionPlan:
 
 
 class PlanStage(Protocol[E]):
-    """One step from a section to changes. Most sections take one; some refer to what later ones bring along."""
+    """One step from entries to changes. Most sections have one; some refer to what later sections add."""
 
     @property
     def name(self) -> str:
@@ -87,36 +87,36 @@ class PlanStage(Protocol[E]):
     async def plan(
         self, entries: Sequence[Located[E]], state: StoredState, context: Context, options: Options
     ) -> SectionPlan:
-        """What has to change so that every record is as the file says; nothing, when it is already.
+        """The changes that make what is stored equal to the entries.
 
-        `state` is what the stages before will have made of it.
+        `state` is the state after the stages before.
         """
 
 
 class FileSection(PlanStage[E], Protocol[E]):
-    """One kind of record: how a file writes it, and how what is written becomes changes and back."""
+    """One kind of entry: how it is read, planned and exported."""
 
     @property
     def entry(self) -> type[E]:
-        """What a record may say. A field that is absent keeps, null clears, a value replaces whole."""
+        """The fields of an entry: an absent field stays, null clears it, a value replaces it."""
 
     def read_scope(self, entries: Sequence[Located[E]], *, prune: bool) -> ReadScope:
-        """What of the stored state a draft has to see."""
+        """What the plan reads of the stored state."""
 
     def export_documents(self, state: StoredState, context: Context, *, secrets: bool) -> list[Document]:
-        """Every stored record, written so that applying it changes nothing."""
+        """Everything stored of this kind, so that applying it changes nothing."""
 
 
 async def gather_in_batches(work: Sequence[Coroutine[object, object, T]]) -> list[T]:
-    """Await them all; the password room turns a crowd away (accounts/passwords.py)."""
-    settled: list[T] = []
+    """Await all, a few at a time: more hashes at once would be refused (accounts/passwords.py)."""
+    results: list[T] = []
     for start in range(0, len(work), HASHES_IN_PARALLEL):
-        settled += await asyncio.gather(*work[start : start + HASHES_IN_PARALLEL])
-    return settled
+        results += await asyncio.gather(*work[start : start + HASHES_IN_PARALLEL])
+    return results
 
 
 def merge_field(given: T | UnsetType | None, *, kept: T, cleared: T) -> T:
-    """An absent field keeps, null clears, a given one replaces whole (R6)."""
+    """An absent field stays, null clears it, a value replaces it (R6)."""
     if given is UNSET:
         return kept
     return cleared if given is None else given
@@ -131,7 +131,7 @@ def sealed_document(text: str, context: Context, *, purpose: str) -> dict[str, o
     return {"sealed": context.seal.seal(text, purpose=purpose)}
 
 
-# From a document to typed records: every name known, every value of its type, all complaints at once.
+# From a document to typed entries, with every unknown name and wrong type as a problem.
 
 
 RecordT = TypeVar("RecordT", bound=Struct)
@@ -141,27 +141,27 @@ NUMBER_ERRORS: Final = ("got `int`", "got `float`", "got `bool`")
 
 @dataclass(frozen=True, slots=True)
 class SectionEntries:
-    """A section the file names, with its records in the order of the file."""
+    """A section of the file, with its entries in their order."""
 
     section: FileSection[Any]
     entries: tuple[Located[Any], ...]
 
 
 def read_entries(document: Document, sections: Iterable[FileSection[Any]]) -> tuple[SectionEntries, ...]:
-    """Return the named sections in the order of the table. Raises Unfit with all that is wrong."""
+    """The sections of the file, in the order of `sections`. Raises Unfit with every problem."""
     table = {section.name: section for section in sections}
     problems = Problems()
     for name in document:
         if name not in table:
             problems.add(name, f"unknown section{suggestion(name, table)}")
-    asked = tuple(
+    found = tuple(
         SectionEntries(section, tuple(read_section(section, document[name], problems)))
         for name, section in table.items()
         if name in document
     )
     if problems.lines:
         raise Unfit(problems.lines)
-    return asked
+    return found
 
 
 def read_section(section: FileSection[RecordT], given: object, problems: Problems) -> Iterator[Located[RecordT]]:
@@ -176,7 +176,7 @@ def read_section(section: FileSection[RecordT], given: object, problems: Problem
 
 
 def read_record(record: object, kind: type[RecordT], place: str, problems: Problems) -> RecordT | None:
-    """The record in its type; None after every complaint about it is collected."""
+    """The typed entry, or None after its problems are collected."""
     if not isinstance(record, dict):
         problems.add(place, "must be a record with named fields")
     elif fields_are_valid(kind, record, place, problems):
@@ -186,7 +186,7 @@ def read_record(record: object, kind: type[RecordT], place: str, problems: Probl
 
 
 def fields_are_valid(entry: type[Struct], record: Document, place: str, problems: Problems) -> bool:
-    """Look at each field by itself: msgspec would stop at the first complaint."""
+    """Check each field by itself: msgspec stops at the first error."""
     known = {field.name: field.type for field in msgspec.structs.fields(entry)}
     before = len(problems.lines)
     for name, value in record.items():

@@ -1,4 +1,4 @@
-"""The JWT of a service account that a file makes: told once, when it is made (R1)."""
+"""Service accounts, and the JWT of a new one, which is printed once (R1)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,14 +11,14 @@ from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.ids import new_user_id
 from gatehouse.permissions.authentication.application_keys import parse_public_key
 from gatehouse.permissions.authentication.jwts import DAY_SECONDS, JTI_BYTES
-from gatehouse.permissions.commands.service_accounts import read_name, read_ranges
+from gatehouse.permissions.commands.service_accounts import read_name, read_ranges, refuse_owner
 from gatehouse.permissions.documents import grammar
-from gatehouse.permissions.documents.records import parse_project
+from gatehouse.permissions.documents.records import IN_PROJECT, parse_project
 from gatehouse.permissions.errors import Malformed
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.facts import ProjectModel, ScopeHoldings
 from gatehouse.permissions.model.project import ServiceAccount
-from gatehouse.permissions.model.rules import Scope as Held
+from gatehouse.permissions.model.rules import Scope
 from gatehouse.provision.document import Document
 from gatehouse.provision.model import (
     Action,
@@ -33,13 +33,13 @@ from gatehouse.provision.model import (
     StoredState,
 )
 from gatehouse.provision.sections.memberships import holdings_document
-from gatehouse.provision.sections.project_entry import ROLE_BY_FIELD
 from gatehouse.provision.sections.references import (
     References,
     central_application,
     collect_problems,
     holdings_in_project,
-    refuse_invalid_holdings,
+    refusals_at,
+    refuse_invalid_record,
 )
 from gatehouse.provision.sections.section import Context, Located, Options, SectionPlan
 from gatehouse.provision.state_after import with_holdings
@@ -54,7 +54,7 @@ class ServiceAccountTokens:
     days: int
 
     async def issue(self, account: ServiceAccount) -> str:
-        """Of use once the account is there, under its id and jti."""
+        """A JWT with the id and jti of the account, valid once that is stored."""
         claims = ServiceAccountClaims(
             iss=self.issuer,
             iat=account.created_at,
@@ -70,11 +70,11 @@ class ServiceAccountTokens:
         return await self.signer.sign(claims)
 
 
-# Service accounts, found by project and name; what they hold is settled after everything they may hold it on.
+# Service accounts, found by project and name; a later stage plans what they hold.
 
 
 FIELDS: Final = ("comment", "ip_ranges", "public_key", "revoked")
-MADE_BY_FILE: Final = "apply"  # in the place of the person who made it
+MADE_BY_FILE: Final = "apply"  # instead of the id of a creator
 
 Tree = dict[str, Any] | UnsetType | None
 
@@ -87,7 +87,7 @@ class ServiceAccountFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_
     ip_ranges: tuple[Any, ...] | UnsetType | None = UNSET
     public_key: str | UnsetType | None = UNSET
     revoked: bool | UnsetType = UNSET
-    roles: tuple[Any, ...] | UnsetType | None = UNSET  # this and what follows: what it holds in the project
+    roles: tuple[Any, ...] | UnsetType | None = UNSET  # this and the following: what it holds in the project
     private_data: Tree = UNSET
     public_data: Tree = UNSET
     applications: Tree = UNSET
@@ -97,7 +97,7 @@ class ServiceAccountFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundServiceAccount:
-    before: ServiceAccount | None  # None: to be made
+    before: ServiceAccount | None  # None: new
     after: ServiceAccount
 
 
@@ -106,7 +106,7 @@ class ServiceAccountSection:
     entry = ServiceAccountFileEntry
 
     def read_scope(self, entries: Sequence[Located[ServiceAccountFileEntry]], *, prune: bool) -> ReadScope:  # noqa: ARG002 - all are read
-        given = [placed.entry for placed in entries]
+        given = [located.entry for located in entries]
         return ReadScope(
             permissions=True,
             user_ids=frozenset(entry.user_id for entry in given if entry.user_id is not UNSET),
@@ -122,9 +122,9 @@ class ServiceAccountSection:
     ) -> SectionPlan:
         problems, changes = Problems(), []
         planning = ServiceAccountPlanner(state, context)
-        for placed in entries:
+        for located in entries:
             with collect_problems(problems):
-                found = planning.resolve(placed)
+                found = planning.resolve(located)
                 if found.before is None:
                     changes.append(await account_addition(found.after, context))
                 elif found.before != found.after:
@@ -138,7 +138,7 @@ class ServiceAccountSection:
         return [
             account_document(account, state)
             for account in accounts
-            if state.permissions.has_scope(Held(account.project_id))
+            if state.permissions.has_scope(Scope(account.project_id))
         ]
 
 
@@ -149,10 +149,10 @@ class ServiceAccountPlanner:
         self._references = References(state, context.file)
         self._places: dict[tuple[str, str], str] = {}
         self._spent = {user.user_id for user in state.users} | {
-            placed.entry.user_id
+            located.entry.user_id
             for section in ("users", "service_accounts")
-            for placed in context.file.entries_of(section)
-            if placed.entry.user_id is not UNSET
+            for located in context.file.entries_of(section)
+            if located.entry.user_id is not UNSET
         }
 
     def resolve(self, located: Located[ServiceAccountFileEntry]) -> FoundServiceAccount:
@@ -168,13 +168,13 @@ class ServiceAccountPlanner:
         return FoundServiceAccount(before=before, after=merge_account(entry, base, place))
 
     def removals(self) -> list[Change]:
-        """An account that ends is revoked: its name and its id stay spent."""
+        """A removed account is revoked; its name and id are never reused."""
         return [
             account_change(account, replace(account, revoked=True), action=Action.REMOVE)
             for account in self._state.permissions.service_accounts.values()
             if (account.project_id, account.name) not in self._places
             and not account.revoked
-            and self._state.permissions.has_scope(Held(account.project_id))
+            and self._state.permissions.has_scope(Scope(account.project_id))
         ]
 
     def _new_account(self, entry: ServiceAccountFileEntry, project: ProjectModel, place: str) -> ServiceAccount:
@@ -211,7 +211,7 @@ def stored_account(
 
 
 def merge_account(entry: ServiceAccountFileEntry, base: ServiceAccount, place: str) -> ServiceAccount:
-    """The account as it will be; raises Malformed."""
+    """The account with the fields of the entry. Raises Malformed."""
     after = base
     if entry.comment is not UNSET:
         after = replace(after, comment=grammar.check_comment(entry.comment or "", f"{place}.comment"))
@@ -278,14 +278,11 @@ def account_document(account: ServiceAccount, state: StoredState) -> Document:
     }
 
 
-# What service accounts hold in their project: it may be held on anything a file brings along.
-
-
-HOLDING_FIELDS: Final = ("roles", "private_data", "public_data", "applications", "services", "groups")
+# What service accounts hold in their project, which may refer to anything in the file.
 
 
 class ServiceAccountRightsStage:
-    """What the accounts hold in their project: as in a membership, nothing that only owners hold (R1)."""
+    """What service accounts hold in their project: as in a membership, but never project_owner (R1)."""
 
     name = "service_accounts"
 
@@ -298,9 +295,9 @@ class ServiceAccountRightsStage:
     ) -> SectionPlan:
         problems, changes = Problems(), []
         references = References(state, context.file)
-        for placed in entries:
+        for located in entries:
             with collect_problems(problems):
-                change = rights_change(placed, state, references)
+                change = rights_change(located, state, references)
                 changes += [] if change is None else [change]
         return SectionPlan(changes=tuple(changes), problems=tuple(problems.lines))
 
@@ -308,7 +305,7 @@ class ServiceAccountRightsStage:
 def rights_change(
     located: Located[ServiceAccountFileEntry], state: StoredState, references: References
 ) -> Change | None:
-    given = {name: value for name in HOLDING_FIELDS if (value := getattr(located.entry, name)) is not UNSET}
+    given = {name: value for name in IN_PROJECT if (value := getattr(located.entry, name)) is not UNSET}
     project = references.project(located.entry.project_id, f"{located.place}.project_id")
     account = stored_account(located.entry, project, state.permissions)
     if not given or account is None:
@@ -320,7 +317,7 @@ def rights_change(
         after = with_holdings(after, scope, held)
     if after == before:
         return None
-    refuse_invalid_holdings(central_application(state), before.scopes, after.scopes, located.place)
+    refuse_invalid_record(central_application(state), before, after, located.place)
     references.refuse_unknown_resources(
         (scope for scope, held in after.scopes.items() if before.scopes.get(scope) != held), located.place
     )
@@ -341,15 +338,15 @@ def rights_change(
 
 def wanted_scopes(
     given: Mapping[str, Any], account: ServiceAccount, state: StoredState, references: References, place: str
-) -> dict[Held, ScopeHoldings]:
-    """Every scope of the project it holds something in, or held: each field replaces its part, the rest stays."""
+) -> dict[Scope, ScopeHoldings]:
+    """All scopes of the project in which it holds or held something; a field that is absent stays."""
     record = state.permissions.record(CENTRAL_ID, account.user_id)
     kept = holdings_document(record, account.project_id, state)
     members = {name: value for name, value in {**kept, **given}.items() if value is not None}
     resolved = references.with_group_ids(members, account.project_id, place)
     scopes = parse_project(resolved, account.project_id, place=place)
-    if any(one.role == ROLE_BY_FIELD["owners"] for held in scopes.values() for one in held.roles):
-        raise Malformed(f"{place}.roles: a service account cannot own a project")
+    with refusals_at(f"{place}.roles"):
+        refuse_owner(scopes)
     gone = {
         scope: ScopeHoldings()
         for scope in holdings_in_project(record, account.project_id)

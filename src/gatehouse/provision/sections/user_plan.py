@@ -1,4 +1,4 @@
-"""What a file may say about an account (R7)."""
+"""Accounts in a file: their fields, and the changes to them (R7)."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ from gatehouse.provision.model import (
 )
 from gatehouse.provision.sections.section import SectionPlan, merge_field
 
-# Generated ids have ten digits (R1); an import may bring shorter and longer ones.
+# Generated ids have ten digits (R1); imported ones may be shorter or longer.
 USER_ID: Final = re.compile(r"[1-9][0-9]{0,18}", re.ASCII)
 
 Flag = bool | UnsetType | None
@@ -51,17 +51,17 @@ class UserFileEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundUser:
-    """An entry and the account it is about."""
+    """An entry and its account."""
 
     place: str
     entry: UserFileEntry
-    before: User | None  # None: to be made
+    before: User | None  # None: new
     user_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedUser:
-    """The same with its secrets in the form in which they are kept: all that the pure part of planning sees."""
+    """The same with the secrets in stored form, which is what the pure part of planning needs."""
 
     found: FoundUser
     password_hash: str | UnsetType | None = UNSET
@@ -86,7 +86,7 @@ FIELD_CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
 
 
 def check_entry(entry: UserFileEntry, place: str, problems: Problems) -> UserFileEntry:
-    """The entry with every value in the spelling that is kept."""
+    """The entry with every value in its stored form."""
     given = {
         name: value for name in FIELD_CHECKS if (value := getattr(entry, name)) is not UNSET and value is not None
     }
@@ -97,10 +97,10 @@ def check_entry(entry: UserFileEntry, place: str, problems: Problems) -> UserFil
     return msgspec.structs.replace(entry, **kept)
 
 
-# From wanted accounts and the stored state to changes. Pure: no hash is made here and nothing is read.
+# From accounts in a file and the stored state to changes. Pure: hashes nothing and reads nothing.
 
 
-# What a file calls a field, and what the account calls it.
+# Fields of a file, and the fields of the account.
 SECRET_FIELDS: Final[Mapping[str, str]] = {"password": "password_hash", "totp_secret": "sealed_totp"}
 PLAIN_FIELDS: Final = (
     *("login", "nick", "lang", "country", "tags", "purchases"),
@@ -113,7 +113,7 @@ ENDS_TOKENS: Final = frozenset({"password", "totp_secret", "blocked"})  # checkl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergedUser:
-    """An account as it is and as it shall be."""
+    """An account before and after the file."""
 
     place: str
     before: User | None
@@ -123,7 +123,7 @@ class MergedUser:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The names of what differs."""
+        """Names of what differs."""
         before = self.before or EMPTY_USER
         names = [name for name, own in FIELDS.items() if getattr(before, own) != getattr(self.after, own)]
         return (*names, "administrator") if self.administrator != self.was_administrator else tuple(names)
@@ -183,7 +183,7 @@ def unnamed_users(merged: Sequence[MergedUser], state: StoredState) -> tuple[Use
 
 
 def last_administrator(merged: Sequence[MergedUser], surplus: Sequence[User], state: StoredState) -> User | None:
-    """Whom --prune has to spare so that somebody can still administer: the one who has done so longest."""
+    """The oldest administrator, if --prune would remove all of them."""
     gone = {user.user_id for user in surplus}
     if any(one.administers for one in merged) or active_administrators(state) - gone - {
         one.after.user_id for one in merged
@@ -194,7 +194,7 @@ def last_administrator(merged: Sequence[MergedUser], surplus: Sequence[User], st
 
 
 def active_administrators(state: StoredState) -> frozenset[str]:
-    """Who can administer now: holds the role and is not blocked."""
+    """Ids of users who hold the role and are not blocked."""
     return frozenset(
         user.user_id for user in state.users if user.user_id in state.administrators and not user.blocked
     )
@@ -215,7 +215,7 @@ def check_administrators(
 def check_logins(
     merged: Sequence[MergedUser], removed: Sequence[User], state: StoredState, problems: Problems
 ) -> None:
-    """A login has one owner at every moment, so two accounts do not swap theirs in one go."""
+    """A login has one owner at all times, so one file cannot swap the logins of two accounts."""
     gone = {user.user_id for user in removed}
     owners = {user.login_key: user.user_id for user in state.users if user.login and user.user_id not in gone}
     for one in merged:
@@ -256,7 +256,7 @@ def creation_note(one: MergedUser) -> AuditNote:
 
 
 def change_notes(one: MergedUser) -> tuple[AuditNote, ...]:
-    """The general event, and those that people look for by name."""
+    """The general event, and the special ones that are searched by name."""
     notes = [AuditNote(event=AuditEvent.USER_CHANGED, details={"fields": ", ".join(one.fields)})]
     if "blocked" in one.fields:
         notes.append(AuditNote(event=AuditEvent.USER_BLOCKED if one.after.blocked else AuditEvent.USER_UNBLOCKED))

@@ -1,4 +1,4 @@
-"""A user's password and TOTP secret: from what a file gives to what is kept, and back."""
+"""Accounts of people, with password and TOTP secret."""
 
 import base64
 import binascii
@@ -34,13 +34,13 @@ from gatehouse.provision.sections.user_plan import (
     plan_users,
 )
 
-TOTP_BYTES: Final = range(10, 65)  # 80 bit is what authenticator apps were first given; SHA-512 takes 64 bytes
+TOTP_BYTES: Final = range(10, 65)  # 80 bits are the least that authenticator apps use; SHA-512 takes 64 bytes
 
 
 async def resolve_user_secrets(
     found: FoundUser, context: Context, options: Options, problems: Problems
 ) -> WantedUser:
-    """Compare the secrets with those that are kept: an equal one is no change, also when it is hashed."""
+    """Compare the secrets with the stored ones: an equal one is no change, even if it is hashed."""
     password_hash: str | UnsetType | None = UNSET
     sealed_totp: bytes | UnsetType | None = UNSET
     try:
@@ -64,7 +64,7 @@ async def wanted_hash(found: FoundUser, context: Context, options: Options) -> s
         return revealed.text
     if kept is not None and await context.passwords.matches(revealed.text, kept):
         return kept
-    refuse_too_long(revealed.text)  # a weak one may be allowed; this one no login would take
+    refuse_too_long(revealed.text)  # no option allows it: no login would accept it
     if not options.allow_weak:
         await check_password(revealed.text, found, context.rules)
     return await context.passwords.hash(revealed.text)
@@ -94,7 +94,7 @@ def wanted_totp(found: FoundUser, context: Context, options: Options) -> bytes |
 
 
 def check_totp(text: str) -> str:
-    """The secret in the one spelling that is kept: base32 in capitals, no spaces, no padding."""
+    """The secret in its stored form: base32 in capitals, without spaces and padding."""
     secret = text.replace(" ", "").rstrip("=").upper()
     try:
         raw = base64.b32decode(secret + "=" * (-len(secret) % 8))
@@ -110,7 +110,7 @@ def stored_totp(user: User, context: Context) -> str:
 
 
 def secrets_document(user: User, context: Context) -> Document:
-    """Both secrets as an export writes them; null says that there is none."""
+    """Both secrets as an export writes them; null for none."""
     hashed, totp = user.password_hash, user.sealed_totp
     return {
         "password": None
@@ -128,7 +128,7 @@ def password_purpose(user_id: str) -> str:
     return f"password:{user_id}"
 
 
-# Accounts of people. Service accounts belong to a project and will have a section of their own.
+# The section; service accounts have their own.
 
 
 class UserSection:
@@ -136,7 +136,7 @@ class UserSection:
     entry = UserFileEntry
 
     def read_scope(self, entries: Sequence[Located[UserFileEntry]], *, prune: bool) -> ReadScope:
-        given = [placed.entry for placed in entries]
+        given = [located.entry for located in entries]
         return ReadScope(
             all_users=prune,
             user_ids=frozenset(entry.user_id for entry in given if entry.user_id is not UNSET),
@@ -168,17 +168,17 @@ def resolve_users(
     problems: Problems,
     new_id: Callable[[], str] = new_user_id,
 ) -> list[FoundUser]:
-    """Find each entry's account: by its user_id if it names one, else by its login in any spelling."""
+    """Find the account of each entry, by user_id if it has one, else by login in any spelling."""
     index = UserIndex(state)
-    # Ids the file names are reserved before any is made up (R7).
-    taken = {placed.entry.user_id for placed in entries if placed.entry.user_id is not UNSET} | set(index.by_id)
+    # Ids that the file names are reserved before new ones are generated (R7).
+    taken = {located.entry.user_id for located in entries if located.entry.user_id is not UNSET} | set(index.by_id)
     found = []
-    for placed in entries:
-        entry = check_entry(placed.entry, placed.place, problems)
-        before = index.find_account(entry, placed.place, problems)
+    for located in entries:
+        entry = check_entry(located.entry, located.place, problems)
+        before = index.find_account(entry, located.place, problems)
         user_id = user_id_for(entry, before, taken, new_id)
         taken.add(user_id)
-        found.append(FoundUser(place=placed.place, entry=entry, before=before, user_id=user_id))
+        found.append(FoundUser(place=located.place, entry=entry, before=before, user_id=user_id))
     refuse_duplicates(found, problems)
     return found
 

@@ -1,1 +1,1 @@
-"""Permission tests: what people may and may not, as cases in a file, put to a model or to a running service."""
+"""Permission tests: cases in a file, run on a model or a running service."""

@@ -1,4 +1,4 @@
-"""What came of the cases, for people, scripts and CI systems."""
+"""The cases of a test file, and their results for people, scripts and CI systems."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ from gatehouse.provision.sections.section import read_record, suggestion
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseFailure:
     expected: str  # "user 1001 may user.kick"
-    sentences: tuple[str, ...]  # why it is otherwise
+    sentences: tuple[str, ...]  # why the result differs
 
     @property
     def line(self) -> str:
@@ -42,13 +42,13 @@ class CaseResult:
 
     @property
     def line(self) -> str:
-        """One honest line, whatever the case is called."""
+        """One line, even if the name of the case has line breaks."""
         told = "; ".join(failure.line for failure in self.failures)
         return one_line(f"{'ok' if self.passed else 'FAIL'} {self.file} {self.name}{': ' if told else ''}{told}")
 
 
 def junit_xml(results: Sequence[CaseResult]) -> bytes:
-    """JUnit XML as CI systems read it: a suite a file."""
+    """JUnit XML for CI systems: one suite per file."""
     root = Element("testsuites", tests=str(len(results)), failures=str(count_failed(results)))
     for file in dict.fromkeys(result.file for result in results):
         own = [result for result in results if result.file == file]
@@ -69,7 +69,7 @@ def count_failed(results: Sequence[CaseResult]) -> int:
     return sum(not result.passed for result in results)
 
 
-# The cases of a test file: who may what, and who may not.
+# The cases of a test file.
 
 
 SUITE_FIELDS: Final = dict.fromkeys(("model", "server", "token", "cases"))
@@ -78,13 +78,13 @@ EXPECTED: Final[tuple[Expected, ...]] = ("may", "may_not")
 
 
 class HypotheticalPerson(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Somebody the model does not have, as conditions see him; his address counts as verified."""
+    """A person who is not in the model, as conditions see them; their address counts as verified."""
 
     user_id: str = "9999999999"
     login: str | None = None
     tags: frozenset[str] = frozenset()
     purchases: frozenset[str] = frozenset()
-    roles: tuple[Any, ...] = ()  # given to him at the root of the application
+    roles: tuple[Any, ...] = ()  # held at the root of the application
 
 
 class CaseEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -103,7 +103,7 @@ class CaseEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class CaseCredentials(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a running service is asked with: a user's JWT and factor, or his JWT and an access key."""
+    """Credentials for a running service: a user's JWT with a factor or an access key."""
 
     jwt: FileSecret | UnsetType = UNSET
     factor: FileSecret | UnsetType = UNSET
@@ -112,7 +112,7 @@ class CaseCredentials(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedPermission:
-    """One thing that is expected of one person."""
+    """One expectation about one person."""
 
     expected: Expected
     user: str | HypotheticalPerson  # an id or a login, or facts
@@ -129,8 +129,8 @@ class PermissionCase:
     resource: ResourceDraft | None = None
     at: int | None = None  # Unix seconds; None: now
     address: Address | None = None
-    user: str | HypotheticalPerson | None = None  # whose roles are expected
-    roles: tuple[str, ...] | None = None  # exactly these, where the case looks
+    user: str | HypotheticalPerson | None = None  # of the expected roles
+    roles: tuple[str, ...] | None = None  # exactly these, in the scope of the case
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +142,7 @@ class Suite:
 
 
 def read_suite(document: Document) -> Suite:
-    """Raises Unfit with all that is wrong."""
+    """Raises Unfit with every problem."""
     problems = Problems()
     for name in document:
         if name not in SUITE_FIELDS:

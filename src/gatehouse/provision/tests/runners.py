@@ -1,7 +1,11 @@
-"""Cases put to a model: what a file would make of an empty installation, evaluated in memory."""
+"""Run permission tests, on a model in memory or on a running service.
+
+The model is what apply would make of an empty installation.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from secrets import token_bytes
 from typing import Any, Final
 
@@ -32,22 +36,22 @@ from gatehouse.permissions.model.facts import (
 from gatehouse.permissions.model.rules import ROOT, End, Rule, Scope
 from gatehouse.permissions.questions.explain import known_rules
 from gatehouse.permissions.questions.parsing import ResourceDraft, RuleReference, read_scope
+from gatehouse.permissions.rights.granting import PROJECT_OWNER
 from gatehouse.provision.document import Document
 from gatehouse.provision.file_secrets import FileSeal, SecretResolver
 from gatehouse.provision.model import PermissionState, StoredState
 from gatehouse.provision.plan import SECTIONS, make_plan
-from gatehouse.provision.sections.references import References, refuse_invalid_holdings
+from gatehouse.provision.sections.references import References, refuse_invalid_record
 from gatehouse.provision.sections.section import Context, Options, ProvisionFile, read_entries
 from gatehouse.provision.tests.cases import CaseFailure, ExpectedPermission, HypotheticalPerson, PermissionCase
 
 SECRET_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {"users": ("password",), "applications": ("access_keys",)}
-ANY_TOTP: Final = "JBSWY3DPEHPK3PXP"  # whether somebody has one is a fact; which one is not
+ANY_TOTP: Final = "JBSWY3DPEHPK3PXP"  # a fact is whether a user has one, not which
 UNKNOWN_RULE: Final = "The rule is not in the schema of the application, and no role or entry contains it."
-OWNER_ROLE: Final = "project_owner"
 
 
 async def build_model_runner(document: Document, clock: Clock) -> "ModelRunner":
-    """What the sections describe. Raises Unfit. Secrets are left out: none is needed to say who may what."""
+    """A runner on the model of these sections, without secrets: no permission depends on them. Raises Unfit."""
     now = clock.now()
     asked = read_entries(without_secrets(document), SECTIONS)
     file = ProvisionFile({one.section.name: one.entries for one in asked})
@@ -91,7 +95,7 @@ def refuse_file(path: str) -> str:
 
 
 def empty_state(now: int) -> StoredState:
-    """An installation with application 1 and nobody in it."""
+    """An installation with application 1 and no users."""
     own = ApplicationModel(
         application=central.application(now),
         schema=central.schema(now),
@@ -110,7 +114,7 @@ class ModelRunner:
         self._structure = build_structure(state.permissions)
 
     def failures(self, case: PermissionCase) -> list[CaseFailure]:
-        """What is otherwise than the case expects. Raises Malformed for what the model does not have."""
+        """The failures of a case. Raises Malformed for what the model does not have."""
         found = []
         for question in case.questions:
             sentences = self._failure_sentences(case, question)
@@ -121,7 +125,7 @@ class ModelRunner:
         return found
 
     def _failure_sentences(self, case: PermissionCase, question: ExpectedPermission) -> tuple[str, ...] | None:
-        """Why it is not as expected; None if it is."""
+        """The failure of one expectation, or None."""
         model, bench = self._application_model(case), self._evaluation_input(case, question.user)
         known = known_rules(bench, case.application_id)
         explanation = explain_rule(
@@ -139,7 +143,7 @@ class ModelRunner:
         return None if self._is_known_rule(case.application_id, question.rule, known) else (UNKNOWN_RULE,)
 
     def _is_known_rule(self, application_id: int, asked: RuleReference, known: frozenset[Rule]) -> bool:
-        """Whether anybody could hold it: what is forbidden under a misspelled name would be denied for ever."""
+        """Whether any user could hold the rule: `may_not` with a misspelled name would always pass."""
         entries = (
             direct_entries(held)
             for (number, _), record in self._state.permissions.records.items()
@@ -201,8 +205,8 @@ class ModelRunner:
         return User(user_id=name, login=None, nick=account.name, reg_time=0)
 
     def _facts_of_user(self, user: User, case: PermissionCase) -> Facts:
-        world, user_id = self._state.permissions, user.user_id
-        groups = (group for model in world.projects.values() for group in model.groups.values())
+        permissions, user_id = self._state.permissions, user.user_id
+        groups = (group for model in permissions.projects.values() for group in model.groups.values())
         domain = (user.login_key or "").rpartition("@")[2] if user.email_verified else ""
         return Facts(
             subject=ConditionSubject(
@@ -213,9 +217,9 @@ class ModelRunner:
             rev=0,
             has_strong_factor=user.sealed_totp is not None,
             groups=frozenset(group.group_id for group in groups if user_id in group.users),
-            owns=owned_projects(world.record(CENTRAL_ID, user_id)),
-            service_account=world.service_accounts.get(user_id),
-            records={case.application_id: world.record(case.application_id, user_id)},
+            owns=owned_projects(permissions.record(CENTRAL_ID, user_id)),
+            service_account=permissions.service_accounts.get(user_id),
+            records={case.application_id: permissions.record(case.application_id, user_id)},
             applications=self._applications(case.application_id),
             structure=self._structure.version,
         )
@@ -223,8 +227,9 @@ class ModelRunner:
     def _facts_of_person(self, person: HypotheticalPerson, model: ApplicationModel, place: str) -> Facts:
         number = model.application.application_id
         roles = parse_assignments(list(person.roles), place=f"{place}.user.roles")
-        scopes = {ROOT: ScopeHoldings(roles=roles)} if roles else {}
-        refuse_invalid_holdings(model, {}, scopes, f"{place}.user")
+        blank = UserRecord(application_id=number, user_id=person.user_id)
+        record = replace(blank, scopes={ROOT: ScopeHoldings(roles=roles)} if roles else {})
+        refuse_invalid_record(model, blank, record, f"{place}.user")
         login = None if person.login is None else check_login(person.login)
         return Facts(
             subject=ConditionSubject(
@@ -237,7 +242,7 @@ class ModelRunner:
             blocked=False,
             rev=0,
             has_strong_factor=False,
-            records={number: UserRecord(application_id=number, user_id=person.user_id, scopes=scopes)},
+            records={number: record},
             applications=self._applications(number),
             structure=self._structure.version,
         )
@@ -278,7 +283,7 @@ def owned_projects(record: UserRecord) -> dict[str, End]:
         for scope, held in record.scopes.items()
         if not scope.is_root and scope.kind is None
         for one in held.roles
-        if one.role == OWNER_ROLE
+        if one.role == PROJECT_OWNER
     }
 
 
@@ -291,10 +296,10 @@ def user_text(user: str | HypotheticalPerson) -> str:
     return f"user {user if isinstance(user, str) else user.login or user.user_id}"
 
 
-# Cases put to a running service, through its `check` and `explain` (R6).
+# On a running service, through its `check` and `explain` (R6).
 
 
-QUESTIONS_PER_REQUEST: Final = 100  # questions of one request
+QUESTIONS_PER_REQUEST: Final = 100  # the limit of the API
 
 Post = Callable[[str, Mapping[str, object]], Awaitable[Any]]  # an endpoint's name and a body; its `data`
 
@@ -304,7 +309,7 @@ class ServiceRunner:
         self._post = post
 
     async def failures(self, case: PermissionCase) -> list[CaseFailure]:
-        """What is otherwise than the case expects. Raises Malformed for what a service cannot be asked."""
+        """The failures of a case. Raises Malformed for what a service cannot be asked."""
         refuse_hypothetical(case)
         found = []
         by_user: dict[str, list[ExpectedPermission]] = {}
@@ -329,7 +334,7 @@ class ServiceRunner:
     async def _answers(
         self, case: PermissionCase, user_id: str, questions: Sequence[ExpectedPermission]
     ) -> list[bool]:
-        """A check knows no address; where the case names one it is explained what would be."""
+        """`check` takes no address; a case with one uses `explain`."""
         if case.address is not None:
             return [(await self._explain(case, user_id, one))["allowed"] for one in questions]
         checks = [{"rule": one.rule.text, **scope_fields(case)} for one in questions]
@@ -353,7 +358,7 @@ def scope_fields(case: PermissionCase) -> dict[str, object]:
 
 
 def refuse_hypothetical(case: PermissionCase) -> None:
-    """A service knows its own people and its own time."""
+    """Refuse what only a model can answer: other people, other times, roles."""
     if case.at is not None:
         raise Malformed(f"{case.place}.at: only models can be evaluated at another time")
     if case.roles is not None:

@@ -60,9 +60,13 @@ def edit_group_keeping_lists(group_id: str, change: Change[Group]) -> Verb[Group
     """A group in allow or disallow keeps the tag it needs there: they are not for who manages groups to decide."""
     before = yield from lock_group(group_id)
     edited = change(before)
-    if PROJECT_TAG in before.tags and PROJECT_TAG not in edited.state.tags:
+    if loses_project_tag(before, edited.state):
         refuse_listed((yield from lock_project(before.project_id)).project, group_id)
     return (yield from write_group(before, edited))
+
+
+def loses_project_tag(before: Group, after: Group) -> bool:
+    return PROJECT_TAG in before.tags and PROJECT_TAG not in after.tags
 
 
 def refuse_listed(project: Project, group_id: str) -> None:

@@ -28,19 +28,10 @@ from gatehouse.throttle.rate_limiter import RateLimit, RateLimiter
 from gatehouse.web.api.health import HealthEndpoints, Readiness, allow_bearer
 from gatehouse.web.api.keys import KeySetEndpoints
 from gatehouse.web.console.lazy_console import ConsoleHandler, LazyConsole, SignInGate
-from gatehouse.web.http.client_address import ClientAddressMiddleware
-from gatehouse.web.http.context import AccessLogMiddleware, RequestIdMiddleware, SecurityHeadersMiddleware
+from gatehouse.web.http.context import AccessLog, RequestContext
 from gatehouse.web.http.errors import ErrorRenderer
 from gatehouse.web.http.metrics import Metrics
-from gatehouse.web.http.routing import (
-    BodyLimitMiddleware,
-    ClientCorsMiddleware,
-    Endpoint,
-    RateClass,
-    body_limits,
-    build_application,
-    client_cors_paths,
-)
+from gatehouse.web.http.routing import Endpoint, RateClass, build_application
 from gatehouse.web.pages.api_docs import docs_endpoints
 from gatehouse.web.pages.assets import Assets, packaged_assets
 from gatehouse.web.pages.branding import DARK_LOGO_FILE, LOGO_FILE, BrandAssets, BrandFile
@@ -122,19 +113,24 @@ def build_app(
     )
     limiter = EndpointRateLimits(settings, services.clock)
     sockets = game_sockets(services, them.games, errors=errors, limiter=limiter, stopping=stopping)
-    served: ASGIApp = build_application(table, limiter=limiter, errors=errors, more_routes=[sockets.route()])
-    served = ClientCorsMiddleware(
-        served, paths=client_cors_paths(table), is_registered=client_origins(services).is_registered
+    served = build_application(
+        table,
+        limiter=limiter,
+        errors=errors,
+        is_registered_origin=client_origins(services).is_registered,
+        more_routes=[sockets.route()],
     )
-    served = BodyLimitMiddleware(served, limits_by_path=body_limits(table), refuse=errors.refuse)
-    addresses = ClientAddressMiddleware(served, trusted=settings.server.trusted_proxies, refuse=errors.refuse)
-    log = AccessLogMiddleware(addresses, metrics=metrics, clock=services.clock)
-    dressed = SecurityHeadersMiddleware(log, https=settings.server.base_url.startswith("https:"))
+    log = AccessLog(metrics=metrics, clock=services.clock)
+    context = RequestContext(
+        served,
+        errors=errors,
+        https=settings.server.base_url.startswith("https:"),
+        trusted_proxies=settings.server.trusted_proxies,
+        log=log,
+    )
     return ServedApp(
-        app=RequestIdMiddleware(dressed),
-        static_documents=StaticDocuments(
-            table, addresses=addresses, limiter=limiter, security_headers=dressed, log=log
-        ),
+        app=context,
+        static_documents=StaticDocuments(table, context=context, limiter=limiter, log=log),
         readiness=readiness,
         metrics=metrics,
         games=them.games,

@@ -19,8 +19,7 @@ from structlog.typing import FilteringBoundLogger
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal
 from gatehouse.web.http import metrics
-from gatehouse.web.http.client_address import ClientAddressMiddleware
-from gatehouse.web.http.context import RequestIdMiddleware, SecurityHeadersMiddleware
+from gatehouse.web.http.context import RequestContext
 from gatehouse.web.http.errors import Dialect, ErrorRenderer, plain_error_page
 from gatehouse.web.http.metrics import Metrics
 from gatehouse.web.http.responses import NO_STORE, json_response
@@ -184,6 +183,4 @@ def operations_app(*, readiness: Readiness, metrics: Metrics) -> ASGIApp:
     health = HealthEndpoints(readiness=readiness, metrics=metrics, details_allowed=allow_everyone)
     errors = ErrorRenderer(render_error=plain_error_page)
     served = build_application(health.endpoints(), limiter=NoRateLimit(), errors=errors)
-    return RequestIdMiddleware(
-        SecurityHeadersMiddleware(ClientAddressMiddleware(served, refuse=errors.refuse), https=False)
-    )
+    return RequestContext(served, errors=errors, https=False)

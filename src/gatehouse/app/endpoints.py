@@ -1,4 +1,4 @@
-"""How this installation looks, from its settings."""
+"""Every path of the service, and the ASGI application that the listeners serve."""
 
 from dataclasses import dataclass
 from importlib import import_module
@@ -53,12 +53,9 @@ def branding(settings: Settings) -> BrandAssets:
 
 
 def load_logo(path: Path) -> BrandFile:
-    """Of a file that the settings have checked."""
+    """Load a file that the settings have checked."""
     content = path.read_bytes()
     return BrandFile(media_type=image_media_type(content), content=content)
-
-
-# What the listeners serve: the rooms of the house wired to HTTP.
 
 
 CONSOLE_MODULE: Final = "gatehouse.app.services.console"
@@ -78,9 +75,9 @@ class ServedApp:
 def build_app(
     services: Services, *, stopping: ShutdownSignal, samples: SampleCommands = NO_SAMPLES, demo: bool = False
 ) -> ServedApp:
-    """Wire the rooms to HTTP; `stopping` is the server's, for whatever holds requests.
+    """Connect the services to HTTP; `stopping` is the server's, for endpoints that hold requests.
 
-    `samples`: commands that the first administrator is told. `demo`: say on every page that it is one.
+    `samples`: commands shown to the first administrator. `demo`: every page says that it is one.
     """
     settings = services.settings
     assets = packaged_assets()
@@ -183,7 +180,7 @@ def lazy_console(
     pages: PageRenderer,
     samples: SampleCommands,
 ) -> LazyConsole:
-    """Loaded with its first visitor: few processes ever have one."""
+    """Loaded with its first request: few processes ever get one."""
     threshold = SignInGate(browsers=build_browsers(services, accounts), sign_in_flows=accounts.sign_in_flows)
 
     def furnish() -> ConsoleHandler:

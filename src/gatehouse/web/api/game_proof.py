@@ -1,4 +1,4 @@
-"""Reads off the wire what a game proves itself with (interface §4.3, R4): headers, query and body."""
+"""Reads the proof of a game from headers, query and body (interface §4.3, R4)."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -65,7 +65,7 @@ def proof_from(
 
 
 def address_only_proof(connection: HTTPConnection) -> GameClientProof:
-    """Nothing but where it really comes from: for what is open to addresses of the operator's choice."""
+    """The address of the connection alone, for what is open to the operator's chosen addresses."""
     caller = caller_address_of(connection.scope)
     return GameClientProof(address=caller.address, source=caller.source, proven=caller.proven)
 
@@ -110,9 +110,9 @@ def location_value(location: str) -> str:
 
 
 def resolve_address(caller: CallerAddress, claimed: str | None) -> tuple[Address, bool]:
-    """`Ip` is believed from one of our proxies that tells nothing else about its client (R4).
+    """`Ip` is trusted from one of our proxies that says nothing else about its client (R4).
 
-    One that does so names him in the chain; an `Ip` that came through it is then the client's own word.
+    A proxy that names its client in the chain passes on an `Ip` that the client may have written.
     """
     is_proxys_word = caller.by_proxy and not caller.proven
     address = parse_address(claimed) if claimed and is_proxys_word else None

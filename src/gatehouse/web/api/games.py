@@ -39,7 +39,7 @@ from gatehouse.web.http.routing import DEFAULT_BODY_LIMIT, Endpoint, RateClass
 from gatehouse.web.pages.template_filters import qr_data_uri
 from gatehouse.web.server.protocol import CONNECTION_KEY
 
-ACTOR: Final = "game"  # nobody is known yet
+ACTOR: Final = "game"  # no person is known yet
 RESULT_PATH: Final = "/proxy/api/gameSession/getGsidResult"
 REGISTER_BODY_LIMIT: Final = 2 * 1024 * 1024  # bytes: what is too long in it is told by name (checklist GS-29)
 

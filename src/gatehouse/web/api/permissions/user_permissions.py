@@ -162,7 +162,7 @@ def view_options_of(given: UserRecordOptions) -> ViewOptions:
     )
 
 
-# POST /api/permissions/user/roles: what is written about somebody, in every application (interface §4.14).
+# POST /api/permissions/user/roles: the direct entries of a user in every application (interface §4.14).
 
 
 FindDirectPermissions: TypeAlias = Callable[[str], Awaitable[DirectPermissions]]
@@ -196,8 +196,8 @@ class DirectGroupEntry(GroupName, frozen=True, kw_only=True):
 
 class UserRolesEntry(msgspec.Struct, frozen=True, kw_only=True):
     roles: tuple[DirectRoleEntry, ...]
-    entries: tuple[DirectEntryScope, ...]  # where rules are written for him
-    groups: tuple[DirectGroupEntry, ...]  # that list him
+    entries: tuple[DirectEntryScope, ...]  # where the user has permissions set directly
+    groups: tuple[DirectGroupEntry, ...]  # that list the user
 
 
 class UserRolesResponse(msgspec.Struct, frozen=True, kw_only=True):

@@ -171,7 +171,7 @@ def user_entry(user: User) -> UserEntry:
     )
 
 
-# POST /api/permissions/user/sessions and user/methods: where somebody is signed in, and with what (interface §4.14).
+# POST /api/permissions/user/sessions and user/methods: the sessions and sign-in methods of a user (interface §4.14).
 #
 # Never anything one could sign in with: no cookie, no digest, no key and no code.
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, Protocol
+from typing import Final
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -13,6 +13,9 @@ from gatehouse.kernel.addresses import Address, parse_address, source_of
 from gatehouse.kernel.errors import BadInput
 from gatehouse.keys.encoding import parse_rsa_public_key
 from gatehouse.keys.model import BadPublicKey
+from gatehouse.permissions.authentication.vouching import AccessKeyVerifier
+from gatehouse.web.api.permissions.authentication import CredentialFields as SignedFields
+from gatehouse.web.api.permissions.authentication import read_credential_headers, signed_request_of
 from gatehouse.web.http.client_address import CallerAddress, caller_address_of
 from gatehouse.web.http.parse import query_pairs, raw_body
 
@@ -35,12 +38,24 @@ class ProofFields(msgspec.Struct, frozen=True, kw_only=True):
     ts: int | str = 0
 
 
-class RequestSignatureVerifier(Protocol):
+class AccessKeySignatureVerifier:
+    """`Signature` on a game session request: an application vouches for its client's address (interface §4.8)."""
+
+    def __init__(self, keys: AccessKeyVerifier) -> None:
+        self._keys = keys
+
     async def verify_signature(self, request: Request, ip: str, ts: int | str) -> VouchedAddress | None:
-        """What an application says of its client by its Signature; None without one. Raises InvalidToken."""
+        """None without a Signature; raises InvalidToken."""
+        if "signature" not in request.headers:
+            return None
+        given = read_credential_headers(request.scope["headers"])
+        signed = signed_request_of(request, given, SignedFields(ip=ip, ts=ts), await raw_body(request))
+        by = await self._keys.verify_signature(signed, source=caller_address_of(request.scope).source)
+        await self._keys.record_use(by.key)
+        return VouchedAddress(application_id=by.key.application_id, address=by.address)
 
 
-async def read_proof(request: Request, keys: RequestSignatureVerifier, asked: ProofFields) -> GameClientProof:
+async def read_proof(request: Request, keys: AccessKeySignatureVerifier, asked: ProofFields) -> GameClientProof:
     """Raises InvalidToken, and BadInput for a proof that is given twice in two ways."""
     message = await raw_body(request)
     vouched = await keys.verify_signature(request, asked.ip, asked.ts)

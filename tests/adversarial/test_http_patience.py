@@ -11,8 +11,8 @@ from typing import Final
 import pytest
 from starlette.types import ASGIApp
 
-from gatehouse.web.http.routing import BodyLimitMiddleware
 from gatehouse.web.server.limits import ProtocolLimits
+from tests.support.asgi import at_path
 from tests.support.echo import GET, EchoServer, echo_server, request_seen_by_app, wait_until
 from tests.support.raw_http import RawConnection, raw_connection, send_request
 
@@ -23,7 +23,7 @@ KIBIBYTE: Final = 1_024
 
 
 def limited(app: ASGIApp) -> ASGIApp:
-    return BodyLimitMiddleware(app, default=256 * KIBIBYTE)
+    return at_path(app, body_limit=256 * KIBIBYTE, streaming={"/big"})
 
 
 @pytest.fixture

@@ -295,7 +295,7 @@ async def test_ht_24_an_upgrade_is_ignored_and_its_body_is_no_second_request(
 
 async def test_a_websocket_leaves_http_and_its_deadlines_behind() -> None:
     handshake = b"GET /ws HTTP/1.1\r\n" + HOST + b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
-    async with echo_server(ws="tests.support.echo:Takeover") as house:
+    async with echo_server(ws="tests.support.echo:UpgradedProtocol") as house:
         async with raw_connection(house.port) as connection:
             connection.send(handshake)
             assert (await connection.read_response()).status == 101
@@ -315,7 +315,7 @@ async def test_a_websocket_leaves_http_and_its_deadlines_behind() -> None:
 @pytest.mark.parametrize("missing", [b"", HOST * 2])
 async def test_ht_19_a_websocket_handshake_is_held_to_the_same_rules(missing: bytes) -> None:
     handshake = b"GET /ws HTTP/1.1\r\n" + missing + b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
-    async with echo_server(ws="tests.support.echo:Takeover") as house:
+    async with echo_server(ws="tests.support.echo:UpgradedProtocol") as house:
         await refused(house, handshake)
 
 

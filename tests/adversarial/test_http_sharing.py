@@ -62,7 +62,7 @@ def nobody_looks_for_cycles() -> Iterator[None]:
 @pytest.mark.usefixtures("nobody_looks_for_cycles")
 @pytest.mark.parametrize("sent", [GET, HELD, HELD + GET + GET, MALFORMED, HELD + MALFORMED, UPGRADE])
 async def test_a_connection_that_ends_is_let_go_of_at_once_with_all_its_requests(sent: bytes) -> None:
-    async with echo_server(ws="tests.support.echo:Takeover") as house:
+    async with echo_server(ws="tests.support.echo:UpgradedProtocol") as house:
         connections = house.server.server_state.connections
         async with raw_connection(house.port) as connection:
             await wait_until(lambda: bool(connections))

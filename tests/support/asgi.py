@@ -1,10 +1,23 @@
 """Calling an ASGI application directly, without a server."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gatehouse.kernel.addresses import Network
+from gatehouse.web.http.context import RequestContext
+from gatehouse.web.http.errors import Dialect, ErrorRenderer, plain_error_page
+from gatehouse.web.http.routing import (
+    DEFAULT_BODY_LIMIT,
+    Endpoint,
+    Handler,
+    RateClass,
+    build_application,
+)
 
 Pair = tuple[str, str]
 
@@ -86,3 +99,75 @@ class RecordingApp:
         headers = [(name.encode(), value.encode()) for name, value in self.answer_headers]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": b"fine"})
+
+
+def in_context(app: ASGIApp, *, https: bool = True, trusted_proxies: tuple[Network, ...] = ()) -> RequestContext:
+    errors = ErrorRenderer(render_error=plain_error_page)
+    return RequestContext(app, errors=errors, https=https, trusted_proxies=trusted_proxies)
+
+
+class UnlimitedRates:
+    """Lets every request pass, and records what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[RateClass, str]] = []
+
+    def admit(self, rate_class: RateClass, source: str) -> int:
+        self.asked.append((rate_class, source))
+        return 0
+
+
+class AsgiResponse(Response):
+    """A response that an ASGI application sends itself."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        super().__init__()
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
+
+
+def as_handler(app: ASGIApp, streaming: Collection[str] = ()) -> Handler:
+    """Run an ASGI application as a handler; on the streaming paths it reads and sends while the response is sent."""
+
+    async def handle(request: Request) -> Response:
+        if request.url.path in streaming:
+            return AsgiResponse(app)
+        sent: list[Message] = []
+
+        async def collect(message: Message) -> None:
+            sent.append(message)
+
+        await app(request.scope, request.receive, collect)
+        if not sent:
+            raise ClientDisconnect
+
+        async def replay(_scope: Scope, _receive: Receive, send: Send) -> None:
+            for message in sent:
+                await send(message)
+
+        return AsgiResponse(replay)
+
+    return handle
+
+
+def at_path(
+    app: ASGIApp,
+    *,
+    path: str = "/{any:path}",
+    body_limit: int = DEFAULT_BODY_LIMIT,
+    streaming: Collection[str] = (),
+) -> ASGIApp:
+    """An ASGI application as the endpoint of a path, with the body limit that this endpoint declares."""
+    endpoint = Endpoint(
+        name="tests.app",
+        path=path,
+        methods=("GET", "POST"),
+        handler=as_handler(app, streaming),
+        dialect=Dialect.PLAIN,
+        rate_class=RateClass.PUBLIC,
+        body_limit=body_limit,
+    )
+    errors = ErrorRenderer(render_error=plain_error_page)
+    return in_context(build_application([endpoint], limiter=UnlimitedRates(), errors=errors))

@@ -1,4 +1,4 @@
-"""A small application behind the real middleware, and a caller who can send anything."""
+"""A small application in the real request context, and a caller who can send anything."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -10,22 +10,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Scope
 
-from gatehouse.web.http.client_address import ClientAddressMiddleware
-from gatehouse.web.http.context import AccessLogMiddleware, RequestIdMiddleware, SecurityHeadersMiddleware
+from gatehouse.web.http.context import AccessLog, RequestContext
 from gatehouse.web.http.errors import Dialect, ErrorRenderer
 from gatehouse.web.http.metrics import Metrics
 from gatehouse.web.http.parse import ANY_BODY, JSON_OR_FORM, read_body, read_json, read_json_or_form
 from gatehouse.web.http.responses import html_response, json_response
 from gatehouse.web.http.routing import (
-    BodyLimitMiddleware,
     Cors,
     Endpoint,
     EndpointRateLimiter,
     RateClass,
     RequiredAuth,
-    body_limits,
     build_application,
 )
+from tests.support.asgi import UnlimitedRates
 from tests.support.clock import MovableClock
 
 Headers = Iterable[tuple[str, str]]
@@ -127,17 +125,6 @@ class SessionAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 class Echo(msgspec.Struct, frozen=True, kw_only=True):
     said: str
-
-
-class UnlimitedRates:
-    """Lets everything pass, and remembers what it was asked."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[RateClass, str]] = []
-
-    def admit(self, rate_class: RateClass, source: str) -> int:
-        self.asked.append((rate_class, source))
-        return 0
 
 
 async def save_role(request: Request) -> Response:
@@ -249,7 +236,7 @@ def a_page(status: int, title: str, message: str, request_id: str, scope: Scope)
 
 @dataclass(slots=True)
 class SampleAsgiApp:
-    """The sample application in all its middleware; add endpoints, then `app()`."""
+    """The sample application in its request context; add endpoints, then `app()`."""
 
     endpoints: list[Endpoint] = field(default_factory=sample_endpoints)
     limiter: EndpointRateLimiter = field(default_factory=UnlimitedRates)
@@ -260,11 +247,8 @@ class SampleAsgiApp:
     def app(self) -> ASGIApp:
         self.metrics = Metrics(endpoint.name for endpoint in self.endpoints)
         served = build_application(self.endpoints, limiter=self.limiter, errors=self.errors)
-        limited = BodyLimitMiddleware(served, limits_by_path=body_limits(self.endpoints), refuse=self.errors.refuse)
-        known = ClientAddressMiddleware(limited, refuse=self.errors.refuse)
-        return RequestIdMiddleware(
-            SecurityHeadersMiddleware(AccessLogMiddleware(known, metrics=self.metrics, clock=self.clock), https=True)
-        )
+        log = AccessLog(metrics=self.metrics, clock=self.clock)
+        return RequestContext(served, errors=self.errors, https=True, log=log)
 
 
 def raising_endpoint(

@@ -1,4 +1,4 @@
-"""How this installation looks, from its settings."""
+"""Every path of the service, and the ASGI application that the listeners serve."""
 
 from dataclasses import dataclass
 from importlib import import_module
@@ -28,19 +28,10 @@ from gatehouse.throttle.rate_limiter import RateLimit, RateLimiter
 from gatehouse.web.api.health import HealthEndpoints, Readiness, allow_bearer
 from gatehouse.web.api.keys import KeySetEndpoints
 from gatehouse.web.console.lazy_console import ConsoleHandler, LazyConsole, SignInGate
-from gatehouse.web.http.client_address import ClientAddressMiddleware
-from gatehouse.web.http.context import AccessLogMiddleware, RequestIdMiddleware, SecurityHeadersMiddleware
+from gatehouse.web.http.context import AccessLog, RequestContext
 from gatehouse.web.http.errors import ErrorRenderer
 from gatehouse.web.http.metrics import Metrics
-from gatehouse.web.http.routing import (
-    BodyLimitMiddleware,
-    ClientCorsMiddleware,
-    Endpoint,
-    RateClass,
-    body_limits,
-    build_application,
-    client_cors_paths,
-)
+from gatehouse.web.http.routing import Endpoint, RateClass, build_application
 from gatehouse.web.pages.api_docs import docs_endpoints
 from gatehouse.web.pages.assets import Assets, packaged_assets
 from gatehouse.web.pages.branding import DARK_LOGO_FILE, LOGO_FILE, BrandAssets, BrandFile
@@ -62,12 +53,9 @@ def branding(settings: Settings) -> BrandAssets:
 
 
 def load_logo(path: Path) -> BrandFile:
-    """Of a file that the settings have checked."""
+    """Load a file that the settings have checked."""
     content = path.read_bytes()
     return BrandFile(media_type=image_media_type(content), content=content)
-
-
-# What the listeners serve: the rooms of the house wired to HTTP.
 
 
 CONSOLE_MODULE: Final = "gatehouse.app.services.console"
@@ -87,9 +75,9 @@ class ServedApp:
 def build_app(
     services: Services, *, stopping: ShutdownSignal, samples: SampleCommands = NO_SAMPLES, demo: bool = False
 ) -> ServedApp:
-    """Wire the rooms to HTTP; `stopping` is the server's, for whatever holds requests.
+    """Connect the services to HTTP; `stopping` is the server's, for endpoints that hold requests.
 
-    `samples`: commands that the first administrator is told. `demo`: say on every page that it is one.
+    `samples`: commands shown to the first administrator. `demo`: every page says that it is one.
     """
     settings = services.settings
     assets = packaged_assets()
@@ -122,19 +110,24 @@ def build_app(
     )
     limiter = EndpointRateLimits(settings, services.clock)
     sockets = game_sockets(services, them.games, errors=errors, limiter=limiter, stopping=stopping)
-    served: ASGIApp = build_application(table, limiter=limiter, errors=errors, more_routes=[sockets.route()])
-    served = ClientCorsMiddleware(
-        served, paths=client_cors_paths(table), is_registered=client_origins(services).is_registered
+    served = build_application(
+        table,
+        limiter=limiter,
+        errors=errors,
+        is_registered_origin=client_origins(services).is_registered,
+        more_routes=[sockets.route()],
     )
-    served = BodyLimitMiddleware(served, limits_by_path=body_limits(table), refuse=errors.refuse)
-    addresses = ClientAddressMiddleware(served, trusted=settings.server.trusted_proxies, refuse=errors.refuse)
-    log = AccessLogMiddleware(addresses, metrics=metrics, clock=services.clock)
-    dressed = SecurityHeadersMiddleware(log, https=settings.server.base_url.startswith("https:"))
+    log = AccessLog(metrics=metrics, clock=services.clock)
+    context = RequestContext(
+        served,
+        errors=errors,
+        https=settings.server.base_url.startswith("https:"),
+        trusted_proxies=settings.server.trusted_proxies,
+        log=log,
+    )
     return ServedApp(
-        app=RequestIdMiddleware(dressed),
-        static_documents=StaticDocuments(
-            table, addresses=addresses, limiter=limiter, security_headers=dressed, log=log
-        ),
+        app=context,
+        static_documents=StaticDocuments(table, context=context, limiter=limiter, log=log),
         readiness=readiness,
         metrics=metrics,
         games=them.games,
@@ -187,7 +180,7 @@ def lazy_console(
     pages: PageRenderer,
     samples: SampleCommands,
 ) -> LazyConsole:
-    """Loaded with its first visitor: few processes ever have one."""
+    """Loaded with its first request: few processes ever get one."""
     threshold = SignInGate(browsers=build_browsers(services, accounts), sign_in_flows=accounts.sign_in_flows)
 
     def furnish() -> ConsoleHandler:

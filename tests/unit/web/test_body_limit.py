@@ -1,23 +1,23 @@
+import msgspec
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from gatehouse.web.http.responses import refuse_in_plain_text
-from gatehouse.web.http.routing import BodyLimitMiddleware
-from tests.support.asgi import RecordingApp, an_asgi_call, call_asgi
+from gatehouse.web.http.routing import DEFAULT_BODY_LIMIT
+from tests.support.asgi import RecordingApp, an_asgi_call, at_path, call_asgi
 
 LIMIT = 10
 
 
 async def test_a_body_of_exactly_the_limit_is_read() -> None:
     app = RecordingApp()
-    answer = await call_asgi(BodyLimitMiddleware(app, default=LIMIT), an_asgi_call(chunks=[b"12345", b"67890"]))
+    answer = await call_asgi(at_path(app, body_limit=LIMIT), an_asgi_call(chunks=[b"12345", b"67890"]))
     assert (answer.status, app.body) == (200, b"1234567890")
 
 
 async def test_ht_02_an_announced_length_over_the_limit_is_refused_unread() -> None:
     app = RecordingApp()
     exchange = an_asgi_call(headers=[("Content-Length", "11")], chunks=[b"12345678901"])
-    answer = await call_asgi(BodyLimitMiddleware(app, default=LIMIT), exchange)
+    answer = await call_asgi(at_path(app, body_limit=LIMIT), exchange)
     assert answer.status == 413
     assert ("connection", "close") in answer.headers
     assert answer.received == 0
@@ -26,10 +26,10 @@ async def test_ht_02_an_announced_length_over_the_limit_is_refused_unread() -> N
 
 async def test_ht_02_a_body_that_grows_over_the_limit_is_refused_and_the_application_not_heard() -> None:
     app = RecordingApp()
-    answer = await call_asgi(BodyLimitMiddleware(app, default=LIMIT), an_asgi_call(chunks=[b"12345"] * 100))
+    answer = await call_asgi(at_path(app, body_limit=LIMIT), an_asgi_call(chunks=[b"12345"] * 100))
     assert answer.status == 413
     assert ("connection", "close") in answer.headers
-    assert answer.body == b"Request Entity Too Large"
+    assert b"The request is too large." in answer.body
     assert len(answer.sent) == 2
     assert answer.received == 3
     assert app.client_left
@@ -37,14 +37,14 @@ async def test_ht_02_a_body_that_grows_over_the_limit_is_refused_and_the_applica
 
 async def test_ht_02_a_lying_length_does_not_help() -> None:
     exchange = an_asgi_call(headers=[("Content-Length", "5")], chunks=[b"12345678901"])
-    assert (await call_asgi(BodyLimitMiddleware(RecordingApp(), default=LIMIT), exchange)).status == 413
+    assert (await call_asgi(at_path(RecordingApp(), body_limit=LIMIT), exchange)).status == 413
 
 
 @pytest.mark.parametrize("length", ["", "x", "-1", "+5", "0" * 5_000 + "5", "\N{ARABIC-INDIC DIGIT NINE}"])
 async def test_an_odd_length_is_no_crash(length: str) -> None:
     exchange = an_asgi_call(chunks=[b"12345"])
     exchange.scope["headers"] = [(b"content-length", length.encode())]
-    assert (await call_asgi(BodyLimitMiddleware(RecordingApp(), default=LIMIT), exchange)).status == 200
+    assert (await call_asgi(at_path(RecordingApp(), body_limit=LIMIT), exchange)).status == 200
 
 
 async def test_an_answer_already_begun_is_not_cut_off_by_a_refusal() -> None:
@@ -56,7 +56,7 @@ async def test_an_answer_already_begun_is_not_cut_off_by_a_refusal() -> None:
         await send({"type": "http.response.body", "body": b"done"})
 
     answer = await call_asgi(
-        BodyLimitMiddleware(answer_first, default=LIMIT), an_asgi_call(chunks=[b"12345678901", b""])
+        at_path(answer_first, body_limit=LIMIT, streaming={"/"}), an_asgi_call(chunks=[b"12345678901", b""])
     )
     assert (answer.status, answer.body) == (200, b"done")
     assert seen == ["http.disconnect", "http.disconnect"]
@@ -68,57 +68,50 @@ async def test_an_application_that_reads_on_past_the_limit_gets_nothing_more() -
     async def read_on(_scope: Scope, receive: Receive, _send: Send) -> None:
         seen.extend([(await receive())["type"] for _ in range(3)])
 
-    answer = await call_asgi(BodyLimitMiddleware(read_on, default=LIMIT), an_asgi_call(chunks=[b"12345678901"] * 5))
+    answer = await call_asgi(at_path(read_on, body_limit=LIMIT), an_asgi_call(chunks=[b"12345678901"] * 5))
     assert seen == ["http.disconnect"] * 3
     assert answer.received == 1
     assert len(answer.sent) == 2
 
 
 async def test_a_path_named_exactly_may_have_more() -> None:
-    limited = BodyLimitMiddleware(RecordingApp(), default=LIMIT, limits_by_path={"/schema": 20})
-    fifteen = [b"123456789012345"]
-    assert (await call_asgi(limited, an_asgi_call(path="/schema", chunks=fifteen))).status == 200
-    assert (await call_asgi(limited, an_asgi_call(path="/schema/", chunks=fifteen))).status == 413
-    assert (await call_asgi(limited, an_asgi_call(path="/schema", chunks=fifteen * 2))).status == 413
+    limited = at_path(RecordingApp(), path="/schema", body_limit=DEFAULT_BODY_LIMIT + 20)
+    more = [("Content-Length", str(DEFAULT_BODY_LIMIT + 15))]
+    most = [("Content-Length", str(DEFAULT_BODY_LIMIT + 30))]
+    assert (await call_asgi(limited, an_asgi_call(path="/schema", headers=more))).status == 200
+    assert (await call_asgi(limited, an_asgi_call(path="/schema/", headers=more))).status == 413
+    assert (await call_asgi(limited, an_asgi_call(path="/schema", headers=most))).status == 413
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "br", "identity, gzip", "", "x"])
 async def test_ht_07_an_encoded_body_is_refused_unread(encoding: str) -> None:
     app = RecordingApp()
-    answer = await call_asgi(BodyLimitMiddleware(app), an_asgi_call(headers=[("Content-Encoding", encoding)]))
+    answer = await call_asgi(at_path(app), an_asgi_call(headers=[("Content-Encoding", encoding)]))
     assert answer.status == 415
     assert ("connection", "close") in answer.headers
     assert app.scopes == []
 
 
 async def test_ht_07_identity_is_no_encoding() -> None:
-    answer = await call_asgi(
-        BodyLimitMiddleware(RecordingApp()), an_asgi_call(headers=[("Content-Encoding", "Identity")])
-    )
+    answer = await call_asgi(at_path(RecordingApp()), an_asgi_call(headers=[("Content-Encoding", "Identity")]))
     assert answer.status == 200
 
 
 async def test_ht_07_a_second_encoding_line_counts_too() -> None:
     twice = [("Content-Encoding", "identity"), ("Content-Encoding", "gzip")]
-    assert (await call_asgi(BodyLimitMiddleware(RecordingApp()), an_asgi_call(headers=twice))).status == 415
+    assert (await call_asgi(at_path(RecordingApp()), an_asgi_call(headers=twice))).status == 415
 
 
-async def test_a_refusal_is_worded_by_whoever_knows_the_dialect() -> None:
-    asked: list[int] = []
-
-    async def refuse(status: int, scope: Scope, receive: Receive, send: Send) -> None:
-        asked.append(status)
-        await refuse_in_plain_text(status, scope, receive, send)
-
-    limited = BodyLimitMiddleware(RecordingApp(), default=LIMIT, refuse=refuse)
-    answer = await call_asgi(limited, an_asgi_call(headers=[("Content-Length", "11")]))
-    assert asked == [413]
-    assert ("connection", "close") in answer.headers
+async def test_a_refusal_speaks_the_dialect_of_its_endpoint() -> None:
+    answer = await call_asgi(at_path(RecordingApp(), body_limit=LIMIT), an_asgi_call(chunks=[b"12345"] * 3))
+    assert msgspec.json.decode(answer.body)["status"] == "ERROR"
+    assert dict(answer.headers)["content-type"] == "application/json"
 
 
-async def test_other_kinds_of_scope_pass_untouched() -> None:
-    app = RecordingApp()
-    await call_asgi(
-        BodyLimitMiddleware(app, default=0), an_asgi_call(kind="websocket", headers=[("Content-Length", "5")])
-    )
-    assert len(app.scopes) == 1
+async def test_an_unknown_path_has_the_usual_limit() -> None:
+    known = at_path(RecordingApp(), path="/known", body_limit=LIMIT)
+    announced = [("Content-Length", str(DEFAULT_BODY_LIMIT))]
+    assert (await call_asgi(known, an_asgi_call(path="/other", headers=announced))).status == 404
+    announced = [("Content-Length", str(DEFAULT_BODY_LIMIT + 1))]
+    answer = await call_asgi(known, an_asgi_call(path="/other", headers=announced))
+    assert (answer.status, answer.received) == (413, 0)

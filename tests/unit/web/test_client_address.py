@@ -2,8 +2,8 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from gatehouse.web.http.client_address import CallerAddress, ClientAddressMiddleware, caller_address_of
-from tests.support.asgi import AsgiCall, Pair, RecordingApp, an_asgi_call, call_asgi
+from gatehouse.web.http.client_address import CallerAddress, caller_address_of
+from tests.support.asgi import AsgiCall, Pair, RecordingApp, an_asgi_call, call_asgi, in_context
 
 PROXY = ("10.0.0.1", 4_000)
 TRUSTED = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
@@ -11,7 +11,7 @@ TRUSTED = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
 
 async def through_proxy(*headers: Pair) -> AsgiCall:
     return await call_asgi(
-        ClientAddressMiddleware(RecordingApp(), trusted=TRUSTED), an_asgi_call(client=PROXY, headers=headers)
+        in_context(RecordingApp(), trusted_proxies=TRUSTED), an_asgi_call(client=PROXY, headers=headers)
     )
 
 
@@ -22,9 +22,7 @@ async def caller_behind(*headers: Pair) -> CallerAddress:
 
 
 async def direct(peer: str, *headers: Pair) -> CallerAddress:
-    exchange = await call_asgi(
-        ClientAddressMiddleware(RecordingApp()), an_asgi_call(client=(peer, 1), headers=headers)
-    )
+    exchange = await call_asgi(in_context(RecordingApp()), an_asgi_call(client=(peer, 1), headers=headers))
     assert exchange.status == 200
     return caller_address_of(exchange.scope)
 
@@ -61,7 +59,7 @@ async def test_a_peer_without_an_address_is_refused_and_never_taken_for_loopback
 ) -> None:
     app = RecordingApp()
     exchange = await call_asgi(
-        ClientAddressMiddleware(app, trusted=(ip_network("127.0.0.0/8"),)),
+        in_context(app, trusted_proxies=(ip_network("127.0.0.0/8"),)),
         an_asgi_call(client=client, headers=[("X-Forwarded-For", "192.0.2.1")]),
     )
     assert exchange.status == 400
@@ -199,14 +197,14 @@ async def test_the_scheme_and_the_host_are_never_taken_from_a_header() -> None:
     app = RecordingApp()
     exchange = an_asgi_call(client=PROXY, headers=[("X-Forwarded-For", "192.0.2.9"), ("X-Forwarded-Proto", "https")])
     exchange.scope["scheme"] = "http"
-    await call_asgi(ClientAddressMiddleware(app, trusted=TRUSTED), exchange)
+    await call_asgi(in_context(app, trusted_proxies=TRUSTED), exchange)
     assert app.scopes[0]["scheme"] == "http"
     assert app.scopes[0]["client"] == PROXY
 
 
 async def test_a_websocket_has_a_caller_too_and_is_closed_when_it_is_unreadable() -> None:
     app = RecordingApp()
-    guarded = ClientAddressMiddleware(app, trusted=TRUSTED)
+    guarded = in_context(app, trusted_proxies=TRUSTED)
     good = an_asgi_call(client=PROXY, headers=[("X-Forwarded-For", "192.0.2.9")], kind="websocket")
     assert caller_address_of((await call_asgi(guarded, good)).scope).address == ip_address("192.0.2.9")
     bad = an_asgi_call(client=PROXY, headers=[("X-Forwarded-For", "evil")], kind="websocket")
@@ -216,5 +214,5 @@ async def test_a_websocket_has_a_caller_too_and_is_closed_when_it_is_unreadable(
 
 async def test_the_lifespan_passes_untouched() -> None:
     app = RecordingApp()
-    await call_asgi(ClientAddressMiddleware(app), an_asgi_call(kind="lifespan", client=None))
+    await call_asgi(in_context(app), an_asgi_call(kind="lifespan", client=None))
     assert app.scopes[0]["state"] == {}

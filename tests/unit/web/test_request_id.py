@@ -1,22 +1,21 @@
-from gatehouse.web.http.context import RequestIdMiddleware
-from tests.support.asgi import RecordingApp, an_asgi_call, call_asgi
+from tests.support.asgi import RecordingApp, an_asgi_call, call_asgi, in_context
 
 
 async def test_each_request_gets_an_id_of_its_own_in_its_state_and_answer() -> None:
     app = RecordingApp()
-    answers = [await call_asgi(RequestIdMiddleware(app), an_asgi_call()) for _ in range(2)]
+    answers = [await call_asgi(in_context(app), an_asgi_call()) for _ in range(2)]
     shown = [dict(answer.headers)["x-request-id"] for answer in answers]
     assert shown == [scope["state"]["request_id"] for scope in app.scopes]
     assert shown[0] != shown[1]
 
 
 async def test_the_callers_own_id_is_never_taken() -> None:
-    answer = await call_asgi(RequestIdMiddleware(RecordingApp()), an_asgi_call(headers=[("X-Request-Id", "mine")]))
+    answer = await call_asgi(in_context(RecordingApp()), an_asgi_call(headers=[("X-Request-Id", "mine")]))
     assert "mine" not in dict(answer.headers).values()
 
 
 async def test_the_answers_own_headers_stay() -> None:
-    answer = await call_asgi(RequestIdMiddleware(RecordingApp(answer_headers=[("x-kept", "yes")])), an_asgi_call())
+    answer = await call_asgi(in_context(RecordingApp(answer_headers=[("x-kept", "yes")])), an_asgi_call())
     assert ("x-kept", "yes") in answer.headers
 
 
@@ -24,11 +23,11 @@ async def test_a_scope_without_state_gets_one() -> None:
     app = RecordingApp()
     exchange = an_asgi_call()
     del exchange.scope["state"]
-    await call_asgi(RequestIdMiddleware(app), exchange)
+    await call_asgi(in_context(app), exchange)
     assert app.scopes[0]["state"]["request_id"]
 
 
 async def test_the_lifespan_passes_untouched() -> None:
     app = RecordingApp()
-    await call_asgi(RequestIdMiddleware(app), an_asgi_call(kind="lifespan"))
+    await call_asgi(in_context(app), an_asgi_call(kind="lifespan"))
     assert app.scopes[0]["state"] == {}

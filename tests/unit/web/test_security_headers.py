@@ -1,7 +1,7 @@
 import pytest
 
-from gatehouse.web.http.context import SecurityHeadersMiddleware, content_security_policy
-from tests.support.asgi import Pair, RecordingApp, an_asgi_call, call_asgi
+from gatehouse.web.http.context import content_security_policy
+from tests.support.asgi import Pair, RecordingApp, an_asgi_call, call_asgi, in_context
 
 STRICT = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; "
@@ -10,13 +10,14 @@ STRICT = (
 
 
 async def headers_of(*own: Pair, https: bool = True) -> dict[str, str]:
-    answer = await call_asgi(SecurityHeadersMiddleware(RecordingApp(answer_headers=own), https=https), an_asgi_call())
+    answer = await call_asgi(in_context(RecordingApp(answer_headers=own), https=https), an_asgi_call())
     assert len(dict(answer.headers)) == len(answer.headers), "a header stands there twice"
     return dict(answer.headers)
 
 
 async def test_ht_01_every_answer_carries_the_strict_headers() -> None:
     headers = await headers_of()
+    del headers["x-request-id"]
     assert headers.pop("permissions-policy").startswith("accelerometer=(), camera=()")
     assert headers == {
         "content-security-policy": STRICT,
@@ -46,7 +47,7 @@ async def test_what_an_answer_says_itself_is_kept(own: Pair) -> None:
 
 
 async def test_the_body_and_the_lifespan_pass_untouched() -> None:
-    answer = await call_asgi(SecurityHeadersMiddleware(RecordingApp(), https=True), an_asgi_call())
+    answer = await call_asgi(in_context(RecordingApp(), https=True), an_asgi_call())
     assert answer.body == b"fine"
 
 

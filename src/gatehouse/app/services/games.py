@@ -25,8 +25,9 @@ from gatehouse.permissions.login_rules import LoginRules
 from gatehouse.permissions.store import ApplicationStore
 from gatehouse.sign_in_flow.flows import SignInFlows
 from gatehouse.throttle.rate_limiter import RateLimit, RateLimiter
+from gatehouse.web.api.game_proof import AccessKeySignatureVerifier
 from gatehouse.web.api.game_sockets import GameSocketEndpoint
-from gatehouse.web.api.games import AccessKeySignatureVerifier, GameSessionEndpoints
+from gatehouse.web.api.games import GameSessionEndpoints
 from gatehouse.web.http.browser import BrowserSessions
 from gatehouse.web.http.errors import ErrorRenderer
 from gatehouse.web.http.routing import Endpoint, EndpointRateLimiter

@@ -1,1 +1,1 @@
-"""Every path of the service, in the order of the interface document, a table per section."""
+"""The machine interfaces: OAuth, permissions, games, login, health, keys."""

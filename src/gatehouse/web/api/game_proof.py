@@ -1,8 +1,8 @@
-"""Reads off the wire what a game proves itself with (interface §4.3, R4): headers, query and body."""
+"""Reads the proof of a game from headers, query and body (interface §4.3, R4)."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, Protocol
+from typing import Final
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -13,6 +13,9 @@ from gatehouse.kernel.addresses import Address, parse_address, source_of
 from gatehouse.kernel.errors import BadInput
 from gatehouse.keys.encoding import parse_rsa_public_key
 from gatehouse.keys.model import BadPublicKey
+from gatehouse.permissions.authentication.vouching import AccessKeyVerifier
+from gatehouse.web.api.permissions.authentication import CredentialFields as SignedFields
+from gatehouse.web.api.permissions.authentication import read_credential_headers, signed_request_of
 from gatehouse.web.http.client_address import CallerAddress, caller_address_of
 from gatehouse.web.http.parse import query_pairs, raw_body
 
@@ -35,12 +38,24 @@ class ProofFields(msgspec.Struct, frozen=True, kw_only=True):
     ts: int | str = 0
 
 
-class RequestSignatureVerifier(Protocol):
+class AccessKeySignatureVerifier:
+    """`Signature` on a game session request: an application vouches for its client's address (interface §4.8)."""
+
+    def __init__(self, keys: AccessKeyVerifier) -> None:
+        self._keys = keys
+
     async def verify_signature(self, request: Request, ip: str, ts: int | str) -> VouchedAddress | None:
-        """What an application says of its client by its Signature; None without one. Raises InvalidToken."""
+        """None without a Signature; raises InvalidToken."""
+        if "signature" not in request.headers:
+            return None
+        given = read_credential_headers(request.scope["headers"])
+        signed = signed_request_of(request, given, SignedFields(ip=ip, ts=ts), await raw_body(request))
+        by = await self._keys.verify_signature(signed, source=caller_address_of(request.scope).source)
+        await self._keys.record_use(by.key)
+        return VouchedAddress(application_id=by.key.application_id, address=by.address)
 
 
-async def read_proof(request: Request, keys: RequestSignatureVerifier, asked: ProofFields) -> GameClientProof:
+async def read_proof(request: Request, keys: AccessKeySignatureVerifier, asked: ProofFields) -> GameClientProof:
     """Raises InvalidToken, and BadInput for a proof that is given twice in two ways."""
     message = await raw_body(request)
     vouched = await keys.verify_signature(request, asked.ip, asked.ts)
@@ -65,7 +80,7 @@ def proof_from(
 
 
 def address_only_proof(connection: HTTPConnection) -> GameClientProof:
-    """Nothing but where it really comes from: for what is open to addresses of the operator's choice."""
+    """The address of the connection alone, for what is open to the operator's chosen addresses."""
     caller = caller_address_of(connection.scope)
     return GameClientProof(address=caller.address, source=caller.source, proven=caller.proven)
 
@@ -110,9 +125,9 @@ def location_value(location: str) -> str:
 
 
 def resolve_address(caller: CallerAddress, claimed: str | None) -> tuple[Address, bool]:
-    """`Ip` is believed from one of our proxies that tells nothing else about its client (R4).
+    """`Ip` is trusted from one of our proxies that says nothing else about its client (R4).
 
-    One that does so names him in the chain; an `Ip` that came through it is then the client's own word.
+    A proxy that names its client in the chain passes on an `Ip` that the client may have written.
     """
     is_proxys_word = caller.by_proxy and not caller.proven
     address = parse_address(claimed) if claimed and is_proxys_word else None

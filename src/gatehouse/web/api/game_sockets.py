@@ -149,7 +149,7 @@ class GameSocketEndpoint:
             visit.close_with_reason(*ending)
 
     async def _record_violation(self, error: GatehouseError, connection: HTTPConnection) -> GatehouseError:
-        """A page of somebody else's is told of by an id that can be looked up, as every violation is."""
+        """Refuse a page of another site with an id that can be looked up, like every violation."""
         if not isinstance(error, ForeignOrigin):
             return error
         gsid = connection.scope["path"].removeprefix(SOCKET_PATH_PREFIX)

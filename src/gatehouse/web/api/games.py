@@ -10,14 +10,13 @@ from starlette.responses import Response
 from gatehouse.gamesessions.errors import GameRefusals
 from gatehouse.gamesessions.model import CloseStatus, GameSession
 from gatehouse.gamesessions.poll import CANCELLED, ERROR, OK, RETRY, ClientGone, PollAnswer, PollService
-from gatehouse.gamesessions.proof import GameClientProof, VouchedAddress
+from gatehouse.gamesessions.proof import GameClientProof
 from gatehouse.gamesessions.registration import GameSessionRegistration, RegistrationRequest
 from gatehouse.gamesessions.session_info import GameSessionService
 from gatehouse.gamesessions.store import ClientConnection
 from gatehouse.kernel.clock import Clock
-from gatehouse.permissions.authentication.vouching import AccessKeyVerifier
 from gatehouse.tokens.claims import InvalidToken
-from gatehouse.web.api.game_proof import ProofFields, RequestSignatureVerifier, address_only_proof, read_proof
+from gatehouse.web.api.game_proof import AccessKeySignatureVerifier, ProofFields, address_only_proof, read_proof
 from gatehouse.web.api.login import (
     OFF,
     ON,
@@ -28,18 +27,15 @@ from gatehouse.web.api.login import (
     check_switches,
     read_login_options,
 )
-from gatehouse.web.api.permissions.authentication import CredentialFields as SignedFields
-from gatehouse.web.api.permissions.authentication import read_credential_headers, signed_request_of
-from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of
 from gatehouse.web.http.errors import Dialect, Failure
-from gatehouse.web.http.parse import ANY_BODY, raw_body, read_json_or_form
+from gatehouse.web.http.parse import ANY_BODY, read_json_or_form
 from gatehouse.web.http.responses import json_response
 from gatehouse.web.http.routing import DEFAULT_BODY_LIMIT, Endpoint, RateClass
 from gatehouse.web.pages.template_filters import qr_data_uri
 from gatehouse.web.server.protocol import CONNECTION_KEY
 
-ACTOR: Final = "game"  # nobody is known yet
+ACTOR: Final = "game"  # no person is known yet
 RESULT_PATH: Final = "/proxy/api/gameSession/getGsidResult"
 REGISTER_BODY_LIMIT: Final = 2 * 1024 * 1024  # bytes: what is too long in it is told by name (checklist GS-29)
 
@@ -124,22 +120,6 @@ class CloseGsidResponse(msgspec.Struct, frozen=True, kw_only=True):
     status: str = OK
 
 
-class AccessKeySignatureVerifier:
-    """`Signature` on a game session request: an application vouches for its client's address (interface §4.8)."""
-
-    def __init__(self, keys: AccessKeyVerifier) -> None:
-        self._keys = keys
-
-    async def verify_signature(self, request: Request, ip: str, ts: int | str) -> VouchedAddress | None:
-        if "signature" not in request.headers:
-            return None
-        given = read_credential_headers(request.scope["headers"])
-        signed = signed_request_of(request, given, SignedFields(ip=ip, ts=ts), await raw_body(request))
-        by = await self._keys.verify_signature(signed, source=caller_address_of(request.scope).source)
-        await self._keys.record_use(by.key)
-        return VouchedAddress(application_id=by.key.application_id, address=by.address)
-
-
 class GameSessionEndpoints:
     def __init__(
         self,
@@ -147,7 +127,7 @@ class GameSessionEndpoints:
         registration: GameSessionRegistration,
         polls: PollService,
         game_sessions: GameSessionService,
-        keys: RequestSignatureVerifier,
+        keys: AccessKeySignatureVerifier,
         records: GameRefusals,
         clock: Clock,
         base_url: str,

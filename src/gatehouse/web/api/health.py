@@ -1,7 +1,7 @@
-"""Is the process alive, can it serve, and what do its figures say.
+"""Liveness, readiness and metrics.
 
-Everyone is told the bare fact; why, and the metrics, only on the operations listener or to whoever has its
-token (docs/interface.md R8, checklist HT-17).
+The bare status is public; details and metrics are on the operations listener, or with its token
+(docs/interface.md R8, checklist HT-17).
 """
 
 import asyncio
@@ -19,15 +19,14 @@ from structlog.typing import FilteringBoundLogger
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import constant_time_equal
 from gatehouse.web.http import metrics
-from gatehouse.web.http.client_address import ClientAddressMiddleware
-from gatehouse.web.http.context import RequestIdMiddleware, SecurityHeadersMiddleware
+from gatehouse.web.http.context import RequestContext
 from gatehouse.web.http.errors import Dialect, ErrorRenderer, plain_error_page
 from gatehouse.web.http.metrics import Metrics
 from gatehouse.web.http.responses import NO_STORE, json_response
 from gatehouse.web.http.routing import Endpoint, RateClass, RequiredAuth, build_application
 
 CHECK_TIMEOUT: Final = 2.0  # after which a check counts as failed
-REPORT_CACHE_SECONDS: Final = 1.0  # for which one report answers everyone: the path is public, the checks cost
+REPORT_CACHE_SECONDS: Final = 1.0  # the path is public and the checks are expensive
 SERVICE_UNAVAILABLE: Final = 503
 
 log: FilteringBoundLogger = structlog.get_logger("gatehouse.web.api.health")
@@ -57,12 +56,12 @@ STOPPING_REPORT: Final = HealthReport(
 
 
 class Readiness:
-    """Runs the checks side by side, each within its time, and remembers the outcome for a moment."""
+    """Runs the checks concurrently, each with a timeout, and caches the report for a second."""
 
     def __init__(
         self, checks: Mapping[str, HealthCheck], *, clock: Clock, is_stopping: Callable[[], bool] = lambda: False
     ) -> None:
-        """`leaving`: told to stop, and so ready for nothing new, from that moment on."""
+        """`is_stopping`: once true, the process is not ready for anything new."""
         self._checks = checks
         self._clock = clock
         self._is_stopping = is_stopping
@@ -100,18 +99,18 @@ class Readiness:
 
 
 def allow_everyone(_request: Request) -> bool:
-    """The gate of the operations listener, whose address is the gate."""
+    """For the operations listener, which is protected by its address."""
     return True
 
 
 def allow_bearer(token: str) -> DetailsAllowed:
-    """The gate of the public listener; without a token it never opens."""
+    """For the public listener; without a configured token it allows no one."""
 
-    def opens(request: Request) -> bool:
+    def has_token(request: Request) -> bool:
         given = request.headers.getlist("authorization")
         return bool(token) and len(given) == 1 and constant_time_equal(given[0], f"Bearer {token}")
 
-    return opens
+    return has_token
 
 
 class HealthEndpoints:
@@ -184,6 +183,4 @@ def operations_app(*, readiness: Readiness, metrics: Metrics) -> ASGIApp:
     health = HealthEndpoints(readiness=readiness, metrics=metrics, details_allowed=allow_everyone)
     errors = ErrorRenderer(render_error=plain_error_page)
     served = build_application(health.endpoints(), limiter=NoRateLimit(), errors=errors)
-    return RequestIdMiddleware(
-        SecurityHeadersMiddleware(ClientAddressMiddleware(served, refuse=errors.refuse), https=False)
-    )
+    return RequestContext(served, errors=errors, https=False)

@@ -1,4 +1,4 @@
-"""What shapes the answer of a login, by whatever way it comes: the optional fields of interface §4.3."""
+"""The login operation, and the optional fields that shape the response of any login (interface §4.3)."""
 
 import base64
 from typing import Annotated, Final
@@ -103,7 +103,7 @@ def check_public_key(name: str, text: str) -> str | None:
 
 
 LOGIN_KIND: Final = "login"  # of the interaction that waits for a second factor
-NO_BROWSER: Final = ""  # the way is carried by its handle alone: whoever got it is the caller himself
+NO_BROWSER: Final = ""  # no cookie: only the caller knows the handle of the flow
 SEAL_PURPOSE: Final = "login-options"
 
 
@@ -269,6 +269,6 @@ class LoginEndpoint:
 
 
 def refuse_other_sites(request: Request) -> None:
-    """No page of another site logs its visitor in, or tries passwords through his browser (R1)."""
+    """No page of another site signs a person in, or tries passwords through their browser (R1)."""
     if request.headers.get("sec-fetch-site") == "cross-site":
         raise ForeignPage("login from another site")

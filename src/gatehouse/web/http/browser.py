@@ -46,7 +46,7 @@ def device_name(agent: str) -> str:
 # A state-changing request from a browser must come from one of our own pages (S-10).
 
 
-OWN_SITE_VALUES: Final = frozenset({"same-origin", "none"})  # none: typed or bookmarked by the person himself
+OWN_SITE_VALUES: Final = frozenset({"same-origin", "none"})  # none: typed or bookmarked by the person
 
 
 class ForeignPage(Refused):
@@ -169,7 +169,7 @@ class BrowserSessions:
 
 
 def is_full_session(signed_in: UserSession | None) -> TypeGuard[UserSession]:
-    """Whether somebody is, and not by a short-lived token (R1)."""
+    """Whether a person is signed in, and not by a short-lived token (R1)."""
     return signed_in is not None and signed_in.session.strength is SessionStrength.FULL
 
 

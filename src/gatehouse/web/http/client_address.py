@@ -1,17 +1,22 @@
-"""Reading Forwarded (RFC 7239) and X-Forwarded-For, whole or not at all (checklist GS-06)."""
+"""The address of the caller (S-11, R4).
+
+It is the peer of the connection, unless that is one of the operator's own proxies: then it is the right-most address
+in Forwarded (RFC 7239) or X-Forwarded-For that these proxies did not add themselves. Both headers are read whole or
+not at all (checklist GS-06). The scheme is never taken from a header: `base_url` has it.
+"""
 
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from http import HTTPStatus
 from typing import Final
 
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Scope
 
 from gatehouse.kernel.addresses import Address, Network, any_network_contains, parse_address, source_of
-from gatehouse.web.http.responses import RefuseRequest, refuse_in_plain_text
 
+CALLER_ADDRESS_KEY: Final = "caller"
+PEER_CACHE_SIZE: Final = 4_096  # parsing an address costs more than looking it up
 MAX_HOPS: Final = 32
 CHAIN_HEADERS: Final = frozenset({b"forwarded", b"x-forwarded-for"})
 BLANK: Final = " \t"
@@ -22,11 +27,7 @@ V4_WITH_PORT: Final = re.compile(r"([0-9.]+):[0-9]{1,5}")
 
 
 class UnreadableChain(Exception):
-    """Somebody wrote what cannot be understood, or two different things."""
-
-
-def is_forwarded(headers: Headers) -> bool:
-    return any(name in CHAIN_HEADERS for name, _ in headers.raw)
+    """The headers cannot be read, or contradict each other."""
 
 
 def read_forwarded_chain(headers: Headers) -> list[Address]:
@@ -65,58 +66,30 @@ def parse_node(text: str) -> Address:
     return address
 
 
-# Who is calling, by address (S-11, R4).
-#
-# The peer of the connection, unless it is one of the operator's own proxies: then the right-most address
-# those did not add themselves. The scheme is never taken from a header: `base_url` says it.
-
-
-CALLER_ADDRESS_KEY: Final = "caller"
-PEER_CACHE_SIZE: Final = 4_096  # reading an address costs more than looking it up
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallerAddress:
     address: Address
-    source: str  # as the throttles count him
-    proven: bool  # False: the address is for logs and throttles, and proves nothing (R4)
-    by_proxy: bool = False  # one of the operator's own proxies speaks for him
+    source: str  # the key under which rate limits count the caller
+    proven: bool  # False: the address is for logs and rate limits only (R4)
+    by_proxy: bool = False  # the peer is one of the operator's own proxies
 
 
-class ClientAddressMiddleware:
-    def __init__(
-        self, app: ASGIApp, *, trusted: tuple[Network, ...] = (), refuse: RefuseRequest = refuse_in_plain_text
-    ) -> None:
-        self._app = app
-        self._trusted = trusted
-        self._refuse = refuse
+def resolve_caller_address(scope: Scope, trusted_proxies: tuple[Network, ...]) -> CallerAddress:
+    """The caller, by the peer of the connection and the headers. Raises UnreadableChain."""
+    peer = peer_of(scope)
+    forwarded = any(name in CHAIN_HEADERS for name, _ in scope["headers"])
+    if not trusted_proxies or not any_network_contains(trusted_proxies, peer):
+        return cached_caller_address(peer, proven=not forwarded)
+    if not forwarded:
+        # One of the operator's proxies that does not name its client: it may be anyone.
+        return cached_caller_address(peer, proven=False, by_proxy=True)
+    client = first_untrusted(read_forwarded_chain(Headers(scope=scope)), trusted_proxies)
+    return cached_caller_address(client, proven=True, by_proxy=True)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
-            return
-        try:
-            caller = self.resolve(scope)
-        except UnreadableChain:
-            await self._refuse(HTTPStatus.BAD_REQUEST, scope, receive, send)
-            return
-        scope.setdefault("state", {})[CALLER_ADDRESS_KEY] = caller
-        await self._app(scope, receive, send)
 
-    def resolve(self, scope: Scope) -> CallerAddress:
-        """Who it is, by the connection's other end and the headers. Raises UnreadableChain."""
-        peer = peer_of(scope)
-        headers = Headers(scope=scope)
-        if not self._trusted or not any_network_contains(self._trusted, peer):
-            return cached_caller_address(peer, proven=not is_forwarded(headers))
-        if not is_forwarded(headers):
-            # Our own proxy, telling nothing about whom it speaks for; perhaps for everybody.
-            return cached_caller_address(peer, proven=False, by_proxy=True)
-        return cached_caller_address(self._first_untrusted(read_forwarded_chain(headers)), proven=True, by_proxy=True)
-
-    def _first_untrusted(self, chain: list[Address]) -> Address:
-        """From the right: what stands further left anybody may have written."""
-        return next((hop for hop in reversed(chain) if not any_network_contains(self._trusted, hop)), chain[0])
+def first_untrusted(chain: list[Address], trusted_proxies: tuple[Network, ...]) -> Address:
+    """From the right: any client can write what stands further left."""
+    return next((hop for hop in reversed(chain) if not any_network_contains(trusted_proxies, hop)), chain[0])
 
 
 @lru_cache(maxsize=PEER_CACHE_SIZE)
@@ -127,8 +100,8 @@ def cached_caller_address(address: Address, *, proven: bool, by_proxy: bool = Fa
 def peer_of(scope: Scope) -> Address:
     """The other end of the connection.
 
-    There is none for a Unix socket, and none for a client that was gone before it could be asked for. Both
-    look alike, so neither may pass for the loopback address: we serve TCP only, and refuse.
+    A Unix socket has none, nor has a client that disconnected early. Both look alike, so neither may pass for the
+    loopback address: we serve TCP only, and refuse.
     """
     address = cached_peer_address((scope.get("client") or ("", 0))[0])
     if address is None:

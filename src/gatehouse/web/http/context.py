@@ -1,6 +1,11 @@
-"""A name for every request: in the log, in the answer, in what an error shows (S-25)."""
+"""The context of a request: its id, the address of its caller, the headers of its response, its log line.
+
+`RequestContext` is the outermost of the three ASGI applications that a request passes; routing.py has the other two,
+the path dispatcher and the application of the path. Plain ASGI: Starlette's BaseHTTPMiddleware hides a disconnect.
+"""
 
 from collections.abc import Iterable
+from http import HTTPStatus
 from typing import Final
 
 from starlette.requests import HTTPConnection
@@ -8,33 +13,26 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.contextvars import bind_contextvars
 
 from gatehouse.audit.model import AuditOrigin
+from gatehouse.kernel.addresses import Network
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.ids import new_request_id
 from gatehouse.logs import AccessLogLine, access_log
-from gatehouse.web.http.client_address import CALLER_ADDRESS_KEY, caller_address_of
-from gatehouse.web.http.errors import request_id_of
+from gatehouse.web.http.client_address import (
+    CALLER_ADDRESS_KEY,
+    CallerAddress,
+    UnreadableChain,
+    caller_address_of,
+    resolve_caller_address,
+)
+from gatehouse.web.http.errors import ErrorRenderer, request_id_of
 from gatehouse.web.http.metrics import METHODS, OTHER, Metrics
-from gatehouse.web.http.responses import Header, with_headers
+from gatehouse.web.http.responses import Header
 
+MILLISECONDS: Final = 1_000
+NO_SOURCE: Final = "-"
+RESPONSE_STARTS: Final = ("http.response.start", "websocket.http.response.start")
 
-class RequestIdMiddleware:
-    """Always ours, never the caller's: he could otherwise point at another request's log lines."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
-            return
-        request_id = new_request_id()
-        scope.setdefault("state", {})["request_id"] = request_id
-        header = (b"x-request-id", request_id.encode())
-        await self._app(scope, receive, with_headers(send, lambda _: [header]))
-
-
-# What every answer tells a browser not to do (S-08, S-09, checklist HT-01).
-
+# Headers of every response (S-08, S-09, checklist HT-01).
 
 TWO_YEARS: Final = 2 * 365 * 24 * 3600
 UNUSED_FEATURES: Final = (
@@ -89,73 +87,15 @@ SECURITY_HEADERS: Final[tuple[Header, ...]] = (
 HSTS: Final[Header] = (b"strict-transport-security", b"max-age=%d; includeSubDomains" % TWO_YEARS)
 
 
-class SecurityHeadersMiddleware:
-    """Adds what the answer does not say itself: a page may bring its own policy, a static file its caching."""
+class AccessLog:
+    """One log line and one set of figures per request, by the name of the endpoint.
 
-    def __init__(self, app: ASGIApp, *, https: bool) -> None:
-        self._app = app
-        self._headers = (*SECURITY_HEADERS, HSTS) if https else SECURITY_HEADERS
-        self._names = frozenset(name for name, _ in self._headers)
-        self._missing_cache: dict[tuple[bytes, ...], tuple[Header, ...]] = {}  # a handful: answers say few of them
+    Never the raw path or the query: both can contain codes, session ids and locations (checklist GS-32, AK-11).
+    """
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._app(scope, receive, with_headers(send, self.missing_headers))
-
-    def missing_headers(self, present: Iterable[Header]) -> Iterable[Header]:
-        """What an answer with these headers does not say yet."""
-        said = tuple(lower for name, _ in present if (lower := name.lower()) in self._names)
-        missing = self._missing_cache.get(said)
-        if missing is None:
-            missing = tuple(header for header in self._headers if header[0] not in said)
-            if len(set(said)) == len(said):  # else an endpoint that repeats itself could make this grow
-                self._missing_cache[said] = missing
-        return missing
-
-
-# One log line and one set of figures per request, by the name of the endpoint.
-#
-# Never the raw path or the query: both can carry codes, session ids and locations (checklist GS-32, AK-11).
-# Stands inside the request-id middleware and outside of everything that may refuse a request.
-
-
-MILLISECONDS: Final = 1_000
-NO_SOURCE: Final = "-"
-
-
-class AccessLogMiddleware:
-    def __init__(self, app: ASGIApp, *, metrics: Metrics, clock: Clock) -> None:
-        self._app = app
+    def __init__(self, *, metrics: Metrics, clock: Clock) -> None:
         self._metrics = metrics
         self._clock = clock
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
-            return
-        bind_contextvars(request_id=request_id_of(scope))  # never unbound: every request is a task of its own
-        await (self._log_request if scope["type"] == "http" else self._app)(scope, receive, send)
-
-    async def _log_request(self, scope: Scope, receive: Receive, send: Send) -> None:
-        begun = self.start_timer()
-        status = 0
-
-        async def noting(message: Message) -> None:
-            nonlocal status
-            status = message.get("status", status)
-            await send(message)
-
-        try:
-            await self._app(scope, receive, noting)
-        finally:
-            state = scope["state"]
-            self.record_request(
-                endpoint=str(state.get("endpoint", OTHER)),
-                method=scope["method"],
-                status=status,
-                begun=begun,
-                source=str(getattr(state.get(CALLER_ADDRESS_KEY), "source", NO_SOURCE)),
-                request_id=state["request_id"],
-            )
 
     def start_timer(self) -> float:
         return self._clock.monotonic()
@@ -177,10 +117,95 @@ class AccessLogMiddleware:
         )
 
 
-# By whose hand a request acts, for the audit log.
+class RequestContext:
+    """Gives a request its id and its caller, and sends every response with the headers that all have in common.
+
+    The id is always new, never the caller's: a caller could otherwise point at the log lines of another request.
+    `log`: None where requests are neither logged nor counted.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        errors: ErrorRenderer,
+        https: bool,
+        trusted_proxies: tuple[Network, ...] = (),
+        log: AccessLog | None = None,
+    ) -> None:
+        self._app = app
+        self._errors = errors
+        self._headers = (*SECURITY_HEADERS, HSTS) if https else SECURITY_HEADERS
+        self._header_names = frozenset(name for name, _ in self._headers)
+        self._missing_cache: dict[tuple[bytes, ...], tuple[Header, ...]] = {}  # small: responses set few of them
+        self._trusted_proxies = trusted_proxies
+        self._log = log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        request_id = new_request_id()
+        scope.setdefault("state", {})["request_id"] = request_id
+        bind_contextvars(request_id=request_id)  # never unbound: every request is a task of its own
+        begun = self._log.start_timer() if self._log else 0.0
+        status = 0
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] in RESPONSE_STARTS:
+                status = message["status"]
+                present = message.get("headers", ())
+                own = (b"x-request-id", request_id.encode())
+                message = {**message, "headers": [*present, *self.missing_headers(present), own]}
+            await send(message)
+
+        try:
+            await self._app_for(scope)(scope, receive, send_with_headers)
+        finally:
+            self._record(scope, status, begun)
+
+    def resolve(self, scope: Scope) -> CallerAddress:
+        """The caller, by the peer of the connection and the headers. Raises UnreadableChain."""
+        return resolve_caller_address(scope, self._trusted_proxies)
+
+    def missing_headers(self, present: Iterable[Header]) -> Iterable[Header]:
+        """The headers that a response lacks: a page may set its own policy, a static file its own caching."""
+        names = tuple(lower for name, _ in present if (lower := name.lower()) in self._header_names)
+        missing = self._missing_cache.get(names)
+        if missing is None:
+            missing = tuple(header for header in self._headers if header[0] not in names)
+            if len(set(names)) == len(names):  # else an endpoint that repeats a header could make the cache grow
+                self._missing_cache[names] = missing
+        return missing
+
+    def _app_for(self, scope: Scope) -> ASGIApp:
+        """The application, with the caller's address in the state; without an address, a refusal."""
+        try:
+            scope["state"][CALLER_ADDRESS_KEY] = self.resolve(scope)
+        except UnreadableChain:
+            return self._refuse
+        return self._app
+
+    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._errors.refuse(HTTPStatus.BAD_REQUEST, scope, receive, send)
+
+    def _record(self, scope: Scope, status: int, begun: float) -> None:
+        if self._log is None or scope["type"] != "http":
+            return
+        state = scope["state"]
+        self._log.record_request(
+            endpoint=str(state.get("endpoint", OTHER)),
+            method=scope["method"],
+            status=status,
+            begun=begun,
+            source=str(getattr(state.get(CALLER_ADDRESS_KEY), "source", NO_SOURCE)),
+            request_id=state["request_id"],
+        )
 
 
 def origin_of(request: HTTPConnection, actor: str) -> AuditOrigin:
+    """The origin of an act, for the audit log: the actor, the address and the request."""
     caller = caller_address_of(request.scope)
     return AuditOrigin(
         actor=actor,

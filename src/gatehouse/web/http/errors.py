@@ -1,11 +1,11 @@
-"""The five ways in which an endpoint tells its caller that something went wrong."""
+"""Errors: the five dialects of error responses, and the only place where an exception becomes a response."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from html import escape
 from http import HTTPStatus
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 import msgspec
 import structlog
@@ -86,14 +86,14 @@ def dialect_of(scope: Scope) -> Dialect:
 
 
 def request_id_of(scope: Scope) -> str:
-    """The id the request-id middleware gave; empty where a request was refused even before that."""
+    """The id of the request; empty where it was refused before it got one."""
     return str(scope.get("state", {}).get("request_id", ""))
 
 
-# The only place where an exception becomes an answer, in the language of the endpoint it happened at.
+# An exception becomes a response in the dialect of its endpoint.
 #
-# A room's error has a public half, which may be shown, and a private half, which goes to the log under the
-# request id. What nobody foresaw is a 500 that says nothing but that id (checklist HT-14).
+# A package's error has a public half, which may be shown, and a private half, which goes to the log under the
+# request id. An unforeseen exception is a 500 that shows that id and nothing else (checklist HT-14).
 
 
 REALM: Final = "gatehouse"
@@ -121,12 +121,11 @@ IdentifyReader = Callable[[Request], Awaitable[object]]
 
 
 async def identify_no_reader(request: Request) -> None:
-    """Where no page is ever shown to somebody who is signed in."""
+    """For applications that show no page to a signed-in person."""
 
 
-class RenderError(Protocol):
-    def __call__(self, status: int, title: str, message: str, request_id: str, scope: Scope) -> str:
-        """Return the HTML of an error page, in the language of whoever asked."""
+# Status, title, message, request id and scope become the HTML of an error page, in the language of the reader.
+RenderError = Callable[[int, str, str, str, Scope], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,8 +134,8 @@ class HttpProblem:
 
     status: int
     code: str = "invalid_request"
-    public: str  # the fixed words of its class
-    message: str  # these, or what is wrong with the caller's own input
+    public: str  # the fixed text of its class
+    message: str  # that text, or what is wrong with the caller's own input
     record_id: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
 
@@ -204,7 +203,7 @@ def problem_of(error: Exception) -> HttpProblem:
     if isinstance(error, HTTPException):
         return problem_of_status(error.status_code, error.headers)
     if isinstance(error, ClientDisconnect):
-        return problem_of_status(400)  # nobody is left to read it; in the figures it is not our failure
+        return problem_of_status(400)  # no one reads it; the metrics must not count it as our failure
     if not isinstance(error, GatehouseError):
         return INTERNAL_PROBLEM
     status, code = _status_and_code(error)
@@ -251,9 +250,9 @@ class WebSocketErrorClose(Response):
 
 
 class ErrorRenderer:
-    """Renders problems; the page of the fifth dialect is made by whoever makes pages.
+    """Renders problems; `render_error` makes the page of the PAGE dialect.
 
-    `recognise` finds out who is signed in, so that the page is in his language like every other.
+    `identify_reader` finds out who is signed in, so that the page is in their language.
     """
 
     def __init__(
@@ -268,7 +267,7 @@ class ErrorRenderer:
         self._always_200 = permissions_always_200
 
     async def response_for(self, scope: Scope, error: Exception) -> Response:
-        """On a WebSocket all that can be said is that it ends."""
+        """The response to an exception; a WebSocket is closed without a reason."""
         problem = problem_of(error)
         _log_problem(problem, error)
         if scope["type"] == "websocket":
@@ -278,14 +277,14 @@ class ErrorRenderer:
         return self.render(problem, scope)
 
     async def _try_identify_reader(self, scope: Scope) -> None:
-        """Nobody is turned away by it: the answer is an error already."""
+        """A failure here is logged only: the response is an error already."""
         try:
             await self._identify_reader(Request(scope))
         except Exception:
             log.exception("could not determine the user of an error page")
 
     async def refuse(self, status: int, scope: Scope, receive: Receive, send: Send) -> None:
-        """For middleware that ends a request before any endpoint has seen it."""
+        """End a request before any endpoint has seen it."""
         if scope["type"] == "websocket":
             await WebSocketErrorClose()(scope, receive, send)
             return
@@ -325,21 +324,21 @@ class ErrorRenderer:
 
 
 def _oauth_response(problem: HttpProblem, headers: Mapping[str, str]) -> Response:
-    """Only fixed words of ours: an error of the token endpoint echoes no input (checklist TK-30)."""
+    """Fixed texts only: an error of the token endpoint echoes no input (checklist TK-30)."""
     body = OAuthFailure(error=problem.code, error_description=oauth_description(problem.public))
     status = 400 if problem.status == HTTPStatus.UNSUPPORTED_MEDIA_TYPE else problem.status  # R3
     return json_response(body, status=status, headers=headers)
 
 
 def _game_response(problem: HttpProblem, request_id: str, headers: Mapping[str, str]) -> Response:
-    """An id to look up and no reason (interface §4.3), save for input that cannot even be read."""
+    """An id to look up and no reason (interface §4.3), except for input that cannot be read."""
     readable = problem.status in (HTTPStatus.BAD_REQUEST, 413, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
     error = problem.message if readable else problem.record_id or request_id
     return json_response(Failure(error=error), status=problem.status, headers=headers)
 
 
 def oauth_description(text: str) -> str:
-    """Printable ASCII without quote and backslash, all that RFC 6749 §5.2 lets a description hold."""
+    """Printable ASCII without quote and backslash, all that RFC 6749 §5.2 allows in a description."""
     return "".join(letter for letter in text if " " <= letter <= "~" and letter not in '"\\')
 
 
@@ -352,7 +351,7 @@ def _challenge(problem: HttpProblem, scope: Scope) -> str:
 
 
 def plain_error_page(status: int, title: str, message: str, request_id: str, scope: Scope) -> str:  # noqa: ARG001
-    """An error page without templates, for when those are what is broken."""
+    """An error page without templates, for when the templates are broken."""
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
         f"<h1>{escape(title)}</h1><p>{escape(message)}</p><p>{status} {escape(request_id)}</p></html>"
@@ -361,7 +360,7 @@ def plain_error_page(status: int, title: str, message: str, request_id: str, sco
 
 def _log_problem(problem: HttpProblem, error: Exception) -> None:
     if isinstance(error, HTTPException | ClientDisconnect):
-        return  # the line of the access log says it all
+        return  # the access log line is enough
     kind = type(error).__name__
     if problem.status == SERVER_ERROR:
         log.error("request failed", kind=kind, exc_info=error)

@@ -1,4 +1,4 @@
-"""Where in the world a network address is, by a GeoIP file the operator may have; nobody else is asked."""
+"""The location of a network address, by a GeoIP file of the operator; no service is asked."""
 
 from importlib import import_module
 from pathlib import Path

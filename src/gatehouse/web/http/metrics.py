@@ -1,4 +1,4 @@
-"""Figures for Prometheus, with label sets that no caller can make grow (checklist HT-17)."""
+"""Metrics for Prometheus, with label sets that no caller can make grow (checklist HT-17)."""
 
 from collections.abc import Callable, Iterable
 from typing import Final
@@ -9,13 +9,13 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 OTHER: Final = "other"  # every path and method that is not in the table
 METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS", "POST"})
 STATUS_CLASSES: Final = ("1xx", "2xx", "3xx", "4xx", "5xx")
-NO_RESPONSE: Final = "none"  # the caller left before an answer began
+NO_RESPONSE: Final = "none"  # the client disconnected before a response began
 BUCKETS: Final = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 35.0)  # a poll is held 30 s
 MEDIA_TYPE: Final = CONTENT_TYPE_LATEST
 
 
 class Metrics:
-    """The figures of one process, in a registry of their own."""
+    """The metrics of one process, in a registry of their own."""
 
     def __init__(
         self,
@@ -24,7 +24,7 @@ class Metrics:
         held_requests: Callable[[], int] = lambda: 0,
         permission_cache: Callable[[], int] = lambda: 0,
     ) -> None:
-        """`held` counts the requests that are held open at this moment, `permission_cache` bytes."""
+        """`held_requests` counts the requests that are held open now, `permission_cache` bytes."""
         self._names = frozenset(endpoint_names)
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
@@ -41,7 +41,7 @@ class Metrics:
             buckets=BUCKETS,
             registry=self.registry,
         )
-        # Finding the figures of a label set costs more than counting: each set is found once.
+        # Finding the series of a label set costs more than counting, so each is found once.
         self._series_cache: dict[tuple[str, str, str], tuple[Counter, Histogram]] = {}
         Gauge(
             "gatehouse_held_requests", "Requests being held open (long polling).", registry=self.registry
@@ -53,7 +53,7 @@ class Metrics:
         ).set_function(permission_cache)
 
     def observe(self, *, endpoint: str, method: str, status: int, seconds: float) -> None:
-        """Count one request; whatever is not known folds into one label."""
+        """Count one request; all unknown endpoints and methods share one label."""
         name = endpoint if endpoint in self._names else OTHER
         labels = (name, method if method in METHODS else OTHER, status_class(status))
         known = self._series_cache.get(labels)

@@ -64,7 +64,7 @@ def parse_multipart(body: bytes, boundary: str) -> Pairs:
 
 
 def without_preamble(body: bytes, delimiter: bytes) -> bytes:
-    """Lines before the first delimiter are nobody's (RFC 2046 §5.1.1)."""
+    """Lines before the first delimiter belong to no part (RFC 2046 §5.1.1)."""
     return body if body.startswith(delimiter) else body[max(body.find(b"\r\n" + delimiter), 0) :]
 
 

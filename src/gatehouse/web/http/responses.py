@@ -1,53 +1,17 @@
-"""Adding headers to an answer on its way out."""
+"""The few shapes of a response. Caches store nothing unless an endpoint says that they may."""
 
 import hashlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from http import HTTPStatus
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from gatehouse.kernel.background import OFF_LOOP_WEIGHT, run_off_loop
 
 Header = tuple[bytes, bytes]
-RESPONSE_STARTS: Final = ("http.response.start", "websocket.http.response.start")
-
-
-def with_headers(send: Send, added: Callable[[Iterable[Header]], Iterable[Header]]) -> Send:
-    """A send that asks `added`, once per answer, which headers to add to those already there."""
-
-    async def send_with_headers(message: Message) -> None:
-        if message["type"] in RESPONSE_STARTS:
-            present = message.get("headers", ())
-            message = {**message, "headers": [*present, *added(present)]}
-        await send(message)
-
-    return send_with_headers
-
-
-# How middleware turns a request away before any endpoint has seen it.
-
-
-RefuseRequest = Callable[[int, Scope, Receive, Send], Awaitable[None]]
-
-
-async def refuse_in_plain_text(status: int, scope: Scope, _receive: Receive, send: Send) -> None:
-    """The status in words. `web/http/errors.py` has one that speaks the endpoint's dialect."""
-    if scope["type"] == "websocket":
-        await send({"type": "websocket.close", "code": 1008, "reason": ""})
-        return
-    text = HTTPStatus(status).phrase.encode()
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(text))]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": text})
-
-
-# The few shapes of an answer. Nothing is kept by caches unless an endpoint says that it may.
-
-
 NO_STORE: Final = {"Cache-Control": "no-store"}
 SEE_OTHER: Final = 303  # after a POST with credentials never a status that repeats the body (checklist LG-25)
 NOT_MODIFIED: Final = 304

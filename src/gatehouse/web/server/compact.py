@@ -1,4 +1,4 @@
-"""Of everything a connection has, in as little memory as can be: ten thousand of them wait at a time (P9).
+"""The parts of a connection in little memory: ten thousand connections wait at a time (P9).
 
 The standard library's Event and deque take 700 bytes each before anything is in them.
 """
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class CompactEvent(asyncio.Event):
-    """As its base class, with nothing but a flag until somebody waits."""
+    """Like its base class, with nothing but a flag until a task waits."""
 
     __slots__ = ("_future", "_is_set")
 
@@ -36,7 +36,7 @@ class CompactEvent(asyncio.Event):
         self._is_set = False
 
     async def wait(self) -> bool:  # type: ignore[override]
-        """All who wait share one future; one of them that is cancelled takes it from nobody else."""
+        """All waiting tasks share one future; canceling one of them does not affect the others."""
         if self._is_set:
             return True
         if self._future is None:
@@ -54,7 +54,7 @@ class CompactFlowControl(FlowControl):
 
 
 class CompactQueue(list[T]):
-    """Requests that wait behind another: hardly ever one, so both ends of a list do."""
+    """Requests that wait behind another: rarely one, so a list is enough."""
 
     __slots__ = ()
 
@@ -65,11 +65,11 @@ class CompactQueue(list[T]):
         return self.pop(0)
 
 
-# One request's line to its client: where its answer goes, and whether anybody is still there.
+# The connection as one request sees it: where its response goes, and whether the client is still there.
 
 
 class ResponseTransport(asyncio.Transport):
-    """The transport as one request's answer sees it: closing it leaves the client time to read.
+    """The transport as one request's response sees it: closing it leaves the client time to read.
 
     A head waits for its body, at most until the next turn of the loop, so that both leave as one.
     """
@@ -101,7 +101,7 @@ class ResponseTransport(asyncio.Transport):
         self._close()
 
     def detach(self) -> None:
-        """The connection is gone, or somebody else's."""
+        """The connection is gone, or belongs to another request."""
         self._close = do_nothing
         self._pending = None
 
@@ -118,7 +118,7 @@ def mark_disconnected(cycle: RequestResponseCycle) -> None:
 
 
 def has_hung_up(transport: asyncio.Transport) -> bool:
-    """Whether the other end has said goodbye, also when the event loop has not read that yet."""
+    """Whether the other end has closed, also when the event loop has not read that yet."""
     watch = select.poll()
     watch.register(transport.get_extra_info("socket").fileno(), select.POLLRDHUP)
     return bool(watch.poll(0))

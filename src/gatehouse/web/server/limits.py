@@ -1,4 +1,4 @@
-"""What a connection may cost us, and the timer that holds it to that."""
+"""The limits of a connection, and the timer that enforces them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class ProtocolLimits:
     body: float = 30.0  # from there to the end of the body
     idle: float = 75.0  # between two requests
     drain: float = 60.0  # for a client to read what we have written
-    linger: float = 2.0  # for a client to stop sending after our last word
+    linger: float = 2.0  # for a client to stop sending after our last response
 
     @property
     def head_bytes(self) -> int:

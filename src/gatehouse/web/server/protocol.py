@@ -113,9 +113,9 @@ class HardenedHttpProtocol(HttpToolsProtocol):
         self._release_references()
 
     def _release_references(self) -> None:
-        """Of all that refers to this in turn: so it goes with its last request, and nobody has to look for it.
+        """Break the reference cycles, so that the connection is freed with its last request.
 
-        Looking through what ten thousand held polls are made of takes a quarter of a second (P9).
+        With ten thousand held polls, a run of the garbage collector takes a quarter of a second (P9).
         """
         self._line.detach()
         self.pipeline.clear()

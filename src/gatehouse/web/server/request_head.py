@@ -1,4 +1,4 @@
-"""The end of a request that never became one: a bare status, written by the protocol itself."""
+"""Requests that are refused by their head, with a bare status that the protocol writes itself."""
 
 from collections.abc import Callable, Iterable
 from http import HTTPStatus

@@ -1,7 +1,7 @@
-"""The process's HTTP server: uvicorn with our protocol, and an ending in the right order.
+"""The HTTP server of the process: uvicorn with our protocol, and a shutdown in the right order.
 
 uvicorn runs the application's shutdown only after all connections have drained, and a held poll would
-keep its connection from draining. So the held requests hear of the end first (checklist OP-07).
+keep its connection from draining. So the held requests are notified of the shutdown first (checklist OP-07).
 """
 
 import asyncio
@@ -42,7 +42,7 @@ log = logging.getLogger("gatehouse.web.server.server")
 
 
 class ShutdownSignal:
-    """Known to every request that waits: once it has begun, answer now what can be answered."""
+    """Watched by every request that waits: once it is set, requests respond with what they have."""
 
     def __init__(self) -> None:
         self.announced = False  # told to stop: /readyz says no, and everything else is served as ever
@@ -93,7 +93,7 @@ class HttpServer(uvicorn.Server):
             self._when_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """In uvicorn's order, but over as soon as everybody is answered: it pauses, and looks ten times a second."""
+        """In uvicorn's order, but done as soon as every request is answered; uvicorn checks ten times a second."""
         log.info("Shutting down")
         await self._announce_shutdown()
         self._stopping.begin()
@@ -109,7 +109,7 @@ class HttpServer(uvicorn.Server):
             log.error("shutdown did not complete within %d seconds", DRAIN_SECONDS + CLOSE_SECONDS)  # noqa: TRY400
 
     async def _announce_shutdown(self) -> None:
-        """Whoever asks /readyz sends requests elsewhere before a connection could be cut under one (faults R-26)."""
+        """A load balancer that asks /readyz stops sending requests before connections are closed (faults R-26)."""
         self._stopping.announced = True
         ends = asyncio.get_running_loop().time() + self._leave_seconds
         while not self.force_exit and asyncio.get_running_loop().time() < ends:  # noqa: ASYNC110 - as in _drain
@@ -125,7 +125,7 @@ class HttpServer(uvicorn.Server):
         """Until every request is answered and its connection closed; what takes longer is cut off."""
         try:
             async with asyncio.timeout(DRAIN_SECONDS):
-                while self._is_busy() and not self.force_exit:  # noqa: ASYNC110 - uvicorn's sets tell nobody
+                while self._is_busy() and not self.force_exit:  # noqa: ASYNC110 - uvicorn's sets notify no one
                     await asyncio.sleep(POLL_SECONDS)
                 for server in self.servers:
                     await server.wait_closed()
@@ -150,7 +150,7 @@ class HttpServer(uvicorn.Server):
 
 
 def enable_tcp_keepalive(listener: int) -> None:
-    """Connections it accepts inherit this: a peer that is gone without a word is noticed within a minute (R-18)."""
+    """Accepted connections inherit this: a peer that vanished is noticed within a minute (R-18)."""
     with socket.socket(fileno=os.dup(listener)) as door:
         if door.family not in (socket.AF_INET, socket.AF_INET6):
             return
@@ -162,9 +162,9 @@ def enable_tcp_keepalive(listener: int) -> None:
 
 @contextmanager
 def bind_sockets(host: str, port: int, *, shared: bool = False) -> Generator[list[socket.socket], None, None]:
-    """Sockets on every address of the host, which do not listen yet: who comes is refused until we are ready.
+    """Sockets on every address of the host that do not listen yet: connections are refused until we are ready.
 
-    Held before anything is told, so that nobody is sent to another program's port, with a setup link least of all.
+    Bound before any address is printed, so that no setup link leads to another program's port.
     `shared` leaves room for other workers on the same port. Raises Misconfigured.
     """
     with ExitStack() as stack:
@@ -219,7 +219,7 @@ def make_server(
         ws=ws or cast("type[asyncio.Protocol]", LazyWebSocketProtocol(clock)),
         ws_per_message_deflate=False,
         ws_ping_interval=None,  # web/server/websocket.py has its own
-        proxy_headers=False,  # decided in middleware/client_address.py
+        proxy_headers=False,  # decided in web/http/client_address.py
         server_header=False,
         access_log=False,
         log_config=None,

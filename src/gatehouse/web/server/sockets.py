@@ -1,4 +1,4 @@
-"""What an endpoint knows of a WebSocket: nothing here is about frames (web/server/websocket.py)."""
+"""What an endpoint knows of a WebSocket; frames are in web/server/websocket.py."""
 
 import asyncio
 from importlib import import_module
@@ -22,20 +22,20 @@ class TakesTurns(Protocol):
 
 
 class WebSocketListener(Protocol):
-    """Whoever a socket belongs to."""
+    """The owner of a socket."""
 
     def on_closed(self, *, by_client: bool) -> None:
-        """It is not open any more, told once; `by_client`: it closed the socket or is lost, we did not end it."""
+        """Called once, when the socket is no longer open; `by_client`: the client closed it or is lost."""
 
     def on_released(self) -> None:
-        """The connection itself is gone, told once and last."""
+        """Called once and last, when the connection itself is gone."""
 
 
 class OpenWebSocket(Protocol):
-    """One that is open."""
+    """A socket that is open."""
 
     def send_text(self, text: bytes) -> None:
-        """Send a text frame; nothing when it is not open any more."""
+        """Send a text frame; does nothing when the socket is no longer open."""
 
     def close(self, code: int, reason: str, final_text: bytes = b"") -> None:
         """Close it with this code, after this text frame if there is one."""
@@ -45,10 +45,10 @@ class AcceptedHandshake(Protocol):
     """A handshake that the application has accepted: from now on no task runs for the socket."""
 
     def hand_over(self, listener: WebSocketListener) -> OpenWebSocket:
-        """Open the socket; what becomes of it is told to the listener."""
+        """Open the socket; the listener is called when it closes."""
 
 
-# Where a connection goes that asks to become a WebSocket; what is needed for it is loaded with the first one.
+# The protocol of connections that become WebSockets, loaded with the first one.
 
 
 WEBSOCKET_MODULE: Final = "gatehouse.web.server.websocket"  # its library takes 4 MB, and few need it

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from gatehouse.kernel.ids import new_request_id
-from gatehouse.web.http.client_address import ClientAddressMiddleware, UnreadableChain
-from gatehouse.web.http.context import AccessLogMiddleware, SecurityHeadersMiddleware
+from gatehouse.web.http.client_address import UnreadableChain
+from gatehouse.web.http.context import AccessLog, RequestContext
 from gatehouse.web.http.responses import Header, entity_tag
 from gatehouse.web.http.routing import Endpoint, EndpointRateLimiter, StaticDocument
 
@@ -33,17 +33,15 @@ class StaticDocuments:
         self,
         table: Iterable[Endpoint],
         *,
-        addresses: ClientAddressMiddleware,
+        context: RequestContext,
         limiter: EndpointRateLimiter,
-        security_headers: SecurityHeadersMiddleware,
-        log: AccessLogMiddleware,
+        log: AccessLog,
     ) -> None:
         self._documents = {
             endpoint.path.encode(): (endpoint, endpoint.static) for endpoint in table if endpoint.static is not None
         }
-        self._addresses = addresses
+        self._context = context
         self._limiter = limiter
-        self._security_headers = security_headers
         self._log = log
         self._render_cache: dict[bytes, tuple[bytes, bytes]] = {}  # by path: header lines and body
 
@@ -60,7 +58,7 @@ class StaticDocuments:
         begun = self._log.start_timer()
         endpoint, document = found
         try:
-            source = self._addresses.resolve({"client": client, "headers": headers}).source
+            source = self._context.resolve({"client": client, "headers": headers}).source
         except UnreadableChain:
             return None
         body = document.body()
@@ -88,7 +86,7 @@ class StaticDocuments:
             (b"content-type", JSON),
             (b"access-control-allow-origin", b"*"),
         ]
-        return header_lines((*own, *self._security_headers.missing_headers(own)))
+        return header_lines((*own, *self._context.missing_headers(own)))
 
 
 def header_lines(headers: Iterable[Header]) -> bytes:

@@ -1,4 +1,4 @@
-"""WebSockets towards hostile clients, and many of them (RFC 6455, checklist WS-05 to WS-07).
+"""WebSockets for many and hostile clients (RFC 6455, checklist WS-05 to WS-07).
 
 uvicorn's protocol makes the handshake, with an ASGI application that accepts or refuses. An accepted socket is then
 handed over to a protocol of our own, and the task of the application ends: a socket that is open and silent is one
@@ -101,7 +101,7 @@ class CompactWebSocket(asyncio.Protocol):
     # The server calls
 
     def shutdown(self) -> None:
-        """The process ends; told once more, it cannot wait."""
+        """The process ends; a second call closes without waiting."""
         self.close(SERVICE_RESTART, "the service is restarting")
         self._transport.close()
 
@@ -177,7 +177,7 @@ class CompactWebSocket(asyncio.Protocol):
         self._discard_then_close()
 
     def _discard_then_close(self) -> None:
-        """Throw away what still comes, for a moment: closing over unread bytes would lose our last word."""
+        """Discard what still arrives, for a short time: closing over unread bytes would lose our close frame."""
         self._deaf = True
         self._ends_in = CLOSE_ROUNDS
         with contextlib.suppress(OSError):  # the client may be gone already
@@ -196,7 +196,7 @@ class CompactWebSocket(asyncio.Protocol):
 
 
 class WebSocketHandshake(WebSocketsSansIOProtocol):
-    """uvicorn's, up to the moment the application accepts."""
+    """uvicorn's protocol, until the application accepts."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The page for a request that names no client, or an address that is not the client's: nobody is sent there."""
+"""The authorize endpoint, and its page for a request with an unknown client or a redirect URI that is not its own."""
 
 from dataclasses import replace
 from typing import Final, Literal
@@ -40,7 +40,7 @@ class ClientErrorPage:
         self._pages = pages
 
     async def show(self, request: Request, browser: Browser, refused: NotRedirected) -> Response:
-        """Words for the person; what was received beside what is registered for whoever can mend it."""
+        """A text for everyone; for administrators, the received address beside the registered ones."""
         context = ClientErrorContext(
             request_id=request_id_of(request.scope),
             application=refused.client.name if refused.client else "",
@@ -147,7 +147,7 @@ class AuthorizeEndpoint:
     async def _access_denied(
         self, request: Request, asked: AuthorizeParameters, client: Client, back: str
     ) -> Response | None:
-        """A page for an administrator, unless the client wants no page, or nobody looks at one."""
+        """The page of a person without access, unless the client wants no page or the browser only prefetches."""
         if "none" in asked["prompt"].split(" ") or is_prefetch(request):
             return None
         browser = await self._browsers.read(request)

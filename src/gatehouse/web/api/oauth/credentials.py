@@ -1,4 +1,4 @@
-"""Reads off the wire which client is asking, and whose access token is shown."""
+"""Reads the credentials of a request: those of the client, or an access token."""
 
 import re
 from base64 import b64decode
@@ -21,7 +21,7 @@ FORM_ONLY: Final = frozenset({BodyKind.FORM})
 
 
 class ClientCredentialFields(msgspec.Struct, frozen=True, kw_only=True):
-    """What every body that a client sends may carry; parameters nobody knows are ignored (RFC 6749 §3.2)."""
+    """The fields that every request of a client may have; unknown parameters are ignored (RFC 6749 §3.2)."""
 
     client_id: str = ""
     client_secret: str = ""

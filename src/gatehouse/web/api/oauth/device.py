@@ -131,7 +131,7 @@ class DevicePages:
         self._pages = pages
 
     async def show(self, request: Request) -> Response:
-        """A code that came with the address is filled in and nothing more: the person looks at his device first."""
+        """A code in the address is only filled in: the person compares it with the device first."""
         browser = await self._browsers.read(request)
         return self._form_page(request, browser, read_query(request, UserCodeQuery).user_code)
 
@@ -154,7 +154,7 @@ class DevicePages:
         return see_other(await self._next_address(browser, found))
 
     async def _next_address(self, browser: Browser, found: DeviceRequest) -> str:
-        """To the confirmation, by way of the sign-in for whoever has no full session (R1)."""
+        """To the confirmation; without a full session, through the sign-in first (R1)."""
         signed_in = browser.signed_in
         if not is_full_session(signed_in):
             return step_address(

@@ -1,4 +1,4 @@
-"""GET and POST /proxy/oauth/logout: a client sends somebody to sign out (OpenID Connect RP-Initiated Logout, R3)."""
+"""GET and POST /proxy/oauth/logout: a client signs a person out (OpenID Connect RP-Initiated Logout, R3)."""
 
 from dataclasses import replace
 from enum import StrEnum
@@ -36,7 +36,7 @@ class LogoutDecision(StrEnum):
 
 
 class LogoutForm(CsrfForm, frozen=True, kw_only=True):
-    """What the client asked is checked once more: whoever sends the form may have changed it."""
+    """The client's parameters are checked again: the sender of the form may have changed them."""
 
     decision: LogoutDecision
     client_id: str = ""
@@ -103,7 +103,7 @@ class LogoutEndpoints:
         await self._sessions.end(signed_in, signed_in.session.session_id, origin)
 
     def _signed_out_response(self, request: Request, logout: CheckedLogout, *, returns_to_client: bool) -> Response:
-        """Back to the client, if somebody vouches for the address; else a page of ours, with a link to it."""
+        """Back to the client, if that was asked for and is allowed; else a page of ours, with a link to it."""
         if logout.redirect_url and returns_to_client:
             return self._browsers.clear_session_cookie(see_other(logout.redirect_url))
         name = logout.client.name if logout.client else ""

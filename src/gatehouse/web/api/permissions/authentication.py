@@ -1,6 +1,6 @@
-"""Reads who is calling off the wire: headers first, then the deprecated fields of the body (interface §4.1, R6).
+"""Reads the credentials of a request: headers first, then the deprecated fields of the body (interface §4.1, R6).
 
-Never off the query or a cookie: those end up in logs and histories (checklist AK-11).
+Never from the query or a cookie: those end up in logs and histories (checklist AK-11).
 """
 
 import re
@@ -114,7 +114,7 @@ def parse_timestamp(given: list[str]) -> int:
     return int(text)
 
 
-# From a request to a caller with his rights, for every endpoint of this package.
+# From a request to a caller with their rights, for every endpoint of this package.
 
 
 class RequestAuthenticator:

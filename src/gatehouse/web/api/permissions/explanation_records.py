@@ -1,4 +1,4 @@
-"""How explanations and members are told, in JSON and in CSV."""
+"""Explanations and members as JSON and as CSV."""
 
 import csv
 import io
@@ -47,7 +47,7 @@ class PathStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     value: bool | None = None
     role: str = ""
     group: GroupName | None = None
-    group_condition: str = ""  # title of the condition by which he belongs to the group
+    group_condition: str = ""  # title of the condition that makes the user a member
     params: tuple[str, ...] = ()
     expired: int = 0
     ttl: int = 0
@@ -194,5 +194,5 @@ def csv_rows(one: FoundMember) -> Iterable[tuple[str, ...]]:
 
 
 def escape_formula(cell: str) -> str:
-    """Other people's words never become a formula in whoever's spreadsheet opens them."""
+    """Prefix a text that a spreadsheet would run as a formula."""
     return f"'{cell}" if cell.startswith(FORMULA_PREFIXES) else cell

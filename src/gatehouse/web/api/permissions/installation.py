@@ -1,6 +1,6 @@
-"""The installation in an administrator's eyes: what it was told, how it is, what waits. Nothing is changed here.
+"""The installation as an administrator sees it: settings, status, waiting mail. Read only.
 
-Console and API look through the same desk, so that neither shows more than the other.
+Console and API use the same service, so that neither shows more than the other.
 """
 
 import platform

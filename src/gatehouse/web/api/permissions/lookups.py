@@ -54,7 +54,7 @@ class ActivityResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 class ActivityEndpoint:
     def __init__(self, *, find: FindRecord, authenticator: RequestAuthenticator) -> None:
-        """`find`: what the log has of this id for this caller, cut to what he may see (admin/activity.py)."""
+        """`find`: the record of an id, reduced to what this caller may see (admin/activity.py)."""
         self._find = find
         self._authenticator = authenticator
 

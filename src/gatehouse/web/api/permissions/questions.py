@@ -191,7 +191,7 @@ def members_weight(found: MemberResults) -> int:
 
 
 def accepts_only_csv(request: Request) -> bool:
-    """Whoever names both takes JSON, as everywhere else; how much he likes either is not weighed."""
+    """JSON wins where Accept names both; its weights are ignored."""
     accepted = request.headers.get("accept", "").lower()
     return CSV in accepted and JSON not in accepted
 

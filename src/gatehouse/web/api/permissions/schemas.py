@@ -234,7 +234,7 @@ class SchemaChangesEntry(msgspec.Struct, frozen=True, kw_only=True):
 class SchemaVersionEntry(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     saved: str
-    by: str  # as the audit log names him; empty where nobody knows any more
+    by: str  # the actor as in the audit log; empty where it is no longer known
     nick: str | None
     changes: tuple[SchemaChangesEntry, ...]
 

@@ -154,12 +154,12 @@ class SettingsResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 class SettingsPartReader(Protocol):
     async def part(self, actor: Actor, asked: SettingsPartData) -> AnySettingsPart:
-        """For whoever administers; raises NoRight for anybody else."""
+        """For administrators; raises NoRight for anyone else."""
 
 
 class SettingsEndpoint:
     def __init__(self, *, parts: Callable[[], SettingsPartReader], authenticator: RequestAuthenticator) -> None:
-        """`parts`: loaded when somebody asks."""
+        """`parts`: loaded with the first request."""
         self._parts = parts
         self._authenticator = authenticator
 

@@ -40,6 +40,7 @@ from gatehouse.web.api.permissions.authentication import (
 from gatehouse.web.api.permissions.envelope import data_response, etag_response_off_loop, permission_endpoint
 from gatehouse.web.api.permissions.explanation_records import GroupName, ScopeName
 from gatehouse.web.api.permissions.schemas import parse_optional_application_id
+from gatehouse.web.api.permissions.users import UserRequest
 from gatehouse.web.http.parse import read_json
 from gatehouse.web.http.responses import json_response
 from gatehouse.web.http.routing import SCHEMA_BODY_LIMIT, Endpoint
@@ -162,19 +163,10 @@ def view_options_of(given: UserRecordOptions) -> ViewOptions:
     )
 
 
-# POST /api/permissions/user/roles: what is written about somebody, in every application (interface §4.14).
+# POST /api/permissions/user/roles: the direct entries of a user in every application (interface §4.14).
 
 
 FindDirectPermissions: TypeAlias = Callable[[str], Awaitable[DirectPermissions]]
-
-
-class UserRolesData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    user_id: str
-
-
-class UserRolesRequest(CredentialFields, frozen=True, kw_only=True):
-    action: Literal["get"]
-    data: UserRolesData
 
 
 class DirectRoleEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -196,8 +188,8 @@ class DirectGroupEntry(GroupName, frozen=True, kw_only=True):
 
 class UserRolesEntry(msgspec.Struct, frozen=True, kw_only=True):
     roles: tuple[DirectRoleEntry, ...]
-    entries: tuple[DirectEntryScope, ...]  # where rules are written for him
-    groups: tuple[DirectGroupEntry, ...]  # that list him
+    entries: tuple[DirectEntryScope, ...]  # where the user has permissions set directly
+    groups: tuple[DirectGroupEntry, ...]  # that list the user
 
 
 class UserRolesResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -218,7 +210,7 @@ class UserRolesEndpoint:
         self._authenticator = authenticator
 
     async def get(self, request: Request) -> Response:
-        ask = await read_json(request, UserRolesRequest)
+        ask = await read_json(request, UserRequest)
         user = await self._people.get(
             await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY), ask.data.user_id
         )
@@ -229,7 +221,7 @@ class UserRolesEndpoint:
             "user/roles",
             self.get,
             name="user_roles",
-            request=UserRolesRequest,
+            request=UserRequest,
             section="interface §4.14",
             summary="Direct roles and entries of an account in every application: get",
             answers=UserRolesResponse,

@@ -171,21 +171,12 @@ def user_entry(user: User) -> UserEntry:
     )
 
 
-# POST /api/permissions/user/sessions and user/methods: where somebody is signed in, and with what (interface §4.14).
+# POST /api/permissions/user/sessions and user/methods: the sessions and sign-in methods of a user (interface §4.14).
 #
 # Never anything one could sign in with: no cookie, no digest, no key and no code.
 
 
 PLACE_LANG: Final = "en"  # of the names of places
-
-
-class UserSignInData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    user_id: str
-
-
-class UserSignInRequest(CredentialFields, frozen=True, kw_only=True):
-    action: Literal["get"]
-    data: UserSignInData
 
 
 class SessionEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -269,7 +260,7 @@ class UserSessionEndpoints:
         return data_response(methods_entry(user, await self._profile.load_details(user)))
 
     async def _user(self, request: Request) -> User:
-        ask = await read_json(request, UserSignInRequest)
+        ask = await read_json(request, UserRequest)
         return await self._people.get(
             await self._authenticator.authenticate_actor(request, ask, DEFAULT_POLICY), ask.data.user_id
         )
@@ -280,7 +271,7 @@ class UserSessionEndpoints:
                 "user/sessions",
                 self.sessions,
                 name="user_sessions",
-                request=UserSignInRequest,
+                request=UserRequest,
                 section="interface §4.14",
                 summary="Sessions and connected clients of an account: get",
                 answers=UserSessionsResponse,
@@ -289,7 +280,7 @@ class UserSessionEndpoints:
                 "user/methods",
                 self.methods,
                 name="user_methods",
-                request=UserSignInRequest,
+                request=UserRequest,
                 section="interface §4.14",
                 summary="Sign-in methods of an account, without secrets: get",
                 answers=MethodsResponse,

@@ -21,7 +21,7 @@ WRITE: Final = b"POST /write HTTP/1.1\r\n" + HOST + b"Content-Length: 5\r\n\r\nh
 PROGRAM: Final = """
 import asyncio
 from gatehouse.kernel.clock import SystemClock
-from gatehouse.web.server import make_server
+from gatehouse.web.server.server import make_server
 from tests.support.echo import Echo
 
 class Announced(Echo):

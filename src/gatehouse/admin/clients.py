@@ -1,7 +1,8 @@
 """OAuth clients of an application as the console lists them."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from msgspec import UNSET, UnsetType
@@ -11,7 +12,7 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.client_document import ClientPatch, apply_patch
 from gatehouse.oauth.clients import Clients, check_client_id
 from gatehouse.oauth.errors import BadClient, ClientChanged, ClientNotFound
-from gatehouse.oauth.model import Client, ClientProfile
+from gatehouse.oauth.model import SINGLE_FIELDS, Client, ClientProfile
 from gatehouse.permissions.commands.application_credentials import find_managed_application
 from gatehouse.permissions.commands.drafts import expected_version, refuse_old_version
 from gatehouse.permissions.errors import AdministratorsOnly, Malformed, VersionConflict
@@ -57,10 +58,7 @@ def administers(actor: Actor) -> bool:
 
 def privileges(client: Client) -> Iterator[str]:
     """Name what the client has beyond its own application; a client with none of it is an ordinary one."""
-    if client.first_party:
-        yield "first_party"
-    if client.redirect_hosts:
-        yield "redirect_hosts"
+    yield from (one.name for one in SINGLE_FIELDS if one.setting.administrators_only and one.value_of(client))
     if client.may_exchange and client.profile is ClientProfile.OIDC:
         yield "may_exchange in profile oidc"
     if any(source.application_id != client.application_id for source in client.claims.values()):
@@ -118,9 +116,13 @@ def refuse_other_application(draft: ClientDraft, client: Client) -> None:
         raise Malformed("data.application_id: a client cannot be moved to another application")
 
 
-def malformed_field(field: str, detail: str) -> Malformed:
-    """What a client cannot be, at the place in the request where it is written."""
-    return Malformed(f"data.{field}: {detail}" if field else f"data: {detail}")
+@contextmanager
+def client_problems_in_request() -> Iterator[None]:
+    """Report what is wrong with a client at its place in the request."""
+    try:
+        yield
+    except BadClient as error:
+        raise Malformed(f"data.{error.field}: {error.detail}" if error.field else f"data: {error.detail}") from None
 
 
 # OAuth clients of an application, for whoever may save it (R3).
@@ -129,23 +131,16 @@ def malformed_field(field: str, detail: str) -> Malformed:
 SAVE_ATTEMPTS: Final = 8  # of a save without a version, which wins over whatever is saved beside it (R6)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientWithSecret:
-    """A client with a new secret, which is shown here and nowhere else; without one when it is public."""
-
-    client: Client
-    secret: str = field(default="", repr=False)
-
-
 class ApplicationClients:
     """canSave of the application manages its ordinary clients; privileged ones take can_administer (client_rights).
 
     Without an application it is about every client, those of no application too, for who administers.
     """
 
-    def __init__(self, *, clients: Clients, applications: ApplicationStore) -> None:
+    def __init__(self, *, clients: Clients, applications: ApplicationStore, clock: Clock) -> None:
         self._clients = clients
         self._applications = applications
+        self._clock = clock
 
     async def list(self, actor: Actor, application_id: int | None) -> Sequence[Client]:
         await self.require_right(actor, application_id)
@@ -178,6 +173,22 @@ class ApplicationClients:
             raise ClientChanged
         await self._clients.change(client, actor.origin)
 
+    async def create_from_draft(self, actor: Actor, application_id: int | None, draft: ClientDraft) -> str | None:
+        """Create what a request describes; returns the secret like `create`."""
+        await self.require_right(actor, application_id)  # a missing right is reported before a bad field (R6)
+        client = new_client(draft, application_id, administers=administers(actor), now=self._clock.now())
+        return await self.create(actor, client)
+
+    async def save_draft(self, actor: Actor, application_id: int | None, draft: ClientDraft) -> None:
+        """Raises VersionConflict for a version that is not the current one; a save without a version wins."""
+        for _ in range(SAVE_ATTEMPTS):
+            before = await self.get_changeable(actor, application_id, draft.client_id)
+            try:
+                return await self.change(actor, changed_client(draft, before, administers=administers(actor)))
+            except ClientChanged:
+                continue  # a draft with a version fails when its version is compared again
+        raise VersionConflict("the client was changed concurrently; try again")
+
     async def rotate_secret(self, actor: Actor, application_id: int | None, client_id: str) -> str:
         await self.get_changeable(actor, application_id, client_id)
         return await self._clients.rotate_secret(client_id, actor.origin)
@@ -199,44 +210,3 @@ class ApplicationClients:
             require_operation(actor.rights, Operation.ADMINISTER)
         else:
             await find_managed_application(self._applications, actor, Operation.APPLICATION_SAVE, application_id)
-
-
-class DraftedClients:
-    """The same for programs: a request says what is to be, and what cannot be is answered by its field."""
-
-    def __init__(self, *, clients: ApplicationClients, clock: Clock) -> None:
-        self._clients = clients
-        self._clock = clock
-
-    async def create(self, actor: Actor, application_id: int | None, draft: ClientDraft) -> ClientWithSecret:
-        await self._clients.require_right(actor, application_id)  # no right comes before what is wrong with it (R6)
-        try:
-            client = new_client(draft, application_id, administers=administers(actor), now=self._clock.now())
-            secret = await self._clients.create(actor, client)
-        except BadClient as error:
-            raise malformed_field(error.field, error.detail) from None
-        return await self._with_secret(actor, client, secret)
-
-    async def save(self, actor: Actor, application_id: int | None, draft: ClientDraft) -> Client:
-        """Raises VersionConflict for the version that another save has followed; one without a version wins."""
-        for _ in range(SAVE_ATTEMPTS):
-            before = await self._clients.get_changeable(actor, application_id, draft.client_id)
-            try:
-                await self._clients.change(actor, changed_client(draft, before, administers=administers(actor)))
-            except BadClient as error:
-                raise malformed_field(error.field, error.detail) from None
-            except ClientChanged:
-                continue  # whoever named a version hears of it when it is compared again
-            return await self._clients.get(actor, application_id, draft.client_id)
-        raise VersionConflict("the client was changed concurrently; try again")
-
-    async def rotate(self, actor: Actor, application_id: int | None, client_id: str) -> ClientWithSecret:
-        try:
-            secret = await self._clients.rotate_secret(actor, application_id, client_id)
-        except BadClient as error:
-            raise malformed_field(error.field, error.detail) from None
-        return ClientWithSecret(client=await self._clients.get(actor, application_id, client_id), secret=secret)
-
-    async def _with_secret(self, actor: Actor, client: Client, secret: str | None) -> ClientWithSecret:
-        made = await self._clients.get(actor, client.application_id, client.client_id)
-        return ClientWithSecret(client=made, secret=secret or "")

@@ -12,11 +12,18 @@ from gatehouse.kernel.addresses import parse_web_url
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.ids import new_secret
-from gatehouse.kernel.text import is_plain_line
 from gatehouse.keys.sealing import MasterKeys
-from gatehouse.oauth.client_document import LIST_FIELDS
 from gatehouse.oauth.errors import BadClient, ClientNotFound
-from gatehouse.oauth.model import SCOPES, ClaimSource, Client, ClientProfile, ClientSecret, SecretKind, TokenSettings
+from gatehouse.oauth.model import (
+    LIST_FIELDS,
+    SCOPES,
+    SINGLE_FIELDS,
+    ClaimSource,
+    Client,
+    ClientProfile,
+    ClientSecret,
+    SecretKind,
+)
 from gatehouse.oauth.private_key_jwt import parse_client_keys
 from gatehouse.oauth.redirects import (
     LOGOUT_PARAMETERS,
@@ -29,37 +36,19 @@ from gatehouse.oauth.redirects import (
 from gatehouse.oauth.store import ClientStore, GrantStore
 
 CLIENT_ID_PATTERN: Final = re.compile(r"[A-Za-z0-9._~-]{1,64}", re.ASCII)
-MAX_NAME_LENGTH: Final = 64
 CLAIM_NAME_PATTERN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.:/-]{0,127}", re.ASCII)  # a word, or a name like a URL
 MAX_CLAIMS: Final = 16
 MAX_LIST_ENTRIES: Final = 100  # of each list, counted as sent
 # What tokens and userinfo say anyway: a mapped claim never speaks in their place (OpenID Connect Core §2, §5.1).
 RESERVED_CLAIMS: Final = frozenset(
     (
-        *(
-            "iss",
-            "sub",
-            "aud",
-            "exp",
-            "nbf",
-            "iat",
-            "jti",
-            "azp",
-            "typ",
-            "kid",
-            "sid",
-            "events",
-            "scope",
-            "client_id",
-        ),
+        *("iss", "sub", "aud", "exp", "nbf", "iat", "jti", "azp", "typ", "kid", "sid", "events", "scope"),
+        "client_id",
         *("nonce", "auth_time", "acr", "amr", "at_hash", "c_hash", "s_hash", "claims_omitted"),
         *("status", "email", "email_verified", "nickname", "name", "preferred_username", "locale"),
         *("phone_verified", "phone_number", "phone_number_verified"),
     )
 )
-MIN_TOKEN_SECONDS: Final = 60  # seconds any token lives
-DEFAULT_TOKEN_SETTINGS: Final = TokenSettings()  # which are the most, too
-MAX_GRACE_SECONDS: Final = 60  # as oauth.refresh_grace_seconds
 
 RuleCheck = tuple[object, str, str]  # whether it holds, of which field, and the words when it does not
 
@@ -74,10 +63,11 @@ def check_client_id(name: str) -> str:
 def check_client(client: Client) -> None:
     """Raise BadClient for the first thing that is not acceptable."""
     for holds, field, problem in (
-        *_name_checks(client),
+        _client_id_check(client),
+        *_limit_checks(client),
         *_address_checks(client),
         *_profile_checks(client),
-        *_token_checks(client),
+        *_claim_checks(client.claims),
     ):
         if not holds:
             raise BadClient(problem, field=field)
@@ -85,18 +75,22 @@ def check_client(client: Client) -> None:
         raise BadClient("jwks needs profile oidc and a confidential client", field="jwks")
 
 
-def _name_checks(client: Client) -> Iterable[RuleCheck]:
+def _client_id_check(client: Client) -> RuleCheck:
     words = "client_id must be 1 to 64 letters, digits, '.', '_', '~', '-'"
-    yield CLIENT_ID_PATTERN.fullmatch(client.client_id), "client_id", words
-    seen = client.name.strip() and is_plain_line(client.name)
-    yield seen and len(client.name) <= MAX_NAME_LENGTH, "name", "name must be 1 to 64 visible characters"
-    yield from _check_each("scopes", client.scopes, SCOPES.__contains__, f"scopes must be among {', '.join(SCOPES)}")
+    return CLIENT_ID_PATTERN.fullmatch(client.client_id), "client_id", words
+
+
+def _limit_checks(client: Client) -> Iterable[RuleCheck]:
     for field in LIST_FIELDS:
         entries = len(getattr(client, field))
         yield entries <= MAX_LIST_ENTRIES, field, f"{field}: at most {MAX_LIST_ENTRIES} entries"
+    for one in SINGLE_FIELDS:
+        problem = one.limit_problem(one.value_of(client))
+        yield not problem, one.path, problem
 
 
 def _address_checks(client: Client) -> Iterable[RuleCheck]:
+    yield from _check_each("scopes", client.scopes, SCOPES.__contains__, f"scopes must be among {', '.join(SCOPES)}")
     host = "a redirect host must be a lower-case host name only"
     yield from _check_each("redirect_hosts", client.redirect_hosts, is_registrable_host, host)
     uri = "a redirect URI must be https (or http on loopback), without user info or fragment"
@@ -129,19 +123,6 @@ def _profile_checks(client: Client) -> Iterable[RuleCheck]:
     yield is_oidc or not client.public, "public", "a public client needs profile oidc"
     # The only proof of a native client is made with its redirect_uri, and a device has none (interface §5.1).
     yield is_oidc or not client.device_grant, "device_grant", "the device grant needs profile oidc"
-
-
-def _token_checks(client: Client) -> Iterable[RuleCheck]:
-    wanted, grace = client.token_settings, client.token_settings.refresh_grace_seconds
-    for name, most in (
-        ("access_seconds", DEFAULT_TOKEN_SETTINGS.access_seconds),
-        ("refresh_seconds", DEFAULT_TOKEN_SETTINGS.refresh_seconds),
-    ):
-        fits = MIN_TOKEN_SECONDS <= getattr(wanted, name) <= most
-        yield fits, f"token_settings.{name}", f"{name} must be {MIN_TOKEN_SECONDS} to {most}"
-    words = f"refresh_grace_seconds must be 0 to {MAX_GRACE_SECONDS}"
-    yield grace is None or 0 <= grace <= MAX_GRACE_SECONDS, "token_settings.refresh_grace_seconds", words
-    yield from _claim_checks(client.claims)
 
 
 def _claim_checks(claims: Mapping[str, ClaimSource]) -> Iterable[RuleCheck]:

@@ -12,10 +12,10 @@ from gatehouse.kernel.digests import constant_time_equal, sha256
 from gatehouse.kernel.errors import BadInput
 from gatehouse.kernel.ids import new_secret
 from gatehouse.keys.model import Tampered, WrongMasterKey
-from gatehouse.oauth.client_document import CLIENT_FIELDS, ClientPatch, apply_patch, client_document
+from gatehouse.oauth.client_document import ClientPatch, apply_patch, client_document
 from gatehouse.oauth.clients import check_client, client_secret_purpose, new_stored_secret
 from gatehouse.oauth.errors import BadClient
-from gatehouse.oauth.model import MAX_LIVE_SECRETS, Client, ClientProfile, ClientSecret, SecretKind
+from gatehouse.oauth.model import CLIENT_FIELDS, MAX_LIVE_SECRETS, Client, ClientProfile, ClientSecret, SecretKind
 from gatehouse.provision.document import Document
 from gatehouse.provision.file_secrets import FileSecret
 from gatehouse.provision.model import (
@@ -96,7 +96,7 @@ class ExportedSecret(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     expires_at: int
 
     def __repr__(self) -> str:
-        return f"Carried(slot={self.slot})"
+        return f"ExportedSecret(slot={self.slot})"
 
 
 async def resolve_client_secrets(
@@ -291,10 +291,10 @@ def plan_clients(wanted: Sequence[WantedClient], state: StoredState, *, prune: b
     return (*map(client_removal, surplus), *changes)
 
 
-def changed_client_fields(one: WantedClient) -> tuple[str, ...]:
+def changed_client_fields(wanted: WantedClient) -> tuple[str, ...]:
     """The names of what differs."""
-    before, after = one.found.before, one.after
-    names = [name for name in CLIENT_FIELDS if getattr(before, name) != getattr(after, name)]
+    before, after = wanted.found.before, wanted.after
+    names = [one.name for one in CLIENT_FIELDS if getattr(before, one.name) != getattr(after, one.name)]
     if before is not None and before.secrets != after.secrets:
         names.append("client_secret")
     return tuple(names)

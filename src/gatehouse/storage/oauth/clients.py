@@ -10,8 +10,18 @@ from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.cache import WeightedCache
+from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.errors import ClientChanged, ClientExists, ClientNotFound
-from gatehouse.oauth.model import ClaimSource, Client, ClientProfile, ClientSecret, Consent, SecretKind, TokenSettings
+from gatehouse.oauth.model import (
+    LIST_FIELDS,
+    ClaimSource,
+    Client,
+    ClientProfile,
+    ClientSecret,
+    Consent,
+    SecretKind,
+    TokenSettings,
+)
 from gatehouse.storage.audit import add_audit_record, has_audit_record
 from gatehouse.storage.permissions.row_readers import belongs_to_live_application
 from gatehouse.storage.runner import Runner, SqlStore, read, snapshot_read, write
@@ -19,7 +29,6 @@ from gatehouse.storage.statements import JsonDocument, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.oauth import client_secrets, clients, consents, grants
 
-LIST_COLUMNS: Final = ("redirect_hosts", "redirect_uris", "post_logout_uris", "scopes", "origins")
 CACHE_BYTES: Final = 16 * 2**20  # of clients in memory
 CACHE_GROUP: Final = "known"
 FIXED_COLUMNS: Final = frozenset({"client_id", "created_at", "version"})  # what a save never changes
@@ -95,9 +104,7 @@ def create_client(client: Client, entry: AuditRecord) -> Verb[None]:
 
 
 def insert_client(client: Client) -> Verb[None]:
-    fields = asdict(client)
-    del fields["secrets"]
-    if not (yield INSERT_CLIENT(**fields)):
+    if not (yield INSERT_CLIENT(**_client_columns(client))):
         raise ClientExists
     yield from _put_secrets(client)
 
@@ -109,12 +116,9 @@ def update_client(client: Client, entry: AuditRecord) -> Verb[None]:
 
 def replace_client(client: Client) -> Verb[None]:
     """Replace the client, and its secrets, if its version is still the one that was read. Raises ClientChanged."""
-    fields = asdict(client)
-    if not (
-        yield UPDATE_CLIENT(
-            **{name: fields[name] for name in CHANGEABLE_COLUMNS}, of=client.client_id, seen=client.version
-        )
-    ):
+    columns = _client_columns(client)
+    changed = {name: columns[name] for name in CHANGEABLE_COLUMNS}
+    if not (yield UPDATE_CLIENT(**changed, of=client.client_id, seen=client.version)):
         raise ClientChanged
     yield DROP_SECRETS(of=client.client_id)
     yield from _put_secrets(client)
@@ -236,16 +240,23 @@ class ClientStorage(SqlStore):
     remove_client = write(remove_client)
 
 
+def _client_columns(client: Client) -> dict[str, Any]:
+    columns: dict[str, Any] = {column.name: getattr(client, column.name) for column in clients.c}
+    # Stored under the names of the attributes, not under those of the wire.
+    return {**columns, "token_settings": msgspec.structs.asdict(client.token_settings)}
+
+
 def _secret_columns(client_id: str, secret: ClientSecret) -> dict[str, object]:
     return {"client_id": client_id, **asdict(secret)}
 
 
 def client_from_fields(fields: dict[str, Any], secrets: Iterable[ClientSecret] = ()) -> Client:
     """The client whose columns these are."""
-    read: dict[str, Any] = {name: tuple(fields[name]) for name in LIST_COLUMNS}
+    read: dict[str, Any] = {name: tuple(fields[name]) for name in LIST_FIELDS}
     read["profile"] = ClientProfile(fields["profile"])
     read["claims"] = msgspec.convert(fields["claims"], dict[str, ClaimSource])
-    read["token_settings"] = msgspec.convert(fields["token_settings"], TokenSettings)
+    tokens = fields["token_settings"]
+    read["token_settings"] = TokenSettings(**{**tokens, "id_token_alg": Algorithm(tokens["id_token_alg"])})
     return Client(**{**fields, **read}, secrets=tuple(secrets))
 
 

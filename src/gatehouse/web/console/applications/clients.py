@@ -1,6 +1,6 @@
 """OAuth clients of an application: listed, made, changed, given new secrets, removed (R3)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,13 +17,20 @@ from gatehouse.admin.clients import (
 )
 from gatehouse.admin.paging import PAGE_SIZE, Page
 from gatehouse.kernel.clock import Clock
-from gatehouse.keys.model import Algorithm
+from gatehouse.oauth.client_fields import ClientField
 from gatehouse.oauth.clients import OLD_SECRET_LIFETIME
 from gatehouse.oauth.model import SCOPES, Client
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.rights.guard import Operation
 from gatehouse.web.api.permissions.applications import client_entry
-from gatehouse.web.console.applications.client_forms import ClientForm, apply_form, form_of, new_client, new_form
+from gatehouse.web.console.applications.client_forms import (
+    FORM_ROWS,
+    ClientForm,
+    apply_form,
+    form_of,
+    new_client,
+    new_form,
+)
 from gatehouse.web.console.applications.head import (
     ENTRY,
     ApplicationHead,
@@ -70,8 +77,8 @@ class ClientContext(PageContext):
     form: ClientForm
     administers: bool
     locked: str  # what the client has that only administrators may change it for; empty when the reader may
+    rows: Mapping[str, Sequence[Sequence[ClientField]]]  # of the form, by section
     scopes: Sequence[str]
-    algorithms: Sequence[str]
     call: ApiCall | None = None
     problem: FormProblem | None = None
     clashes: tuple[FieldConflict, ...] = ()
@@ -248,8 +255,8 @@ class ClientScreens:
             form=form,
             administers=administers(admin.actor),
             locked="" if client is None or administers(admin.actor) else ", ".join(privileges(client)),
+            rows=FORM_ROWS,
             scopes=SCOPES,
-            algorithms=[alg.value for alg in Algorithm],
             call=client_call(client) if client else None,
             problem=problem,
             clashes=field_conflicts(form, stored) if stale and stored is not None else (),

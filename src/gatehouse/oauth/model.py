@@ -58,8 +58,7 @@ class TokenSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Token lifetimes; omitted fields use the defaults."""
 
     id_token_alg: Annotated[
-        Algorithm,
-        Setting(Kind.CHOICE, "Signing algorithm for ID tokens.", section=FormSection.TOKENS, hint=False),
+        Algorithm, Setting(Kind.CHOICE, "Signing algorithm for ID tokens.", section=FormSection.TOKENS, hint=False)
     ] = msgspec.field(default=Algorithm.RS256, name="id_token_signed_response_alg")
     access_seconds: Annotated[
         int,
@@ -105,14 +104,10 @@ class Client:
     name: Annotated[str, Setting(Kind.TEXT, "Display name on the sign-in page.", maximum=64)]
     profile: Annotated[
         ClientProfile,
-        Setting(
-            Kind.CHOICE,
-            "native: dialect of the interface document; oidc: standard OpenID Connect.",
-        ),
+        Setting(Kind.CHOICE, "native: dialect of the interface document; oidc: standard OpenID Connect."),
     ] = ClientProfile.NATIVE
     application_id: Annotated[
-        int | None,
-        Setting(Kind.NUMBER, "Application whose login permissions apply.", minimum=1, patchable=False),
+        int | None, Setting(Kind.NUMBER, "Application whose login permissions apply.", minimum=1, patchable=False)
     ] = None
     redirect_hosts: Annotated[
         tuple[str, ...],
@@ -126,12 +121,7 @@ class Client:
     ] = ()
     redirect_uris: Annotated[
         tuple[str, ...],
-        Setting(
-            Kind.LIST,
-            "Exact redirect URI; repeatable.",
-            option="--redirect-uri",
-            section=FormSection.MAIN,
-        ),
+        Setting(Kind.LIST, "Exact redirect URI; repeatable.", option="--redirect-uri", section=FormSection.MAIN),
     ] = ()
     post_logout_uris: Annotated[
         tuple[str, ...],
@@ -144,13 +134,7 @@ class Client:
     ] = ()
     scopes: Annotated[
         tuple[str, ...],
-        Setting(
-            Kind.SCOPES,
-            "Allowed scope; repeatable.",
-            option="--scope",
-            section=FormSection.MAIN,
-            hint=False,
-        ),
+        Setting(Kind.SCOPES, "Allowed scope; repeatable.", option="--scope", section=FormSection.MAIN, hint=False),
     ] = SCOPES
     origins: Annotated[
         tuple[str, ...],
@@ -166,11 +150,7 @@ class Client:
     ] = ""
     jwks: Annotated[
         Mapping[str, Any],  # public keys of private_key_jwt; empty for none
-        Setting(
-            Kind.JWKS,
-            "File with the client's public keys (JWK set).",
-            section=FormSection.TOKENS,
-        ),
+        Setting(Kind.JWKS, "File with the client's public keys (JWK set).", section=FormSection.TOKENS),
     ] = field(default_factory=dict)
     claims: Annotated[
         Mapping[str, ClaimSource],  # by the name of the claim
@@ -186,17 +166,11 @@ class Client:
         bool, Setting(Kind.FLAG, "Allow the device grant (oidc).", section=FormSection.MAIN)
     ] = False
     explain_errors: Annotated[
-        bool,
-        Setting(Kind.FLAG, "Show error details for developers on error pages.", section=FormSection.MAIN),
+        bool, Setting(Kind.FLAG, "Show error details for developers on error pages.", section=FormSection.MAIN)
     ] = False
     first_party: Annotated[
         bool,
-        Setting(
-            Kind.FLAG,
-            "Trusted: skip consent.",
-            section=FormSection.ADMINISTRATORS,
-            administrators_only=True,
-        ),
+        Setting(Kind.FLAG, "Trusted: skip consent.", section=FormSection.ADMINISTRATORS, administrators_only=True),
     ] = False
     may_exchange: Annotated[
         bool,
@@ -209,8 +183,7 @@ class Client:
     ] = True
     require_pkce: Annotated[bool, Setting(Kind.FLAG, "Require PKCE.", section=FormSection.MAIN)] = False
     public: Annotated[
-        bool,
-        Setting(Kind.FLAG, "Public client without a secret: SPA, mobile or desktop app (oidc)."),
+        bool, Setting(Kind.FLAG, "Public client without a secret: SPA, mobile or desktop app (oidc).")
     ] = False
     removed: bool = False
     created_at: int

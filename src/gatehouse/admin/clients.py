@@ -33,20 +33,20 @@ class ClientListItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientRemovalImpact:
-    """What goes when a client is removed."""
+    """What ends when a client is removed."""
 
     sign_ins: int
     people: int
     consents: int
-    last_at: int  # when somebody last signed in through it; 0 for never
+    last_at: int  # last sign-in through it; 0 for never
 
 
 class ClientListStore(Protocol):
     async def clients(self, application_id: int, wanted: PageRequest, now: int) -> Page[ClientListItem]:
-        """Those of the application, by id."""
+        """Return a page of the application's clients, ordered by ID."""
 
     async def removal_impact(self, client_id: str, now: int) -> ClientRemovalImpact:
-        """What would end with it."""
+        """Count what would end with the client."""
 
 
 # Decide who may change an OAuth client, from what the client is and what it is to become (R3).
@@ -82,7 +82,7 @@ def require_client_right(actor: Actor, before: Client | None, after: Client | No
         raise AdministratorsOnly("can_administer is needed: may_exchange changes")
 
 
-# An OAuth client as a program wants it: what a request says becomes a whole client (R3, R6).
+# From a request to a whole OAuth client (R3, R6).
 
 
 class ClientDraft(ClientPatch, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -96,7 +96,7 @@ class ClientDraft(ClientPatch, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 def new_client(draft: ClientDraft, application_id: int | None, *, administers: bool, now: int) -> Client:
-    """What reaches beyond its application is there for who administers, and for others only when they ask (R3)."""
+    """Build a new client; only an administrator's may exchange tokens by default (R3)."""
     if draft.name is UNSET:
         raise Malformed("data.name: required for a new client")
     blank = Client(client_id=draft.client_id, name="", application_id=application_id, created_at=now)
@@ -111,7 +111,7 @@ def changed_client(draft: ClientDraft, before: Client, *, administers: bool) -> 
 
 
 def refuse_other_application(draft: ClientDraft, client: Client) -> None:
-    """Ignored, a wrong one would be believed: the client would not be where it is thought to be."""
+    """Raise Malformed for another application_id: ignoring it would hide the mistake."""
     if draft.application_id is not UNSET and draft.application_id != client.application_id:
         raise Malformed("data.application_id: a client cannot be moved to another application")
 
@@ -125,14 +125,14 @@ def client_problems_in_request() -> Iterator[None]:
         raise Malformed(f"data.{error.field}: {error.detail}" if error.field else f"data: {error.detail}") from None
 
 
-# OAuth clients of an application, for whoever may save it (R3).
+# OAuth clients of an application, for people who may save it (R3).
 
 
-SAVE_ATTEMPTS: Final = 8  # of a save without a version, which wins over whatever is saved beside it (R6)
+SAVE_ATTEMPTS: Final = 8  # of a save without a version, which wins over concurrent saves (R6)
 
 
 class ApplicationClients:
-    """canSave of the application manages its ordinary clients; privileged ones take can_administer (client_rights).
+    """canSave of the application manages its ordinary clients; privileged ones need can_administer.
 
     Without an application it is about every client, those of no application too, for who administers.
     """
@@ -205,7 +205,7 @@ class ApplicationClients:
         await self._clients.remove(client_id, actor.origin, seen=expected_version(version))
 
     async def require_right(self, actor: Actor, application_id: int | None) -> None:
-        """Raises NoRight before anything is told."""
+        """Raise NoRight before anything is revealed."""
         if application_id is None:
             require_operation(actor.rights, Operation.ADMINISTER)
         else:

@@ -1,4 +1,4 @@
-"""Clients that do not wait as they are told: counted, blocked for a while, and released (R4).
+"""Counts clients that poll too early, blocks them for a while and releases them (R4).
 
 Per process, in bounded tables: what is forgotten early is a client that gets another chance.
 """
@@ -53,7 +53,7 @@ class PollThrottle:
         put_bounded(self._not_before, gsid, self._clock.monotonic() + delay)
 
     def seconds_blocked(self, poller: Poller) -> int:
-        """Seconds until this client is heard again; 0 when it is heard now."""
+        """Seconds until this client is served again; 0 for now."""
         now = self._clock.monotonic()
         known = self._histories.get(poller.subject)
         left = known.blocked_until - now if known else 0.0
@@ -83,7 +83,7 @@ class PollThrottle:
         return lasts
 
     def caches(self) -> tuple[Sized, ...]:
-        """What is remembered; none of them grows for ever."""
+        """The tables, each of limited size."""
         return (self._not_before, self._histories, self._blocked)
 
     def _add_block(self, source: str, subject: str, until: float) -> None:

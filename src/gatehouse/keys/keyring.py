@@ -139,7 +139,7 @@ class Keyring:
         self._lines = by_line(opened.values())
 
     def _open_or_refuse(self, record: SigningKey) -> OpenedKey | None:
-        """Open a key, or sound the alarm once and go on without it: the others serve (faults R-25)."""
+        """Open a key, or log an alert once and go on without it: the others still work (faults R-25)."""
         known = self._opened.get(record.kid)
         if known is not None and key_identity(known.record) == key_identity(record):
             return replace(known, record=record)
@@ -166,7 +166,7 @@ def key_identity(record: SigningKey) -> KeyIdentity:
 def open_key(record: SigningKey, masters: MasterKeys) -> OpenedKey:
     """Open the private half, and take the public one from it.
 
-    The stored public half is only compared: whoever can write to the database could replace it by his own.
+    The stored public half is only compared: write access to the database is enough to replace it.
     """
     private = load_private(masters.open(record.sealed_private, purpose=record.sealed_for))
     public = private.public_key()
@@ -175,7 +175,7 @@ def open_key(record: SigningKey, masters: MasterKeys) -> OpenedKey:
     return OpenedKey(record, private, public)
 
 
-# The audit key at work: signs the heads of the audit chain, and knows its own signatures again.
+# Signs the heads of the audit chain and verifies these signatures.
 
 
 class AuditSigner:

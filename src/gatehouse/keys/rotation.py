@@ -43,7 +43,7 @@ DAY: Final = 86_400
 RSA_EXPONENT: Final = 65_537
 RSA_BITS: Final = (2048, 3072)  # R2
 MAX_CLOCK_SKEW: Final = 60  # seconds by which clocks of two nodes may differ
-MAX_ATTEMPTS: Final = 3  # how often a decision is made anew after another node was quicker
+MAX_ATTEMPTS: Final = 3  # decisions in all, when other nodes save first
 
 KEY_LINES: Final = (
     KeyLine(KeyPurpose.TOKENS, Algorithm.RS256),
@@ -89,7 +89,7 @@ def new_private_key(alg: Algorithm, rsa_bits: int) -> PrivateKey:
 
 
 def make_key(line: KeyLine, masters: MasterKeys, *, now: int, signs_from: int, rsa_bits: int) -> SigningKey:
-    """Slow for RSA: a tenth of a second, off the loop please."""
+    """Generate a key. RSA takes a tenth of a second: run it off the event loop."""
     private = new_private_key(line.alg, rsa_bits)
     key = SigningKey(
         kid=new_key_id(),
@@ -136,7 +136,7 @@ def verification_end(key: SigningKey, signs_until: int, policy: RotationPolicy) 
 
 
 def distrust_keys(line_keys: Sequence[SigningKey], now: int) -> list[SigningKey]:
-    """Every key of the line, retired: whoever read one of them could read the others beside it.
+    """Every key of the line, retired: an attacker who read one could read the others too.
 
     Dated back, so that no node with a slower clock believes one for a moment longer.
     """
@@ -146,7 +146,7 @@ def distrust_keys(line_keys: Sequence[SigningKey], now: int) -> list[SigningKey]
 
 
 class KeyRotation:
-    """Decides from one reading of the stored keys, and decides again when another node was quicker."""
+    """Decides from one read of the stored keys, and decides again when another node saved first."""
 
     def __init__(
         self,
@@ -229,7 +229,7 @@ class KeyRotation:
                 start = now + self._policy.publish_lead
                 return [await self._make_key(line, signs_from=start), *end_signing(own, start, self._policy, now)]
             case RotationMode.AT_ONCE:
-                # One that waits is already known to verifiers: better than one nobody has seen.
+                # One that waits is already known to verifiers: better than one that was never published.
                 key = replace(waiting, signs_from=now) if waiting else await self._make_key(line, signs_from=now)
                 return [key, *end_signing(own, now, self._policy, now)]
             case RotationMode.DISTRUST:

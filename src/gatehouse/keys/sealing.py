@@ -35,8 +35,8 @@ NONCE_BYTES: Final = 12
 TAG_BYTES: Final = 16
 WRAPPED_BYTES: Final = NONCE_BYTES + KEY_BYTES + TAG_BYTES
 MIN_ENVELOPE_BYTES: Final = len(VERSION) + KEY_ID_BYTES + WRAPPED_BYTES + NONCE_BYTES + TAG_BYTES
-MIN_DISTINCT_BYTES: Final = 16  # 32 random bytes hold about 30 distinct ones; under 16 somebody typed them
-MAX_REPORTED: Final = 10_000  # damaged records that were told of
+MIN_DISTINCT_BYTES: Final = 16  # 32 random bytes hold about 30 distinct ones; under 16 they were typed by hand
+MAX_REPORTED: Final = 10_000  # damaged records that were reported
 
 log = structlog.get_logger(__name__)
 
@@ -93,7 +93,7 @@ class MasterKeys:
     def derive(self, label: str, *, key_id: str = "") -> bytes:
         """A 32-byte key for one use (a MAC, a CSRF token): of the primary key, or of the one named.
 
-        Whoever keeps what the derived key made keeps `primary_id` beside it, to check it after a change.
+        Callers that store what it protects store `primary_id` beside it, to verify it after a change of key.
         """
         master = self._masters.get(key_id or self.primary_id)
         if master is None:

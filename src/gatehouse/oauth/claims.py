@@ -29,11 +29,11 @@ def trust_claims(user: User, scopes: Collection[str]) -> dict[str, bool]:
 
 log = structlog.get_logger(__name__)
 
-MAX_CLAIM_ENTRIES: Final = 1_000  # of one claim; a longer list is not told at all, for half of it would be a lie
+MAX_CLAIM_ENTRIES: Final = 1_000  # of one claim; a longer list is omitted, because a partial one would be wrong
 
 
 class ApplicationHoldings(Protocol):
-    """What somebody holds in one application."""
+    """What a user holds in one application."""
 
     @property
     def roles(self) -> tuple[str, ...]: ...
@@ -46,12 +46,12 @@ class ApplicationHoldings(Protocol):
 
 
 class PermissionSource(Protocol):
-    """The permission room's word."""
+    """What permissions know about users."""
 
     async def holdings_by_application(
         self, user_id: str, application_ids: Collection[int]
     ) -> Mapping[int, ApplicationHoldings]:
-        """What the user holds right now, by application; one that never was is left out."""
+        """Return what the user holds now, by application; unknown applications are left out."""
 
 
 class MappedClaims:
@@ -72,7 +72,7 @@ class MappedClaims:
 
 
 def entries_of(held: ApplicationHoldings | None, content: ClaimContent) -> tuple[str, ...]:
-    """Nobody holds anything in an application that never was."""
+    """No one holds anything in an unknown application."""
     if held is None:
         return ()
     match content:

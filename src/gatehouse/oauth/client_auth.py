@@ -1,4 +1,4 @@
-"""The proof of a native client, and that of whoever began an authorization: PKCE."""
+"""Client authentication: native proof, PKCE, secrets, and which client makes a request."""
 
 import hashlib
 import re
@@ -42,10 +42,10 @@ def matches_code_challenge(verifier: str, challenge: str) -> bool:
     )
 
 
-# Whether somebody knows a client's secret: either of its live ones, in constant time (R3).
+# Compares a secret with the live ones of a client, in constant time (R3).
 
 
-STRONG_SECRET_LENGTH: Final = 32  # characters of a secret that nobody guesses
+STRONG_SECRET_LENGTH: Final = 32  # characters of a secret that cannot be guessed
 # An imported secret can be guessed, so every guess at it is counted before it is made.
 WEAK_GUESS_LIMIT: Final = AttemptLimit(free_attempts=20, first_delay=30, max_delay=3_600, window=86_400)
 VERIFIED_CACHE_SIZE: Final = 1_000
@@ -145,7 +145,7 @@ class ClientSecretVerifier:
 # assertion, or, when it is public, nothing but its name. What fits the other profile is refused.
 
 
-# Nobody guesses 256 bits: this ends the noise, and a right proof is served whatever its neighbours do (TK-29).
+# 256 bits cannot be guessed: this only limits noise, and a right proof succeeds whatever others send (TK-29).
 GUESS_LIMIT: Final = AttemptLimit(free_attempts=100, first_delay=30, max_delay=3_600, window=3_600)
 
 
@@ -160,7 +160,7 @@ class ClientCredentials:
     client_secret: str = field(default="", repr=False)
     assertion_type: str = ""
     assertion: str = field(default="", repr=False)
-    source: str = ""  # the caller as the throttles count him
+    source: str = ""  # the caller as the throttles count them
     origin: AuditOrigin
 
     @property
@@ -170,7 +170,7 @@ class ClientCredentials:
 
     @property
     def is_unnamed_proof(self) -> bool:
-        """A native proof, which only what is presented beside it can tell whose it would be."""
+        """Whether it is a native proof, whose client follows only from the code or token beside it."""
         return bool(self.proof) and not self.client_id
 
 
@@ -193,7 +193,7 @@ class ClientAuthenticator:
     async def authenticate_at_token_endpoint(
         self, credentials: ClientCredentials, owner: Client | None, redirect_uri: str
     ) -> Client:
-        """Who shows it: the owner of what is presented, when nobody is named.
+        """Return the client that proves itself: the owner of what is presented, when none is named.
 
         Raises InvalidClient; InvalidRequest for two proofs at once; TooMany for a source that keeps guessing.
         """
@@ -255,7 +255,7 @@ class ClientAuthenticator:
     async def _accept_or_refuse(self, client: Client, credentials: ClientCredentials, *, proved: bool) -> Client:
         if not proved:
             await self._count_guess(client.client_id, credentials)
-            # After the count: whom that keeps out writes nothing more.
+            # After the count, so that a throttled caller causes no further writes.
             record_id = await self._refusals.add(
                 AuditEvent.CLIENT_REFUSED, credentials.origin, reason="wrong credentials", subject=client.client_id
             )
@@ -269,7 +269,7 @@ class ClientAuthenticator:
 
 
 def refuse_multiple_methods(credentials: ClientCredentials) -> None:
-    """One way at a time (RFC 6749 §2.3); a client that says the same in header and body has one."""
+    """Refuse more than one method (RFC 6749 §2.3); the same secret in header and body is one method."""
     twice = (
         credentials.basic_id
         and credentials.client_secret

@@ -1,4 +1,4 @@
-"""What a client may be: every field checked before it is kept (R3)."""
+"""OAuth clients: the rules for their fields, and the commands that change them (R3)."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -39,7 +39,7 @@ CLIENT_ID_PATTERN: Final = re.compile(r"[A-Za-z0-9._~-]{1,64}", re.ASCII)
 CLAIM_NAME_PATTERN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.:/-]{0,127}", re.ASCII)  # a word, or a name like a URL
 MAX_CLAIMS: Final = 16
 MAX_LIST_ENTRIES: Final = 100  # of each list, counted as sent
-# What tokens and userinfo say anyway: a mapped claim never speaks in their place (OpenID Connect Core §2, §5.1).
+# Claims of tokens and userinfo, which a mapped claim never replaces (OpenID Connect Core §2, §5.1).
 RESERVED_CLAIMS: Final = frozenset(
     (
         *("iss", "sub", "aud", "exp", "nbf", "iat", "jti", "azp", "typ", "kid", "sid", "events", "scope"),
@@ -50,11 +50,11 @@ RESERVED_CLAIMS: Final = frozenset(
     )
 )
 
-RuleCheck = tuple[object, str, str]  # whether it holds, of which field, and the words when it does not
+RuleCheck = tuple[object, str, str]  # whether it holds, its field, and the error text
 
 
 def check_client_id(name: str) -> str:
-    """A name off the wire, before storage is asked for it: PostgreSQL takes no NUL. Raises ClientNotFound."""
+    """Check an ID before it reaches the database: PostgreSQL accepts no NUL. Raises ClientNotFound."""
     if CLIENT_ID_PATTERN.fullmatch(name) is None:
         raise ClientNotFound("malformed client_id")
     return name
@@ -135,14 +135,14 @@ def _claim_checks(claims: Mapping[str, ClaimSource]) -> Iterable[RuleCheck]:
 
 
 def is_outbound_url(uri: str) -> bool:
-    """What the outbound room will try; whether it may is decided by the address behind it, at each call (R6)."""
+    """Whether it is a web URL or empty; whether it may be called is decided by its address, at each call (R6)."""
     if not uri:
         return True
     url = parse_web_url(uri)
     return url is not None and not url.fragment
 
 
-# Clients: made, shown, changed, removed, and their secrets rotated.
+# Create, change and remove clients, and rotate their secrets.
 
 
 OLD_SECRET_LIFETIME: Final = 7 * 86_400  # seconds the former secret is still accepted after a rotation
@@ -165,7 +165,7 @@ class Clients:
         self._clock = clock
 
     async def create(self, client: Client, origin: AuditOrigin) -> str | None:
-        """Keep a new client; returns its secret, which is never shown again, or None for a public client."""
+        """Store a new client; returns its secret, which is never shown again, or None for a public client."""
         check_client(client)
         secret = None if client.public else new_secret()
         kept = () if secret is None else (self.stored_secret(client, secret),)
@@ -176,7 +176,7 @@ class Clients:
         return secret
 
     async def change(self, client: Client, origin: AuditOrigin) -> None:
-        """Keep the client as it is given, unless somebody changed it since it was read. Raises ClientChanged."""
+        """Store the changed client. Raises ClientChanged when it was changed since it was read."""
         before = await self._store.client(client.client_id)
         check_client(client)
         for field in ("profile", "public"):
@@ -193,7 +193,7 @@ class Clients:
         await self._store.change_client(client, record)
 
     async def rotate_secret(self, client_id: str, origin: AuditOrigin) -> str:
-        """Give the client a new secret; the old one stays good for a while, so that nobody is cut off."""
+        """Give the client a new secret; the old one stays valid for a while, so that sign-ins keep working."""
         client = await self._store.client(client_id)
         if client.public:
             raise BadClient("a public client has no secret", field="client_id")
@@ -211,18 +211,18 @@ class Clients:
         return await self._store.client(client_id)
 
     async def remove(self, client_id: str, origin: AuditOrigin, *, seen: int | None = None) -> None:
-        """Take the client away; whatever it was granted is dead, and its id is spent."""
+        """Remove the client: its grants end, and its ID is never reused."""
         record = self._recorder.record(AuditEvent.CLIENT_REMOVED, origin, subject=client_id)
         await self._store.remove_client(client_id, record, seen=seen)
 
     async def revoke_tokens(self, client_id: str, origin: AuditOrigin) -> int:
-        """End whatever it was granted; how many grants there were. Raises ClientNotFound."""
+        """End all grants of the client; returns how many there were. Raises ClientNotFound."""
         await self._store.client(client_id)
         entry = self._recorder.record(AuditEvent.CLIENT_TOKENS_REVOKED, origin, subject=client_id)
         return await self._grants.revoke_client_grants(client_id, self._clock.now(), entry)
 
     async def list(self, application_id: int | None = None) -> Sequence[Client]:
-        """All of them, or those of one application."""
+        """Return all clients, or those of one application."""
         return await (
             self._store.clients() if application_id is None else self._store.clients_of_application(application_id)
         )

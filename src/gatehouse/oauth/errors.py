@@ -120,7 +120,7 @@ class DeviceDenied(OAuthError):
 
 
 class NotRedirected(BadInput):
-    """Nobody is sent to an address that has not been verified: the person gets a page instead."""
+    """The redirect address is not verified: the person gets a page and is not redirected."""
 
     public = "The application's sign-in request is not valid. Go back to the application and try again."
 

@@ -1,4 +1,4 @@
-"""Between the two worlds: a user JWT for an id_token, an access token for a user JWT (interface §4.2, R2)."""
+"""Token exchange: a user JWT for an id_token, an access token for a user JWT (interface §4.2, R2)."""
 
 import secrets
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class ExchangedIdToken:
 
 
 class IdTokenExchange:
-    """`exchange`: whoever has someone's user JWT gets an id_token for the service itself."""
+    """`exchange`: a user JWT gives an id_token for the service itself."""
 
     def __init__(
         self, *, accounts: AccountStore, verifier: TokenVerifier, signer: Signer, clock: Clock, issuer: str
@@ -72,7 +72,7 @@ class IdTokenExchange:
 
 
 class UserJwtExchange:
-    """`exchangeToken`: a user JWT that says what the access token may know, and dies with its grant."""
+    """`exchangeToken`: a user JWT with the claims that the access token allows; it ends with its grant."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class UserJwtExchange:
 
 
 class GrantLiveness:
-    """Fills the port of the permission room: an exchanged JWT dies with its grant (R2)."""
+    """Tells permissions whether the grant of an exchanged JWT is live: the JWT ends with it (R2)."""
 
     def __init__(self, *, store: GrantStore, clock: Clock) -> None:
         self._store = store

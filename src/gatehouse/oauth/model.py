@@ -209,16 +209,16 @@ SINGLE_FIELDS: Final = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """One sign-in to one client, and everything that comes of it: code, access tokens, refresh tokens (R3).
+    """One sign-in to one client with its code, access tokens and refresh tokens (R3).
 
-    Its refresh tokens are numbered: `generation` is the number of the only one that is good, 0 before the first.
-    A grant is dead when it was revoked, has ended, its user's `rev` is another now, or its client is removed.
+    Its refresh tokens are numbered: `generation` is the number of the only valid one, 0 before the first.
+    A grant is dead when it was revoked, has ended, its user's `rev` has changed, or its client is removed.
     """
 
     grant_id: str
     client_id: str
     user_id: str
-    rev: int  # the user's when he signed in
+    rev: int  # the user's at sign-in
     session_id: str  # the browser session it came from; the `sid` of logout tokens
     scopes: tuple[str, ...]
     redirect_uri: str  # empty for the device grant
@@ -241,23 +241,23 @@ class Grant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantHolder:
-    """A living grant with whose it is: what every use of a token needs to know, read in one statement."""
+    """A live grant with its user and client: what every use of a token needs, read in one statement."""
 
     grant: Grant
     user: User
     client: Client
-    keys_version: int  # of the signing keys at that moment: tokens are judged, and made, by these
+    keys_version: int  # of the signing keys at the same time, by which tokens are signed and verified
 
     @property
     def scopes(self) -> tuple[str, ...]:
-        """Those of the grant that the client may still have: it may have been narrowed since."""
+        """The scopes of the grant that the client is still allowed."""
         allowed = self.client.scopes
         return tuple(scope for scope in self.grant.scopes if scope in allowed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginToken:
-    """The `token` of login data (R1): no OAuth token, but introspection tells its application about it."""
+    """The `token` of login data (R1): not an OAuth token, but its application can introspect it."""
 
     user_id: str
     application_id: int  # 0 for none
@@ -297,7 +297,7 @@ class DeviceRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogoutCall:
-    """A client is to be told that someone signed out (OpenID Connect Back-Channel Logout)."""
+    """A call that tells a client about a sign-out (OpenID Connect Back-Channel Logout)."""
 
     call_id: str
     client_id: str

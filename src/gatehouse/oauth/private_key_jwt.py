@@ -74,7 +74,7 @@ class ClientJwkSet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_client_keys(jwks: Mapping[str, object]) -> tuple[ClientKey, ...]:
-    """Every key of the set; none for an empty one. Raises BadClient with words for whoever wrote it."""
+    """Every key of the set; none for an empty one. Raises BadClient with a text for its author."""
     if not jwks:
         return ()
     refuse_private_keys(jwks.get("keys"))

@@ -1,6 +1,6 @@
-"""Which redirect targets a client may register, and which it then may use: a strict grammar of our own (R3).
+"""Which redirect targets a client may register and use: a strict grammar (R3).
 
-Never a general URL parser: those forgive what browsers read differently.
+Never a general URL parser: those accept what browsers read differently.
 """
 
 import re
@@ -129,7 +129,7 @@ def _without_port(uri: str) -> str | None:
 
 
 def display_host(uri: str) -> str:
-    """What a person is told about where he will be sent: the host, or an installed application's scheme."""
+    """The redirect target as people see it: the host, or an installed application's scheme."""
     parts = WEB_URI.fullmatch(uri)
     if parts is None:
         return uri.partition(":")[0]
@@ -137,9 +137,9 @@ def display_host(uri: str) -> str:
 
 
 def csp_source(uri: str) -> str:
-    """The same as a Content-Security-Policy names it: an origin, or a scheme where there is none.
+    """The redirect target for a Content-Security-Policy: an origin, or a scheme where there is none.
 
-    A policy has no words for an IPv6 address (CSP3 §2.3.1), so that one is named by its port alone.
+    A policy cannot name an IPv6 address (CSP3 §2.3.1), so that one is named by its port alone.
     """
     parts = WEB_URI.fullmatch(uri)
     if parts is None:
@@ -151,7 +151,7 @@ def csp_source(uri: str) -> str:
 def with_query(uri: str, parameters: Mapping[str, str]) -> str:
     """Add an answer to a redirect URI that has been found registered, keeping the query it has.
 
-    The names are ours, plain, and not in its query yet (reserved_name); the values may be anything.
+    The names are plain and not in its query yet (reserved_parameter_in); the values may be anything.
     """
     joint = "?" if "?" not in uri else "" if uri.endswith(("?", "&")) else "&"
     return f"{uri}{joint}" + "&".join([f"{name}={quote(value, safe='')}" for name, value in parameters.items()])
@@ -173,7 +173,7 @@ class ClientOriginCache:
         self._read_at = float("-inf")
 
     async def is_registered(self, origin: str) -> bool:
-        """Exactly so, by any client: a preflight does not say for which one it asks."""
+        """Whether any client registered exactly this origin: a preflight does not name its client."""
         if self._clock.monotonic() - self._read_at >= ORIGIN_CACHE_SECONDS:
             self._cached = await self._store.client_origins()
             self._read_at = self._clock.monotonic()

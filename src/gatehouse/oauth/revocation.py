@@ -34,8 +34,8 @@ class Revocation:
     async def revoke_refresh_token(self, credentials: ClientCredentials, token: str, origin: AuditOrigin) -> None:
         """Interface §4.2: nothing but the good refresh token of this very client is taken.
 
-        A rotated one ends its family as well, and is told to be no good all the same: whoever still had it wanted
-        out, and somebody else may have rotated it.
+        A rotated one ends its family as well, and is answered as invalid: its holder wanted to sign out, and
+        another party may have rotated it.
 
         Raises InvalidClient, InvalidRequest, InvalidRefreshToken.
         """
@@ -51,8 +51,8 @@ class Revocation:
     async def revoke(self, credentials: ClientCredentials, token: str, origin: AuditOrigin) -> None:
         """RFC 7009: any token of the client; one that is no longer good is no error, nor is another client's (§2.2).
 
-        Both are answered alike, so that nobody learns which foreign tokens live. Revoking an access token ends its
-        grant: access tokens are not stored one by one. Raises InvalidClient, InvalidRequest.
+        Both get the same answer, so that no one learns which foreign tokens are live. Revoking an access token ends
+        its grant: access tokens are not stored one by one. Raises InvalidClient, InvalidRequest.
         """
         if not token:
             raise InvalidRequest("token is missing")

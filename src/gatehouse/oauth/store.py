@@ -84,7 +84,7 @@ class GrantStore(Protocol):
     async def create_grant(
         self, grant: Grant, record: AuditRecord, *, in_session: bool = False, consented: bool = False
     ) -> bool:
-        """Keep a new grant with its code; False, and nothing kept, when the user is blocked or his rev moved on.
+        """Store a new grant with its code; False, and nothing stored, when the user is blocked or their rev changed.
 
         `in_session`: also when the session it came from has ended, so that no grant outlives a sign-out unseen.
         `consented`: also when its scopes are not, or no longer, all allowed by the person.
@@ -94,7 +94,7 @@ class GrantStore(Protocol):
         """The grant behind a code, spent or not, with its user, its client and its secrets; one round trip."""
 
     async def find_live_grant(self, grant_id: str, now: int) -> GrantHolder | None:
-        """The same for a living grant (model.Grant says which are), for whoever presents a token; one round trip."""
+        """The same for a live grant (see model.Grant), when a token is presented; one round trip."""
 
     async def redeem_code(
         self, code: bytes, now: int, *, generation: int, reused: Callable[[], AuditRecord]
@@ -136,7 +136,7 @@ class ConsentStore(Protocol):
         """What this person has allowed this client so far."""
 
     async def consents(self, user_id: str, now: int) -> Sequence[tuple[Consent, Client]]:
-        """Everything he has allowed, and what clients hold unasked, for his account page; no removed clients."""
+        """A person's consents, and grants without one, for their account page; no removed clients."""
 
     async def add_consent(self, consent: Consent, record: AuditRecord) -> None:
         """Add the scopes to what is allowed already; two windows at once lose nothing."""
@@ -174,7 +174,7 @@ class DeviceStore(Protocol):
 
 
 class LogoutStore(Protocol):
-    """Calls are kept by whoever ends a session or all of an account's, in the same act (accounts/store.py).
+    """Calls are stored in the transaction that ends a session or all of an account's (accounts/store.py).
 
     There the grants of the session end, those with offline access excepted; with an account's sessions, all of them.
     """
@@ -183,7 +183,7 @@ class LogoutStore(Protocol):
         """Calls whose time has come; each is given to one caller only until its lease is over."""
 
     async def mark_delivered(self, call: LogoutCall, record: AuditRecord) -> None:
-        """The client was told; whoever held the call no longer changes nothing."""
+        """Remove a delivered call; without effect for a node that no longer holds it."""
 
     async def schedule_retry(self, call: LogoutCall, trouble: str, next_try_at: int) -> None:
         """It was not; it will be tried again then, or never when that is 0."""
@@ -199,11 +199,11 @@ class ApplicationLoginRules(Protocol):
     """The permission room's word about signing in to applications."""
 
     async def may_log_in(self, user: User, application_ids: Sequence[int]) -> bool:
-        """Whether the login rules of every one of them let this user in (R5); an unknown one lets nobody in."""
+        """Whether the login rules of every one of them let this user in (R5); an unknown one lets no one in."""
 
 
 class ClaimMapping(Protocol):
-    """What a user holds in applications, as claims of his tokens."""
+    """What a user holds in applications, as claims of their tokens."""
 
     async def claims(self, user: User, client: Client) -> Mapping[str, tuple[str, ...]]:
         """The claims this client has mapped, by their names; only what the permission room grants right now."""

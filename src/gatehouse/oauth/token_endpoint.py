@@ -56,7 +56,7 @@ class GrantType(Protocol):
         """
 
     async def record_failure(self, token_request: TokenRequest) -> None:
-        """Somebody presented it and could not prove to be its client."""
+        """Count a presentation without a valid proof of the client."""
 
     async def redeem(
         self, token_request: TokenRequest, client: Client, found: PresentedGrant | None

@@ -211,7 +211,7 @@ class AccessTokenVerifier:
         return token.distrust_count == self._keyring.distrust_count
 
 
-# The tokens of a grant: whoever calls has taken what they are given for (R2, interface §2.1).
+# The tokens of a grant: callers have redeemed what they are issued for (R2, interface §2.1).
 
 
 ID_TOKEN_SECONDS: Final = 3_600  # interface §8

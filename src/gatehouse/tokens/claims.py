@@ -26,7 +26,7 @@ class ExpiredToken(InvalidToken):
 #
 # The type is the whole difference between classes: its `typ` (absence is a value), the algorithms and the
 # purpose of the keys it may be signed with, its members. Optional members that are absent are left out of the
-# payload; members nobody named here are refused.
+# payload; members that are not named here are refused.
 
 
 # Within what every JSON reader holds exactly (RFC 7519 §2 and RFC 8259 §6).
@@ -60,7 +60,7 @@ class PermissionClaims(msgspec.Struct, frozen=True, kw_only=True):
 
     application_id: int
     entries: tuple[str, ...]  # list_short
-    ends_at: int  # whoever reads them later asks again
+    ends_at: int  # later readers ask again
 
 
 class PersonClaims(Claims, frozen=True, kw_only=True):
@@ -70,7 +70,7 @@ class PersonClaims(Claims, frozen=True, kw_only=True):
     slt: Name  # random salt of fac and loc
     loc: str
     tgs: str  # comma-separated
-    tgs_omitted: bool = False  # too long for a token: tgs is empty, and whoever needs the tags asks for them
+    tgs_omitted: bool = False  # too long for a token: tgs is empty, and readers ask for the tags
     cntry: str
     lng: str
     rev: Seconds  # the user's revocation epoch
@@ -79,8 +79,8 @@ class PersonClaims(Claims, frozen=True, kw_only=True):
     app_perm: int | None = None  # the application `perm` is about
     perm: tuple[str, ...] | None = None
     perm_exp: Seconds | None = None
-    perm_omitted: bool = False  # `perm` is too long for a token: whoever needs it asks for it (R2)
-    aud: ApplicationId | None = None  # whoever verifies compares it with the request's application
+    perm_omitted: bool = False  # `perm` is too long for a token: readers ask for it (R2)
+    aud: ApplicationId | None = None  # the verifier compares it with the request's application
 
     def __post_init__(self) -> None:
         refuse_uid_sub_mismatch(self.uid, self.sub)
@@ -182,7 +182,7 @@ class OutboundServiceClaims(Claims, frozen=True, kw_only=True, tag_field="typ", 
     aud: Name  # the target's origin
     jti: Name  # the request it belongs to
 
-    def is_meant_for(self, issuer: str) -> bool:  # noqa: ARG002 - whoever presents one here got it from us
+    def is_meant_for(self, issuer: str) -> bool:  # noqa: ARG002 - every one presented here was issued here
         return False
 
 
@@ -289,7 +289,7 @@ def tag_claims(tags: str) -> dict[str, Any]:
 
 
 def without_long_perm(claims: P) -> P:
-    """The same claims, and `perm_omitted` in place of a `perm` that is too long: whoever reads it asks us."""
+    """The same claims, and `perm_omitted` in place of a `perm` that is too long: readers ask for it."""
     if claims.perm is None:
         return claims
     if base64_length(json_length(claims.perm)) <= MAX_PERM and payload_bytes_left(claims, MAX_ISSUED_TOKEN) >= 0:

@@ -58,7 +58,7 @@ class AuthorizeParameters(dict[str, str]):
 
     @property
     def state(self) -> str:
-        """Of two nobody can tell which is the client's own."""
+        """Refuse a repeated parameter: which one is the client's own is unknown."""
         return "" if "state" in self.repeated else self["state"]
 
 
@@ -209,7 +209,7 @@ def parse_claims_parameter(text: str) -> ClaimsRequest:
 
 
 def wanted_subject(asked: ClaimsRequest) -> str:
-    """Whom alone the id_token may be about (OpenID Connect Core §3.1.2.2); "" for whoever signs in."""
+    """The only user the id_token may be about (OpenID Connect Core §3.1.2.2); "" for any."""
     about = (asked.id_token or {}).get("sub")
     if not isinstance(about, Mapping) or "value" not in about:
         return ""

@@ -52,7 +52,7 @@ class Consents:
         await self._store.add_consent(consent, entry)
 
     def denial_record(self, user_id: str, client_id: str, scopes: Sequence[str], origin: AuditOrigin) -> AuditRecord:
-        """What is recorded when he says no; nothing else is kept of that."""
+        """The audit record of a refused consent; nothing else is stored."""
         details = {"client": client_id, "scope": " ".join(scopes)}
         return self._recorder.record(AuditEvent.CONSENT_DENIED, origin, subject=user_id, details=details)
 
@@ -64,7 +64,7 @@ class Consents:
         return await self._store.withdraw_consent(user_id, client_id, self._clock.now(), entry)
 
     async def of_user(self, user_id: str) -> Sequence[tuple[Consent, Client]]:
-        """What he allowed, and what a client of the house holds without having asked."""
+        """Consents of a person, and grants of trusted clients, which need no consent."""
         return await self._store.consents(user_id, self._clock.now())
 
 

@@ -1,4 +1,4 @@
-"""What a file may say about an OAuth client (R7)."""
+"""OAuth clients in files: entries, secrets, plan and export (R7)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -58,7 +58,7 @@ class FoundClient:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedClient:
-    """The same with its secrets in the form in which they are kept: all that the pure part of planning sees."""
+    """The same with its secrets as they are stored: the input of the pure part of planning."""
 
     found: FoundClient
     secrets: tuple[ClientSecret, ...]
@@ -75,7 +75,7 @@ def merge_client(entry: ClientFileEntry, before: Client | None, now: int) -> Cli
     return apply_patch(entry, bound, is_new=before is None)
 
 
-# A client's secrets: from what a file gives to what is kept, and back (R3).
+# A client's secrets: from a file to storage, and back (R3).
 
 
 STRONG_LENGTH: Final = 32  # characters; a shorter secret needs a slow hash, or --allow-weak (R7)
@@ -102,7 +102,7 @@ class ExportedSecret(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 async def resolve_client_secrets(
     found: FoundClient, context: Context, options: Options, problems: Problems
 ) -> WantedClient:
-    """Compare the secret with the one that is kept: an equal one is no change, also when it is hashed."""
+    """Compare the secret with the stored one: an equal one is no change, even if it is hashed."""
     try:
         return await wanted_client(found, context, options)
     except BadInput as error:
@@ -182,7 +182,7 @@ def open_secret(secret: ClientSecret, client: Client, context: Context) -> bytes
 
 
 def exported_secrets(client: Client, context: Context) -> list[ExportedSecret]:
-    """Every live secret of the client, ready to travel."""
+    """Every live secret of the client, as an export contains it."""
     return [
         ExportedSecret(
             slot=secret.slot,
@@ -196,7 +196,7 @@ def exported_secrets(client: Client, context: Context) -> list[ExportedSecret]:
 
 
 def import_secrets(found: FoundClient, text: str, context: Context) -> tuple[ClientSecret, ...]:
-    """The secrets an export took along; those that are kept, when they are the same."""
+    """The secrets of an export; the stored ones if they are the same."""
     arriving = [
         one for one in msgspec.json.decode(text, type=list[ExportedSecret]) if not 0 < one.expires_at <= context.now
     ]
@@ -209,7 +209,7 @@ def import_secrets(found: FoundClient, text: str, context: Context) -> tuple[Cli
 
 
 def has_same_secrets(client: Client, arriving: Sequence[ExportedSecret], context: Context) -> bool:
-    """False also where one is damaged: what a file gives takes its place."""
+    """False also if one is damaged: the file replaces it."""
     try:
         return exported_secrets(client, context) == arriving
     except (Tampered, WrongMasterKey):

@@ -1,4 +1,4 @@
-"""Keeps clients (oauth/store.py)."""
+"""Stores clients and consents (oauth/store.py)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
@@ -42,13 +42,13 @@ UPDATE_CLIENT = Statement(
     .returning(clients.c.client_id)
 )
 NOT_REMOVED = clients.c.removed.is_(False)
-# A client of a removed application is there to be managed, and refused wherever it comes itself (R5, PR-11).
+# A client of a removed application can be managed, but is refused at every endpoint (R5, PR-11).
 APPLICATION_LIVE = or_(clients.c.application_id.is_(None), belongs_to_live_application(clients.c.application_id))
 _CLIENT_VERSION = select(clients.c.version).where(clients.c.client_id == bindparam("client_id"), NOT_REMOVED)
 CLIENT_VERSION = Statement(_CLIENT_VERSION)
 SERVING_CLIENT_VERSION = Statement(_CLIENT_VERSION.where(APPLICATION_LIVE))
 CLIENT_BY_ID = Statement(select(clients).where(clients.c.client_id == bindparam("client_id")))
-# Holds the row until the commit, and tells whoever read the client before that its secrets are others now.
+# Locks the row until the commit; the new version tells earlier readers that the secrets changed.
 TOUCH_CLIENT = Statement(
     update(clients)
     .where(clients.c.client_id == bindparam("of"), NOT_REMOVED)
@@ -129,7 +129,7 @@ def _put_secrets(client: Client) -> Verb[None]:
 
 
 def client_by_id(client_id: str) -> Verb[Client]:
-    """Whole, a removed one too. Raises ClientNotFound."""
+    """Return the client with its secrets, even if it is removed. Raises ClientNotFound."""
     rows = yield CLIENT_BY_ID(client_id=client_id)
     if not rows:
         raise ClientNotFound
@@ -251,7 +251,7 @@ def _secret_columns(client_id: str, secret: ClientSecret) -> dict[str, object]:
 
 
 def client_from_fields(fields: dict[str, Any], secrets: Iterable[ClientSecret] = ()) -> Client:
-    """The client whose columns these are."""
+    """Build a client from its columns."""
     read: dict[str, Any] = {name: tuple(fields[name]) for name in LIST_FIELDS}
     read["profile"] = ClientProfile(fields["profile"])
     read["claims"] = msgspec.convert(fields["claims"], dict[str, ClaimSource])
@@ -267,7 +267,7 @@ def _secret_from_row(row: Row) -> ClientSecret:
     return ClientSecret(**fields)
 
 
-# Keeps what people allowed clients (oauth/store.py).
+# Consents (oauth/store.py).
 
 
 CONSENT_PREFIX = "consent_"
@@ -275,7 +275,7 @@ CONSENT_PREFIX = "consent_"
 _THIS_CONSENT = and_(consents.c.user_id == bindparam("of"), consents.c.client_id == bindparam("to"))
 
 FIND_CONSENT = Statement(select(consents).where(_THIS_CONSENT))
-# Holds the row until the commit: of two windows the second one adds to what the first one wrote.
+# Locks the row until the commit: of two windows the second one adds to what the first one wrote.
 LOCK_CONSENT = Statement(select(consents).where(_THIS_CONSENT).with_for_update())
 INSERT_CONSENT = Statement(insert(consents).on_conflict_do_nothing().returning(consents.c.client_id))
 REPLACE_CONSENT = Statement(
@@ -286,7 +286,7 @@ CONSENTS_OF_USER = Statement(
     .join(consents, consents.c.client_id == clients.c.client_id)
     .where(consents.c.user_id == bindparam("of"), clients.c.removed.is_(False))
 )
-# What is there without having been asked for: a client of the house needs no consent (R3, checklist LG-28).
+# Grants without a consent: a trusted client needs none (R3, checklist LG-28).
 GRANTS_WITHOUT_CONSENT = Statement(
     select(
         clients,

@@ -47,7 +47,7 @@ KeysByLine = Mapping[tuple[KeyPurpose, Algorithm], Sequence[OpenedKey]]
 
 
 class Keyring:
-    """`reload` before first use; a notice of a change only makes the next request find the new keys loaded."""
+    """Call `reload` before first use; a notice of a change only loads the new keys early."""
 
     def __init__(self, *, store: KeyStore, masters: MasterKeys, clock: Clock) -> None:
         self._store = store
@@ -61,7 +61,7 @@ class Keyring:
         self._reads_begun = 0
         self._last_read = 0  # the number of the one this view was made by
         self.version = -1  # of the stored keys this view was made from
-        self.distrust_count = 0  # how many keys were ever distrusted: access tokens of before a distrust end by it
+        self.distrust_count = 0  # how many keys were ever distrusted: ends the access tokens issued before
 
     def signing_key(self, purpose: KeyPurpose, alg: Algorithm, now: int) -> OpenedKey:
         for key in self._lines.get((purpose, alg), ()):
@@ -115,7 +115,7 @@ class Keyring:
         return version
 
     async def reload(self) -> None:
-        """Take over what is stored. Raises WrongMasterKey, and keeps the old view, when none of it opens."""
+        """Load what is stored. Raises WrongMasterKey, and keeps the old view, when no key opens."""
         async with self._reload_lock:
             await self._reload_keys()
 

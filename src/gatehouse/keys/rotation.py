@@ -75,7 +75,7 @@ class RotationPolicy:
 class RotationMode(StrEnum):
     PLANNED = "planned"
     AT_ONCE = "at once"  # sign with a new key now; what the old one signed stays good
-    DISTRUST = "distrust"  # and nothing any older key of the line signed is believed any more
+    DISTRUST = "distrust"  # and reject everything that older keys of the line signed
 
 
 def new_private_key(alg: Algorithm, rsa_bits: int) -> PrivateKey:
@@ -185,7 +185,7 @@ class KeyRotation:
         return (await self._save_change(successor, event=event, origin=origin))[0]
 
     async def rotate_due(self, *, origin: AuditOrigin) -> tuple[SigningKey, ...]:
-        """Rotate what has signed long enough; return the new keys. Several nodes may call it at once."""
+        """Rotate the keys that are old enough; return the new ones. Several nodes may call it at once."""
 
         async def due(keys: tuple[SigningKey, ...]) -> list[SigningKey]:
             changed = []

@@ -71,7 +71,7 @@ class MasterKeys:
         return decrypt(AESGCM(data_key), envelope.body, purpose)
 
     def try_open(self, sealed: bytes, *, purpose: str) -> bytes | None:
-        """Return the secret; None, with an alarm, for one that is damaged: it is refused, and all else serves (R-25).
+        """Return the secret; None, with an alert, for a damaged one: only that one is refused (R-25).
 
         The alarm is sounded once for each, however often it is tried; it names the purpose.
         """
@@ -87,7 +87,7 @@ class MasterKeys:
         """The same secret under the primary key."""
         envelope = split_envelope(sealed, purpose)
         data_key = self._unwrap(envelope, purpose)
-        decrypt(AESGCM(data_key), envelope.body, purpose)  # a damaged record must not come out looking fresh
+        decrypt(AESGCM(data_key), envelope.body, purpose)  # a damaged record must not be re-wrapped as valid
         return self._envelope(data_key, envelope.body, purpose)
 
     def derive(self, label: str, *, key_id: str = "") -> bytes:

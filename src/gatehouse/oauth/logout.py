@@ -24,7 +24,7 @@ from gatehouse.tokens.claims import IdClaims, InvalidToken, LogoutClaims, Logout
 from gatehouse.tokens.signer import Signer
 from gatehouse.tokens.verifier import TokenVerifier
 
-ANY_AGE: Final = 10**10  # seconds: an id_token is a hint long after it has ended (RP-Initiated Logout §2)
+ANY_AGE: Final = 10**10  # seconds: an expired id_token is still a valid hint (RP-Initiated Logout §2)
 
 
 class LogoutRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,7 +126,7 @@ class BackchannelLogoutWorker:
         self._call_worker = CallWorker(claim=self._claim, run=self._deliver, poster=poster)
 
     async def run_once(self) -> None:
-        """Make whatever calls are due; return when none is left that could be made now."""
+        """Make all calls that are due; return when none is left."""
         await self._call_worker.run_once()
 
     async def _claim(self, lease: int) -> Sequence[LogoutCall]:
@@ -146,7 +146,7 @@ class BackchannelLogoutWorker:
                 await self._retry_or_give_up(call, f"answered {answer.status}")
 
     async def _build_request(self, call: LogoutCall) -> OutboundRequest:
-        """A new token for each try: one that arrived though its answer was lost is not taken for a replay."""
+        """Sign a new token for each try, so that a client that did receive the last one sees no replay."""
         client = await self._clients.client(call.client_id)
         now = self._clock.now()
         claims = LogoutClaims(

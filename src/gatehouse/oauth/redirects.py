@@ -22,8 +22,8 @@ APP_URI: Final = re.compile(r"[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+:/[A-Za-z0-9._~!$&
 HOST: Final = re.compile(rf"(?P<host>{HOSTNAME}|\[::1\])({PORT})?", re.ASCII)
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 HIGHEST_PORT: Final = 65_535
-# What answers carry (RFC 6749, RFC 9207, OpenID Connect Core and Session Management, JARM). In a query that a client
-# registers or asks for, the client would see the name twice and could believe the wrong one (R3, checklist AZ-20).
+# Parameters of responses (RFC 6749, RFC 9207, OpenID Connect Core and Session Management, JARM). In the query of a
+# redirect URI the client would see the name twice and could use the wrong one (R3, checklist AZ-20).
 RESPONSE_PARAMETERS: Final = frozenset(
     (
         *("code", "state", "iss", "error", "error_description", "error_uri", "id_token", "access_token"),
@@ -106,7 +106,7 @@ def is_registered_redirect(client: Client, uri: str) -> bool:
 
 
 def _is_on_host(entry: str, uri: str) -> bool:
-    """Host mode: the name compared whole; the default port unwritten, unless the entry names one."""
+    """Compare the whole host name; only the default port is allowed, unless the entry names one."""
     allowed, asked = HOST.fullmatch(entry), WEB_URI.fullmatch(uri)
     if allowed is None or asked is None or asked["host"] != allowed["host"]:
         return False
@@ -121,7 +121,7 @@ def _loopback_forms(client: Client) -> frozenset[str]:
 
 
 def _without_port(uri: str) -> str | None:
-    """A loopback URI as it is whatever the port; None for every other one."""
+    """A loopback URI without its port; None for any other URI."""
     parts = WEB_URI.fullmatch(uri)
     if parts is None or parts["host"] not in LOOPBACK:
         return None
@@ -160,9 +160,7 @@ def with_query(uri: str, parameters: Mapping[str, str]) -> str:
 # Which pages may call the token endpoints from a browser: those of the origins that clients registered (R3).
 
 
-ORIGIN_CACHE_SECONDS: Final = (
-    1  # second: a flood of preflights is one look a second, and decides nothing but what browsers show
-)
+ORIGIN_CACHE_SECONDS: Final = 1  # a flood of preflights is one read per second; only browsers depend on the answer
 
 
 class ClientOriginCache:

@@ -1,4 +1,4 @@
-"""Why a token is not accepted. The reason is for the log; the caller learns only that it is invalid."""
+"""The claims of each class of token, and why a token is refused: the reason is for the log only."""
 
 import hashlib
 from collections.abc import Mapping
@@ -94,11 +94,11 @@ class UserJwtClaims(PersonClaims, frozen=True, kw_only=True):
 
 
 class ExchangedUserClaims(PersonClaims, frozen=True, kw_only=True, tag_field="typ", tag="exchanged_token"):
-    """What exchangeToken gives: no `fac`, writes nothing, is not exchanged again."""
+    """The user JWT of exchangeToken: no `fac`, read-only, not exchangeable again."""
 
     auth: Literal["openid"]
     azp: Name
-    gid: Name  # the grant it came from: it dies with it
+    gid: Name  # its grant; the JWT ends with it
 
 
 class IdClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag="id_token", forbid_unknown_fields=False):
@@ -195,7 +195,7 @@ class LogoutEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LogoutClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag="logout_token"):
-    """Tells a client that someone has signed out. It has no nonce, so that it never passes for an id_token."""
+    """Tells a client that a person has signed out. Without a nonce, so that it is never taken for an id_token."""
 
     algs: ClassVar[tuple[Algorithm, ...]] = tuple(Algorithm)
 
@@ -248,7 +248,7 @@ def salted_digest(text: str, slt: str) -> str:
     return hashlib.sha256((text + slt).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-# How long tokens get: what has to be left out of one, and is then said in it (R2, checklist TK-31).
+# Size limits of tokens: what does not fit is left out, and the token says so (R2, checklist TK-31).
 #
 # Proxies and servers commonly read 8 KB of one header line, our own server 16 KB of all of them. What callers and
 # administrators write into a token is bounded where it is taken in, so that a token at all of these limits still
@@ -284,7 +284,7 @@ def payload_bytes_left(claims: Claims, max_length: int) -> int:
 
 
 def tag_claims(tags: str) -> dict[str, Any]:
-    """`tgs`; tags that were stored before there was a limit may be too long, and half of them would be a lie."""
+    """`tgs`; tags stored before there was a limit may be too long, and a part of them would be wrong."""
     return {"tgs": tags} if json_length(tags) <= MAX_TAG_BYTES else {"tgs": "", "tgs_omitted": True}
 
 

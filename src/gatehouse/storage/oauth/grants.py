@@ -211,7 +211,7 @@ UNUSED_CODE_WINDOW: Final = (
 SWEEP_CONDITIONS: Final = (
     (grants.c.ends_at <= bindparam("by"), not_(_AWAITS_LOGOUT_CALL)),
     (grants.c.revoked_at > literal_column("0"), grants.c.revoked_at <= bindparam("by")),  # as its index says it
-    # Its code was never redeemed; codes live for minutes. The columns that show this change with every redemption, and
+    # Its code was never redeemed; codes live for minutes. The columns that show it change with every redemption, and
     # an index on them would make each one slower.
     (
         grants.c.created_at <= bindparam("by"),

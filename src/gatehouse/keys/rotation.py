@@ -203,11 +203,11 @@ class KeyRotation:
         One save: a crash leaves all as they were, and running it again finishes the work.
         """
 
-        async def rewrapped(keys: tuple[SigningKey, ...]) -> list[SigningKey]:
+        async def rewrap_old(keys: tuple[SigningKey, ...]) -> list[SigningKey]:
             old = [key for key in keys if sealing_key_id(key.sealed_private) != self._masters.primary_id]
             return [moved for key in old if (moved := self._rewrap(key)) is not None]
 
-        return len(await self._save_change(rewrapped, event=AuditEvent.REWRAPPED, origin=origin))
+        return len(await self._save_change(rewrap_old, event=AuditEvent.REWRAPPED, origin=origin))
 
     def _rewrap(self, key: SigningKey) -> SigningKey | None:
         try:

@@ -24,7 +24,7 @@ def trust_claims(user: User, scopes: Collection[str]) -> dict[str, bool]:
     return {"email_verified": user.email_verified, "phone_verified": user.phone_verified}
 
 
-# Claims that a client has mapped: what a user holds in chosen applications (R3); fills the port ClaimMapping.
+# Claims that a client has mapped: what a user holds in chosen applications (R3).
 
 
 log = structlog.get_logger(__name__)
@@ -59,6 +59,7 @@ class MappedClaims:
         self._permissions = permissions
 
     async def claims(self, user: User, client: Client) -> Mapping[str, tuple[str, ...]]:
+        """Return the claims that the client has mapped, by name, with what the user holds now."""
         if not client.claims:
             return {}
         numbers = {source.application_id for source in client.claims.values()}

@@ -11,7 +11,7 @@ from gatehouse.kernel.addresses import Address, any_network_contains, parse_netw
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.errors import AccessDenied, UnauthorizedClient
 from gatehouse.oauth.store import ApplicationLoginRules, GrantStore, may_log_in_to_client
-from gatehouse.oauth.tokens import AccessTokenVerifier, VerifiedAccessToken
+from gatehouse.oauth.tokens import ID_TOKEN_SECONDS, AccessTokenVerifier, VerifiedAccessToken
 from gatehouse.oauth.vocabulary import PROFILE, TRUST
 from gatehouse.tokens.claims import (
     ExchangedIdClaims,
@@ -24,7 +24,6 @@ from gatehouse.tokens.claims import (
 from gatehouse.tokens.signer import Signer
 from gatehouse.tokens.verifier import TokenVerifier
 
-ID_TOKEN_SECONDS: Final = 3_600
 SALT_BYTES: Final = 16
 
 

@@ -1,6 +1,6 @@
 """Storage of OAuth, and what it needs of other packages."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Protocol
@@ -200,13 +200,6 @@ class ApplicationLoginRules(Protocol):
 
     async def may_log_in(self, user: User, application_ids: Sequence[int]) -> bool:
         """Whether the login rules of every one of them let this user in (R5); an unknown one lets no one in."""
-
-
-class ClaimMapping(Protocol):
-    """What a user holds in applications, as claims of their tokens."""
-
-    async def claims(self, user: User, client: Client) -> Mapping[str, tuple[str, ...]]:
-        """The claims this client has mapped, by their names; only what the permission room grants right now."""
 
 
 class AccessKeyLookup(Protocol):

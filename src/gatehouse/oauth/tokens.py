@@ -20,9 +20,9 @@ from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
 from gatehouse.keys.encoding import decode_base64url, encode_base64url
 from gatehouse.keys.keyring import Keyring
 from gatehouse.keys.model import Algorithm
-from gatehouse.oauth.claims import email_for, nickname_for
+from gatehouse.oauth.claims import MappedClaims, email_for, nickname_for
 from gatehouse.oauth.model import SCOPES, ClientProfile, Grant, GrantHolder
-from gatehouse.oauth.store import ClaimMapping, GrantStore
+from gatehouse.oauth.store import GrantStore
 from gatehouse.tokens.claims import (
     MAX_ID_TOKEN,
     IdClaims,
@@ -240,7 +240,7 @@ class TokenIssuer:
         refresh_tokens: RefreshTokens,
         signer: Signer,
         keyring: Keyring,
-        mapping: ClaimMapping,
+        mapping: MappedClaims,
         clock: Clock,
         issuer: str,
     ) -> None:

@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 
-from gatehouse.oauth.claims import email_for, nickname_for, trust_claims
-from gatehouse.oauth.store import ClaimMapping
+from gatehouse.oauth.claims import MappedClaims, email_for, nickname_for, trust_claims
 from gatehouse.oauth.tokens import AccessTokenVerifier
 
 
 class UserInfo:
-    def __init__(self, *, access_token_verifier: AccessTokenVerifier, mapping: ClaimMapping) -> None:
+    def __init__(self, *, access_token_verifier: AccessTokenVerifier, mapping: MappedClaims) -> None:
         self._access_token_verifier = access_token_verifier
         self._mapping = mapping
 

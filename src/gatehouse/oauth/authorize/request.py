@@ -17,9 +17,9 @@ from gatehouse.oauth.errors import (
     ScopeRefused,
 )
 from gatehouse.oauth.model import SCOPES, Client, ClientProfile
+from gatehouse.oauth.vocabulary import OPENID
 from gatehouse.tokens.claims import MAX_NONCE_BYTES, json_length
 
-OPENID: Final = "openid"
 SCOPE_TEXT: Final = re.compile(r"[\x20\x21\x23-\x5b\x5d-\x7e]*", re.ASCII)  # RFC 6749 §3.3
 CHALLENGE_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)  # what S256 always makes (RFC 7636 §4.2)
 SECONDS_PATTERN: Final = re.compile(r"[0-9]{1,10}", re.ASCII)

@@ -25,6 +25,7 @@ from gatehouse.oauth.errors import (
 from gatehouse.oauth.model import Client, Consent, Grant
 from gatehouse.oauth.redirects import is_registered_redirect, reserved_parameter_in, with_query
 from gatehouse.oauth.store import ApplicationLoginRules, ClientStore, ConsentStore, GrantStore
+from gatehouse.oauth.vocabulary import OFFLINE_ACCESS
 from gatehouse.sign_in_flow.model import SignInProof, proof_of_session
 from gatehouse.tokens.claims import IdClaims, InvalidToken
 from gatehouse.tokens.verifier import TokenVerifier
@@ -68,10 +69,7 @@ class Consents:
         return await self._store.consents(user_id, self._clock.now())
 
 
-# Makes the grant that a sign-in to a client comes to, with its code.
-
-
-OFFLINE_SCOPE: Final = "offline_access"
+# Creates the grant of a sign-in to a client, with its code.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +109,7 @@ class GrantCreator:
         # Without refresh tokens nothing outlives the access token that the code may still be turned into.
         lasts = (
             self._lifetimes.family_seconds
-            if OFFLINE_SCOPE in request.scopes
+            if OFFLINE_ACCESS in request.scopes
             else client.token_settings.access_seconds
         )
         return Grant(

@@ -12,6 +12,7 @@ from gatehouse.kernel.digests import constant_time_equal, sha256
 from gatehouse.kernel.errors import BadInput
 from gatehouse.kernel.ids import new_secret
 from gatehouse.keys.model import Tampered, WrongMasterKey
+from gatehouse.oauth.client_auth import STRONG_SECRET_LENGTH
 from gatehouse.oauth.client_document import ClientPatch, apply_patch, client_document
 from gatehouse.oauth.clients import check_client, client_secret_purpose, new_stored_secret
 from gatehouse.oauth.errors import BadClient
@@ -78,7 +79,6 @@ def merge_client(entry: ClientFileEntry, before: Client | None, now: int) -> Cli
 # A client's secrets: from a file to storage, and back (R3).
 
 
-STRONG_LENGTH: Final = 32  # characters; a shorter secret needs a slow hash, or --allow-weak (R7)
 MAX_LENGTH: Final = 1_024
 SECRET_KINDS: Final = {
     ClientProfile.NATIVE: frozenset({SecretKind.SEALED}),
@@ -144,7 +144,7 @@ async def replace_secret(
     if before is not None and await is_newest(secret, before, found.after.profile, context):
         return before.secrets
     check_secret(secret, allow_weak=options.allow_weak)
-    if found.after.profile is ClientProfile.OIDC and len(secret) < STRONG_LENGTH:
+    if found.after.profile is ClientProfile.OIDC and len(secret) < STRONG_SECRET_LENGTH:
         hashed = await context.passwords.hash(secret)
         return (ClientSecret(kind=SecretKind.ARGON2, secret=hashed.encode(), created_at=context.now),)
     return (new_stored_secret(found.after, secret, masters=context.masters, now=context.now),)
@@ -167,8 +167,8 @@ async def is_newest(secret: str, client: Client, profile: ClientProfile, context
 def check_secret(secret: str, *, allow_weak: bool) -> None:
     if len(secret) > MAX_LENGTH:
         raise BadClient(f"is longer than {MAX_LENGTH} characters")
-    if len(secret) < STRONG_LENGTH and not allow_weak:
-        raise BadClient(f"is shorter than {STRONG_LENGTH} characters; use --allow-weak to accept it")
+    if len(secret) < STRONG_SECRET_LENGTH and not allow_weak:
+        raise BadClient(f"is shorter than {STRONG_SECRET_LENGTH} characters; use --allow-weak to accept it")
 
 
 def live_secrets(secrets: Sequence[ClientSecret], now: int) -> tuple[ClientSecret, ...]:

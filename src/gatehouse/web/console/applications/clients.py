@@ -264,22 +264,22 @@ class ClientScreens:
         return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, application = self._view, "/applications/{application_id:int}"
+        view, application = self._view, "/applications/{application_id:int}"
         path, new = f"{application}/clients", f"{application}/new_client"  # a client may be called `new`
         one = f"{path}/{{client_id}}"
         return [
-            desk.page(path, self.list),
-            desk.page(new, self.new),
-            desk.form(new, ClientForm, self.create, rerender=self.rerender_new, fresh=True),
-            desk.page(one, self.show),
-            desk.form(one, ClientForm, self.save, rerender=self.rerender_form, fresh=True),
-            desk.page(f"{one}/recipe", self.recipe),
-            desk.page(f"{one}/remove", self.confirm_removal, fresh=True),
-            desk.form(f"{one}/remove", CsrfForm, self.remove, fresh=True),
-            desk.page(f"{one}/rotate", self.confirm_rotation, fresh=True),
-            desk.form(f"{one}/rotate", CsrfForm, self.rotate, fresh=True),
-            desk.page(f"{one}/revoke", self.confirm_revocation, fresh=True),
-            desk.form(f"{one}/revoke", CsrfForm, self.revoke, fresh=True),
+            view.page(path, self.list),
+            view.page(new, self.new),
+            view.form(new, ClientForm, self.create, rerender=self.rerender_new, fresh=True),
+            view.page(one, self.show),
+            view.form(one, ClientForm, self.save, rerender=self.rerender_form, fresh=True),
+            view.page(f"{one}/recipe", self.recipe),
+            view.page(f"{one}/remove", self.confirm_removal, fresh=True),
+            view.form(f"{one}/remove", CsrfForm, self.remove, fresh=True),
+            view.page(f"{one}/rotate", self.confirm_rotation, fresh=True),
+            view.form(f"{one}/rotate", CsrfForm, self.rotate, fresh=True),
+            view.page(f"{one}/revoke", self.confirm_revocation, fresh=True),
+            view.form(f"{one}/revoke", CsrfForm, self.revoke, fresh=True),
         ]
 
 

@@ -75,9 +75,9 @@ def require_client_right(actor: Actor, before: Client | None, after: Client | No
     if administers(actor):
         return
     for client in (before, after):
-        held = ", ".join(privileges(client)) if client is not None else ""
-        if held:
-            raise AdministratorsOnly(f"can_administer is needed: the client has {held}")
+        names = ", ".join(privileges(client)) if client is not None else ""
+        if names:
+            raise AdministratorsOnly(f"can_administer is needed: the client has {names}")
     if after is not None and after.may_exchange != (before is not None and before.may_exchange):
         raise AdministratorsOnly("can_administer is needed: may_exchange changes")
 

@@ -124,8 +124,8 @@ class GameRefusals:
         return Violation(await self._cache.record_id_for(f"delivered {gsid}", keep), reason)
 
     async def _add_violation(self, gsid: str, origin: AuditOrigin, reason: str) -> str:
-        shown = "".join(filter(str.isprintable, gsid[:MAX_SUBJECT_LENGTH]))
-        return await self._refusals.add(AuditEvent.GAME_VIOLATION, origin, reason=reason, subject=shown)
+        printable = "".join(filter(str.isprintable, gsid[:MAX_SUBJECT_LENGTH]))
+        return await self._refusals.add(AuditEvent.GAME_VIOLATION, origin, reason=reason, subject=printable)
 
     async def polled_too_early(self, gsid: str, origin: AuditOrigin, seconds: int) -> TooEarly:
         reason = f"polled before the delay was over; blocked for {seconds} s"

@@ -142,8 +142,8 @@ class PollService:
             raise await self._refusals.violation(gsid, origin, wrong)
         if session.state is GameSessionState.DELIVERED:
             session = await self._recheck_delivered(session, origin, waiter)
-        comer = poller_of(session, presented)
-        blocked = self._throttle.seconds_blocked(comer) or self._throttle.count_poll(comer)
+        poller = poller_of(session, presented)
+        blocked = self._throttle.seconds_blocked(poller) or self._throttle.count_poll(poller)
         if blocked:
             raise await self._refusals.polled_too_early(gsid, origin, blocked)
         return session

@@ -39,7 +39,7 @@ class PendingLimit:
         """Count one more. Raises TooManySessions, but only after a fresh count."""
         if self._clock.monotonic() - self._counted_at >= COUNT_INTERVAL:
             self._counted_at = self._clock.monotonic()
-            self._counting = asyncio.get_running_loop().create_task(self.recount(), name="game-crowd")
+            self._counting = asyncio.get_running_loop().create_task(self.recount(), name="game-session-count")
         if self._waiting >= self._most and self._counting is not None:
             await asyncio.shield(self._counting)
         if self._waiting >= self._most:

@@ -34,7 +34,7 @@ class GameSessionStore(Protocol):
         """
 
     async def record_presence(self, gsids: Collection[str], node: str, now: int) -> None:
-        """Move last_seen of these sessions, and of this node's word that their owners are here."""
+        """Update last_seen of these sessions, and of the sockets of their owners at this node."""
 
     async def record_progress(self, gsid: str, now: int, *, signing_in: bool) -> None:
         """Note that the page was opened or is about to be answered; the first time counts."""

@@ -74,13 +74,13 @@ class PollThrottle:
         behaviour.early_polls = [at for at in behaviour.early_polls if at > now - EARLY_WINDOW] + [now]
         if len(behaviour.early_polls) < self._limits.max_early_polls:
             return 0
-        lasts = min(self._limits.block_seconds << behaviour.blocks, self._limits.max_block_seconds)
+        block_seconds = min(self._limits.block_seconds << behaviour.blocks, self._limits.max_block_seconds)
         behaviour.blocks = min(behaviour.blocks + 1, MAX_DOUBLINGS)
         behaviour.early_polls = []
-        behaviour.blocked_until = now + lasts
+        behaviour.blocked_until = now + block_seconds
         if poller.source is not None:
             self._add_block(poller.source, poller.subject, behaviour.blocked_until)
-        return lasts
+        return block_seconds
 
     def caches(self) -> tuple[Sized, ...]:
         """The tables, each of limited size."""

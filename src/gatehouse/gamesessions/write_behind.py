@@ -71,7 +71,7 @@ class WriteBehind:
 
     def _start_flush(self) -> None:
         self._is_scheduled = False
-        self._flush_task = asyncio.get_running_loop().create_task(self.flush(), name="game-pulse")
+        self._flush_task = asyncio.get_running_loop().create_task(self.flush(), name="game-write-behind")
 
 
 def batches_of(marks: Iterable[PollMark], most: int) -> Iterator[list[PollMark]]:

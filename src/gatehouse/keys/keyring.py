@@ -83,12 +83,12 @@ class Keyring:
         """The records of the public key set, oldest first; the very same tuple within one second."""
         if self._published[0] != now:
             records = (key.record for key in self._opened.values())
-            shown = (
+            published = (
                 key
                 for key in records
                 if key.purpose is KeyPurpose.TOKENS and key_state(key, now) is not KeyState.RETIRED
             )
-            self._published = (now, tuple(sorted(shown, key=lambda key: (key.created_at, key.kid))))
+            self._published = (now, tuple(sorted(published, key=lambda key: (key.created_at, key.kid))))
         return self._published[1]
 
     async def ensure_version(self, version: int) -> None:

@@ -138,7 +138,7 @@ def verification_end(key: SigningKey, signs_until: int, policy: RotationPolicy) 
 def distrust_keys(line_keys: Sequence[SigningKey], now: int) -> list[SigningKey]:
     """Every key of the line, retired: an attacker who read one could read the others too.
 
-    Dated back, so that no node with a slower clock believes one for a moment longer.
+    Dated back, so that a node with a slower clock rejects them at once too.
     """
     end = now - MAX_CLOCK_SKEW
     live = [key for key in line_keys if key_state(key, end) is not KeyState.RETIRED]

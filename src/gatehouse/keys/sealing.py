@@ -73,7 +73,7 @@ class MasterKeys:
     def try_open(self, sealed: bytes, *, purpose: str) -> bytes | None:
         """Return the secret; None, with an alert, for a damaged one: only that one is refused (R-25).
 
-        The alarm is sounded once for each, however often it is tried; it names the purpose.
+        The alert is logged once for each record and names its purpose.
         """
         try:
             return self.open(sealed, purpose=purpose)

@@ -63,23 +63,24 @@ class MappedClaims:
         if not client.claims:
             return {}
         numbers = {source.application_id for source in client.claims.values()}
-        held = await self._permissions.holdings_by_application(user.user_id, sorted(numbers))
-        told = {
-            claim: entries_of(held.get(source.application_id), source.told) for claim, source in client.claims.items()
+        holdings = await self._permissions.holdings_by_application(user.user_id, sorted(numbers))
+        entries = {
+            claim: entries_of(holdings.get(source.application_id), source.told)
+            for claim, source in client.claims.items()
         }
-        for claim in (claim for claim, listed in told.items() if len(listed) > MAX_CLAIM_ENTRIES):
+        for claim in (claim for claim, listed in entries.items() if len(listed) > MAX_CLAIM_ENTRIES):
             log.warning("mapped claim omitted: too long", client_id=client.client_id, claim=claim)
-        return {claim: listed for claim, listed in told.items() if len(listed) <= MAX_CLAIM_ENTRIES}
+        return {claim: listed for claim, listed in entries.items() if len(listed) <= MAX_CLAIM_ENTRIES}
 
 
-def entries_of(held: ApplicationHoldings | None, content: ClaimContent) -> tuple[str, ...]:
+def entries_of(holdings: ApplicationHoldings | None, content: ClaimContent) -> tuple[str, ...]:
     """No one holds anything in an unknown application."""
-    if held is None:
+    if holdings is None:
         return ()
     match content:
         case ClaimContent.ROLES:
-            return held.roles
+            return holdings.roles
         case ClaimContent.GROUPS:
-            return held.groups
+            return holdings.groups
         case ClaimContent.RULES:
-            return held.rules
+            return holdings.rules

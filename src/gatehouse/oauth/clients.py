@@ -168,11 +168,11 @@ class Clients:
         """Store a new client; returns its secret, which is never shown again, or None for a public client."""
         check_client(client)
         secret = None if client.public else new_secret()
-        kept = () if secret is None else (self.stored_secret(client, secret),)
+        secrets = () if secret is None else (self.stored_secret(client, secret),)
         record = self._recorder.record(
             AuditEvent.CLIENT_CREATED, origin, subject=client.client_id, details={"profile": client.profile.value}
         )
-        await self._store.create_client(replace(client, secrets=kept), record)
+        await self._store.create_client(replace(client, secrets=secrets), record)
         return secret
 
     async def change(self, client: Client, origin: AuditOrigin) -> None:
@@ -240,10 +240,10 @@ def new_stored_secret(client: Client, secret: str, *, masters: MasterKeys, now: 
     """The form in which a secret is stored: sealed where the proof needs it, else a digest (R3)."""
     if client.profile is ClientProfile.NATIVE:
         kind = SecretKind.SEALED
-        kept = masters.seal(secret.encode(), purpose=client_secret_purpose(client.client_id))
+        stored = masters.seal(secret.encode(), purpose=client_secret_purpose(client.client_id))
     else:
-        kind, kept = SecretKind.SHA256, sha256(secret)
-    return ClientSecret(kind=kind, secret=kept, created_at=now)
+        kind, stored = SecretKind.SHA256, sha256(secret)
+    return ClientSecret(kind=kind, secret=stored, created_at=now)
 
 
 def client_secret_purpose(client_id: str) -> str:

@@ -210,7 +210,7 @@ class DeviceSignInPurpose:
     def _grant(self, request: DeviceRequest, client: Client, proof: SignInProof) -> Grant:
         """The device has its own session, which outlives that of the browser that confirmed it."""
         now = self._clock.now()
-        lasts = self._family_seconds if OFFLINE_ACCESS in request.scopes else client.token_settings.access_seconds
+        lifetime = self._family_seconds if OFFLINE_ACCESS in request.scopes else client.token_settings.access_seconds
         return Grant(
             grant_id=new_record_id(now),
             client_id=client.client_id,
@@ -222,5 +222,5 @@ class DeviceSignInPurpose:
             auth=proof.auth,
             auth_time=proof.proved_at,
             created_at=now,
-            ends_at=request.ends_at + lasts,
+            ends_at=request.ends_at + lifetime,
         )

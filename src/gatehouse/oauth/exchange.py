@@ -56,8 +56,8 @@ class IdTokenExchange:
         now = self._clock.now()
         ends_at = min(now + ID_TOKEN_SECONDS, claims.exp)
         # Without email and nickname: those go with scopes, and none is asked for here (interface §2.1).
-        told = ExchangedIdClaims(iss=self._issuer, iat=now, exp=ends_at, sub=user.user_id, aud=(self._issuer,))
-        id_token = await self._signer.sign(told, keys_version=keys_version)
+        id_claims = ExchangedIdClaims(iss=self._issuer, iat=now, exp=ends_at, sub=user.user_id, aud=(self._issuer,))
+        id_token = await self._signer.sign(id_claims, keys_version=keys_version)
         return ExchangedIdToken(id_token=id_token, expires_in=ends_at - now)
 
     async def _owner(self, claims: UserJwtClaims) -> User:

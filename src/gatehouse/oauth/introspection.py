@@ -58,9 +58,9 @@ class Introspection:
             raise InvalidRequest("token is missing")
         asker = await self._caller(credentials)
         for look in (self._introspect_access_token, self._introspect_refresh_token, self._introspect_login_token):
-            told = await look(token, asker)
-            if told is not None:
-                return told
+            answer = await look(token, asker)
+            if answer is not None:
+                return answer
         return INACTIVE
 
     async def _caller(self, credentials: ClientCredentials) -> IntrospectionCaller:

@@ -257,8 +257,8 @@ class TokenIssuer:
     ) -> TokenSet:
         """`generation` is that of the refresh token that is good now, made at `refreshed_at`; 0 for none."""
         now = self._clock.now()
-        held = holder.scopes
-        scopes = tuple(scope for scope in scopes if scope in held)
+        allowed = holder.scopes
+        scopes = tuple(scope for scope in scopes if scope in allowed)
         ends_at = min(now + holder.client.token_settings.access_seconds, holder.grant.ends_at)
         await self._keyring.ensure_version(holder.keys_version)
         access_token = self._access_tokens.encode(

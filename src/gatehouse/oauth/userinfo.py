@@ -16,11 +16,11 @@ class UserInfo:
         bearer = await self._access_token_verifier.verify(access_token)
         user, client, scopes = bearer.holder.user, bearer.holder.client, bearer.token.scopes
         mapped = await self._mapping.claims(user, client) if client.claims else {}
-        told = {"email": email_for(user, scopes), "nickname": nickname_for(user, scopes)}
+        optional = {"email": email_for(user, scopes), "nickname": nickname_for(user, scopes)}
         return {
             **mapped,
             "status": "ok",
             "sub": user.user_id,
-            **{name: value for name, value in told.items() if value is not None},
+            **{name: value for name, value in optional.items() if value is not None},
             **trust_claims(user, scopes),
         }

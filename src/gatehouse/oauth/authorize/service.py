@@ -1,4 +1,4 @@
-"""What people allowed clients that are not the house's own: asked once for each set of scopes (R3)."""
+"""The authorize endpoint: consents to clients that are not trusted, grants, and the decision about a request (R3)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -41,8 +41,8 @@ class Consents:
         """False for first-party clients, which need none beyond signing in, and for what was allowed before."""
         if client.first_party:
             return False
-        given = await self._store.consent(user_id, client.client_id)
-        return given is None or not set(scopes) <= set(given.scopes)
+        consent = await self._store.consent(user_id, client.client_id)
+        return consent is None or not set(scopes) <= set(consent.scopes)
 
     async def give(self, user_id: str, client: Client, scopes: Sequence[str], origin: AuditOrigin) -> None:
         consent = Consent(
@@ -107,7 +107,7 @@ class GrantCreator:
         now = self._clock.now()
         code_ends_at = now + self._lifetimes.code_seconds
         # Without refresh tokens nothing outlives the access token that the code may still be turned into.
-        lasts = (
+        lifetime = (
             self._lifetimes.family_seconds
             if OFFLINE_ACCESS in request.scopes
             else client.token_settings.access_seconds
@@ -128,7 +128,7 @@ class GrantCreator:
             code=code,
             code_ends_at=code_ends_at,
             created_at=now,
-            ends_at=code_ends_at + lasts,
+            ends_at=code_ends_at + lifetime,
         )
 
 
@@ -258,13 +258,13 @@ class AuthorizeService:
 
     def refusal_url(self, redirect_uri: str, state: str, refused: AuthorizeRefused) -> str:
         """The address that tells the client no."""
-        told = {"error": refused.code, "error_description": refused.description}
-        return self._redirect_url(redirect_uri, told, state)
+        parameters = {"error": refused.code, "error_description": refused.description}
+        return self._redirect_url(redirect_uri, parameters, state)
 
-    def _redirect_url(self, redirect_uri: str, told: dict[str, str], state: str) -> str:
+    def _redirect_url(self, redirect_uri: str, parameters: dict[str, str], state: str) -> str:
         """With the state unchanged, and who answers, against mix-up (RFC 9207)."""
-        kept = {"state": state} if state else {}
-        return with_query(redirect_uri, {**told, **kept, "iss": self._issuer})
+        unchanged = {"state": state} if state else {}
+        return with_query(redirect_uri, {**parameters, **unchanged, "iss": self._issuer})
 
     async def _hinted_subject(self, id_token: str, client: Client) -> str:
         """Whom the hint names; "" for one that cannot be verified, or was made for another client."""

@@ -111,14 +111,14 @@ async def resolve_client_secrets(
 
 
 async def wanted_client(found: FoundClient, context: Context, options: Options) -> WantedClient:
-    given = found.entry.client_secret
-    if given is UNSET:
+    file_secret = found.entry.client_secret
+    if file_secret is UNSET:
         return keep_or_generate_secret(found, context)
-    if given is None:
+    if file_secret is None:
         return WantedClient(found=found, secrets=())
     if found.after.public:
         raise BadClient("a public client has no secret")
-    revealed = reveal_secret(given, context, options, purpose=client_secret_purpose(found.after.client_id))
+    revealed = reveal_secret(file_secret, context, options, purpose=client_secret_purpose(found.after.client_id))
     if revealed.was_sealed:
         return WantedClient(found=found, secrets=import_secrets(found, revealed.text, context))
     return WantedClient(found=found, secrets=await replace_secret(found, revealed.text, context, options))
@@ -130,8 +130,8 @@ def keep_or_generate_secret(found: FoundClient, context: Context) -> WantedClien
         return WantedClient(found=found, secrets=())
     if before is None or before.public:
         secret = new_secret()
-        kept = new_stored_secret(after, secret, masters=context.masters, now=context.now)
-        return WantedClient(found=found, secrets=(kept,), generated_secret=secret)
+        stored = new_stored_secret(after, secret, masters=context.masters, now=context.now)
+        return WantedClient(found=found, secrets=(stored,), generated_secret=secret)
     if before.secrets and before.profile is not after.profile:
         raise BadClient(f"must be set again: profile {after.profile} stores it in another form")
     return WantedClient(found=found, secrets=before.secrets)
@@ -160,8 +160,8 @@ async def is_newest(secret: str, client: Client, profile: ClientProfile, context
         return await context.passwords.matches(secret, newest.secret.decode())
     if newest.kind is SecretKind.SHA256:
         return constant_time_equal(sha256(secret), newest.secret)
-    kept = context.masters.try_open(newest.secret, purpose=client_secret_purpose(client.client_id))
-    return kept is not None and constant_time_equal(secret, kept)
+    opened = context.masters.try_open(newest.secret, purpose=client_secret_purpose(client.client_id))
+    return opened is not None and constant_time_equal(secret, opened)
 
 
 def check_secret(secret: str, *, allow_weak: bool) -> None:

@@ -148,10 +148,10 @@ def clients_of_application(application_id: int) -> Verb[Sequence[Client]]:
 
 
 def clients_with_secrets(rows: Sequence[Row], secrets: Sequence[Row]) -> Sequence[Client]:
-    held: dict[str, list[ClientSecret]] = {}
+    by_client: dict[str, list[ClientSecret]] = {}
     for row in secrets:
-        held.setdefault(row.client_id, []).append(_secret_from_row(row))
-    return [client_from_fields(row._asdict(), held.get(row.client_id, ())) for row in rows]
+        by_client.setdefault(row.client_id, []).append(_secret_from_row(row))
+    return [client_from_fields(row._asdict(), by_client.get(row.client_id, ())) for row in rows]
 
 
 def client_origins() -> Verb[frozenset[str]]:
@@ -170,11 +170,11 @@ def rotate_secret(client_id: str, secret: ClientSecret, entry: AuditRecord, *, o
         raise ClientNotFound
     if (yield from has_audit_record(entry)):
         return  # by an earlier run, and a second one would take the secret away that the client has
-    held = yield SECRETS_OF_CLIENT(client_id=client_id)
-    held.sort(key=lambda secret: not secret.expires_at)  # the newest has no end, also within one second
-    for old in held[:-1]:
+    stored = yield SECRETS_OF_CLIENT(client_id=client_id)
+    stored.sort(key=lambda secret: not secret.expires_at)  # the newest has no end, also within one second
+    for old in stored[:-1]:
         yield DROP_SECRET(of=client_id, of_slot=old.slot)
-    newest = held[-1].slot if held else 0
+    newest = stored[-1].slot if stored else 0
     yield SET_SECRET_END(of=client_id, of_slot=newest, expires_at=old_ends_at)
     yield INSERT_SECRET(**_secret_columns(client_id, replace(secret, slot=2 if newest == 1 else 1)))
     yield from add_audit_record(entry)
@@ -319,10 +319,10 @@ def consent_of(user_id: str, client_id: str) -> Verb[Consent | None]:
 
 
 def consents_of(user_id: str, now: int) -> Verb[Sequence[tuple[Consent, Client]]]:
-    given = yield CONSENTS_OF_USER(of=user_id)
-    held = yield GRANTS_WITHOUT_CONSENT(of=user_id, now=now)
+    with_consent = yield CONSENTS_OF_USER(of=user_id)
+    without_consent = yield GRANTS_WITHOUT_CONSENT(of=user_id, now=now)
     listed: dict[str, tuple[Consent, Client]] = {}
-    for consent, client in map(_consent_with_client, (*given, *held)):
+    for consent, client in map(_consent_with_client, (*with_consent, *without_consent)):
         first, _ = listed.get(client.client_id, (consent, client))
         listed[client.client_id] = (replace(first, scopes=_merge_scopes(first.scopes, consent.scopes)), client)
     return sorted(listed.values(), key=lambda one: (one[1].name, one[1].client_id))

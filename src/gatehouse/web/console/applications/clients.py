@@ -1,4 +1,4 @@
-"""OAuth clients of an application: listed, made, changed, given new secrets, removed (R3)."""
+"""The screens of an application's OAuth clients (R3)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -76,7 +76,7 @@ class ClientContext(PageContext):
     client: Client | None  # None for a new one
     form: ClientForm
     administers: bool
-    locked: str  # what the client has that only administrators may change it for; empty when the reader may
+    locked: str  # why only administrators may change the client; empty if the reader may
     rows: Mapping[str, Sequence[Sequence[ClientField]]]  # of the form, by section
     scopes: Sequence[str]
     call: ApiCall | None = None
@@ -86,7 +86,7 @@ class ClientContext(PageContext):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientActionContext(PageContext):
-    """Removal, a new secret, or the end of all sign-ins: what breaks, and one button."""
+    """Confirmation of a removal, a new secret, or the end of all sign-ins, with its consequences."""
 
     template = "console/applications/client_act.html"
 
@@ -284,7 +284,7 @@ class ClientScreens:
 
 
 def clients_call(application_id: int, clients: Sequence[Client]) -> ApiCall:
-    """The answer has all of them: of more than a page of this list each one shows its own."""
+    """The call for the list; its answer is shown only if it fits one page."""
     return ApiCall(
         path="client",
         body={"action": "get", "application_id": application_id},

@@ -104,7 +104,7 @@ def create_client(client: Client, entry: AuditRecord) -> Verb[None]:
 
 
 def insert_client(client: Client) -> Verb[None]:
-    if not (yield INSERT_CLIENT(**_client_columns(client))):
+    if not (yield INSERT_CLIENT(**columns_of(client))):
         raise ClientExists
     yield from _put_secrets(client)
 
@@ -116,7 +116,7 @@ def update_client(client: Client, entry: AuditRecord) -> Verb[None]:
 
 def replace_client(client: Client) -> Verb[None]:
     """Replace the client, and its secrets, if its version is still the one that was read. Raises ClientChanged."""
-    columns = _client_columns(client)
+    columns = columns_of(client)
     changed = {name: columns[name] for name in CHANGEABLE_COLUMNS}
     if not (yield UPDATE_CLIENT(**changed, of=client.client_id, seen=client.version)):
         raise ClientChanged
@@ -240,7 +240,7 @@ class ClientStorage(SqlStore):
     remove_client = write(remove_client)
 
 
-def _client_columns(client: Client) -> dict[str, Any]:
+def columns_of(client: Client) -> dict[str, Any]:
     columns: dict[str, Any] = {column.name: getattr(client, column.name) for column in clients.c}
     # Stored under the names of the attributes, not under those of the wire.
     return {**columns, "token_settings": msgspec.structs.asdict(client.token_settings)}

@@ -124,7 +124,7 @@ async def test_a_consent_withdrawn_in_that_moment_leaves_no_grant(
         return await begin(self, *args, **more)
 
     with monkeypatch.context() as patched:
-        patched.setattr(store, "begin", after_the_withdrawal)
+        patched.setattr(store, "create_grant", after_the_withdrawal)
         assert redirect_error(await at_home.get(third.authorize_path())) == "login_required"
     assert await count_grants(service) == 1  # the first one, which is revoked
     await asked(at_home, third)

@@ -422,7 +422,7 @@ async def test_a_consent_withdrawn_in_that_moment_leaves_no_device_signed_in(
         )
         return await approve(self, *args, **more)
 
-    monkeypatch.setattr(store, "approve", after_the_withdrawal)
+    monkeypatch.setattr(store, "approve_request", after_the_withdrawal)
     page = await answered(visitor, given["user_code"], "confirm")
     assert "Not signed in" in page.text
     await service.clock.advance(5)

@@ -1,14 +1,15 @@
-"""A client as `gatehouse client` shows it; secrets are never shown again."""
+"""`gatehouse client`: OAuth clients; a secret is shown once, when it is made."""
 
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
 from gatehouse.app.services.core import Services
 from gatehouse.cli.common import (
+    Function,
     Invocation,
     common_options,
     format_time,
@@ -18,9 +19,10 @@ from gatehouse.cli.common import (
     print_table,
 )
 from gatehouse.cli.services import operator_origin, run_with_services
-from gatehouse.keys.model import Algorithm
+from gatehouse.oauth.client_document import client_document, replace_values
+from gatehouse.oauth.client_fields import ClientField, Kind
 from gatehouse.oauth.clients import OLD_SECRET_LIFETIME
-from gatehouse.oauth.model import SCOPES, ClaimContent, ClaimSource, Client, ClientProfile, TokenSettings
+from gatehouse.oauth.model import SCOPES, SINGLE_FIELDS, ClaimContent, ClaimSource, Client, ClientProfile
 
 CLIENT_HEADINGS: Final = ("client_id", "name", "profile", "redirects", "scopes", "created")
 
@@ -37,46 +39,17 @@ def client_row(found: Client) -> tuple[str, ...]:
 
 
 def client_entry(found: Client) -> dict[str, object]:
-    return {
-        "client_id": found.client_id,
-        "name": found.name,
-        "profile": found.profile.value,
-        "application_id": found.application_id,
-        "redirect_uris": found.redirect_uris,
-        "redirect_hosts": found.redirect_hosts,
-        "post_logout_uris": found.post_logout_uris,
-        "scopes": found.scopes,
-        "origins": found.origins,
-        "backchannel_logout_uri": found.backchannel_logout_uri,
-        "jwks": dict(found.jwks),
-        "claims": {
-            claim: {"application_id": source.application_id, "told": source.told.value}
-            for claim, source in found.claims.items()
-        },
-        "id_token_signed_response_alg": found.token_settings.id_token_alg.value,
-        "access_seconds": found.token_settings.access_seconds,
-        "refresh_seconds": found.token_settings.refresh_seconds,
-        "refresh_grace_seconds": found.token_settings.refresh_grace_seconds,
-        "device_grant": found.device_grant,
-        "explain_errors": found.explain_errors,
-        "first_party": found.first_party,
-        "may_exchange": found.may_exchange,
-        "require_pkce": found.require_pkce,
-        "public": found.public,
-        "secrets": [
-            {"slot": secret.slot, "created_at": secret.created_at, "expires_at": secret.expires_at}
-            for secret in found.secrets
-        ],
-        "created_at": found.created_at,
-        "version": found.version,
-    }
-
-
-# `gatehouse client`: OAuth clients.
+    secrets = [
+        {"slot": secret.slot, "created_at": secret.created_at, "expires_at": secret.expires_at}
+        for secret in found.secrets
+    ]
+    record: dict[str, object] = {}
+    for name, value in client_document(found).items():
+        record |= value if name == "token_settings" and isinstance(value, dict) else {name: value}
+    return {**record, "secrets": secrets, "created_at": found.created_at, "version": found.version}
 
 
 DAY: Final = 86_400
-DEFAULT_TOKEN_SETTINGS: Final = TokenSettings()
 
 
 @click.group()
@@ -99,134 +72,63 @@ class ClaimOption(click.ParamType[tuple[str, ClaimSource]]):
         return claim, ClaimSource(application_id=int(number), told=ClaimContent(told))
 
 
+OPTION_ARGUMENTS: Final[Mapping[Kind, dict[str, Any]]] = {
+    Kind.LIST: {"multiple": True},
+    Kind.SCOPES: {"multiple": True, "type": click.Choice(SCOPES), "default": SCOPES, "show_default": "all"},
+    Kind.CLAIMS: {"multiple": True, "type": ClaimOption(), "metavar": "NAME=APPLICATION_ID:CONTENT"},
+    Kind.JWKS: {"type": click.Path(path_type=Path, exists=True, dir_okay=False)},
+}
+
+
+def client_options(command: Function) -> Function:
+    """Add an option for each field of a client."""
+    for one in reversed(SINGLE_FIELDS):
+        option = one.setting.option or f"--{one.name.replace('_', '-')}"
+        command = click.option(option, one.name, help=one.setting.help, **option_arguments(one))(command)
+    return command
+
+
+def option_arguments(one: ClientField) -> dict[str, Any]:
+    """How click reads the option; a flag with two names is None unless it is given."""
+    if one.kind is Kind.FLAG:
+        return {"default": None} if "/" in one.setting.option else {"is_flag": True}
+    if one.kind is Kind.CHOICE:
+        choices = click.Choice([member.value for member in one.type])
+        return {"type": choices, "default": one.default.value, "show_default": True}
+    if one.kind is Kind.NUMBER:
+        limits = click.IntRange(min=1) if one.setting.minimum and one.setting.maximum is None else int
+        return {"type": limits, "default": one.default, "show_default": one.default is not None}
+    if one.kind in OPTION_ARGUMENTS:
+        return OPTION_ARGUMENTS[one.kind]
+    return {"required": True} if one.is_required else {"default": one.default}
+
+
+def option_value(one: ClientField, given: Any) -> Any:  # noqa: ANN401 - the type of the field
+    match one.kind:
+        case Kind.CHOICE:
+            return one.type(given)
+        case Kind.CLAIMS:
+            return dict(given)
+        case Kind.JWKS:
+            return {} if given is None else read_jwks(given)
+        case _:
+            return given
+
+
 @client.command()
 @common_options
 @json_option
 @click.argument("client_id")
-@click.option("--name", required=True, help="Display name on the sign-in page.")
-@click.option(
-    "--profile",
-    type=click.Choice([profile.value for profile in ClientProfile]),
-    default=ClientProfile.NATIVE.value,
-    show_default=True,
-    help="native: dialect of the interface document; oidc: standard OpenID Connect.",
-)
-@click.option("--redirect-uri", multiple=True, help="Exact redirect URI; repeatable.")
-@click.option("--redirect-host", multiple=True, help="Host allowed in redirect URIs (native); repeatable.")
-@click.option("--post-logout-uri", multiple=True, help="Post-logout redirect URI; repeatable.")
-@click.option(
-    "--scope",
-    multiple=True,
-    type=click.Choice(SCOPES),
-    default=SCOPES,
-    show_default="all",
-    help="Allowed scope; repeatable.",
-)
-@click.option("--application-id", type=click.IntRange(min=1), help="Application whose login permissions apply.")
-@click.option("--origin", multiple=True, help="Origin allowed to call the token endpoint (CORS); repeatable.")
-@click.option("--backchannel-logout-uri", default="", help="Back-channel logout URL.")
-@click.option(
-    "--jwks",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="File with the client's public keys (JWK set).",
-)
-@click.option(
-    "--claim",
-    multiple=True,
-    type=ClaimOption(),
-    metavar="NAME=APPLICATION_ID:CONTENT",
-    help="Add a claim with a person's roles, groups or permissions in an application; repeatable.",
-)
-@click.option(
-    "--id-token-alg",
-    type=click.Choice([alg.value for alg in Algorithm]),
-    default=DEFAULT_TOKEN_SETTINGS.id_token_alg.value,
-    show_default=True,
-    help="Signing algorithm for ID tokens.",
-)
-@click.option(
-    "--access-seconds",
-    default=DEFAULT_TOKEN_SETTINGS.access_seconds,
-    show_default=True,
-    help="Access token lifetime.",
-)
-@click.option(
-    "--refresh-seconds",
-    default=DEFAULT_TOKEN_SETTINGS.refresh_seconds,
-    show_default=True,
-    help="Refresh token lifetime.",
-)
-@click.option(
-    "--refresh-grace-seconds", type=int, help="How long concurrent refreshes get the same token.  [default: setting]"
-)
-@click.option("--device-grant", is_flag=True, help="Allow the device grant (oidc).")
-@click.option("--explain-errors", is_flag=True, help="Show error details for developers on error pages.")
-@click.option(
-    "--may-exchange/--no-exchange", default=None, help="Allow exchangeToken.  [default: depends on profile]"
-)
-@click.option("--first-party", is_flag=True, help="Trusted: skip consent.")
-@click.option("--require-pkce", is_flag=True, help="Require PKCE.")
-@click.option("--public", is_flag=True, help="Public client without a secret: SPA, mobile or desktop app (oidc).")
-def create(
-    invocation: Invocation,
-    *,
-    client_id: str,
-    name: str,
-    profile: str,
-    redirect_uri: tuple[str, ...],
-    redirect_host: tuple[str, ...],
-    post_logout_uri: tuple[str, ...],
-    scope: tuple[str, ...],
-    application_id: int | None,
-    origin: tuple[str, ...],
-    backchannel_logout_uri: str,
-    jwks: Path | None,
-    claim: tuple[tuple[str, ClaimSource], ...],
-    id_token_alg: str,
-    access_seconds: int,
-    refresh_seconds: int,
-    refresh_grace_seconds: int | None,
-    device_grant: bool,
-    explain_errors: bool,
-    may_exchange: bool | None,
-    first_party: bool,
-    require_pkce: bool,
-    public: bool,
-    as_json: bool,
-) -> None:
+@client_options
+def create(invocation: Invocation, *, client_id: str, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - options
     """Create a client and print its secret, which is shown only once."""
-    keys = {} if jwks is None else read_jwks(jwks)
-    tokens = TokenSettings(
-        id_token_alg=Algorithm(id_token_alg),
-        access_seconds=access_seconds,
-        refresh_seconds=refresh_seconds,
-        refresh_grace_seconds=refresh_grace_seconds,
-    )
+    values = {one.name: option_value(one, given[one.name]) for one in SINGLE_FIELDS}
+    if values["may_exchange"] is None:
+        values["may_exchange"] = values["profile"] is ClientProfile.NATIVE  # R2
 
     async def work(services: Services) -> str | None:
-        made = Client(
-            client_id=client_id,
-            name=name,
-            profile=ClientProfile(profile),
-            application_id=application_id,
-            redirect_uris=redirect_uri,
-            redirect_hosts=redirect_host,
-            post_logout_uris=post_logout_uri,
-            scopes=scope,
-            origins=origin,
-            backchannel_logout_uri=backchannel_logout_uri,
-            jwks=keys,
-            claims=dict(claim),
-            token_settings=tokens,
-            device_grant=device_grant,
-            explain_errors=explain_errors,
-            first_party=first_party,
-            may_exchange=profile == ClientProfile.NATIVE.value if may_exchange is None else may_exchange,  # R2
-            require_pkce=require_pkce,
-            public=public,
-            created_at=services.clock.now(),
-        )
-        return await services.clients.create(made, operator_origin())
+        blank = Client(client_id=client_id, name="", created_at=services.clock.now())
+        return await services.clients.create(replace_values(blank, values), operator_origin())
 
     print_secret(client_id, run_with_services(invocation, work), as_json=as_json)
 

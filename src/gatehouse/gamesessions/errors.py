@@ -16,7 +16,7 @@ from gatehouse.tokens.claims import InvalidToken
 
 
 class Violation(Refused):
-    """Any of them: all look alike, and only the record tells why (interface §4.3, checklist GS-04)."""
+    """Any violation: all look alike, and only the record says why (interface §4.3, checklist GS-04)."""
 
     def __init__(self, record_id: str, detail: str) -> None:
         super().__init__(detail)
@@ -24,7 +24,7 @@ class Violation(Refused):
 
 
 class ServiceJwtRefused(InvalidToken):
-    """A session was to be registered with a service JWT that is none; the record tells why."""
+    """A session was to be registered with an invalid service JWT; the record says why."""
 
     def __init__(self, record_id: str, detail: str) -> None:
         super().__init__(detail)
@@ -32,7 +32,7 @@ class ServiceJwtRefused(InvalidToken):
 
 
 class TooEarly(TooMany):
-    """A client that does not wait as it was told (R4)."""
+    """A client polls earlier than it was told to (R4)."""
 
     def __init__(self, retry_after: int, record_id: str) -> None:
         super().__init__(retry_after, "polled before the delay was over")
@@ -40,22 +40,22 @@ class TooEarly(TooMany):
 
 
 class TooManySessions(Unavailable):
-    """More game sessions are waiting than may (checklist GS-28)."""
+    """The limit of pending game sessions is reached (checklist GS-28)."""
 
 
 class OptionsDamaged(Refused):
-    """What was stored at its registration does not open; nobody signs in with it (faults R-25)."""
+    """What was stored at its registration does not open, so no one can sign in with it (faults R-25)."""
 
     public = "This game session can no longer be used."
 
 
 class SessionOver(Conflict):
-    """It was delivered, or came to nothing, before somebody could end it."""
+    """It was delivered or failed before it could be ended."""
 
     public = "This game session has already ended."
 
 
-# What stands behind an error id (interface §4.3): violations, blocks, and sessions that came to nothing.
+# Records behind error IDs (interface §4.3): violations, blocks, and failed sessions.
 
 
 MAX_SUBJECT_LENGTH: Final = 64  # characters
@@ -108,7 +108,7 @@ class GameRefusals:
         self.max_refusals = kept  # how many refusals there may be
 
     async def violation(self, gsid: str, origin: AuditOrigin, reason: str) -> Violation:
-        """Whatever a stranger calls a session, little of it is kept."""
+        """Cut a session name off the wire to a length that may be stored."""
         return Violation(await self._add_violation(gsid, origin, reason), reason)
 
     async def unknown_session(self, gsid: str, origin: AuditOrigin, source: str) -> Violation:
@@ -124,8 +124,8 @@ class GameRefusals:
         return Violation(await self._cache.record_id_for(f"delivered {gsid}", keep), reason)
 
     async def _add_violation(self, gsid: str, origin: AuditOrigin, reason: str) -> str:
-        shown = "".join(filter(str.isprintable, gsid[:MAX_SUBJECT_LENGTH]))
-        return await self._refusals.add(AuditEvent.GAME_VIOLATION, origin, reason=reason, subject=shown)
+        printable = "".join(filter(str.isprintable, gsid[:MAX_SUBJECT_LENGTH]))
+        return await self._refusals.add(AuditEvent.GAME_VIOLATION, origin, reason=reason, subject=printable)
 
     async def polled_too_early(self, gsid: str, origin: AuditOrigin, seconds: int) -> TooEarly:
         reason = f"polled before the delay was over; blocked for {seconds} s"

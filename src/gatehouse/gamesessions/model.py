@@ -20,7 +20,7 @@ SILENCE_SECONDS: Final = 40  # seconds without a poll or a heartbeat after which
 
 
 def short_gsid(text: str) -> str:
-    """Whoever knows a whole one may open its page, or poll from the same address: enough is shown to recognise it."""
+    """Shorten a gsid for display: with a whole one, anyone could open its page or poll from the same address."""
     return f"{text[:SHORT_GSID_LENGTH]}…" if GSID_PATTERN.fullmatch(text) else text
 
 
@@ -34,11 +34,11 @@ class GameSessionState(StrEnum):
     PENDING = "pending"
     CONFIRMED = "confirmed"  # by a person; the answer is waiting to be taken
     DELIVERED = "delivered"
-    FAILED = "failed"  # cancelled, refused or closed before the delivery; `failure` says which record tells why
+    FAILED = "failed"  # canceled, refused or closed before the delivery; `failure` is the ID of its record
 
 
 class SignInStage(StrEnum):
-    """What the game is told while it waits: where the person is."""
+    """How far the person is: reported to the waiting game."""
 
     WAITING = "waiting"
     OPENED = "opened"
@@ -68,8 +68,8 @@ class SessionSnapshot(NamedTuple):
 class GameSession:
     gsid: str
     location: bytes  # digest of the Location value
-    address: str  # of whoever registered it
-    address_proven: bool  # False: it came through a chain nobody vouches for, and proves nothing (R4)
+    address: str  # of the client that registered it
+    address_proven: bool  # False: it came through untrusted proxies and proves nothing (R4)
     public_key: str = ""  # a registered one makes Request-Sign the only proof
     code: str = ""  # two digits that the game shows
     code_shown: bool = False  # the game asked for it, so it shows it
@@ -115,7 +115,7 @@ class GameSession:
         return self.created_at + MAX_LIFETIME
 
     def is_waited_for(self, now: int) -> bool:
-        """Whether the game was heard of lately; its registration counts."""
+        """Whether the game has polled, connected or registered recently."""
         return now - max(self.created_at, self.polled_at, self.last_seen) < SILENCE_SECONDS
 
     def may_be_held(self, now: int) -> bool:

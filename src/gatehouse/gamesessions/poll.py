@@ -1,4 +1,4 @@
-"""A poll: held until somebody has answered in the browser, and answered once (interface §3, §4.3, R4)."""
+"""A poll: held until a person answers in the browser, and answered once (interface §3, §4.3, R4)."""
 
 import asyncio
 import secrets
@@ -31,11 +31,11 @@ from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.errors import OutcomeUnknown, Unavailable
 
-HOLD_JITTER: Final = 0.5  # seconds by which polls that began together end apart: no herd comes back at once
+HOLD_JITTER: Final = 0.5  # seconds: polls that began together end at different times and do not all come back at once
 LAST_READ_TIMEOUT: Final = (
     5.0  # seconds for a database that says nothing; ten thousand polls that end at once need two
 )
-MAX_REPORTED_STAGES: Final = 100_000  # sessions of which is known what their game last heard
+MAX_REPORTED_STAGES: Final = 100_000  # sessions whose last reported stage is cached
 
 OK: Final = "OK"
 RETRY: Final = "RETRY"
@@ -44,7 +44,7 @@ ERROR: Final = "ERROR"
 
 
 class ClientGone(Exception):
-    """Nobody is there to be answered; nothing was taken."""
+    """The client has disconnected; the answer was not taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,8 +142,8 @@ class PollService:
             raise await self._refusals.violation(gsid, origin, wrong)
         if session.state is GameSessionState.DELIVERED:
             session = await self._recheck_delivered(session, origin, waiter)
-        comer = poller_of(session, presented)
-        blocked = self._throttle.seconds_blocked(comer) or self._throttle.count_poll(comer)
+        poller = poller_of(session, presented)
+        blocked = self._throttle.seconds_blocked(poller) or self._throttle.count_poll(poller)
         if blocked:
             raise await self._refusals.polled_too_early(gsid, origin, blocked)
         return session
@@ -158,7 +158,7 @@ class PollService:
         return found
 
     async def _wait_retry_delay(self, waiter: Waiter) -> None:
-        """What is over is answered after it, so that a client that polls on and on does not do so without pause."""
+        """Delay the answer about an ended session, so that a client that keeps polling does so at a limited rate."""
         timer = self._clock.call_later(self._delay, lambda: waiter.wake(WakeReason.TIME_OUT))
         try:
             why = await waiter.wait()
@@ -170,11 +170,11 @@ class PollService:
             raise ClientGone
 
     async def _number_poll(self, session: GameSession, waiter: Waiter, unwritten: int) -> GameSession:
-        """Number it after all the others; the session as that leaves it.
+        """Give the poll the highest number; returns the session after that.
 
-        A node numbers by itself while it is the holder, and what it has numbered counts only so long: whoever finds
-        another holder becomes it first, and so is the newest, whatever is not stored yet over there (R4). A session
-        that would be over before the pulse has written of its poll does not wait for it either.
+        A node numbers polls in memory only while it is the holder. A node that finds another holder becomes the
+        holder first, and so has the newest poll, whatever the other node has not stored yet (R4). A session that
+        would expire before the next write-behind is written at once.
         """
         gsid, now = session.gsid, self._clock.now()
         number = (
@@ -223,9 +223,9 @@ class PollService:
         return answer or (self._retry(found) if why is WakeReason.TIME_OUT else None)
 
     async def _release(self, poll: HeldPoll) -> PollAnswer:
-        """It may wait no longer, and is told of the session as it is now.
+        """Answer a poll that may wait no longer with the session as it is now.
 
-        A database that is away keeps nobody, and no stop, from an answer: what is known has to do (checklist OP-07).
+        An unreachable database delays neither the answer nor a stop: the last known state is used (checklist OP-07).
         """
         with suppress(Unavailable, TimeoutError):
             async with asyncio.timeout(LAST_READ_TIMEOUT):
@@ -249,7 +249,7 @@ class PollService:
         return None
 
     async def _deliver(self, poll: HeldPoll) -> PollAnswer:
-        """Everything is made ready first; then the socket is looked at, then it is taken, then it is sent."""
+        """Prepare the answer, check the connection, take the answer, send it: in this order."""
         session = poll.session
         try:
             prepared = await self._results.prepare_login(session, poll.origin.request_id)
@@ -335,5 +335,5 @@ def poller_of(session: GameSession, presented: GameClientProof) -> Poller:
 
 
 def without_secrets(session: GameSession) -> GameSession:
-    """All that a poll needs while it is held: ten thousand of them are in memory at a time."""
+    """Keep what a held poll needs and no more: ten thousand are in memory at a time."""
     return replace(session, options=b"", location=b"", public_key="")

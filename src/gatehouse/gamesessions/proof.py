@@ -11,7 +11,7 @@ from gatehouse.tokens.verifier import is_same_key, is_signed_request
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VouchedAddress:
-    """An application gives its word for the address of its client, by a Signature with its access key."""
+    """An application vouches for the address of its client, by a Signature with its access key."""
 
     application_id: int
     address: Address
@@ -31,7 +31,7 @@ class GameClientProof:
     vouched: VouchedAddress | None = None
 
     def address_for(self, applications: Collection[int]) -> tuple[Address, bool]:
-        """The address, and whether it proves anything; an application's word counts for sessions that name it."""
+        """The address, and whether it proves anything; an application vouches only for sessions that name it."""
         if self.vouched is not None and self.vouched.application_id in applications:
             return self.vouched.address, True
         return self.address, self.proven
@@ -68,5 +68,5 @@ def signature_fault(session: GameSession, presented: GameClientProof) -> str:
 
 
 def is_identified_by_address(session: GameSession, presented: GameClientProof) -> bool:
-    """Whether nothing but the address told who it was: neighbours behind it then look alike."""
+    """Whether the address was the only proof: clients behind one address then look alike."""
     return not session.public_key and presented.location is None

@@ -35,7 +35,7 @@ CHOICE_COUNT: Final = 3
 def code_choices(session: GameSession) -> tuple[str, ...]:
     """The code among two others, always the same ones in the same order.
 
-    Whoever loads the page twice must not learn which of them stays. Made from what only we know of the session.
+    Loading the page twice must not reveal which one stays. Derived from a secret of the session.
     """
     seed = hashlib.sha256(b"choices" + session.location).digest()
     right = int(session.code)
@@ -45,7 +45,7 @@ def code_choices(session: GameSession) -> tuple[str, ...]:
     return tuple(map(str, chosen))
 
 
-# A sign-in for the sake of a game: what the interaction room, and its confirmation page, ask about it.
+# The sign-in for a game, as the sign-in flow and its confirmation page use it.
 
 
 KIND: Final = "game"
@@ -82,7 +82,7 @@ class GameSignInPurpose:
     async def open_page(self, gsid: str) -> Mapping[str, str]:
         """The page was opened; returns what the interaction keeps. Raises InteractionGone for no such session."""
         session = await self._pending_session(gsid)
-        self.application_ids(session)  # nobody begins a sign-in that cannot end
+        self.application_ids(session)  # refuse a sign-in that could not complete
         await self._store.record_progress(session.gsid, self._clock.now(), signing_in=False)
         return {GSID_KEY: session.gsid}
 
@@ -97,7 +97,7 @@ class GameSignInPurpose:
         )
 
     async def next_step(self, interaction: SignInFlow) -> FlowStep:
-        """Always asked, also of someone who is signed in: anyone can mail him the link (R4).
+        """Ask even a person who is signed in: anyone can send them the link (R4).
 
         A session from a short-lived token does not do: it came out of a game itself.
         """
@@ -163,7 +163,7 @@ class GameSignInPurpose:
         return not user.blocked and await self._rules.may_log_in(user, self.application_ids(session))
 
     def application_ids(self, session: GameSession) -> Sequence[int]:
-        """All that it names. Raises InteractionGone where that is damaged: nobody can sign in with it."""
+        """All that it names. Raises InteractionGone for damaged options: no one can sign in with them."""
         try:
             return self._results.open_options(session).applications
         except OptionsDamaged:
@@ -190,7 +190,7 @@ class GameSignInPurpose:
 
 
 def code_choices_for(session: GameSession, origin: AuditOrigin) -> tuple[str, ...]:
-    """The codes to pick from, for somebody who is not known to be in the network the game is in (R4)."""
+    """The codes to choose from, for a person who is not known to be in the game's network (R4)."""
     if not session.code or network_nearness(session, origin) is NetworkNearness.SAME:
         return ()
     return code_choices(session)

@@ -1,4 +1,4 @@
-"""How many sessions may wait at a time (checklist GS-28): counted now and then, and by what came since."""
+"""The limit of pending sessions (checklist GS-28): a periodic count plus the sessions registered since."""
 
 import asyncio
 import logging
@@ -36,10 +36,10 @@ class PendingLimit:
         self._counting: asyncio.Task[None] | None = None
 
     async def admit(self) -> None:
-        """Count one more. Raises TooManySessions; whoever would be the first to hear it waits for the count."""
+        """Count one more. Raises TooManySessions, but only after a fresh count."""
         if self._clock.monotonic() - self._counted_at >= COUNT_INTERVAL:
             self._counted_at = self._clock.monotonic()
-            self._counting = asyncio.get_running_loop().create_task(self.recount(), name="game-crowd")
+            self._counting = asyncio.get_running_loop().create_task(self.recount(), name="game-session-count")
         if self._waiting >= self._most and self._counting is not None:
             await asyncio.shield(self._counting)
         if self._waiting >= self._most:
@@ -75,7 +75,7 @@ class RegistrationRequest:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredSession:
     session: GameSession
-    location: str = field(repr=False)  # told once; only its digest is kept
+    location: str = field(repr=False)  # sent once; only its digest is stored
 
 
 class GameSessionRegistration:
@@ -154,5 +154,5 @@ class GameSessionRegistration:
 
 
 def new_code() -> str:
-    """Two digits, the first not zero, so that nobody leaves it out."""
+    """Two digits, the first not zero, so that no one leaves it out."""
     return str(secrets.randbelow(90) + 10)

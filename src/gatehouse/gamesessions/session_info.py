@@ -1,4 +1,4 @@
-"""What else can be asked about a session: info and closeGsid (interface §4.3, R4)."""
+"""The endpoints info and closeGsid of a session (interface §4.3, R4)."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -49,7 +49,7 @@ class GameSessionService:
         return GameSessionDetails(session=session, factor=factor)
 
     async def close(self, gsid: str, presented: GameClientProof, closing: CloseStatus, origin: AuditOrigin) -> None:
-        """The game says how it ended; the last word counts. Raises Violation."""
+        """Store the result that the game reports; the last report counts. Raises Violation."""
         session = await self._find_session(gsid, presented, origin)
         wrong = proof_fault(session, presented)
         if wrong:
@@ -67,7 +67,7 @@ class GameSessionService:
         return session
 
 
-# An administrator ends a game session; whoever calls has checked that he is one.
+# An administrator ends a game session; callers have checked the right.
 
 
 MAX_REASON_LENGTH: Final = 200
@@ -81,7 +81,7 @@ class GameSessionAdmin:
         self._clock = clock
 
     async def close(self, gsid: str, reason: str, origin: AuditOrigin) -> bool:
-        """The game is told ERROR with the record's id, now or at its next poll; False when it is over already."""
+        """Answer the game with ERROR and the record's ID, now or at its next poll; False if the session is over."""
         said = "".join(filter(str.isprintable, reason))[:MAX_REASON_LENGTH]
         refusal = self._refusals.end_refusal(gsid, origin, f"closed by an administrator: {said or 'no reason given'}")
         entry = self._recorder.record(

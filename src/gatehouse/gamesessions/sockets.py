@@ -1,4 +1,4 @@
-"""Who is there for a session at this node: the sockets of its owner, and those of whoever else knows its gsid."""
+"""The sockets of a session at this node: its owner's, and those of other clients that know its gsid."""
 
 import asyncio
 import logging
@@ -22,13 +22,13 @@ from gatehouse.kernel.errors import GatehouseError, TooMany
 class SocketCloseReason(Enum):
     """Why we end a socket."""
 
-    UNKNOWN = auto()  # no such session, or nobody to be told of it
-    OVER = auto()  # its time, or it came to nothing
+    UNKNOWN = auto()  # no such session, or no right to know of it
+    OVER = auto()  # it expired or failed
     FAULT = auto()  # ours
 
 
 class SessionFailed(Violation):
-    """It came to nothing; the record tells why."""
+    """The session failed; the record says why."""
 
 
 class ClientSocket(Protocol):
@@ -39,20 +39,20 @@ class ClientSocket(Protocol):
         """Whose it is."""
 
     def is_open(self) -> bool:
-        """False while its handshake is not finished: it is told nothing yet."""
+        """False until its handshake is finished: nothing can be sent yet."""
 
     def send_stage(self, stage: SignInStage) -> None:
-        """The person in the browser has come this far."""
+        """Send the stage that the person in the browser has reached."""
 
     def close_with_reason(self, reason: SocketCloseReason, record_id: str) -> None:
-        """Say why, and close; it leaves by that."""
+        """Send the reason and close; closing removes the socket."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class SessionSockets:
     gsid: str
     ends_at: int  # of the session when it was last looked at; it may have moved on since
-    on_change: Callable[[], object]  # what hears of it
+    on_change: Callable[[], object]  # called after each change
     owners: dict[ClientSocket, SignInStage] = field(default_factory=dict)  # with the stage each knows of
     others: list[ClientSocket] = field(
         default_factory=list
@@ -74,7 +74,7 @@ class SessionSockets:
             self.leave_timer = None
 
 
-# Presence: what the coming and going of a game's sockets means for its session (interface §6, R4).
+# Presence: what opening and closing sockets means for a session (interface §6, R4).
 
 
 HEARTBEAT: Final = 5.0  # seconds (interface §6)
@@ -152,7 +152,7 @@ class Presence:
         return SocketAdmission(session=session, is_owner=not wrong)
 
     def _sockets_of(self, session: GameSession) -> SessionSockets:
-        """Listened to from now on, so that nothing is missed that is stored after the next look."""
+        """Subscribe before the next read, so that no later change is missed."""
         attendance = self._sessions.get(session.gsid)
         if attendance is None:
             changed = partial(self.schedule_check, session.gsid)
@@ -163,7 +163,7 @@ class Presence:
         return attendance
 
     async def _store_presence(self, sockets: SessionSockets) -> None:
-        """Written for the first socket only: the heartbeats do the rest."""
+        """Store presence for the first socket only; heartbeats keep it current."""
         async with sockets.store_lock:
             if not sockets.is_stored:
                 await self._store.add_socket_node(sockets.gsid, self._node, self._clock.now())
@@ -188,7 +188,7 @@ class Presence:
         )
 
     async def _store_absence(self, sockets: SessionSockets) -> None:
-        """One who comes back meanwhile waits for his turn, and is stored after this."""
+        """A socket that opens meanwhile waits for the lock and is stored after this."""
         async with sockets.store_lock:
             if sockets.owners:
                 return
@@ -210,7 +210,7 @@ class Presence:
             self._rounds.remove(sockets)
 
     def stop(self) -> None:
-        """The process ends: its clients go elsewhere, and nothing is cancelled by that."""
+        """The process ends: clients reconnect to another node, and no session is canceled."""
         self._stopping = True
         for attendance in tuple(self._sessions.values()):
             attendance.cancel_leave_timer()
@@ -227,7 +227,7 @@ class Presence:
             self._write_behind.add_presence(sockets.gsid)
 
     def schedule_check(self, gsid: str) -> None:
-        """Something may have changed: soon, see and tell."""
+        """Schedule a check of the session, which may have changed."""
         self._to_check.add(gsid)
         if not self._is_checking:
             self._is_checking = True

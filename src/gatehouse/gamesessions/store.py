@@ -1,4 +1,4 @@
-"""What game sessions need kept."""
+"""Storage of game sessions, and what they need of other packages."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ from gatehouse.gamesessions.model import CloseStatus, GameSession, PollId, PollM
 
 
 class GameSessionStore(Protocol):
-    """Nothing here looks at proofs; whoever calls has checked them."""
+    """Storage of game sessions; callers have checked the proofs."""
 
     async def register_session(self, session: GameSession) -> None:
-        """Keep a new one."""
+        """Insert a new session."""
 
     async def find_session(self, gsid: str, now: int) -> GameSession | None:
-        """Return it while it lasts."""
+        """Return the session unless it has expired."""
 
     async def session_snapshots(self, gsids: Collection[str], now: int) -> Mapping[str, SessionSnapshot]:
-        """Those of these sessions that last, in one query."""
+        """Return those of the sessions that have not expired, in one query."""
 
     async def record_polls(self, marks: Sequence[PollMark], node: str) -> None:
         """Note polls of this node: times only move on, and so do numbers, while this node is the holder.
@@ -30,19 +30,19 @@ class GameSessionStore(Protocol):
     async def claim_session(self, mark: PollMark, node: str, *, tell: bool) -> int:
         """Make this node the holder, and note the poll: later than all before it, at whatever node.
 
-        Returns its number: the mark's, or a higher one. With `tell`, whoever waits for the session looks at it.
+        Returns its number: the mark's, or a higher one. With `tell`, waiting polls read the session again.
         """
 
     async def record_presence(self, gsids: Collection[str], node: str, now: int) -> None:
-        """Move last_seen of these sessions, and of this node's word that their owners are here."""
+        """Update last_seen of these sessions, and of the sockets of their owners at this node."""
 
     async def record_progress(self, gsid: str, now: int, *, signing_in: bool) -> None:
-        """The page was opened, or somebody is about to answer it; the first time counts."""
+        """Note that the page was opened or is about to be answered; the first time counts."""
 
     async def confirm_session(
         self, gsid: str, now: int, *, user_id: str, rev: int, auth: str, entry: AuditRecord
     ) -> bool:
-        """Somebody said yes: the first one only, and only while it is pending and his account as it was."""
+        """Confirm the session for a person: once, while it is pending and the account's rev is unchanged."""
 
     async def fail_session(self, gsid: str, now: int, refusal: Refusal, kept: int, *, user_id: str = "") -> bool:
         """It comes to nothing, for the reason in the refusal; False when it is over already or was delivered.
@@ -77,7 +77,7 @@ class GameSessionStore(Protocol):
         """A socket of the owner is open at this node."""
 
     async def remove_socket_node(self, gsid: str, node: str, now: int) -> bool:
-        """The last one at this node went away; True, and counted, when no other node has one either."""
+        """The last socket at this node closed; True, and counted, when no other node has one either."""
 
     async def forget_node(self, node: str) -> None:
         """This node ends: no socket is open there any more, and nothing is cancelled by that."""
@@ -89,17 +89,17 @@ class GameSessionStore(Protocol):
         """Call with the gsid of every session that changed; "" when changes may have been missed."""
 
 
-# What game sessions ask of others; the composition root hands the answers in.
+# What game sessions need of other packages; the services provide it.
 
 
 class ClientConnection(Protocol):
     """The connection a poll came on."""
 
     def is_open(self) -> bool:
-        """Whether the other end is there, as far as this machine can know at this moment."""
+        """Whether the client is connected, as far as this machine knows."""
 
     def when_lost(self, callback: Callable[[], object]) -> None:
-        """Call it once the other end is gone."""
+        """Call the function once when the client disconnects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,14 +108,14 @@ class GameLoginSettings:
 
     name: str = ""  # what people call it; empty when there is no such application
     enabled: bool = True
-    code_match: bool = False  # whoever is elsewhere picks the code that the game shows
+    code_match: bool = False  # people in another network choose the code that the game shows
 
 
 class GameApplications(Protocol):
     async def game_login_settings(self, application_id: int) -> GameLoginSettings:
-        """Those of an application, or the usual ones when there is none."""
+        """Return the settings of an application, or the defaults if there is none."""
 
 
 class ServiceJwtReader(Protocol):
     async def service_application(self, service_jwt: str) -> int:
-        """Whose service JWT this is. Raises InvalidToken."""
+        """Return the application of a service JWT. Raises InvalidToken."""

@@ -1,4 +1,4 @@
-"""Clients that do not wait as they are told: counted, blocked for a while, and released (R4).
+"""Counts clients that poll too early, blocks them for a while and releases them (R4).
 
 Per process, in bounded tables: what is forgotten early is a client that gets another chance.
 """
@@ -53,7 +53,7 @@ class PollThrottle:
         put_bounded(self._not_before, gsid, self._clock.monotonic() + delay)
 
     def seconds_blocked(self, poller: Poller) -> int:
-        """Seconds until this client is heard again; 0 when it is heard now."""
+        """Seconds until this client is served again; 0 for now."""
         now = self._clock.monotonic()
         known = self._histories.get(poller.subject)
         left = known.blocked_until - now if known else 0.0
@@ -74,16 +74,16 @@ class PollThrottle:
         behaviour.early_polls = [at for at in behaviour.early_polls if at > now - EARLY_WINDOW] + [now]
         if len(behaviour.early_polls) < self._limits.max_early_polls:
             return 0
-        lasts = min(self._limits.block_seconds << behaviour.blocks, self._limits.max_block_seconds)
+        block_seconds = min(self._limits.block_seconds << behaviour.blocks, self._limits.max_block_seconds)
         behaviour.blocks = min(behaviour.blocks + 1, MAX_DOUBLINGS)
         behaviour.early_polls = []
-        behaviour.blocked_until = now + lasts
+        behaviour.blocked_until = now + block_seconds
         if poller.source is not None:
             self._add_block(poller.source, poller.subject, behaviour.blocked_until)
-        return lasts
+        return block_seconds
 
     def caches(self) -> tuple[Sized, ...]:
-        """What is remembered; none of them grows for ever."""
+        """The tables, each of limited size."""
         return (self._not_before, self._histories, self._blocked)
 
     def _add_block(self, source: str, subject: str, until: float) -> None:

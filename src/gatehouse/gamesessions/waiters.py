@@ -1,4 +1,4 @@
-"""Who is waiting at this node for which session, and what wakes them: no thread, no query, no connection each."""
+"""The polls held at this node and what wakes them, without a thread, query or connection for each."""
 
 import asyncio
 import logging
@@ -69,7 +69,7 @@ class Waiters:
         return max((waiter.number for waiter in self._polls.get(gsid, ())), default=0)
 
     def take_over(self, gsid: str, waiter: Waiter, number: int) -> None:
-        """The newest poll wins; the others are told (R4). Another may have been numbered after this one already."""
+        """Make the newest poll win and wake the others (R4); a later number may have arrived first."""
         waiter.number = number
         newest = self.newest_number(gsid)
         for one in self._polls.get(gsid, ()):
@@ -96,7 +96,7 @@ class Waiters:
         return {*self._polls, *self._listeners}
 
     def wake_if_changed(self, gsid: str, found: SessionSnapshot | None) -> None:
-        """Wake those who go by something else than what was found; None: it lasts no longer."""
+        """Wake the polls whose snapshot differs from the one found; None: the session has expired."""
         for waiter in tuple(self._polls.get(gsid, ())):
             if found is None or waiter.seen != found:
                 waiter.wake(WakeReason.CHANGED)
@@ -106,7 +106,7 @@ class Waiters:
                 tell()
 
     def stop(self) -> None:
-        """Answer now what is held (checklist OP-07); whoever comes on an open connection is not held any more."""
+        """Answer all held polls now (checklist OP-07); later polls on open connections are not held."""
         self._stopping = True
         for waiting in tuple(self._polls.values()):
             for waiter in tuple(waiting):
@@ -128,7 +128,7 @@ def _remove(waiting: dict[str, list[T]], gsid: str, one: T) -> None:
             del waiting[gsid]
 
 
-# Notices, and what is done where they may have been missed: one look at all sessions that are waited for here.
+# Notices, and the check after missed ones: one read of all sessions with a held poll here.
 #
 # While nothing is heard from the database the store says so every few seconds (storage/postgres/listening.py), so a
 # held poll is answered then without its notice. Ten thousand of them are twenty queries, not ten thousand.

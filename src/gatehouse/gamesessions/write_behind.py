@@ -1,4 +1,4 @@
-"""Writes that only move time, gathered and made once a second: holding many clients is not many writes (R4)."""
+"""Batches the writes that only move a time, once a second, so that many held polls are few writes (R4)."""
 
 import asyncio
 import logging
@@ -16,13 +16,13 @@ from gatehouse.kernel.errors import GatehouseError
 
 FLUSH_INTERVAL: Final = 1.0  # seconds
 MAX_WRITE_LAG: Final = 2  # seconds by which the stored end of a session may lag behind an accepted poll
-BATCH_SIZE: Final = 200  # polls in one transaction: nobody's answer waits long for such a one
+BATCH_SIZE: Final = 200  # polls in one transaction, short enough not to delay answers
 
 log = logging.getLogger("gatehouse.gamesessions")
 
 
 class WriteBehind:
-    """A second of it may be lost with the process, never more; nothing else depends on it."""
+    """At most a second of writes is lost with the process; nothing else depends on them."""
 
     def __init__(self, *, store: GameSessionStore, node: str, clock: Clock) -> None:
         self._store = store
@@ -49,7 +49,7 @@ class WriteBehind:
     async def flush(self) -> None:
         """Write what was gathered; what cannot be written now stays for the next beat."""
         marks, seen = dict(self._marks), self._seen
-        self._seen = set()  # whoever is seen while this is written is written next
+        self._seen = set()  # sessions seen during this write are written next
         try:
             for some in batches_of(marks.values(), BATCH_SIZE):
                 await self._store.record_polls(some, self._node)
@@ -71,7 +71,7 @@ class WriteBehind:
 
     def _start_flush(self) -> None:
         self._is_scheduled = False
-        self._flush_task = asyncio.get_running_loop().create_task(self.flush(), name="game-pulse")
+        self._flush_task = asyncio.get_running_loop().create_task(self.flush(), name="game-write-behind")
 
 
 def batches_of(marks: Iterable[PollMark], most: int) -> Iterator[list[PollMark]]:
@@ -95,7 +95,7 @@ class UnsentAnswer:
 
 
 class UnsentAnswerRetry:
-    """Tries until the database has said yes. With the process this is lost, as an answer on its way is."""
+    """Retries until the database accepts it. Lost with the process, like an answer being sent."""
 
     def __init__(self, *, store: GameSessionStore, refusals: GameRefusals, clock: Clock) -> None:
         self._store = store
@@ -106,7 +106,7 @@ class UnsentAnswerRetry:
         self._is_scheduled = False
 
     def return_answer(self, unsent: UnsentAnswer) -> None:
-        """Now if possible, else as soon as it is; nobody has to wait for it."""
+        """Give the answer back in the background, now or as soon as the database allows."""
         self._waiting[unsent.gsid, unsent.poll_id] = unsent
         self._start_retry()
 

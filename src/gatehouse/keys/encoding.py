@@ -84,7 +84,7 @@ PEM_LABELS: Final = ("PUBLIC KEY", "RSA PUBLIC KEY")  # SubjectPublicKeyInfo, PK
 
 
 def parse_rsa_public_key(text: str) -> RSAPublicKey:
-    """Read PEM, or DER in base64 or base64url; raise BadPublicKey with words for the person who sent it."""
+    """Read PEM, or DER in base64 or base64url; raise BadPublicKey with a text for the sender."""
     if len(text) > MAX_KEY_CHARACTERS:
         raise BadPublicKey(f"the key is longer than {MAX_KEY_CHARACTERS} characters")
     if "PRIVATE KEY" in text:

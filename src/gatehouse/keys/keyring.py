@@ -47,7 +47,7 @@ KeysByLine = Mapping[tuple[KeyPurpose, Algorithm], Sequence[OpenedKey]]
 
 
 class Keyring:
-    """`reload` before first use; a notice of a change only makes the next request find the new keys loaded."""
+    """Call `reload` before first use; a notice of a change only loads the new keys early."""
 
     def __init__(self, *, store: KeyStore, masters: MasterKeys, clock: Clock) -> None:
         self._store = store
@@ -61,7 +61,7 @@ class Keyring:
         self._reads_begun = 0
         self._last_read = 0  # the number of the one this view was made by
         self.version = -1  # of the stored keys this view was made from
-        self.distrust_count = 0  # how many keys were ever distrusted: access tokens of before a distrust end by it
+        self.distrust_count = 0  # how many keys were ever distrusted: ends the access tokens issued before
 
     def signing_key(self, purpose: KeyPurpose, alg: Algorithm, now: int) -> OpenedKey:
         for key in self._lines.get((purpose, alg), ()):
@@ -83,12 +83,12 @@ class Keyring:
         """The records of the public key set, oldest first; the very same tuple within one second."""
         if self._published[0] != now:
             records = (key.record for key in self._opened.values())
-            shown = (
+            published = (
                 key
                 for key in records
                 if key.purpose is KeyPurpose.TOKENS and key_state(key, now) is not KeyState.RETIRED
             )
-            self._published = (now, tuple(sorted(shown, key=lambda key: (key.created_at, key.kid))))
+            self._published = (now, tuple(sorted(published, key=lambda key: (key.created_at, key.kid))))
         return self._published[1]
 
     async def ensure_version(self, version: int) -> None:
@@ -115,7 +115,7 @@ class Keyring:
         return version
 
     async def reload(self) -> None:
-        """Take over what is stored. Raises WrongMasterKey, and keeps the old view, when none of it opens."""
+        """Load what is stored. Raises WrongMasterKey, and keeps the old view, when no key opens."""
         async with self._reload_lock:
             await self._reload_keys()
 
@@ -139,7 +139,7 @@ class Keyring:
         self._lines = by_line(opened.values())
 
     def _open_or_refuse(self, record: SigningKey) -> OpenedKey | None:
-        """Open a key, or sound the alarm once and go on without it: the others serve (faults R-25)."""
+        """Open a key, or log an alert once and go on without it: the others still work (faults R-25)."""
         known = self._opened.get(record.kid)
         if known is not None and key_identity(known.record) == key_identity(record):
             return replace(known, record=record)
@@ -166,7 +166,7 @@ def key_identity(record: SigningKey) -> KeyIdentity:
 def open_key(record: SigningKey, masters: MasterKeys) -> OpenedKey:
     """Open the private half, and take the public one from it.
 
-    The stored public half is only compared: whoever can write to the database could replace it by his own.
+    The stored public half is only compared: write access to the database is enough to replace it.
     """
     private = load_private(masters.open(record.sealed_private, purpose=record.sealed_for))
     public = private.public_key()
@@ -175,7 +175,7 @@ def open_key(record: SigningKey, masters: MasterKeys) -> OpenedKey:
     return OpenedKey(record, private, public)
 
 
-# The audit key at work: signs the heads of the audit chain, and knows its own signatures again.
+# Signs the heads of the audit chain and verifies these signatures.
 
 
 class AuditSigner:

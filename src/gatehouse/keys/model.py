@@ -1,4 +1,4 @@
-"""What can go wrong with keys. No error ever carries key material."""
+"""Signing keys, their errors and their storage. No error contains key material."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -114,7 +114,7 @@ def key_state(key: SigningKey, now: int) -> KeyState:
     return KeyState.SIGNING
 
 
-# What this room needs kept.
+# Storage of keys.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,7 +43,7 @@ DAY: Final = 86_400
 RSA_EXPONENT: Final = 65_537
 RSA_BITS: Final = (2048, 3072)  # R2
 MAX_CLOCK_SKEW: Final = 60  # seconds by which clocks of two nodes may differ
-MAX_ATTEMPTS: Final = 3  # how often a decision is made anew after another node was quicker
+MAX_ATTEMPTS: Final = 3  # decisions in all, when other nodes save first
 
 KEY_LINES: Final = (
     KeyLine(KeyPurpose.TOKENS, Algorithm.RS256),
@@ -75,7 +75,7 @@ class RotationPolicy:
 class RotationMode(StrEnum):
     PLANNED = "planned"
     AT_ONCE = "at once"  # sign with a new key now; what the old one signed stays good
-    DISTRUST = "distrust"  # and nothing any older key of the line signed is believed any more
+    DISTRUST = "distrust"  # and reject everything that older keys of the line signed
 
 
 def new_private_key(alg: Algorithm, rsa_bits: int) -> PrivateKey:
@@ -89,7 +89,7 @@ def new_private_key(alg: Algorithm, rsa_bits: int) -> PrivateKey:
 
 
 def make_key(line: KeyLine, masters: MasterKeys, *, now: int, signs_from: int, rsa_bits: int) -> SigningKey:
-    """Slow for RSA: a tenth of a second, off the loop please."""
+    """Generate a key. RSA takes a tenth of a second: run it off the event loop."""
     private = new_private_key(line.alg, rsa_bits)
     key = SigningKey(
         kid=new_key_id(),
@@ -136,9 +136,9 @@ def verification_end(key: SigningKey, signs_until: int, policy: RotationPolicy) 
 
 
 def distrust_keys(line_keys: Sequence[SigningKey], now: int) -> list[SigningKey]:
-    """Every key of the line, retired: whoever read one of them could read the others beside it.
+    """Every key of the line, retired: an attacker who read one could read the others too.
 
-    Dated back, so that no node with a slower clock believes one for a moment longer.
+    Dated back, so that a node with a slower clock rejects them at once too.
     """
     end = now - MAX_CLOCK_SKEW
     live = [key for key in line_keys if key_state(key, end) is not KeyState.RETIRED]
@@ -146,7 +146,7 @@ def distrust_keys(line_keys: Sequence[SigningKey], now: int) -> list[SigningKey]
 
 
 class KeyRotation:
-    """Decides from one reading of the stored keys, and decides again when another node was quicker."""
+    """Decides from one read of the stored keys, and decides again when another node saved first."""
 
     def __init__(
         self,
@@ -185,7 +185,7 @@ class KeyRotation:
         return (await self._save_change(successor, event=event, origin=origin))[0]
 
     async def rotate_due(self, *, origin: AuditOrigin) -> tuple[SigningKey, ...]:
-        """Rotate what has signed long enough; return the new keys. Several nodes may call it at once."""
+        """Rotate the keys that are old enough; return the new ones. Several nodes may call it at once."""
 
         async def due(keys: tuple[SigningKey, ...]) -> list[SigningKey]:
             changed = []
@@ -203,11 +203,11 @@ class KeyRotation:
         One save: a crash leaves all as they were, and running it again finishes the work.
         """
 
-        async def rewrapped(keys: tuple[SigningKey, ...]) -> list[SigningKey]:
+        async def rewrap_old(keys: tuple[SigningKey, ...]) -> list[SigningKey]:
             old = [key for key in keys if sealing_key_id(key.sealed_private) != self._masters.primary_id]
             return [moved for key in old if (moved := self._rewrap(key)) is not None]
 
-        return len(await self._save_change(rewrapped, event=AuditEvent.REWRAPPED, origin=origin))
+        return len(await self._save_change(rewrap_old, event=AuditEvent.REWRAPPED, origin=origin))
 
     def _rewrap(self, key: SigningKey) -> SigningKey | None:
         try:
@@ -229,7 +229,7 @@ class KeyRotation:
                 start = now + self._policy.publish_lead
                 return [await self._make_key(line, signs_from=start), *end_signing(own, start, self._policy, now)]
             case RotationMode.AT_ONCE:
-                # One that waits is already known to verifiers: better than one nobody has seen.
+                # One that waits is already known to verifiers: better than one that was never published.
                 key = replace(waiting, signs_from=now) if waiting else await self._make_key(line, signs_from=now)
                 return [key, *end_signing(own, now, self._policy, now)]
             case RotationMode.DISTRUST:

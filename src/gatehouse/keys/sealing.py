@@ -35,8 +35,8 @@ NONCE_BYTES: Final = 12
 TAG_BYTES: Final = 16
 WRAPPED_BYTES: Final = NONCE_BYTES + KEY_BYTES + TAG_BYTES
 MIN_ENVELOPE_BYTES: Final = len(VERSION) + KEY_ID_BYTES + WRAPPED_BYTES + NONCE_BYTES + TAG_BYTES
-MIN_DISTINCT_BYTES: Final = 16  # 32 random bytes hold about 30 distinct ones; under 16 somebody typed them
-MAX_REPORTED: Final = 10_000  # damaged records that were told of
+MIN_DISTINCT_BYTES: Final = 16  # 32 random bytes hold about 30 distinct ones; under 16 they were typed by hand
+MAX_REPORTED: Final = 10_000  # damaged records that were reported
 
 log = structlog.get_logger(__name__)
 
@@ -71,9 +71,9 @@ class MasterKeys:
         return decrypt(AESGCM(data_key), envelope.body, purpose)
 
     def try_open(self, sealed: bytes, *, purpose: str) -> bytes | None:
-        """Return the secret; None, with an alarm, for one that is damaged: it is refused, and all else serves (R-25).
+        """Return the secret; None, with an alert, for a damaged one: only that one is refused (R-25).
 
-        The alarm is sounded once for each, however often it is tried; it names the purpose.
+        The alert is logged once for each record and names its purpose.
         """
         try:
             return self.open(sealed, purpose=purpose)
@@ -87,13 +87,13 @@ class MasterKeys:
         """The same secret under the primary key."""
         envelope = split_envelope(sealed, purpose)
         data_key = self._unwrap(envelope, purpose)
-        decrypt(AESGCM(data_key), envelope.body, purpose)  # a damaged record must not come out looking fresh
+        decrypt(AESGCM(data_key), envelope.body, purpose)  # a damaged record must not be re-wrapped as valid
         return self._envelope(data_key, envelope.body, purpose)
 
     def derive(self, label: str, *, key_id: str = "") -> bytes:
         """A 32-byte key for one use (a MAC, a CSRF token): of the primary key, or of the one named.
 
-        Whoever keeps what the derived key made keeps `primary_id` beside it, to check it after a change.
+        Callers that store what it protects store `primary_id` beside it, to verify it after a change of key.
         """
         master = self._masters.get(key_id or self.primary_id)
         if master is None:

@@ -1,4 +1,4 @@
 """OAuth 2.0 and OpenID Connect, without HTTP: clients, what people grant them, and the tokens that come of it.
 
-Never renders a page, never keeps anything itself, and never decides what somebody may do in an application.
+Never renders a page, never stores anything itself, and never decides what a person may do in an application.
 """

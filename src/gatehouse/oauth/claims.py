@@ -24,16 +24,16 @@ def trust_claims(user: User, scopes: Collection[str]) -> dict[str, bool]:
     return {"email_verified": user.email_verified, "phone_verified": user.phone_verified}
 
 
-# Claims that a client has mapped: what a user holds in chosen applications (R3); fills the port ClaimMapping.
+# Claims that a client has mapped: what a user holds in chosen applications (R3).
 
 
 log = structlog.get_logger(__name__)
 
-MAX_CLAIM_ENTRIES: Final = 1_000  # of one claim; a longer list is not told at all, for half of it would be a lie
+MAX_CLAIM_ENTRIES: Final = 1_000  # of one claim; a longer list is omitted, because a partial one would be wrong
 
 
 class ApplicationHoldings(Protocol):
-    """What somebody holds in one application."""
+    """What a user holds in one application."""
 
     @property
     def roles(self) -> tuple[str, ...]: ...
@@ -46,12 +46,12 @@ class ApplicationHoldings(Protocol):
 
 
 class PermissionSource(Protocol):
-    """The permission room's word."""
+    """What permissions know about users."""
 
     async def holdings_by_application(
         self, user_id: str, application_ids: Collection[int]
     ) -> Mapping[int, ApplicationHoldings]:
-        """What the user holds right now, by application; one that never was is left out."""
+        """Return what the user holds now, by application; unknown applications are left out."""
 
 
 class MappedClaims:
@@ -59,26 +59,28 @@ class MappedClaims:
         self._permissions = permissions
 
     async def claims(self, user: User, client: Client) -> Mapping[str, tuple[str, ...]]:
+        """Return the claims that the client has mapped, by name, with what the user holds now."""
         if not client.claims:
             return {}
         numbers = {source.application_id for source in client.claims.values()}
-        held = await self._permissions.holdings_by_application(user.user_id, sorted(numbers))
-        told = {
-            claim: entries_of(held.get(source.application_id), source.told) for claim, source in client.claims.items()
+        holdings = await self._permissions.holdings_by_application(user.user_id, sorted(numbers))
+        entries = {
+            claim: entries_of(holdings.get(source.application_id), source.told)
+            for claim, source in client.claims.items()
         }
-        for claim in (claim for claim, listed in told.items() if len(listed) > MAX_CLAIM_ENTRIES):
+        for claim in (claim for claim, listed in entries.items() if len(listed) > MAX_CLAIM_ENTRIES):
             log.warning("mapped claim omitted: too long", client_id=client.client_id, claim=claim)
-        return {claim: listed for claim, listed in told.items() if len(listed) <= MAX_CLAIM_ENTRIES}
+        return {claim: listed for claim, listed in entries.items() if len(listed) <= MAX_CLAIM_ENTRIES}
 
 
-def entries_of(held: ApplicationHoldings | None, content: ClaimContent) -> tuple[str, ...]:
-    """Nobody holds anything in an application that never was."""
-    if held is None:
+def entries_of(holdings: ApplicationHoldings | None, content: ClaimContent) -> tuple[str, ...]:
+    """No one holds anything in an unknown application."""
+    if holdings is None:
         return ()
     match content:
         case ClaimContent.ROLES:
-            return held.roles
+            return holdings.roles
         case ClaimContent.GROUPS:
-            return held.groups
+            return holdings.groups
         case ClaimContent.RULES:
-            return held.rules
+            return holdings.rules

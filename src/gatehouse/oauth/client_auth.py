@@ -1,4 +1,4 @@
-"""The proof of a native client, and that of whoever began an authorization: PKCE."""
+"""Client authentication: native proof, PKCE, secrets, and which client makes a request."""
 
 import hashlib
 import re
@@ -27,10 +27,10 @@ from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter, ThrottleSubj
 VERIFIER_PATTERN: Final = re.compile(r"[!-~]{43,128}", re.ASCII)
 
 
-def is_native_proof(given: str, redirect_uri: str, secret: bytes) -> bool:
+def is_native_proof(presented: str, redirect_uri: str, secret: bytes) -> bool:
     """Hex of SHA-1 over redirect_uri + client_secret, in either case (interface §5.1, R3)."""
     expected = hashlib.sha1(as_bytes(redirect_uri) + secret, usedforsecurity=False).hexdigest()
-    return constant_time_equal(given.lower(), expected)
+    return constant_time_equal(presented.lower(), expected)
 
 
 def matches_code_challenge(verifier: str, challenge: str) -> bool:
@@ -42,10 +42,10 @@ def matches_code_challenge(verifier: str, challenge: str) -> bool:
     )
 
 
-# Whether somebody knows a client's secret: either of its live ones, in constant time (R3).
+# Compares a secret with the live ones of a client, in constant time (R3).
 
 
-STRONG_SECRET_LENGTH: Final = 32  # characters of a secret that nobody guesses
+STRONG_SECRET_LENGTH: Final = 32  # characters of a secret that cannot be guessed
 # An imported secret can be guessed, so every guess at it is counted before it is made.
 WEAK_GUESS_LIMIT: Final = AttemptLimit(free_attempts=20, first_delay=30, max_delay=3_600, window=86_400)
 VERIFIED_CACHE_SIZE: Final = 1_000
@@ -80,49 +80,49 @@ class ClientSecretVerifier:
         self._cache_key = cache_key
         self._verified_cache: LRUCache[bytes, ClientSecret] = LRUCache(VERIFIED_CACHE_SIZE)
 
-    async def is_correct_secret(self, client: Client, given: str, *, source: str) -> bool:
+    async def is_correct_secret(self, client: Client, presented: str, *, source: str) -> bool:
         """Raise TooMany for a source that keeps guessing at a weak secret; the same below."""
 
-        async def check(kept: LiveSecret) -> bool:
-            return await self._matches(given, kept)
+        async def check(stored: LiveSecret) -> bool:
+            return await self._matches(presented, stored)
 
-        return await self._any_matches(client, given, check, source)
+        return await self._any_matches(client, presented, check, source)
 
     async def is_correct_proof(self, client: Client, proof: str, redirect_uri: str, *, source: str) -> bool:
-        async def check(kept: LiveSecret) -> bool:
-            return kept.plain is not None and is_native_proof(proof, redirect_uri, kept.plain)
+        async def check(stored: LiveSecret) -> bool:
+            return stored.plain is not None and is_native_proof(proof, redirect_uri, stored.plain)
 
         return await self._any_matches(client, proof + redirect_uri, check, source)
 
-    async def _matches(self, given: str, kept: LiveSecret) -> bool:
-        match kept.secret.kind:
+    async def _matches(self, presented: str, stored: LiveSecret) -> bool:
+        match stored.secret.kind:
             case SecretKind.SEALED:
-                return kept.plain is not None and constant_time_equal(given, kept.plain)
+                return stored.plain is not None and constant_time_equal(presented, stored.plain)
             case SecretKind.SHA256:
-                return constant_time_equal(sha256(given), kept.secret.secret)
+                return constant_time_equal(sha256(presented), stored.secret.secret)
             case SecretKind.ARGON2:
-                return await self._hashes.matches(given, kept.secret.secret.decode())
+                return await self._hashes.matches(presented, stored.secret.secret.decode())
 
-    async def _any_matches(self, client: Client, given: str, check: SecretCheck, source: str) -> bool:
+    async def _any_matches(self, client: Client, presented: str, check: SecretCheck, source: str) -> bool:
         live = self._live_secrets(client)
-        for kept in live:
-            if not kept.is_weak and await check(kept):
+        for stored in live:
+            if not stored.is_weak and await check(stored):
                 return True
-        weak = [kept for kept in live if kept.is_weak]
-        return bool(weak) and await self._any_weak_matches(client, weak, given, check, source)
+        weak = [stored for stored in live if stored.is_weak]
+        return bool(weak) and await self._any_weak_matches(client, weak, presented, check, source)
 
     async def _any_weak_matches(
-        self, client: Client, weak: Sequence[LiveSecret], given: str, check: SecretCheck, source: str
+        self, client: Client, weak: Sequence[LiveSecret], presented: str, check: SecretCheck, source: str
     ) -> bool:
-        memory = hmac_sha256(self._cache_key, sha256(client.client_id) + sha256(given))
-        if self._verified_cache.get(memory) in [kept.secret for kept in weak]:
+        memory = hmac_sha256(self._cache_key, sha256(client.client_id) + sha256(presented))
+        if self._verified_cache.get(memory) in [stored.secret for stored in weak]:
             return True
         guess = await self._guesses.begin_attempt(
             [ThrottleSubject(("client secret", client.client_id, source), WEAK_GUESS_LIMIT)]
         )
-        for kept in weak:
-            if await check(kept):
-                self._verified_cache[memory] = kept.secret
+        for stored in weak:
+            if await check(stored):
+                self._verified_cache[memory] = stored.secret
                 await self._guesses.mark_succeeded(guess)
                 return True
         return False
@@ -145,7 +145,7 @@ class ClientSecretVerifier:
 # assertion, or, when it is public, nothing but its name. What fits the other profile is refused.
 
 
-# Nobody guesses 256 bits: this ends the noise, and a right proof is served whatever its neighbours do (TK-29).
+# 256 bits cannot be guessed: this only limits noise, and a right proof succeeds whatever others send (TK-29).
 GUESS_LIMIT: Final = AttemptLimit(free_attempts=100, first_delay=30, max_delay=3_600, window=3_600)
 
 
@@ -160,7 +160,7 @@ class ClientCredentials:
     client_secret: str = field(default="", repr=False)
     assertion_type: str = ""
     assertion: str = field(default="", repr=False)
-    source: str = ""  # the caller as the throttles count him
+    source: str = ""  # the caller as the throttles count them
     origin: AuditOrigin
 
     @property
@@ -170,7 +170,7 @@ class ClientCredentials:
 
     @property
     def is_unnamed_proof(self) -> bool:
-        """A native proof, which only what is presented beside it can tell whose it would be."""
+        """Whether it is a native proof, whose client follows only from the code or token beside it."""
         return bool(self.proof) and not self.client_id
 
 
@@ -193,7 +193,7 @@ class ClientAuthenticator:
     async def authenticate_at_token_endpoint(
         self, credentials: ClientCredentials, owner: Client | None, redirect_uri: str
     ) -> Client:
-        """Who shows it: the owner of what is presented, when nobody is named.
+        """Return the client that proves itself: the owner of what is presented, when none is named.
 
         Raises InvalidClient; InvalidRequest for two proofs at once; TooMany for a source that keeps guessing.
         """
@@ -255,7 +255,7 @@ class ClientAuthenticator:
     async def _accept_or_refuse(self, client: Client, credentials: ClientCredentials, *, proved: bool) -> Client:
         if not proved:
             await self._count_guess(client.client_id, credentials)
-            # After the count: whom that keeps out writes nothing more.
+            # After the count, so that a throttled caller causes no further writes.
             record_id = await self._refusals.add(
                 AuditEvent.CLIENT_REFUSED, credentials.origin, reason="wrong credentials", subject=client.client_id
             )
@@ -269,7 +269,7 @@ class ClientAuthenticator:
 
 
 def refuse_multiple_methods(credentials: ClientCredentials) -> None:
-    """One way at a time (RFC 6749 §2.3); a client that says the same in header and body has one."""
+    """Refuse more than one method (RFC 6749 §2.3); the same secret in header and body is one method."""
     twice = (
         credentials.basic_id
         and credentials.client_secret

@@ -1,96 +1,57 @@
 """An OAuth client as files and the API write it (R3, R7), and as they are read."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Annotated, Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import NODEFAULT, UNSET, Struct, UnsetType
 
-from gatehouse.keys.model import Algorithm
-from gatehouse.oauth.model import ClaimContent, ClaimSource, Client, ClientProfile, TokenSettings
+from gatehouse.oauth.client_fields import Member, with_members
+from gatehouse.oauth.model import CLIENT_FIELDS, LIST_FIELDS, SINGLE_FIELDS, Client, ClientProfile
 
-CLIENT_FIELDS: Final = (
-    *("name", "profile", "application_id", "redirect_hosts", "redirect_uris", "post_logout_uris", "scopes"),
-    *("origins", "backchannel_logout_uri", "jwks", "claims", "token_settings", "device_grant", "explain_errors"),
-    *("first_party", "may_exchange", "require_pkce", "public"),
-)
-LIST_FIELDS: Final = ("redirect_hosts", "redirect_uris", "post_logout_uris", "scopes", "origins")
-
-Flag = bool | UnsetType | None
-Texts = tuple[str, ...] | UnsetType | None
 T = TypeVar("T")
 
 
-class ClaimEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    application_id: Annotated[int, Meta(ge=1, le=2**53)]
-    told: ClaimContent
-
-    def source(self) -> ClaimSource:
-        return ClaimSource(application_id=self.application_id, told=self.told)
+def _patch_members() -> Iterator[Member]:
+    for one in CLIENT_FIELDS:
+        if one.setting.patchable:
+            yield one.name, one.type | UnsetType | None, UNSET
 
 
-class TokenEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Token lifetimes; omitted fields use the defaults."""
-
-    alg: Algorithm = msgspec.field(default=Algorithm.RS256, name="id_token_signed_response_alg")
-    access_seconds: int = TokenSettings().access_seconds
-    refresh_seconds: int = TokenSettings().refresh_seconds
-    refresh_grace_seconds: int | None = None
-
-    def settings(self) -> TokenSettings:
-        return TokenSettings(
-            id_token_alg=self.alg,
-            access_seconds=self.access_seconds,
-            refresh_seconds=self.refresh_seconds,
-            refresh_grace_seconds=self.refresh_grace_seconds,
-        )
+def _record_members() -> Iterator[Member]:
+    for one in CLIENT_FIELDS:
+        yield one.name, one.type, NODEFAULT
 
 
+@with_members(_patch_members)
 class ClientPatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What can be said about a client: an absent field keeps, null clears, a given one replaces whole (R6)."""
 
-    name: str | UnsetType = UNSET
-    profile: ClientProfile | UnsetType | None = UNSET
-    redirect_hosts: Texts = UNSET
-    redirect_uris: Texts = UNSET
-    post_logout_uris: Texts = UNSET
-    scopes: Texts = UNSET
-    origins: Texts = UNSET
-    backchannel_logout_uri: str | UnsetType | None = UNSET
-    jwks: dict[str, Any] | UnsetType | None = UNSET
-    claims: dict[str, ClaimEntry] | UnsetType | None = UNSET
-    token_settings: TokenEntry | UnsetType | None = UNSET
-    device_grant: Flag = UNSET
-    explain_errors: Flag = UNSET
-    first_party: Flag = UNSET
-    may_exchange: Flag = UNSET
-    require_pkce: Flag = UNSET
-    public: Flag = UNSET
+    name: str | UnsetType = UNSET  # never cleared
+
+
+@with_members(_record_members)
+class ClientRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A client without its secrets."""
+
+    client_id: str
 
 
 def apply_patch(given: ClientPatch, base: Client, *, is_new: bool, exchanges: bool = True) -> Client:
     """The base with what is given. `exchanges`: a native client may exchange unless something else is said (R2)."""
-    profile = patched_value(given.profile, kept=base.profile, cleared=ClientProfile.NATIVE)
+    values: dict[str, Any] = {name: getattr(given, name) for name in ClientPatch.__struct_fields__}
+    profile = patched_value(values["profile"], kept=base.profile, cleared=ClientProfile.NATIVE)
     may_exchange = exchanges and profile is ClientProfile.NATIVE
     default = Client(client_id="", name="", may_exchange=may_exchange, created_at=0)
     kept = replace(base, may_exchange=may_exchange) if is_new else base
-    fields: dict[str, Any] = {
-        name: patched_value(field_value(given, name), kept=getattr(kept, name), cleared=getattr(default, name))
-        for name in ClientPatch.__struct_fields__
-    }
-    return replace(kept, **fields)
-
-
-def field_value(given: ClientPatch, name: str) -> Any:  # noqa: ANN401 - whatever the field holds
-    """What is said of the field, as a client holds it."""
-    match getattr(given, name):
-        case TokenEntry() as tokens:
-            return tokens.settings()
-        case dict() as claims if name == "claims":
-            return {claim: written.source() for claim, written in claims.items()}
-        case other:
-            return other
+    return replace(
+        kept,
+        **{
+            name: patched_value(value, kept=getattr(kept, name), cleared=getattr(default, name))
+            for name, value in values.items()
+        },
+    )
 
 
 def patched_value(given: T | UnsetType | None, *, kept: T, cleared: T) -> T:
@@ -99,29 +60,23 @@ def patched_value(given: T | UnsetType | None, *, kept: T, cleared: T) -> T:
     return cleared if given is None else given
 
 
+def replace_values(client: Client, values: Mapping[str, Any]) -> Client:
+    """The client with these values, by the names of SINGLE_FIELDS."""
+    changes: dict[str, dict[str, Any]] = {}
+    for one in SINGLE_FIELDS:
+        if one.name in values:
+            changes.setdefault(one.group, {})[one.name] = values[one.name]
+    own = changes.pop("", {})
+    groups = {name: msgspec.structs.replace(getattr(client, name), **inner) for name, inner in changes.items()}
+    return replace(client, **own, **groups)
+
+
+def record_values(client: Client) -> dict[str, Any]:
+    """The values of a ClientRecord."""
+    return {name: getattr(client, name) for name in ClientRecord.__struct_fields__}
+
+
 def client_document(client: Client) -> dict[str, object]:
     """Without its secrets: applied, it keeps those there are."""
-    given = {name: getattr(client, name) for name in CLIENT_FIELDS}
-    given |= {name: list(given[name]) for name in LIST_FIELDS} | {
-        "profile": client.profile.value,
-        "jwks": dict(client.jwks),
-    }
-    tables = {"claims": claim_entries(client), "token_settings": token_entry(client)}
-    return {"client_id": client.client_id, **given, **msgspec.to_builtins(tables)}
-
-
-def claim_entries(client: Client) -> Mapping[str, ClaimEntry]:
-    return {
-        claim: ClaimEntry(application_id=source.application_id, told=source.told)
-        for claim, source in client.claims.items()
-    }
-
-
-def token_entry(client: Client) -> TokenEntry:
-    tokens = client.token_settings
-    return TokenEntry(
-        alg=tokens.id_token_alg,
-        access_seconds=tokens.access_seconds,
-        refresh_seconds=tokens.refresh_seconds,
-        refresh_grace_seconds=tokens.refresh_grace_seconds,
-    )
+    document: dict[str, object] = msgspec.to_builtins(ClientRecord(**record_values(client)))
+    return document | {name: list(getattr(client, name)) for name in LIST_FIELDS}

@@ -1,4 +1,4 @@
-"""What a client may be: every field checked before it is kept (R3)."""
+"""OAuth clients: the rules for their fields, and the commands that change them (R3)."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,11 +12,18 @@ from gatehouse.kernel.addresses import parse_web_url
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.ids import new_secret
-from gatehouse.kernel.text import is_plain_line
 from gatehouse.keys.sealing import MasterKeys
-from gatehouse.oauth.client_document import LIST_FIELDS
 from gatehouse.oauth.errors import BadClient, ClientNotFound
-from gatehouse.oauth.model import SCOPES, ClaimSource, Client, ClientProfile, ClientSecret, SecretKind, TokenSettings
+from gatehouse.oauth.model import (
+    LIST_FIELDS,
+    SCOPES,
+    SINGLE_FIELDS,
+    ClaimSource,
+    Client,
+    ClientProfile,
+    ClientSecret,
+    SecretKind,
+)
 from gatehouse.oauth.private_key_jwt import parse_client_keys
 from gatehouse.oauth.redirects import (
     LOGOUT_PARAMETERS,
@@ -29,43 +36,25 @@ from gatehouse.oauth.redirects import (
 from gatehouse.oauth.store import ClientStore, GrantStore
 
 CLIENT_ID_PATTERN: Final = re.compile(r"[A-Za-z0-9._~-]{1,64}", re.ASCII)
-MAX_NAME_LENGTH: Final = 64
 CLAIM_NAME_PATTERN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.:/-]{0,127}", re.ASCII)  # a word, or a name like a URL
 MAX_CLAIMS: Final = 16
 MAX_LIST_ENTRIES: Final = 100  # of each list, counted as sent
-# What tokens and userinfo say anyway: a mapped claim never speaks in their place (OpenID Connect Core §2, §5.1).
+# Claims of tokens and userinfo, which a mapped claim never replaces (OpenID Connect Core §2, §5.1).
 RESERVED_CLAIMS: Final = frozenset(
     (
-        *(
-            "iss",
-            "sub",
-            "aud",
-            "exp",
-            "nbf",
-            "iat",
-            "jti",
-            "azp",
-            "typ",
-            "kid",
-            "sid",
-            "events",
-            "scope",
-            "client_id",
-        ),
+        *("iss", "sub", "aud", "exp", "nbf", "iat", "jti", "azp", "typ", "kid", "sid", "events", "scope"),
+        "client_id",
         *("nonce", "auth_time", "acr", "amr", "at_hash", "c_hash", "s_hash", "claims_omitted"),
         *("status", "email", "email_verified", "nickname", "name", "preferred_username", "locale"),
         *("phone_verified", "phone_number", "phone_number_verified"),
     )
 )
-MIN_TOKEN_SECONDS: Final = 60  # seconds any token lives
-DEFAULT_TOKEN_SETTINGS: Final = TokenSettings()  # which are the most, too
-MAX_GRACE_SECONDS: Final = 60  # as oauth.refresh_grace_seconds
 
-RuleCheck = tuple[object, str, str]  # whether it holds, of which field, and the words when it does not
+RuleCheck = tuple[object, str, str]  # whether it holds, its field, and the error text
 
 
 def check_client_id(name: str) -> str:
-    """A name off the wire, before storage is asked for it: PostgreSQL takes no NUL. Raises ClientNotFound."""
+    """Check an ID before it reaches the database: PostgreSQL accepts no NUL. Raises ClientNotFound."""
     if CLIENT_ID_PATTERN.fullmatch(name) is None:
         raise ClientNotFound("malformed client_id")
     return name
@@ -74,10 +63,11 @@ def check_client_id(name: str) -> str:
 def check_client(client: Client) -> None:
     """Raise BadClient for the first thing that is not acceptable."""
     for holds, field, problem in (
-        *_name_checks(client),
+        _client_id_check(client),
+        *_limit_checks(client),
         *_address_checks(client),
         *_profile_checks(client),
-        *_token_checks(client),
+        *_claim_checks(client.claims),
     ):
         if not holds:
             raise BadClient(problem, field=field)
@@ -85,18 +75,22 @@ def check_client(client: Client) -> None:
         raise BadClient("jwks needs profile oidc and a confidential client", field="jwks")
 
 
-def _name_checks(client: Client) -> Iterable[RuleCheck]:
+def _client_id_check(client: Client) -> RuleCheck:
     words = "client_id must be 1 to 64 letters, digits, '.', '_', '~', '-'"
-    yield CLIENT_ID_PATTERN.fullmatch(client.client_id), "client_id", words
-    seen = client.name.strip() and is_plain_line(client.name)
-    yield seen and len(client.name) <= MAX_NAME_LENGTH, "name", "name must be 1 to 64 visible characters"
-    yield from _check_each("scopes", client.scopes, SCOPES.__contains__, f"scopes must be among {', '.join(SCOPES)}")
+    return CLIENT_ID_PATTERN.fullmatch(client.client_id), "client_id", words
+
+
+def _limit_checks(client: Client) -> Iterable[RuleCheck]:
     for field in LIST_FIELDS:
         entries = len(getattr(client, field))
         yield entries <= MAX_LIST_ENTRIES, field, f"{field}: at most {MAX_LIST_ENTRIES} entries"
+    for one in SINGLE_FIELDS:
+        problem = one.limit_problem(one.value_of(client))
+        yield not problem, one.path, problem
 
 
 def _address_checks(client: Client) -> Iterable[RuleCheck]:
+    yield from _check_each("scopes", client.scopes, SCOPES.__contains__, f"scopes must be among {', '.join(SCOPES)}")
     host = "a redirect host must be a lower-case host name only"
     yield from _check_each("redirect_hosts", client.redirect_hosts, is_registrable_host, host)
     uri = "a redirect URI must be https (or http on loopback), without user info or fragment"
@@ -131,19 +125,6 @@ def _profile_checks(client: Client) -> Iterable[RuleCheck]:
     yield is_oidc or not client.device_grant, "device_grant", "the device grant needs profile oidc"
 
 
-def _token_checks(client: Client) -> Iterable[RuleCheck]:
-    wanted, grace = client.token_settings, client.token_settings.refresh_grace_seconds
-    for name, most in (
-        ("access_seconds", DEFAULT_TOKEN_SETTINGS.access_seconds),
-        ("refresh_seconds", DEFAULT_TOKEN_SETTINGS.refresh_seconds),
-    ):
-        fits = MIN_TOKEN_SECONDS <= getattr(wanted, name) <= most
-        yield fits, f"token_settings.{name}", f"{name} must be {MIN_TOKEN_SECONDS} to {most}"
-    words = f"refresh_grace_seconds must be 0 to {MAX_GRACE_SECONDS}"
-    yield grace is None or 0 <= grace <= MAX_GRACE_SECONDS, "token_settings.refresh_grace_seconds", words
-    yield from _claim_checks(client.claims)
-
-
 def _claim_checks(claims: Mapping[str, ClaimSource]) -> Iterable[RuleCheck]:
     yield len(claims) <= MAX_CLAIMS, "claims", f"at most {MAX_CLAIMS} mapped claims"
     name = "the name of a mapped claim must consist of letters, digits and _.:/-"
@@ -154,14 +135,14 @@ def _claim_checks(claims: Mapping[str, ClaimSource]) -> Iterable[RuleCheck]:
 
 
 def is_outbound_url(uri: str) -> bool:
-    """What the outbound room will try; whether it may is decided by the address behind it, at each call (R6)."""
+    """Whether it is a web URL or empty; whether it may be called is decided by its address, at each call (R6)."""
     if not uri:
         return True
     url = parse_web_url(uri)
     return url is not None and not url.fragment
 
 
-# Clients: made, shown, changed, removed, and their secrets rotated.
+# Create, change and remove clients, and rotate their secrets.
 
 
 OLD_SECRET_LIFETIME: Final = 7 * 86_400  # seconds the former secret is still accepted after a rotation
@@ -184,18 +165,18 @@ class Clients:
         self._clock = clock
 
     async def create(self, client: Client, origin: AuditOrigin) -> str | None:
-        """Keep a new client; returns its secret, which is never shown again, or None for a public client."""
+        """Store a new client; returns its secret, which is never shown again, or None for a public client."""
         check_client(client)
         secret = None if client.public else new_secret()
-        kept = () if secret is None else (self.stored_secret(client, secret),)
+        secrets = () if secret is None else (self.stored_secret(client, secret),)
         record = self._recorder.record(
             AuditEvent.CLIENT_CREATED, origin, subject=client.client_id, details={"profile": client.profile.value}
         )
-        await self._store.create_client(replace(client, secrets=kept), record)
+        await self._store.create_client(replace(client, secrets=secrets), record)
         return secret
 
     async def change(self, client: Client, origin: AuditOrigin) -> None:
-        """Keep the client as it is given, unless somebody changed it since it was read. Raises ClientChanged."""
+        """Store the changed client. Raises ClientChanged when it was changed since it was read."""
         before = await self._store.client(client.client_id)
         check_client(client)
         for field in ("profile", "public"):
@@ -212,7 +193,7 @@ class Clients:
         await self._store.change_client(client, record)
 
     async def rotate_secret(self, client_id: str, origin: AuditOrigin) -> str:
-        """Give the client a new secret; the old one stays good for a while, so that nobody is cut off."""
+        """Give the client a new secret; the old one stays valid for a while, so that sign-ins keep working."""
         client = await self._store.client(client_id)
         if client.public:
             raise BadClient("a public client has no secret", field="client_id")
@@ -230,18 +211,18 @@ class Clients:
         return await self._store.client(client_id)
 
     async def remove(self, client_id: str, origin: AuditOrigin, *, seen: int | None = None) -> None:
-        """Take the client away; whatever it was granted is dead, and its id is spent."""
+        """Remove the client: its grants end, and its ID is never reused."""
         record = self._recorder.record(AuditEvent.CLIENT_REMOVED, origin, subject=client_id)
         await self._store.remove_client(client_id, record, seen=seen)
 
     async def revoke_tokens(self, client_id: str, origin: AuditOrigin) -> int:
-        """End whatever it was granted; how many grants there were. Raises ClientNotFound."""
+        """End all grants of the client; returns how many there were. Raises ClientNotFound."""
         await self._store.client(client_id)
         entry = self._recorder.record(AuditEvent.CLIENT_TOKENS_REVOKED, origin, subject=client_id)
         return await self._grants.revoke_client_grants(client_id, self._clock.now(), entry)
 
     async def list(self, application_id: int | None = None) -> Sequence[Client]:
-        """All of them, or those of one application."""
+        """Return all clients, or those of one application."""
         return await (
             self._store.clients() if application_id is None else self._store.clients_of_application(application_id)
         )
@@ -259,10 +240,10 @@ def new_stored_secret(client: Client, secret: str, *, masters: MasterKeys, now: 
     """The form in which a secret is stored: sealed where the proof needs it, else a digest (R3)."""
     if client.profile is ClientProfile.NATIVE:
         kind = SecretKind.SEALED
-        kept = masters.seal(secret.encode(), purpose=client_secret_purpose(client.client_id))
+        stored = masters.seal(secret.encode(), purpose=client_secret_purpose(client.client_id))
     else:
-        kind, kept = SecretKind.SHA256, sha256(secret)
-    return ClientSecret(kind=kind, secret=kept, created_at=now)
+        kind, stored = SecretKind.SHA256, sha256(secret)
+    return ClientSecret(kind=kind, secret=stored, created_at=now)
 
 
 def client_secret_purpose(client_id: str) -> str:

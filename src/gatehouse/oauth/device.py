@@ -1,4 +1,4 @@
-"""Devices without a browser: they show a code, and somebody confirms it elsewhere (RFC 8628)."""
+"""Devices without a browser: they show a code, and a person confirms it elsewhere (RFC 8628)."""
 
 import secrets
 from collections.abc import Mapping
@@ -28,9 +28,9 @@ USER_CODE_LENGTH: Final = 8  # 34 bit, for ten minutes, behind the guesses
 HALF: Final = USER_CODE_LENGTH // 2
 DEVICE_CODE_SECONDS: Final = 600  # seconds
 INTERVAL: Final = 5  # seconds between two polls
-# Of 20^8 codes few are ever live; whoever types one wrongly a few times is no guesser (RFC 8628 §5.1).
+# Few of 20^8 codes are live at a time; a few typing errors are not guessing (RFC 8628 §5.1).
 USER_CODE_GUESS_LIMIT: Final = AttemptLimit(free_attempts=10, first_delay=60, max_delay=3_600, window=3_600)
-MAX_TRIES: Final = 5  # for a user code that nobody has: one is enough but for a miracle
+MAX_TRIES: Final = 5  # to find an unused user code; one is almost always enough
 
 
 class UnknownUserCode(NotFound):
@@ -41,7 +41,7 @@ class UnknownUserCode(NotFound):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceAuthorizationResponse:
-    """What a device is told."""
+    """The answer to a device."""
 
     device_code: str = field(repr=False)
     user_code: str
@@ -109,7 +109,7 @@ def format_user_code(user_code: str) -> str:
     return f"{user_code[:HALF]}-{user_code[HALF:]}"
 
 
-# A sign-in for the sake of a device: what the interaction room, and its confirmation page, ask about it.
+# The sign-in for a device, as the sign-in flow and its confirmation page use it.
 
 
 KIND: Final = "device"
@@ -121,7 +121,7 @@ DENIED_PATH: Final = "/device/denied"
 
 
 def encode_device_request(request: DeviceRequest) -> Mapping[str, str]:
-    """What an interaction keeps of a request; the rest is read again at each step."""
+    """What the sign-in flow stores of a request; the rest is read again at each step."""
     return {USER_CODE_KEY: request.user_code, CLIENT_KEY: request.client_id}
 
 
@@ -152,7 +152,7 @@ class DeviceSignInPurpose:
         return Destination(application=(await self._clients.client(interaction.ask[CLIENT_KEY])).name)
 
     async def next_step(self, interaction: SignInFlow) -> FlowStep:
-        """Always asked, also of someone who is signed in: another may have sent him the code (RFC 8628 §5.4).
+        """Ask even a person who is signed in: someone else may have sent them the code (RFC 8628 §5.4).
 
         A session from a short-lived token does not do, not even for a client of ours: a device stays in for months.
         """
@@ -172,7 +172,7 @@ class DeviceSignInPurpose:
         )
 
     async def check_choice(self, interaction: SignInFlow, picked: str, origin: AuditOrigin) -> str:  # noqa: ARG002
-        """The person compares the code himself; there is nothing to pick."""
+        """No codes to choose from: the person compares the code themselves."""
         return ""
 
     async def finish(self, interaction: SignInFlow, origin: AuditOrigin) -> str:
@@ -208,9 +208,9 @@ class DeviceSignInPurpose:
         return request
 
     def _grant(self, request: DeviceRequest, client: Client, proof: SignInProof) -> Grant:
-        """The device is a session of its own, and goes on when the browser that confirmed it signs out."""
+        """The device has its own session, which outlives that of the browser that confirmed it."""
         now = self._clock.now()
-        lasts = self._family_seconds if OFFLINE_ACCESS in request.scopes else client.token_settings.access_seconds
+        lifetime = self._family_seconds if OFFLINE_ACCESS in request.scopes else client.token_settings.access_seconds
         return Grant(
             grant_id=new_record_id(now),
             client_id=client.client_id,
@@ -222,5 +222,5 @@ class DeviceSignInPurpose:
             auth=proof.auth,
             auth_time=proof.proved_at,
             created_at=now,
-            ends_at=request.ends_at + lasts,
+            ends_at=request.ends_at + lifetime,
         )

@@ -1,12 +1,13 @@
-"""What the service tells about itself: OpenID Connect Discovery 1.0 and RFC 8414, one document (R3)."""
+"""Provider metadata: OpenID Connect Discovery 1.0 and RFC 8414, one document (R3)."""
 
 import msgspec
 
 from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.authorize.request import PROMPTS
 from gatehouse.oauth.model import SCOPES
+from gatehouse.oauth.vocabulary import AuthMethod, GrantName
 
-CLIENT_AUTH_METHODS = ("client_secret_basic", "client_secret_post", "private_key_jwt", "none")
+CLIENT_AUTH_METHODS = tuple(method.value for method in AuthMethod)
 ALGORITHMS = (Algorithm.RS256.value, Algorithm.ES256.value, Algorithm.EDDSA.value)
 
 
@@ -21,11 +22,7 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True):
     scopes_supported: tuple[str, ...] = SCOPES
     response_types_supported: tuple[str, ...] = ("code",)
     response_modes_supported: tuple[str, ...] = ("query",)
-    grant_types_supported: tuple[str, ...] = (
-        "authorization_code",
-        "refresh_token",
-        "urn:ietf:params:oauth:grant-type:device_code",
-    )
+    grant_types_supported: tuple[str, ...] = tuple(name.value for name in GrantName)
     subject_types_supported: tuple[str, ...] = ("public",)
     id_token_signing_alg_values_supported: tuple[str, ...] = ALGORITHMS
     token_endpoint_auth_methods_supported: tuple[str, ...] = CLIENT_AUTH_METHODS
@@ -60,7 +57,7 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def provider_metadata(issuer: str, *, languages: tuple[str, ...]) -> Metadata:
-    """Every address is the issuer's, byte for byte; the Host header has no say (R0)."""
+    """Build every address from the issuer, never from the Host header (R0)."""
     oauth = f"{issuer}/proxy/oauth"
     return Metadata(
         issuer=issuer,

@@ -82,7 +82,7 @@ class InsufficientScope(OAuthError):
 
 
 class BadLogout(BadInput):
-    """A sign-out that nothing vouches for; the detail is shown, and quotes nothing of the request."""
+    """A sign-out request without a valid proof; the detail is shown and quotes nothing of the request."""
 
     public = "This logout request is not valid."
 
@@ -116,11 +116,11 @@ class DeviceDenied(OAuthError):
     public = "The user denied the request."
 
 
-# Why authorize says no: to the client by redirect, or to the person by a page (R3, OpenID Connect Core §3.1.2.6).
+# Refusals of authorize: to the client by redirect, or to the person by a page (R3, OpenID Connect Core §3.1.2.6).
 
 
 class NotRedirected(BadInput):
-    """Nobody is sent to an address that has not been verified: the person gets a page instead."""
+    """The redirect address is not verified: the person gets a page and is not redirected."""
 
     public = "The application's sign-in request is not valid. Go back to the application and try again."
 
@@ -131,7 +131,7 @@ class NotRedirected(BadInput):
 
 
 class AuthorizeRefused(BadInput):
-    """Told to the client; the detail is fixed words of ours about its request and becomes error_description."""
+    """Reported to the client; the detail is a fixed text and becomes error_description."""
 
     code: ClassVar[str]
 

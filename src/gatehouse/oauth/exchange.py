@@ -1,4 +1,4 @@
-"""Between the two worlds: a user JWT for an id_token, an access token for a user JWT (interface §4.2, R2)."""
+"""Token exchange: a user JWT for an id_token, an access token for a user JWT (interface §4.2, R2)."""
 
 import secrets
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from gatehouse.kernel.addresses import Address, any_network_contains, parse_netw
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.errors import AccessDenied, UnauthorizedClient
 from gatehouse.oauth.store import ApplicationLoginRules, GrantStore, may_log_in_to_client
-from gatehouse.oauth.tokens import AccessTokenVerifier, VerifiedAccessToken
+from gatehouse.oauth.tokens import ID_TOKEN_SECONDS, AccessTokenVerifier, VerifiedAccessToken
 from gatehouse.oauth.vocabulary import PROFILE, TRUST
 from gatehouse.tokens.claims import (
     ExchangedIdClaims,
@@ -24,7 +24,6 @@ from gatehouse.tokens.claims import (
 from gatehouse.tokens.signer import Signer
 from gatehouse.tokens.verifier import TokenVerifier
 
-ID_TOKEN_SECONDS: Final = 3_600
 SALT_BYTES: Final = 16
 
 
@@ -35,7 +34,7 @@ class ExchangedIdToken:
 
 
 class IdTokenExchange:
-    """`exchange`: whoever has someone's user JWT gets an id_token for the service itself."""
+    """`exchange`: a user JWT gives an id_token for the service itself."""
 
     def __init__(
         self, *, accounts: AccountStore, verifier: TokenVerifier, signer: Signer, clock: Clock, issuer: str
@@ -57,8 +56,8 @@ class IdTokenExchange:
         now = self._clock.now()
         ends_at = min(now + ID_TOKEN_SECONDS, claims.exp)
         # Without email and nickname: those go with scopes, and none is asked for here (interface §2.1).
-        told = ExchangedIdClaims(iss=self._issuer, iat=now, exp=ends_at, sub=user.user_id, aud=(self._issuer,))
-        id_token = await self._signer.sign(told, keys_version=keys_version)
+        id_claims = ExchangedIdClaims(iss=self._issuer, iat=now, exp=ends_at, sub=user.user_id, aud=(self._issuer,))
+        id_token = await self._signer.sign(id_claims, keys_version=keys_version)
         return ExchangedIdToken(id_token=id_token, expires_in=ends_at - now)
 
     async def _owner(self, claims: UserJwtClaims) -> User:
@@ -72,7 +71,7 @@ class IdTokenExchange:
 
 
 class UserJwtExchange:
-    """`exchangeToken`: a user JWT that says what the access token may know, and dies with its grant."""
+    """`exchangeToken`: a user JWT with the claims that the access token allows; it ends with its grant."""
 
     def __init__(
         self,
@@ -122,7 +121,7 @@ class UserJwtExchange:
 
 
 class GrantLiveness:
-    """Fills the port of the permission room: an exchanged JWT dies with its grant (R2)."""
+    """Tells permissions whether the grant of an exchanged JWT is live: the JWT ends with it (R2)."""
 
     def __init__(self, *, store: GrantStore, clock: Clock) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""The ways to get tokens: what each takes, and when it counts as taken."""
+"""The grant types: what each redeems, and when it counts as redeemed."""
 
 import re
 from dataclasses import replace
@@ -34,7 +34,7 @@ from gatehouse.oauth.vocabulary import OFFLINE_ACCESS, OPENID
 # A code for tokens, once (interface §4.2, R3).
 
 
-MAX_CODE_FAILURES: Final = 5  # attempts with one code; then it is burnt (R3)
+MAX_CODE_FAILURES: Final = 5  # attempts with one code; then it is invalid (R3)
 
 
 class AuthorizationCodeGrant:
@@ -55,7 +55,7 @@ class AuthorizationCodeGrant:
     async def redeem(
         self, token_request: TokenRequest, client: Client, found: PresentedGrant | None
     ) -> RedeemedGrant:
-        """One attempt of someone else does not burn the code (R3): it is taken only when all the rest is right."""
+        """An attempt by someone else does not use up the code (R3): it is redeemed only when all else is right."""
         if found is None:
             raise InvalidGrant("unknown code")
         holder = found.holder
@@ -86,7 +86,7 @@ def is_bound_to(token_request: TokenRequest, client: Client, grant: Grant) -> bo
     return constant_time_equal(token_request.redirect_uri, grant.redirect_uri) and proved and has_proof
 
 
-# A device asks whether somebody has confirmed it (RFC 8628 §3.4).
+# A device asks whether a person has confirmed it (RFC 8628 §3.4).
 
 
 class DeviceCodeGrant:
@@ -96,13 +96,13 @@ class DeviceCodeGrant:
         self._clock = clock
 
     async def find_grant(self, token_request: TokenRequest) -> PresentedGrant | None:
-        """Nobody's yet: devices name their client."""
+        """No owner: devices name their client."""
         if not token_request.device_code:
             raise InvalidRequest("device_code is missing")
         return None
 
     async def record_failure(self, token_request: TokenRequest) -> None:
-        """Nothing is spent by someone who cannot prove to be the client."""
+        """A failed proof of the client does not use up the device code."""
 
     async def redeem(
         self,
@@ -170,7 +170,7 @@ class RefreshTokenGrant:
         return PresentedGrant(holder=holder, generation=found.generation)
 
     async def record_failure(self, token_request: TokenRequest) -> None:
-        """Nothing is spent: whoever has no proof cannot use the token however often he tries."""
+        """A failed proof does not use up the token: without a proof it is worthless, however often it is tried."""
 
     async def redeem(
         self, token_request: TokenRequest, client: Client, found: PresentedGrant | None

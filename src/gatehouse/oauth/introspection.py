@@ -1,4 +1,4 @@
-"""POST /proxy/oauth/introspect: whether a token is good, for the client or application it is about (RFC 7662).
+"""POST /proxy/oauth/introspect: whether a token is valid, for its client or application (RFC 7662).
 
 A client proves itself as it does elsewhere; an application without one shows an access key as Bearer.
 """
@@ -17,7 +17,7 @@ from gatehouse.oauth.tokens import AccessTokenVerifier, RefreshTokens
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS
 from gatehouse.tokens.claims import InvalidToken
 
-INACTIVE: Final[Mapping[str, object]] = {"active": False}  # and not a word about why (RFC 7662 §2.2)
+INACTIVE: Final[Mapping[str, object]] = {"active": False}  # without a reason (RFC 7662 §2.2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +58,9 @@ class Introspection:
             raise InvalidRequest("token is missing")
         asker = await self._caller(credentials)
         for look in (self._introspect_access_token, self._introspect_refresh_token, self._introspect_login_token):
-            told = await look(token, asker)
-            if told is not None:
-                return told
+            answer = await look(token, asker)
+            if answer is not None:
+                return answer
         return INACTIVE
 
     async def _caller(self, credentials: ClientCredentials) -> IntrospectionCaller:
@@ -98,7 +98,7 @@ class Introspection:
         return {**self._active_response(holder, " ".join(holder.scopes)), "exp": found.ends_at}
 
     async def _introspect_login_token(self, token: str, caller: IntrospectionCaller) -> Mapping[str, object] | None:
-        """The `token` of login data: its application alone is told about it (R1)."""
+        """The `token` of login data: only its application may introspect it (R1)."""
         login = await self._logins.live_login_token(sha256(token), self._clock.now())
         if login is None or login.application_id != caller.application_id:
             return None

@@ -1,4 +1,4 @@
-"""A client sends someone here to sign out (OpenID Connect RP-Initiated Logout). Decides; ends nothing by itself."""
+"""Checks sign-out requests of clients (OpenID Connect RP-Initiated Logout), and calls clients after a sign-out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from gatehouse.tokens.claims import IdClaims, InvalidToken, LogoutClaims, Logout
 from gatehouse.tokens.signer import Signer
 from gatehouse.tokens.verifier import TokenVerifier
 
-ANY_AGE: Final = 10**10  # seconds: an id_token is a hint long after it has ended (RP-Initiated Logout §2)
+ANY_AGE: Final = 10**10  # seconds: an expired id_token is still a valid hint (RP-Initiated Logout §2)
 
 
 class LogoutRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,12 +42,12 @@ class LogoutRequest(msgspec.Struct, frozen=True, kw_only=True):
 class CheckedLogout:
     """A request that was checked."""
 
-    client: Client | None = None  # None when nothing says, and proves, who asks
+    client: Client | None = None  # None for a request without a verified client
     redirect_url: str = ""  # where the browser goes afterwards: registered by that client, with its state
     hint: IdClaims | None = None
 
     def matches_session(self, signed_in: UserSession) -> bool:
-        """Whether the hint shows that the client speaks of this person, in this session."""
+        """Whether the hint is about this person and this session."""
         hint = self.hint
         if hint is None or hint.sub != signed_in.user.user_id:
             return False
@@ -60,7 +60,7 @@ class LogoutRequests:
         self._verifier = verifier
 
     async def check(self, asked: LogoutRequest) -> CheckedLogout:
-        """Raises BadLogout for a hint or an address that is not the client's: no browser is sent to a stranger."""
+        """Raise BadLogout for a hint or an address that is not the client's: only its own addresses are followed."""
         hint = await self._hint(asked.id_token_hint) if asked.id_token_hint else None
         if hint is not None and asked.client_id not in ("", hint.azp):
             raise BadLogout("client_id does not match the id_token_hint")
@@ -80,7 +80,7 @@ class LogoutRequests:
             raise BadLogout("unknown client") from None
 
     def _redirect_url(self, asked: LogoutRequest, client: Client | None) -> str:
-        """Without a client there is nobody whose address it could be, and so it is not followed."""
+        """Without a client no address is registered, so the redirect is ignored."""
         if not asked.post_logout_redirect_uri or client is None:
             return ""
         if asked.post_logout_redirect_uri not in client.post_logout_uris:
@@ -91,7 +91,7 @@ class LogoutRequests:
         return with_query(asked.post_logout_redirect_uri, given) if given else asked.post_logout_redirect_uri
 
 
-# Tells clients that someone signed out: durable, tried again, given up after a day (Back-Channel Logout §2.5).
+# Calls clients after a sign-out: stored, retried, given up after a day (Back-Channel Logout §2.5).
 
 
 log = structlog.get_logger(__name__)
@@ -127,7 +127,7 @@ class BackchannelLogoutWorker:
         self._call_worker = CallWorker(claim=self._claim, run=self._deliver, poster=poster)
 
     async def run_once(self) -> None:
-        """Make whatever calls are due; return when none is left that could be made now."""
+        """Make all calls that are due; return when none is left."""
         await self._call_worker.run_once()
 
     async def _claim(self, lease: int) -> Sequence[LogoutCall]:
@@ -147,7 +147,7 @@ class BackchannelLogoutWorker:
                 await self._retry_or_give_up(call, f"answered {answer.status}")
 
     async def _build_request(self, call: LogoutCall) -> OutboundRequest:
-        """A new token for each try: one that arrived though its answer was lost is not taken for a replay."""
+        """Sign a new token for each try, so that a client that did receive the last one sees no replay."""
         client = await self._clients.client(call.client_id)
         now = self._clock.now()
         claims = LogoutClaims(

@@ -3,13 +3,20 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta, Struct
 
 from gatehouse.accounts.model import User
 from gatehouse.keys.model import Algorithm
+from gatehouse.oauth.client_fields import FormSection, Kind, Setting, described_fields
 
 SCOPES: Final = ("openid", "offline_access", "email", "profile", "trust")
 MAX_LIVE_SECRETS: Final = 2  # live at once, while one is being rotated
+MIN_TOKEN_SECONDS: Final = 60  # lifetime of any token
+MAX_ACCESS_SECONDS: Final = 3_600  # interface §8
+MAX_REFRESH_SECONDS: Final = 30 * 86_400  # interface §8
 
 
 class ClientProfile(StrEnum):
@@ -40,45 +47,144 @@ class ClaimContent(StrEnum):
     RULES = "rules"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimSource:
+class ClaimSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where the value of a mapped claim comes from: what the user holds in one application."""
 
-    application_id: int
+    application_id: Annotated[int, Meta(ge=1, le=2**53)]
     told: ClaimContent
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenSettings:
-    """What a client may have otherwise than the rest (R3)."""
+class TokenSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Token lifetimes; omitted fields use the defaults."""
 
-    id_token_alg: Algorithm = Algorithm.RS256  # id_token_signed_response_alg
-    access_seconds: int = 3_600  # interface §8, at most
-    refresh_seconds: int = 30 * 86_400  # interface §8, at most
-    refresh_grace_seconds: int | None = None  # None: as the settings say
+    id_token_alg: Annotated[
+        Algorithm, Setting(Kind.CHOICE, "Signing algorithm for ID tokens.", section=FormSection.TOKENS, hint=False)
+    ] = msgspec.field(default=Algorithm.RS256, name="id_token_signed_response_alg")
+    access_seconds: Annotated[
+        int,
+        Setting(
+            Kind.NUMBER,
+            "Access token lifetime.",
+            section=FormSection.TOKENS,
+            hint=False,
+            minimum=MIN_TOKEN_SECONDS,
+            maximum=MAX_ACCESS_SECONDS,
+        ),
+    ] = MAX_ACCESS_SECONDS
+    refresh_seconds: Annotated[
+        int,
+        Setting(
+            Kind.NUMBER,
+            "Refresh token lifetime.",
+            section=FormSection.TOKENS,
+            hint=False,
+            minimum=MIN_TOKEN_SECONDS,
+            maximum=MAX_REFRESH_SECONDS,
+        ),
+    ] = MAX_REFRESH_SECONDS
+    refresh_grace_seconds: Annotated[
+        int | None,  # None: as the settings say
+        Setting(
+            Kind.NUMBER,
+            "How long concurrent refreshes get the same token.  [default: setting]",
+            section=FormSection.TOKENS,
+            maximum=60,  # as oauth.refresh_grace_seconds
+        ),
+    ] = None
+
+
+DEFAULT_TOKEN_SETTINGS: Final = TokenSettings()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
+    """An OAuth client; a `Setting` says how the API, files, the command line and the console read a field."""
+
     client_id: str
-    name: str
-    profile: ClientProfile = ClientProfile.NATIVE
-    application_id: int | None = None
-    redirect_hosts: tuple[str, ...] = ()
-    redirect_uris: tuple[str, ...] = ()
-    post_logout_uris: tuple[str, ...] = ()
-    scopes: tuple[str, ...] = SCOPES
-    origins: tuple[str, ...] = ()  # whose pages may call token, userinfo and revocation (CORS)
-    backchannel_logout_uri: str = ""
-    jwks: Mapping[str, object] = field(default_factory=dict)  # public keys of private_key_jwt; empty for none
-    claims: Mapping[str, ClaimSource] = field(default_factory=dict)  # by the name of the claim
-    token_settings: TokenSettings = TokenSettings()
-    device_grant: bool = False  # may ask for RFC 8628
-    explain_errors: bool = False  # error pages tell its developer more
-    first_party: bool = False
-    may_exchange: bool = True
-    require_pkce: bool = False
-    public: bool = False
+    name: Annotated[str, Setting(Kind.TEXT, "Display name on the sign-in page.", maximum=64)]
+    profile: Annotated[
+        ClientProfile,
+        Setting(Kind.CHOICE, "native: dialect of the interface document; oidc: standard OpenID Connect."),
+    ] = ClientProfile.NATIVE
+    application_id: Annotated[
+        int | None, Setting(Kind.NUMBER, "Application whose login permissions apply.", minimum=1, patchable=False)
+    ] = None
+    redirect_hosts: Annotated[
+        tuple[str, ...],
+        Setting(
+            Kind.LIST,
+            "Host allowed in redirect URIs (native); repeatable.",
+            option="--redirect-host",
+            section=FormSection.ADMINISTRATORS,
+            administrators_only=True,
+        ),
+    ] = ()
+    redirect_uris: Annotated[
+        tuple[str, ...],
+        Setting(Kind.LIST, "Exact redirect URI; repeatable.", option="--redirect-uri", section=FormSection.MAIN),
+    ] = ()
+    post_logout_uris: Annotated[
+        tuple[str, ...],
+        Setting(
+            Kind.LIST,
+            "Post-logout redirect URI; repeatable.",
+            option="--post-logout-uri",
+            section=FormSection.SIGN_OUT,
+        ),
+    ] = ()
+    scopes: Annotated[
+        tuple[str, ...],
+        Setting(Kind.SCOPES, "Allowed scope; repeatable.", option="--scope", section=FormSection.MAIN, hint=False),
+    ] = SCOPES
+    origins: Annotated[
+        tuple[str, ...],
+        Setting(
+            Kind.LIST,
+            "Origin allowed to call the token endpoint (CORS); repeatable.",
+            option="--origin",
+            section=FormSection.TOKENS,
+        ),
+    ] = ()
+    backchannel_logout_uri: Annotated[
+        str, Setting(Kind.URL, "Back-channel logout URL.", section=FormSection.SIGN_OUT)
+    ] = ""
+    jwks: Annotated[
+        Mapping[str, Any],  # public keys of private_key_jwt; empty for none
+        Setting(Kind.JWKS, "File with the client's public keys (JWK set).", section=FormSection.TOKENS),
+    ] = field(default_factory=dict)
+    claims: Annotated[
+        Mapping[str, ClaimSource],  # by the name of the claim
+        Setting(
+            Kind.CLAIMS,
+            "Add a claim with a person's roles, groups or permissions in an application; repeatable.",
+            option="--claim",
+            section=FormSection.TOKENS,
+        ),
+    ] = field(default_factory=dict)
+    token_settings: Annotated[TokenSettings, Setting(Kind.GROUP)] = DEFAULT_TOKEN_SETTINGS
+    device_grant: Annotated[  # RFC 8628
+        bool, Setting(Kind.FLAG, "Allow the device grant (oidc).", section=FormSection.MAIN)
+    ] = False
+    explain_errors: Annotated[
+        bool, Setting(Kind.FLAG, "Show error details for developers on error pages.", section=FormSection.MAIN)
+    ] = False
+    first_party: Annotated[
+        bool,
+        Setting(Kind.FLAG, "Trusted: skip consent.", section=FormSection.ADMINISTRATORS, administrators_only=True),
+    ] = False
+    may_exchange: Annotated[
+        bool,
+        Setting(
+            Kind.FLAG,
+            "Allow exchangeToken.  [default: depends on profile]",
+            option="--may-exchange/--no-exchange",
+            section=FormSection.ADMINISTRATORS,
+        ),
+    ] = True
+    require_pkce: Annotated[bool, Setting(Kind.FLAG, "Require PKCE.", section=FormSection.MAIN)] = False
+    public: Annotated[
+        bool, Setting(Kind.FLAG, "Public client without a secret: SPA, mobile or desktop app (oidc).")
+    ] = False
     removed: bool = False
     created_at: int
     version: int = 1
@@ -87,23 +193,32 @@ class Client:
     @property
     def weight(self) -> int:
         """Estimated bytes in memory."""
-        lists = (self.redirect_hosts, self.redirect_uris, self.post_logout_uris, self.scopes, self.origins)
-        texts = sum(64 + len(text) for texts in lists for text in texts)
+        texts = sum(64 + len(text) for name in LIST_FIELDS for text in getattr(self, name))
         return 4_000 + texts + len(self.backchannel_logout_uri) + 4 * (len(str(self.jwks)) + len(str(self.claims)))
+
+
+CLIENT_FIELDS: Final = tuple(described_fields(Client))
+LIST_FIELDS: Final = tuple(one.name for one in CLIENT_FIELDS if one.kind in {Kind.LIST, Kind.SCOPES})
+# With the fields of each group in the place of the group: what options and form controls are made from.
+SINGLE_FIELDS: Final = tuple(
+    single
+    for one in CLIENT_FIELDS
+    for single in (described_fields(one.type, one.name) if one.kind is Kind.GROUP else (one,))
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """One sign-in to one client, and everything that comes of it: code, access tokens, refresh tokens (R3).
+    """One sign-in to one client with its code, access tokens and refresh tokens (R3).
 
-    Its refresh tokens are numbered: `generation` is the number of the only one that is good, 0 before the first.
-    A grant is dead when it was revoked, has ended, its user's `rev` is another now, or its client is removed.
+    Its refresh tokens are numbered: `generation` is the number of the only valid one, 0 before the first.
+    A grant is dead when it was revoked, has ended, its user's `rev` has changed, or its client is removed.
     """
 
     grant_id: str
     client_id: str
     user_id: str
-    rev: int  # the user's when he signed in
+    rev: int  # the user's at sign-in
     session_id: str  # the browser session it came from; the `sid` of logout tokens
     scopes: tuple[str, ...]
     redirect_uri: str  # empty for the device grant
@@ -126,23 +241,23 @@ class Grant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantHolder:
-    """A living grant with whose it is: what every use of a token needs to know, read in one statement."""
+    """A live grant with its user and client: what every use of a token needs, read in one statement."""
 
     grant: Grant
     user: User
     client: Client
-    keys_version: int  # of the signing keys at that moment: tokens are judged, and made, by these
+    keys_version: int  # of the signing keys at the same time, by which tokens are signed and verified
 
     @property
     def scopes(self) -> tuple[str, ...]:
-        """Those of the grant that the client may still have: it may have been narrowed since."""
+        """The scopes of the grant that the client is still allowed."""
         allowed = self.client.scopes
         return tuple(scope for scope in self.grant.scopes if scope in allowed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginToken:
-    """The `token` of login data (R1): no OAuth token, but introspection tells its application about it."""
+    """The `token` of login data (R1): not an OAuth token, but its application can introspect it."""
 
     user_id: str
     application_id: int  # 0 for none
@@ -182,7 +297,7 @@ class DeviceRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogoutCall:
-    """A client is to be told that someone signed out (OpenID Connect Back-Channel Logout)."""
+    """A call that tells a client about a sign-out (OpenID Connect Back-Channel Logout)."""
 
     call_id: str
     client_id: str

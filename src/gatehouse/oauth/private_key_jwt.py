@@ -1,4 +1,4 @@
-"""Public keys of clients that prove themselves with private_key_jwt: a JWK set, read strictly (RFC 7517, 7518)."""
+"""private_key_jwt: the public keys of clients (RFC 7517, 7518), and the assertions they sign (RFC 7523)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -74,7 +74,7 @@ class ClientJwkSet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_client_keys(jwks: Mapping[str, object]) -> tuple[ClientKey, ...]:
-    """Every key of the set; none for an empty one. Raises BadClient with words for whoever wrote it."""
+    """Every key of the set; none for an empty one. Raises BadClient with a text for its author."""
     if not jwks:
         return ()
     refuse_private_keys(jwks.get("keys"))
@@ -91,7 +91,7 @@ def parse_client_keys(jwks: Mapping[str, object]) -> tuple[ClientKey, ...]:
 
 
 def refuse_private_keys(keys: object) -> None:
-    """Before anything else looks at it: a private half is neither kept nor quoted."""
+    """Refuse private keys before anything else reads them, so that none is stored or quoted."""
     if isinstance(keys, list | tuple) and any(PRIVATE_MEMBERS & set(key) for key in keys if isinstance(key, Mapping)):
         raise BadClient("jwks contains a private key; keep it secret and register the public key", field="jwks")
 
@@ -141,18 +141,18 @@ def decode_number(text: str) -> int:
     return int.from_bytes(decode_base64url(text.encode()))
 
 
-# private_key_jwt: a client signs a statement about itself with a key it registered (RFC 7523).
+# Assertions: a client signs a JWT about itself with a key it registered (RFC 7523).
 
 
 MAX_LIFETIME: Final = 3_600  # seconds from now to its end; libraries ask for 60 to 3,600
-HEADER_MEMBERS: Final = frozenset({"alg", "kid", "typ"})  # any other asks us to do something (S-05)
+HEADER_MEMBERS: Final = frozenset({"alg", "kid", "typ"})  # others demand processing (S-05)
 HEADER_TYPES: Final = frozenset({"JWT", "client-authentication+jwt"})
 
 JwtId = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
 
 
 class AssertionClaims(msgspec.Struct, frozen=True, kw_only=True):
-    """What other people's libraries put in; members we do not use may be there."""
+    """The claims of an assertion; libraries may add others, which are ignored."""
 
     iss: str
     sub: str
@@ -174,11 +174,11 @@ class ClientAssertions:
         self._audiences = frozenset({issuer, issuer + TOKEN_PATH})
 
     def client_id_in(self, assertion: str) -> str:
-        """Whose it claims to be; nothing about it is believed yet."""
+        """The client it names; nothing is verified yet."""
         return str(parse_assertion(assertion).payload.get("sub", ""))
 
     async def is_valid_for(self, client: Client, assertion: str) -> bool:
-        """True when this client made it, for us, for now, and shows it the first time."""
+        """True if this client signed it for this service, and it is valid now and presented for the first time."""
         jws = parse_assertion(assertion)
         if not any(is_signed_by(jws, key.public) for key in candidate_keys(client, jws)):
             return False
@@ -206,7 +206,7 @@ def candidate_keys(client: Client, jws: ParsedJws) -> list[ClientKey]:
 
 
 def parse_assertion(assertion: str) -> ParsedJws:
-    """Like a token of our own, but `kid` is the client's business."""
+    """Parse it like a token of this service, but with any `kid`."""
     if len(assertion) > MAX_ACCEPTED_TOKEN or not assertion.isascii() or assertion.count(".") != 2:  # noqa: PLR2004
         raise InvalidClient("not a compact JWS")
     signing_input, _, signature = assertion.encode().rpartition(b".")

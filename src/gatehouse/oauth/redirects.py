@@ -1,6 +1,6 @@
-"""Which redirect targets a client may register, and which it then may use: a strict grammar of our own (R3).
+"""Which redirect targets a client may register and use: a strict grammar (R3).
 
-Never a general URL parser: those forgive what browsers read differently.
+Never a general URL parser: those accept what browsers read differently.
 """
 
 import re
@@ -22,8 +22,8 @@ APP_URI: Final = re.compile(r"[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+:/[A-Za-z0-9._~!$&
 HOST: Final = re.compile(rf"(?P<host>{HOSTNAME}|\[::1\])({PORT})?", re.ASCII)
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 HIGHEST_PORT: Final = 65_535
-# What answers carry (RFC 6749, RFC 9207, OpenID Connect Core and Session Management, JARM). In a query that a client
-# registers or asks for, the client would see the name twice and could believe the wrong one (R3, checklist AZ-20).
+# Parameters of responses (RFC 6749, RFC 9207, OpenID Connect Core and Session Management, JARM). In the query of a
+# redirect URI the client would see the name twice and could use the wrong one (R3, checklist AZ-20).
 RESPONSE_PARAMETERS: Final = frozenset(
     (
         *("code", "state", "iss", "error", "error_description", "error_uri", "id_token", "access_token"),
@@ -106,7 +106,7 @@ def is_registered_redirect(client: Client, uri: str) -> bool:
 
 
 def _is_on_host(entry: str, uri: str) -> bool:
-    """Host mode: the name compared whole; the default port unwritten, unless the entry names one."""
+    """Compare the whole host name; only the default port is allowed, unless the entry names one."""
     allowed, asked = HOST.fullmatch(entry), WEB_URI.fullmatch(uri)
     if allowed is None or asked is None or asked["host"] != allowed["host"]:
         return False
@@ -121,7 +121,7 @@ def _loopback_forms(client: Client) -> frozenset[str]:
 
 
 def _without_port(uri: str) -> str | None:
-    """A loopback URI as it is whatever the port; None for every other one."""
+    """A loopback URI without its port; None for any other URI."""
     parts = WEB_URI.fullmatch(uri)
     if parts is None or parts["host"] not in LOOPBACK:
         return None
@@ -129,7 +129,7 @@ def _without_port(uri: str) -> str | None:
 
 
 def display_host(uri: str) -> str:
-    """What a person is told about where he will be sent: the host, or an installed application's scheme."""
+    """The redirect target as people see it: the host, or an installed application's scheme."""
     parts = WEB_URI.fullmatch(uri)
     if parts is None:
         return uri.partition(":")[0]
@@ -137,9 +137,9 @@ def display_host(uri: str) -> str:
 
 
 def csp_source(uri: str) -> str:
-    """The same as a Content-Security-Policy names it: an origin, or a scheme where there is none.
+    """The redirect target for a Content-Security-Policy: an origin, or a scheme where there is none.
 
-    A policy has no words for an IPv6 address (CSP3 §2.3.1), so that one is named by its port alone.
+    A policy cannot name an IPv6 address (CSP3 §2.3.1), so that one is named by its port alone.
     """
     parts = WEB_URI.fullmatch(uri)
     if parts is None:
@@ -151,7 +151,7 @@ def csp_source(uri: str) -> str:
 def with_query(uri: str, parameters: Mapping[str, str]) -> str:
     """Add an answer to a redirect URI that has been found registered, keeping the query it has.
 
-    The names are ours, plain, and not in its query yet (reserved_name); the values may be anything.
+    The names are plain and not in its query yet (reserved_parameter_in); the values may be anything.
     """
     joint = "?" if "?" not in uri else "" if uri.endswith(("?", "&")) else "&"
     return f"{uri}{joint}" + "&".join([f"{name}={quote(value, safe='')}" for name, value in parameters.items()])
@@ -160,9 +160,7 @@ def with_query(uri: str, parameters: Mapping[str, str]) -> str:
 # Which pages may call the token endpoints from a browser: those of the origins that clients registered (R3).
 
 
-ORIGIN_CACHE_SECONDS: Final = (
-    1  # second: a flood of preflights is one look a second, and decides nothing but what browsers show
-)
+ORIGIN_CACHE_SECONDS: Final = 1  # a flood of preflights is one read per second; only browsers depend on the answer
 
 
 class ClientOriginCache:
@@ -173,7 +171,7 @@ class ClientOriginCache:
         self._read_at = float("-inf")
 
     async def is_registered(self, origin: str) -> bool:
-        """Exactly so, by any client: a preflight does not say for which one it asks."""
+        """Whether any client registered exactly this origin: a preflight does not name its client."""
         if self._clock.monotonic() - self._read_at >= ORIGIN_CACHE_SECONDS:
             self._cached = await self._store.client_origins()
             self._read_at = self._clock.monotonic()

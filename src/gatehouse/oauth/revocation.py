@@ -1,4 +1,4 @@
-"""Ending a grant by one of its tokens: interface §4.2's own revoke, and RFC 7009."""
+"""Ends a grant by one of its tokens: revoke of interface §4.2, and RFC 7009."""
 
 from dataclasses import replace
 
@@ -32,10 +32,10 @@ class Revocation:
         self._clock = clock
 
     async def revoke_refresh_token(self, credentials: ClientCredentials, token: str, origin: AuditOrigin) -> None:
-        """Interface §4.2: nothing but the good refresh token of this very client is taken.
+        """Interface §4.2: accept only the valid refresh token of this client.
 
-        A rotated one ends its family as well, and is told to be no good all the same: whoever still had it wanted
-        out, and somebody else may have rotated it.
+        A rotated one ends its family as well, and is answered as invalid: its holder wanted to sign out, and
+        another party may have rotated it.
 
         Raises InvalidClient, InvalidRequest, InvalidRefreshToken.
         """
@@ -49,10 +49,10 @@ class Revocation:
             raise InvalidRefreshToken("rotated or revoked in the meantime")
 
     async def revoke(self, credentials: ClientCredentials, token: str, origin: AuditOrigin) -> None:
-        """RFC 7009: any token of the client; one that is no longer good is no error, nor is another client's (§2.2).
+        """RFC 7009: accept any token of the client; an invalid one is no error, nor is another client's (§2.2).
 
-        Both are answered alike, so that nobody learns which foreign tokens live. Revoking an access token ends its
-        grant: access tokens are not stored one by one. Raises InvalidClient, InvalidRequest.
+        Both get the same answer, so that no one learns which foreign tokens are live. Revoking an access token ends
+        its grant: access tokens are not stored one by one. Raises InvalidClient, InvalidRequest.
         """
         if not token:
             raise InvalidRequest("token is missing")
@@ -62,7 +62,7 @@ class Revocation:
             await self._revoke(holder, client, origin)
 
     async def _find_holder(self, token: str) -> GrantHolder | None:
-        """Whatever this clock says of the token: it may be wrong, and what was answered as revoked stays so (I16)."""
+        """Revoke expired tokens too: the clock may be wrong, and a token answered as revoked must stay so (I16)."""
         bearer = await self._access_token_verifier.find(token, include_expired=True)
         if bearer is not None:
             return bearer.holder

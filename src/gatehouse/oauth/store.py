@@ -1,6 +1,6 @@
-"""What OAuth needs kept."""
+"""Storage of OAuth, and what it needs of other packages."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Protocol
@@ -20,15 +20,15 @@ from gatehouse.oauth.model import (
 
 
 class RedeemOutcome(Enum):
-    """How taking a code ended."""
+    """The outcome of redeeming a code."""
 
     REDEEMED = auto()
-    REUSED = auto()  # it was taken before: everything that came of it is revoked now
-    GONE = auto()  # expired, burnt, revoked, or never there
+    REUSED = auto()  # redeemed before: the whole grant is revoked now
+    GONE = auto()  # expired, failed too often, revoked, or unknown
 
 
 class RotationOutcome(Enum):
-    """How turning a refresh token in ended."""
+    """The outcome of rotating a refresh token."""
 
     ROTATED = auto()
     REPEATED = auto()  # once more within the grace window: the same new token is due
@@ -39,13 +39,13 @@ class RotationOutcome(Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RotationResult:
     outcome: RotationOutcome
-    generation: int = 0  # of the refresh token that is good now
+    generation: int = 0  # of the valid refresh token
     refreshed_at: int = 0
 
 
 class ClientStore(Protocol):
     async def create_client(self, client: Client, record: AuditRecord) -> None:
-        """Keep a new client with its secrets. Of two callers with one id one succeeds, one gets ClientExists."""
+        """Insert a client with its secrets. Of two callers with one ID one succeeds, one gets ClientExists."""
 
     async def client(self, client_id: str) -> Client:
         """Return the client with its live secrets. Raises ClientNotFound, for removed ones too."""
@@ -68,13 +68,13 @@ class ClientStore(Protocol):
     async def rotate_secret(
         self, client_id: str, secret: ClientSecret, record: AuditRecord, *, old_ends_at: int
     ) -> None:
-        """Put the secret, in a slot of its own, beside the newest one, whose end is now set; the older is gone.
+        """Add the secret in a free slot; the newest one so far gets an end, an older one is removed.
 
         One atomic act; at most two secrets are ever live, however many callers race. Raises ClientNotFound.
         """
 
     async def remove_client(self, client_id: str, record: AuditRecord, *, seen: int | None = None) -> None:
-        """Mark the client removed and forget its secrets; its id is never given again.
+        """Mark the client removed and delete its secrets; its ID is never reused.
 
         Raises ClientNotFound; ClientChanged when `seen` is given and is not its version.
         """
@@ -84,46 +84,46 @@ class GrantStore(Protocol):
     async def create_grant(
         self, grant: Grant, record: AuditRecord, *, in_session: bool = False, consented: bool = False
     ) -> bool:
-        """Keep a new grant with its code; False, and nothing kept, when the user is blocked or his rev moved on.
+        """Store a new grant with its code; False, and nothing stored, when the user is blocked or their rev changed.
 
         `in_session`: also when the session it came from has ended, so that no grant outlives a sign-out unseen.
         `consented`: also when its scopes are not, or no longer, all allowed by the person.
         """
 
     async def find_grant_by_code(self, code: bytes) -> GrantHolder | None:
-        """The grant behind a code, spent or not, with its user, its client and its secrets; one round trip."""
+        """The grant of a code, redeemed or not, with its user, client and secrets; one round trip."""
 
     async def find_live_grant(self, grant_id: str, now: int) -> GrantHolder | None:
-        """The same for a living grant (model.Grant says which are), for whoever presents a token; one round trip."""
+        """The same for a live grant (see model.Grant), when a token is presented; one round trip."""
 
     async def redeem_code(
         self, code: bytes, now: int, *, generation: int, reused: Callable[[], AuditRecord]
     ) -> RedeemOutcome:
-        """Take the code, once, and set generation and refreshed_at: of any number of callers one gets TAKEN.
+        """Redeem the code once and set generation and refreshed_at: of any number of callers one gets REDEEMED.
 
         Taken before: the grant is revoked, with the record, and the answer is REUSED.
         """
 
     async def count_code_failure(self, code: bytes, *, most: int) -> None:
-        """Count an attempt that came to nothing; at `most` of them the code is burnt."""
+        """Count a failed attempt; after `most` of them the code is invalid."""
 
     async def rotate(
         self, grant_id: str, generation: int, now: int, *, grace: int, reused: Callable[[], AuditRecord]
     ) -> RotationResult:
-        """Take the refresh token of that generation and make the next one the good one: one atomic act.
+        """Redeem the refresh token of that generation and make the next one valid: one atomic step.
 
         Of any number of callers one gets ROTATED. The one before the newest, within `grace` seconds of it, is
         REPEATED. Any other is REUSED, and the family is revoked with the record.
         """
 
     async def revoke_grant(self, grant_id: str, now: int, record: AuditRecord) -> bool:
-        """End a grant and everything that came of it; False when it was dead already."""
+        """End a grant with all its tokens; False when it was dead already."""
 
     async def revoke_client_grants(self, client_id: str, now: int, record: AuditRecord) -> int:
-        """End every living grant of a client; how many there were."""
+        """End every live grant of a client; returns how many there were."""
 
     async def spend_assertion(self, digest: bytes, client_id: str, now: int, *, ends_at: int) -> bool:
-        """Note the id of a client's assertion until that has ended: of any number of callers one gets True."""
+        """Store the ID of a client's assertion until it expires: of any number of callers one gets True."""
 
 
 class LoginTokenStore(Protocol):
@@ -136,18 +136,18 @@ class ConsentStore(Protocol):
         """What this person has allowed this client so far."""
 
     async def consents(self, user_id: str, now: int) -> Sequence[tuple[Consent, Client]]:
-        """Everything he has allowed, and what clients hold unasked, for his account page; no removed clients."""
+        """A person's consents, and grants without one, for their account page; no removed clients."""
 
     async def add_consent(self, consent: Consent, record: AuditRecord) -> None:
         """Add the scopes to what is allowed already; two windows at once lose nothing."""
 
     async def withdraw_consent(self, user_id: str, client_id: str, now: int, record: AuditRecord) -> bool:
-        """Forget the consent and revoke every grant of that person to that client, in one act."""
+        """Delete the consent and revoke every grant of that person to that client, in one transaction."""
 
 
 class DeviceStore(Protocol):
     async def create_request(self, request: DeviceRequest) -> bool:
-        """Keep a new request; False when its user code is in use."""
+        """Insert a new request; False when its user code is in use."""
 
     async def find_pending_request(self, user_code: str, now: int) -> DeviceRequest | None:
         """The pending request behind a user code."""
@@ -155,7 +155,7 @@ class DeviceStore(Protocol):
     async def approve_request(
         self, user_code: str, grant: Grant, now: int, record: AuditRecord, *, consented: bool = False
     ) -> bool:
-        """Approve the pending request and keep its grant, together; False when it is not pending any more.
+        """Approve the pending request and store its grant, together; False when it is no longer pending.
 
         `consented`: as in GrantStore.begin.
         """
@@ -170,60 +170,53 @@ class DeviceStore(Protocol):
         """
 
     async def redeem_request(self, request: DeviceRequest, now: int, *, generation: int) -> GrantHolder | None:
-        """Take the approved request away and return its living grant, once: of any number of callers one gets it."""
+        """Remove the approved request and return its live grant, once: of any number of callers one gets it."""
 
 
 class LogoutStore(Protocol):
-    """Calls are kept by whoever ends a session or all of an account's, in the same act (accounts/store.py).
+    """Calls are stored in the transaction that ends a session or all of an account's (accounts/store.py).
 
     There the grants of the session end, those with offline access excepted; with an account's sessions, all of them.
     """
 
     async def claim_calls(self, now: int, *, most: int, lease: int) -> Sequence[LogoutCall]:
-        """Calls whose time has come; each is given to one caller only until its lease is over."""
+        """Claim the calls that are due; each belongs to one caller until its lease ends."""
 
     async def mark_delivered(self, call: LogoutCall, record: AuditRecord) -> None:
-        """The client was told; whoever held the call no longer changes nothing."""
+        """Remove a delivered call; without effect for a node that no longer holds it."""
 
     async def schedule_retry(self, call: LogoutCall, trouble: str, next_try_at: int) -> None:
-        """It was not; it will be tried again then, or never when that is 0."""
+        """Schedule the next try of a failed call; 0 for none."""
 
     async def give_up_call(self, call: LogoutCall, trouble: str, record: AuditRecord) -> None:
-        """It was not, and will not be tried again; the call stays for the operator to see."""
+        """Give up a failed call; it stays stored for the operator."""
 
 
-# What OAuth asks of others; `app/services/oauth.py` hands the answers in.
+# What OAuth needs of other packages; `app/services/oauth.py` provides it.
 
 
 class ApplicationLoginRules(Protocol):
-    """The permission room's word about signing in to applications."""
+    """The login rules of applications."""
 
     async def may_log_in(self, user: User, application_ids: Sequence[int]) -> bool:
-        """Whether the login rules of every one of them let this user in (R5); an unknown one lets nobody in."""
-
-
-class ClaimMapping(Protocol):
-    """What a user holds in applications, as claims of his tokens."""
-
-    async def claims(self, user: User, client: Client) -> Mapping[str, tuple[str, ...]]:
-        """The claims this client has mapped, by their names; only what the permission room grants right now."""
+        """Whether the login rules of every one of them let this user in (R5); an unknown one lets no one in."""
 
 
 class AccessKeyLookup(Protocol):
     """Access keys of applications (interface §4.8)."""
 
     async def application_of(self, access_key: str, *, source: str) -> int:
-        """Whose access key this is. Raises InvalidToken, or TooMany for a source that keeps guessing."""
+        """Return the application of an access key. Raises InvalidToken; TooMany for a source that keeps guessing."""
 
 
 class SecretHasher(Protocol):
     """Argon2id, for imported secrets that are too weak for a quick digest (R3)."""
 
     async def matches(self, password: str, password_hash: str) -> bool:
-        """Whether the hash was made of it."""
+        """Whether the hash is of this secret."""
 
 
-# Whether the application behind a client still lets a person in (R3).
+# Whether the application of a client still lets a person in (R3).
 
 
 async def may_log_in_to_client(rules: ApplicationLoginRules, user: User, client: Client) -> bool:

@@ -17,7 +17,7 @@ from gatehouse.oauth.tokens import TokenIssuer, TokenSet
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenRequest:
-    """As it came, read; an empty text was not sent."""
+    """The parsed token request; an empty text was not sent."""
 
     grant_type: str
     code: str = field(default="", repr=False)
@@ -32,7 +32,7 @@ class TokenRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PresentedGrant:
-    """Whose it is that was presented; nothing is taken yet."""
+    """The grant of the presented code or token; nothing is redeemed yet."""
 
     holder: GrantHolder
     generation: int = 0  # of the refresh token that was presented
@@ -40,28 +40,28 @@ class PresentedGrant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedeemedGrant:
-    """What a grant type has taken, for good: tokens are due."""
+    """A redeemed grant, for which tokens are issued."""
 
     holder: GrantHolder
     scopes: tuple[str, ...]
-    generation: int = 0  # of the refresh token that is good now; 0 for none
+    generation: int = 0  # of the valid refresh token; 0 for none
     refreshed_at: int = 0
 
 
 class GrantType(Protocol):
     async def find_grant(self, token_request: TokenRequest) -> PresentedGrant | None:
-        """Whose it is that is presented here, if that can be told already; takes nothing.
+        """Find the grant of what is presented, if that is known yet; redeems nothing.
 
         Raises InvalidRequest when a parameter is missing.
         """
 
     async def record_failure(self, token_request: TokenRequest) -> None:
-        """Somebody presented it and could not prove to be its client."""
+        """Count a presentation without a valid proof of the client."""
 
     async def redeem(
         self, token_request: TokenRequest, client: Client, found: PresentedGrant | None
     ) -> RedeemedGrant:
-        """Check what is left to check, then take it, once. Raises InvalidGrant and others of this room."""
+        """Do the remaining checks, then redeem it, once. Raises InvalidGrant and other errors of OAuth."""
 
 
 class TokenEndpoint:

@@ -20,9 +20,9 @@ from gatehouse.kernel.digests import constant_time_equal, hmac_sha256
 from gatehouse.keys.encoding import decode_base64url, encode_base64url
 from gatehouse.keys.keyring import Keyring
 from gatehouse.keys.model import Algorithm
-from gatehouse.oauth.claims import email_for, nickname_for
+from gatehouse.oauth.claims import MappedClaims, email_for, nickname_for
 from gatehouse.oauth.model import SCOPES, ClientProfile, Grant, GrantHolder
-from gatehouse.oauth.store import ClaimMapping, GrantStore
+from gatehouse.oauth.store import GrantStore
 from gatehouse.tokens.claims import (
     MAX_ID_TOKEN,
     IdClaims,
@@ -72,7 +72,7 @@ class AccessTokens:
         return encode_base64url(body + self._mac(body)).decode()
 
     def decode(self, token: str) -> AccessToken | None:
-        """What it says, if it is ours, in its one spelling; its end is told, not judged."""
+        """Read a token of this service in its canonical form; its end is not checked."""
         raw = decode_access_token(token)
         if raw is None or not constant_time_equal(raw[BODY_BYTES:], self._mac(raw[:BODY_BYTES])):
             return None
@@ -90,7 +90,7 @@ class AccessTokens:
 
 
 def decode_access_token(token: str) -> bytes | None:
-    """The bytes of something that has the form of our tokens."""
+    """The bytes of a text that has the form of an access token."""
     if len(token) > TOKEN_CHARACTERS or not token.isascii():
         return None
     try:
@@ -100,7 +100,7 @@ def decode_access_token(token: str) -> bytes | None:
     return raw if len(raw) == BODY_BYTES + MAC_BYTES and raw.startswith(VERSION) else None
 
 
-# Refresh tokens: JWTs that name a grant and a number (R2). The one place where one is made or believed.
+# Refresh tokens: JWTs that name a grant and a number (R2). The only place that creates or accepts one.
 
 
 SEPARATOR: Final = "."
@@ -108,7 +108,7 @@ SEPARATOR: Final = "."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PresentedRefreshToken:
-    """A refresh token of a living grant; whether it is the good one of the grant is not known yet."""
+    """A refresh token of a live grant; whether it is the valid one is not known yet."""
 
     holder: GrantHolder
     generation: int
@@ -171,7 +171,7 @@ def refresh_token_end(grant: Grant, refreshed_at: int, seconds: int) -> int:
     return min(refreshed_at + seconds, grant.ends_at)
 
 
-# Who is behind an access token: the one place where one is believed.
+# The person behind an access token: the only place that accepts one.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,14 +188,14 @@ class AccessTokenVerifier:
         self._clock = clock
 
     async def verify(self, token: str) -> VerifiedAccessToken:
-        """Raise InvalidToken for one that is not ours, has ended, or whose grant is over."""
+        """Raise InvalidToken for a foreign or expired token, and for one whose grant is dead."""
         bearer = await self.find(token)
         if bearer is None:
             raise InvalidToken("the access token is invalid or expired")
         return bearer
 
     async def find(self, token: str, *, include_expired: bool = False) -> VerifiedAccessToken | None:
-        """`whenever`: also by one that ended, with its time or with a distrust, for callers that end the grant."""
+        """`include_expired`: accept expired and distrusted tokens too, for callers that end the grant."""
         read = self._access_tokens.decode(token)
         now = self._clock.now()
         if read is None or (read.ends_at <= now and not include_expired):
@@ -206,12 +206,12 @@ class AccessTokenVerifier:
         return VerifiedAccessToken(token=replace(read, scopes=read.scopes & set(holder.scopes)), holder=holder)
 
     async def _is_trusted(self, token: AccessToken, holder: GrantHolder) -> bool:
-        """Whether no key was distrusted since the token was made: a theft of keys ends what was signed in before."""
+        """Whether no key was distrusted since the token was issued: distrust ends earlier sign-ins."""
         await self._keyring.ensure_version(holder.keys_version)
         return token.distrust_count == self._keyring.distrust_count
 
 
-# The tokens of a grant: whoever calls has taken what they are given for (R2, interface §2.1).
+# The tokens of a grant: callers have redeemed what they are issued for (R2, interface §2.1).
 
 
 ID_TOKEN_SECONDS: Final = 3_600  # interface §8
@@ -240,7 +240,7 @@ class TokenIssuer:
         refresh_tokens: RefreshTokens,
         signer: Signer,
         keyring: Keyring,
-        mapping: ClaimMapping,
+        mapping: MappedClaims,
         clock: Clock,
         issuer: str,
     ) -> None:
@@ -257,8 +257,8 @@ class TokenIssuer:
     ) -> TokenSet:
         """`generation` is that of the refresh token that is good now, made at `refreshed_at`; 0 for none."""
         now = self._clock.now()
-        held = holder.scopes
-        scopes = tuple(scope for scope in scopes if scope in held)
+        allowed = holder.scopes
+        scopes = tuple(scope for scope in scopes if scope in allowed)
         ends_at = min(now + holder.client.token_settings.access_seconds, holder.grant.ends_at)
         await self._keyring.ensure_version(holder.keys_version)
         access_token = self._access_tokens.encode(

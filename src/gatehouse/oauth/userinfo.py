@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 
-from gatehouse.oauth.claims import email_for, nickname_for, trust_claims
-from gatehouse.oauth.store import ClaimMapping
+from gatehouse.oauth.claims import MappedClaims, email_for, nickname_for, trust_claims
 from gatehouse.oauth.tokens import AccessTokenVerifier
 
 
 class UserInfo:
-    def __init__(self, *, access_token_verifier: AccessTokenVerifier, mapping: ClaimMapping) -> None:
+    def __init__(self, *, access_token_verifier: AccessTokenVerifier, mapping: MappedClaims) -> None:
         self._access_token_verifier = access_token_verifier
         self._mapping = mapping
 
@@ -17,11 +16,11 @@ class UserInfo:
         bearer = await self._access_token_verifier.verify(access_token)
         user, client, scopes = bearer.holder.user, bearer.holder.client, bearer.token.scopes
         mapped = await self._mapping.claims(user, client) if client.claims else {}
-        told = {"email": email_for(user, scopes), "nickname": nickname_for(user, scopes)}
+        optional = {"email": email_for(user, scopes), "nickname": nickname_for(user, scopes)}
         return {
             **mapped,
             "status": "ok",
             "sub": user.user_id,
-            **{name: value for name, value in told.items() if value is not None},
+            **{name: value for name, value in optional.items() if value is not None},
             **trust_claims(user, scopes),
         }

@@ -1,4 +1,4 @@
-"""Why a token is not accepted. The reason is for the log; the caller learns only that it is invalid."""
+"""The claims of each class of token, and why a token is refused: the reason is for the log only."""
 
 import hashlib
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ class ExpiredToken(InvalidToken):
 #
 # The type is the whole difference between classes: its `typ` (absence is a value), the algorithms and the
 # purpose of the keys it may be signed with, its members. Optional members that are absent are left out of the
-# payload; members nobody named here are refused.
+# payload; members that are not named here are refused.
 
 
 # Within what every JSON reader holds exactly (RFC 7519 §2 and RFC 8259 §6).
@@ -60,7 +60,7 @@ class PermissionClaims(msgspec.Struct, frozen=True, kw_only=True):
 
     application_id: int
     entries: tuple[str, ...]  # list_short
-    ends_at: int  # whoever reads them later asks again
+    ends_at: int  # later readers ask again
 
 
 class PersonClaims(Claims, frozen=True, kw_only=True):
@@ -70,7 +70,7 @@ class PersonClaims(Claims, frozen=True, kw_only=True):
     slt: Name  # random salt of fac and loc
     loc: str
     tgs: str  # comma-separated
-    tgs_omitted: bool = False  # too long for a token: tgs is empty, and whoever needs the tags asks for them
+    tgs_omitted: bool = False  # too long for a token: tgs is empty, and readers ask for the tags
     cntry: str
     lng: str
     rev: Seconds  # the user's revocation epoch
@@ -79,8 +79,8 @@ class PersonClaims(Claims, frozen=True, kw_only=True):
     app_perm: int | None = None  # the application `perm` is about
     perm: tuple[str, ...] | None = None
     perm_exp: Seconds | None = None
-    perm_omitted: bool = False  # `perm` is too long for a token: whoever needs it asks for it (R2)
-    aud: ApplicationId | None = None  # whoever verifies compares it with the request's application
+    perm_omitted: bool = False  # `perm` is too long for a token: readers ask for it (R2)
+    aud: ApplicationId | None = None  # the verifier compares it with the request's application
 
     def __post_init__(self) -> None:
         refuse_uid_sub_mismatch(self.uid, self.sub)
@@ -94,11 +94,11 @@ class UserJwtClaims(PersonClaims, frozen=True, kw_only=True):
 
 
 class ExchangedUserClaims(PersonClaims, frozen=True, kw_only=True, tag_field="typ", tag="exchanged_token"):
-    """What exchangeToken gives: no `fac`, writes nothing, is not exchanged again."""
+    """The user JWT of exchangeToken: no `fac`, read-only, not exchangeable again."""
 
     auth: Literal["openid"]
     azp: Name
-    gid: Name  # the grant it came from: it dies with it
+    gid: Name  # its grant; the JWT ends with it
 
 
 class IdClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag="id_token", forbid_unknown_fields=False):
@@ -182,7 +182,7 @@ class OutboundServiceClaims(Claims, frozen=True, kw_only=True, tag_field="typ", 
     aud: Name  # the target's origin
     jti: Name  # the request it belongs to
 
-    def is_meant_for(self, issuer: str) -> bool:  # noqa: ARG002 - whoever presents one here got it from us
+    def is_meant_for(self, issuer: str) -> bool:  # noqa: ARG002 - every one presented here was issued here
         return False
 
 
@@ -195,7 +195,7 @@ class LogoutEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LogoutClaims(Claims, frozen=True, kw_only=True, tag_field="typ", tag="logout_token"):
-    """Tells a client that someone has signed out. It has no nonce, so that it never passes for an id_token."""
+    """Tells a client that a person has signed out. Without a nonce, so that it is never taken for an id_token."""
 
     algs: ClassVar[tuple[Algorithm, ...]] = tuple(Algorithm)
 
@@ -248,7 +248,7 @@ def salted_digest(text: str, slt: str) -> str:
     return hashlib.sha256((text + slt).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-# How long tokens get: what has to be left out of one, and is then said in it (R2, checklist TK-31).
+# Size limits of tokens: what does not fit is left out, and the token says so (R2, checklist TK-31).
 #
 # Proxies and servers commonly read 8 KB of one header line, our own server 16 KB of all of them. What callers and
 # administrators write into a token is bounded where it is taken in, so that a token at all of these limits still
@@ -284,12 +284,12 @@ def payload_bytes_left(claims: Claims, max_length: int) -> int:
 
 
 def tag_claims(tags: str) -> dict[str, Any]:
-    """`tgs`; tags that were stored before there was a limit may be too long, and half of them would be a lie."""
+    """`tgs`; tags stored before there was a limit may be too long, and a part of them would be wrong."""
     return {"tgs": tags} if json_length(tags) <= MAX_TAG_BYTES else {"tgs": "", "tgs_omitted": True}
 
 
 def without_long_perm(claims: P) -> P:
-    """The same claims, and `perm_omitted` in place of a `perm` that is too long: whoever reads it asks us."""
+    """The same claims, and `perm_omitted` in place of a `perm` that is too long: readers ask for it."""
     if claims.perm is None:
         return claims
     if base64_length(json_length(claims.perm)) <= MAX_PERM and payload_bytes_left(claims, MAX_ISSUED_TOKEN) >= 0:

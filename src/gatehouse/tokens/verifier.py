@@ -1,4 +1,4 @@
-"""The text of a token, taken apart strictly: nothing is believed yet, and nothing sloppy gets through."""
+"""Parses tokens strictly, and verifies them."""
 
 import json
 import re
@@ -31,9 +31,9 @@ from gatehouse.tokens.claims import (
 from gatehouse.tokens.signer import ES256_SIGNATURE, P256_BYTES, RS256_PADDING, SHA_256
 
 MAX_ACCEPTED_TOKEN: Final = 16_384  # characters (S-05)
-# Any other asks us to do something: fetch a key, know an extension, unpack (checklist UI-20, UI-21).
+# Others demand processing: fetch a key, know an extension, unpack (checklist UI-20, UI-21).
 HEADER_MEMBERS: Final = frozenset({"alg", "kid", "typ"})
-HEADER_CACHE_SIZE: Final = 32  # few keys sign at a time; what strangers send soon falls out again
+HEADER_CACHE_SIZE: Final = 32  # few keys sign at a time; foreign headers are soon evicted
 KID_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -66,7 +66,7 @@ def parse_jws(token: str) -> ParsedJws:
 
 @lru_cache(maxsize=HEADER_CACHE_SIZE)
 def read_header(segment: bytes) -> Mapping[str, object]:
-    """Raise InvalidToken for a header that asks for more than we do. Cached; never invalid: parsing is pure."""
+    """Raise InvalidToken for a header with members that are not supported. Cached; never invalid: parsing is pure."""
     header = decode_object(decode_segment(segment))
     if not header.keys() <= HEADER_MEMBERS:
         raise InvalidToken("a header field that is not accepted")
@@ -138,7 +138,7 @@ def is_signed_request(signature: str, body: bytes, public_key: str) -> bool:
 
 
 def is_same_key(given: str, public_key: str) -> bool:
-    """Whether two texts are the same key; nothing of the given one, which anybody may have sent, is remembered."""
+    """Whether two texts are the same key; nothing of the given one, which anyone may have sent, is cached."""
     if len(given) > MAX_KEY_CHARACTERS:
         return False
     try:
@@ -164,7 +164,7 @@ def decode_signature(signature: str) -> bytes | None:
         return None
 
 
-# The one place where a JWT is believed (S-05).
+# The only place that accepts a JWT (S-05).
 #
 # Whether it was revoked since (the user's `rev`, a `jti`, a grant) is for the caller to ask: that needs the
 # store, and belongs into the round trip the request makes anyway. That round trip brings the version of the keys
@@ -193,7 +193,7 @@ class ApplicationKeyLookup(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustedKey:
-    """A key that may vouch for one class of tokens, and the one issuer it may speak as."""
+    """A key that may sign one class of tokens, and its only issuer."""
 
     alg: Algorithm
     public: PublicKey
@@ -227,7 +227,7 @@ class TokenVerifier:
         return claims
 
     async def verify_with_cached_keys_ignoring_time(self, token: str, expected: type[C]) -> C:
-        """The same whatever the clock says of it: only for callers that end what the token stands for."""
+        """The same without checking times: only for callers that end what the token grants."""
         return await self._verify_claims(parse_jws(token), expected)
 
     async def recheck_key(self, claims: Claims, *, keys_version: int) -> None:
@@ -242,7 +242,7 @@ class TokenVerifier:
         return version
 
     async def recheck_with_cached_keys(self, claims: Claims, *, expiry_grace: int = 0) -> None:
-        """Ask what may have changed about claims that were believed before: their key, and the time.
+        """Check what may have changed about claims that were verified before: their key, and the time.
 
         With the keys in memory, as `verify_before_facts`.
         """

@@ -8,8 +8,15 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from gatehouse.accounts.model import User
-from gatehouse.oauth.client_document import ClaimEntry, TokenEntry
-from gatehouse.oauth.model import SCOPES, ClaimContent, ClaimSource, Client, ClientProfile, TokenSettings
+from gatehouse.oauth.model import (
+    CLIENT_FIELDS,
+    SCOPES,
+    ClaimContent,
+    ClaimSource,
+    Client,
+    ClientProfile,
+    TokenSettings,
+)
 from gatehouse.provision.model import Change, Problems, StoredState
 from gatehouse.provision.sections import clients, users
 from gatehouse.provision.sections.clients import ClientFileEntry, WantedClient
@@ -167,8 +174,8 @@ def client_entries(draw: st.DrawFn) -> list[Located[ClientFileEntry]]:
         origins=st.sampled_from([UNSET, None, ("https://a.example",)]),
         backchannel_logout_uri=st.sampled_from([UNSET, None, "", "https://a.example/out"]),
         jwks=ABSENT | st.none(),
-        claims=st.sampled_from([UNSET, None, {}, {"groups": ClaimEntry(application_id=1, told=ClaimContent.GROUPS)}]),
-        token_settings=st.sampled_from([UNSET, None, TokenEntry(), TokenEntry(access_seconds=600)]),
+        claims=CLAIMS | st.sampled_from([UNSET, None]),
+        token_settings=st.sampled_from([UNSET, None, TokenSettings(), TokenSettings(access_seconds=600)]),
         device_grant=st.sampled_from([UNSET, None, False]),
         explain_errors=FLAG,
         first_party=FLAG,
@@ -210,8 +217,8 @@ def test_a_field_that_no_record_names_stays_as_it_is(
         if client.client_id in before:
             given_fields = {name for name, value in named.get(client.client_id, {}).items() if value is not UNSET}
             kept = {
-                name: getattr(before[client.client_id], name)
-                for name in clients.CLIENT_FIELDS
-                if name not in given_fields
+                one.name: getattr(before[client.client_id], one.name)
+                for one in CLIENT_FIELDS
+                if one.name not in given_fields
             }
             assert replace(client, **kept) == client

@@ -26,7 +26,7 @@ from gatehouse.oauth.logout import LogoutRequests
 from gatehouse.oauth.private_key_jwt import ClientAssertions
 from gatehouse.oauth.redirects import ClientOriginCache
 from gatehouse.oauth.revocation import Revocation
-from gatehouse.oauth.store import ApplicationLoginRules, ClaimMapping, ClientStore
+from gatehouse.oauth.store import ApplicationLoginRules, ClientStore
 from gatehouse.oauth.token_endpoint import GrantType, TokenEndpoint
 from gatehouse.oauth.tokens import AccessTokens, AccessTokenVerifier, RefreshTokens, TokenIssuer
 from gatehouse.oauth.userinfo import UserInfo
@@ -74,7 +74,7 @@ CACHE_KEY_BYTES: Final = 32
 class OAuthServices:
     """Built once: some of them remember."""
 
-    mapping: ClaimMapping
+    mapping: MappedClaims
     rules: ApplicationLoginRules
     authentication: ClientAuthenticator
     access_tokens: AccessTokens

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Final
 
 from gatehouse.accounts.own_account.profile import AccountProfile
-from gatehouse.admin.clients import ApplicationClients, DraftedClients
+from gatehouse.admin.clients import ApplicationClients
 from gatehouse.admin.games import VisibleGameSessions
 from gatehouse.admin.people import DirectPermissions, PeopleListStore
 from gatehouse.admin.schema_versions import schema_at_version
@@ -268,13 +268,13 @@ def record_views(services: Services, authenticator: Authenticator) -> UserRecord
 
 
 def client_endpoint(services: Services, authenticator: RequestAuthenticator) -> Endpoint:
-    clients = application_clients(services)
-    drafted = DraftedClients(clients=clients, clock=services.clock)
-    return ClientEndpoint(clients=clients, drafted=drafted, authenticator=authenticator).endpoint()
+    return ClientEndpoint(clients=application_clients(services), authenticator=authenticator).endpoint()
 
 
 def application_clients(services: Services) -> ApplicationClients:
-    return ApplicationClients(clients=services.clients, applications=services.storage.applications)
+    return ApplicationClients(
+        clients=services.clients, applications=services.storage.applications, clock=services.clock
+    )
 
 
 def settings_endpoint(services: Services, readiness: Readiness, authenticator: RequestAuthenticator) -> Endpoint:

@@ -1,4 +1,4 @@
-"""A sign-in for the sake of a client: what the interaction room asks about it."""
+"""The sign-in for a client, as the sign-in flow uses it."""
 
 from collections.abc import Mapping
 from dataclasses import replace

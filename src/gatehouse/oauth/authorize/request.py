@@ -17,9 +17,9 @@ from gatehouse.oauth.errors import (
     ScopeRefused,
 )
 from gatehouse.oauth.model import SCOPES, Client, ClientProfile
+from gatehouse.oauth.vocabulary import OPENID
 from gatehouse.tokens.claims import MAX_NONCE_BYTES, json_length
 
-OPENID: Final = "openid"
 SCOPE_TEXT: Final = re.compile(r"[\x20\x21\x23-\x5b\x5d-\x7e]*", re.ASCII)  # RFC 6749 §3.3
 CHALLENGE_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)  # what S256 always makes (RFC 7636 §4.2)
 SECONDS_PATTERN: Final = re.compile(r"[0-9]{1,10}", re.ASCII)
@@ -58,7 +58,7 @@ class AuthorizeParameters(dict[str, str]):
 
     @property
     def state(self) -> str:
-        """Of two nobody can tell which is the client's own."""
+        """Refuse a repeated parameter: which one is the client's own is unknown."""
         return "" if "state" in self.repeated else self["state"]
 
 
@@ -209,7 +209,7 @@ def parse_claims_parameter(text: str) -> ClaimsRequest:
 
 
 def wanted_subject(asked: ClaimsRequest) -> str:
-    """Whom alone the id_token may be about (OpenID Connect Core §3.1.2.2); "" for whoever signs in."""
+    """The only user the id_token may be about (OpenID Connect Core §3.1.2.2); "" for any."""
     about = (asked.id_token or {}).get("sub")
     if not isinstance(about, Mapping) or "value" not in about:
         return ""

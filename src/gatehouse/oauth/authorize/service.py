@@ -1,4 +1,4 @@
-"""What people allowed clients that are not the house's own: asked once for each set of scopes (R3)."""
+"""The authorize endpoint: consents to clients that are not trusted, grants, and the decision about a request (R3)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +25,7 @@ from gatehouse.oauth.errors import (
 from gatehouse.oauth.model import Client, Consent, Grant
 from gatehouse.oauth.redirects import is_registered_redirect, reserved_parameter_in, with_query
 from gatehouse.oauth.store import ApplicationLoginRules, ClientStore, ConsentStore, GrantStore
+from gatehouse.oauth.vocabulary import OFFLINE_ACCESS
 from gatehouse.sign_in_flow.model import SignInProof, proof_of_session
 from gatehouse.tokens.claims import IdClaims, InvalidToken
 from gatehouse.tokens.verifier import TokenVerifier
@@ -40,8 +41,8 @@ class Consents:
         """False for first-party clients, which need none beyond signing in, and for what was allowed before."""
         if client.first_party:
             return False
-        given = await self._store.consent(user_id, client.client_id)
-        return given is None or not set(scopes) <= set(given.scopes)
+        consent = await self._store.consent(user_id, client.client_id)
+        return consent is None or not set(scopes) <= set(consent.scopes)
 
     async def give(self, user_id: str, client: Client, scopes: Sequence[str], origin: AuditOrigin) -> None:
         consent = Consent(
@@ -52,7 +53,7 @@ class Consents:
         await self._store.add_consent(consent, entry)
 
     def denial_record(self, user_id: str, client_id: str, scopes: Sequence[str], origin: AuditOrigin) -> AuditRecord:
-        """What is recorded when he says no; nothing else is kept of that."""
+        """The audit record of a refused consent; nothing else is stored."""
         details = {"client": client_id, "scope": " ".join(scopes)}
         return self._recorder.record(AuditEvent.CONSENT_DENIED, origin, subject=user_id, details=details)
 
@@ -64,14 +65,11 @@ class Consents:
         return await self._store.withdraw_consent(user_id, client_id, self._clock.now(), entry)
 
     async def of_user(self, user_id: str) -> Sequence[tuple[Consent, Client]]:
-        """What he allowed, and what a client of the house holds without having asked."""
+        """Consents of a person, and grants of trusted clients, which need no consent."""
         return await self._store.consents(user_id, self._clock.now())
 
 
-# Makes the grant that a sign-in to a client comes to, with its code.
-
-
-OFFLINE_SCOPE: Final = "offline_access"
+# Creates the grant of a sign-in to a client, with its code.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,9 +107,9 @@ class GrantCreator:
         now = self._clock.now()
         code_ends_at = now + self._lifetimes.code_seconds
         # Without refresh tokens nothing outlives the access token that the code may still be turned into.
-        lasts = (
+        lifetime = (
             self._lifetimes.family_seconds
-            if OFFLINE_SCOPE in request.scopes
+            if OFFLINE_ACCESS in request.scopes
             else client.token_settings.access_seconds
         )
         return Grant(
@@ -130,7 +128,7 @@ class GrantCreator:
             code=code,
             code_ends_at=code_ends_at,
             created_at=now,
-            ends_at=code_ends_at + lasts,
+            ends_at=code_ends_at + lifetime,
         )
 
 
@@ -260,13 +258,13 @@ class AuthorizeService:
 
     def refusal_url(self, redirect_uri: str, state: str, refused: AuthorizeRefused) -> str:
         """The address that tells the client no."""
-        told = {"error": refused.code, "error_description": refused.description}
-        return self._redirect_url(redirect_uri, told, state)
+        parameters = {"error": refused.code, "error_description": refused.description}
+        return self._redirect_url(redirect_uri, parameters, state)
 
-    def _redirect_url(self, redirect_uri: str, told: dict[str, str], state: str) -> str:
+    def _redirect_url(self, redirect_uri: str, parameters: dict[str, str], state: str) -> str:
         """With the state unchanged, and who answers, against mix-up (RFC 9207)."""
-        kept = {"state": state} if state else {}
-        return with_query(redirect_uri, {**told, **kept, "iss": self._issuer})
+        unchanged = {"state": state} if state else {}
+        return with_query(redirect_uri, {**parameters, **unchanged, "iss": self._issuer})
 
     async def _hinted_subject(self, id_token: str, client: Client) -> str:
         """Whom the hint names; "" for one that cannot be verified, or was made for another client."""

@@ -1,4 +1,4 @@
-"""What a file may say about an OAuth client (R7)."""
+"""OAuth clients in files: entries, secrets, plan and export (R7)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -12,10 +12,11 @@ from gatehouse.kernel.digests import constant_time_equal, sha256
 from gatehouse.kernel.errors import BadInput
 from gatehouse.kernel.ids import new_secret
 from gatehouse.keys.model import Tampered, WrongMasterKey
-from gatehouse.oauth.client_document import CLIENT_FIELDS, ClientPatch, apply_patch, client_document
+from gatehouse.oauth.client_auth import STRONG_SECRET_LENGTH
+from gatehouse.oauth.client_document import ClientPatch, apply_patch, client_document
 from gatehouse.oauth.clients import check_client, client_secret_purpose, new_stored_secret
 from gatehouse.oauth.errors import BadClient
-from gatehouse.oauth.model import MAX_LIVE_SECRETS, Client, ClientProfile, ClientSecret, SecretKind
+from gatehouse.oauth.model import CLIENT_FIELDS, MAX_LIVE_SECRETS, Client, ClientProfile, ClientSecret, SecretKind
 from gatehouse.provision.document import Document
 from gatehouse.provision.file_secrets import FileSecret
 from gatehouse.provision.model import (
@@ -58,7 +59,7 @@ class FoundClient:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedClient:
-    """The same with its secrets in the form in which they are kept: all that the pure part of planning sees."""
+    """The same with its secrets as they are stored: the input of the pure part of planning."""
 
     found: FoundClient
     secrets: tuple[ClientSecret, ...]
@@ -75,10 +76,9 @@ def merge_client(entry: ClientFileEntry, before: Client | None, now: int) -> Cli
     return apply_patch(entry, bound, is_new=before is None)
 
 
-# A client's secrets: from what a file gives to what is kept, and back (R3).
+# A client's secrets: from a file to storage, and back (R3).
 
 
-STRONG_LENGTH: Final = 32  # characters; a shorter secret needs a slow hash, or --allow-weak (R7)
 MAX_LENGTH: Final = 1_024
 SECRET_KINDS: Final = {
     ClientProfile.NATIVE: frozenset({SecretKind.SEALED}),
@@ -96,13 +96,13 @@ class ExportedSecret(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     expires_at: int
 
     def __repr__(self) -> str:
-        return f"Carried(slot={self.slot})"
+        return f"ExportedSecret(slot={self.slot})"
 
 
 async def resolve_client_secrets(
     found: FoundClient, context: Context, options: Options, problems: Problems
 ) -> WantedClient:
-    """Compare the secret with the one that is kept: an equal one is no change, also when it is hashed."""
+    """Compare the secret with the stored one: an equal one is no change, even if it is hashed."""
     try:
         return await wanted_client(found, context, options)
     except BadInput as error:
@@ -111,14 +111,14 @@ async def resolve_client_secrets(
 
 
 async def wanted_client(found: FoundClient, context: Context, options: Options) -> WantedClient:
-    given = found.entry.client_secret
-    if given is UNSET:
+    file_secret = found.entry.client_secret
+    if file_secret is UNSET:
         return keep_or_generate_secret(found, context)
-    if given is None:
+    if file_secret is None:
         return WantedClient(found=found, secrets=())
     if found.after.public:
         raise BadClient("a public client has no secret")
-    revealed = reveal_secret(given, context, options, purpose=client_secret_purpose(found.after.client_id))
+    revealed = reveal_secret(file_secret, context, options, purpose=client_secret_purpose(found.after.client_id))
     if revealed.was_sealed:
         return WantedClient(found=found, secrets=import_secrets(found, revealed.text, context))
     return WantedClient(found=found, secrets=await replace_secret(found, revealed.text, context, options))
@@ -130,8 +130,8 @@ def keep_or_generate_secret(found: FoundClient, context: Context) -> WantedClien
         return WantedClient(found=found, secrets=())
     if before is None or before.public:
         secret = new_secret()
-        kept = new_stored_secret(after, secret, masters=context.masters, now=context.now)
-        return WantedClient(found=found, secrets=(kept,), generated_secret=secret)
+        stored = new_stored_secret(after, secret, masters=context.masters, now=context.now)
+        return WantedClient(found=found, secrets=(stored,), generated_secret=secret)
     if before.secrets and before.profile is not after.profile:
         raise BadClient(f"must be set again: profile {after.profile} stores it in another form")
     return WantedClient(found=found, secrets=before.secrets)
@@ -144,7 +144,7 @@ async def replace_secret(
     if before is not None and await is_newest(secret, before, found.after.profile, context):
         return before.secrets
     check_secret(secret, allow_weak=options.allow_weak)
-    if found.after.profile is ClientProfile.OIDC and len(secret) < STRONG_LENGTH:
+    if found.after.profile is ClientProfile.OIDC and len(secret) < STRONG_SECRET_LENGTH:
         hashed = await context.passwords.hash(secret)
         return (ClientSecret(kind=SecretKind.ARGON2, secret=hashed.encode(), created_at=context.now),)
     return (new_stored_secret(found.after, secret, masters=context.masters, now=context.now),)
@@ -160,15 +160,15 @@ async def is_newest(secret: str, client: Client, profile: ClientProfile, context
         return await context.passwords.matches(secret, newest.secret.decode())
     if newest.kind is SecretKind.SHA256:
         return constant_time_equal(sha256(secret), newest.secret)
-    kept = context.masters.try_open(newest.secret, purpose=client_secret_purpose(client.client_id))
-    return kept is not None and constant_time_equal(secret, kept)
+    opened = context.masters.try_open(newest.secret, purpose=client_secret_purpose(client.client_id))
+    return opened is not None and constant_time_equal(secret, opened)
 
 
 def check_secret(secret: str, *, allow_weak: bool) -> None:
     if len(secret) > MAX_LENGTH:
         raise BadClient(f"is longer than {MAX_LENGTH} characters")
-    if len(secret) < STRONG_LENGTH and not allow_weak:
-        raise BadClient(f"is shorter than {STRONG_LENGTH} characters; use --allow-weak to accept it")
+    if len(secret) < STRONG_SECRET_LENGTH and not allow_weak:
+        raise BadClient(f"is shorter than {STRONG_SECRET_LENGTH} characters; use --allow-weak to accept it")
 
 
 def live_secrets(secrets: Sequence[ClientSecret], now: int) -> tuple[ClientSecret, ...]:
@@ -182,7 +182,7 @@ def open_secret(secret: ClientSecret, client: Client, context: Context) -> bytes
 
 
 def exported_secrets(client: Client, context: Context) -> list[ExportedSecret]:
-    """Every live secret of the client, ready to travel."""
+    """Every live secret of the client, as an export contains it."""
     return [
         ExportedSecret(
             slot=secret.slot,
@@ -196,7 +196,7 @@ def exported_secrets(client: Client, context: Context) -> list[ExportedSecret]:
 
 
 def import_secrets(found: FoundClient, text: str, context: Context) -> tuple[ClientSecret, ...]:
-    """The secrets an export took along; those that are kept, when they are the same."""
+    """The secrets of an export; the stored ones if they are the same."""
     arriving = [
         one for one in msgspec.json.decode(text, type=list[ExportedSecret]) if not 0 < one.expires_at <= context.now
     ]
@@ -209,7 +209,7 @@ def import_secrets(found: FoundClient, text: str, context: Context) -> tuple[Cli
 
 
 def has_same_secrets(client: Client, arriving: Sequence[ExportedSecret], context: Context) -> bool:
-    """False also where one is damaged: what a file gives takes its place."""
+    """False also if one is damaged: the file replaces it."""
     try:
         return exported_secrets(client, context) == arriving
     except (Tampered, WrongMasterKey):
@@ -291,10 +291,10 @@ def plan_clients(wanted: Sequence[WantedClient], state: StoredState, *, prune: b
     return (*map(client_removal, surplus), *changes)
 
 
-def changed_client_fields(one: WantedClient) -> tuple[str, ...]:
+def changed_client_fields(wanted: WantedClient) -> tuple[str, ...]:
     """The names of what differs."""
-    before, after = one.found.before, one.after
-    names = [name for name in CLIENT_FIELDS if getattr(before, name) != getattr(after, name)]
+    before, after = wanted.found.before, wanted.after
+    names = [one.name for one in CLIENT_FIELDS if getattr(before, one.name) != getattr(after, one.name)]
     if before is not None and before.secrets != after.secrets:
         names.append("client_secret")
     return tuple(names)

@@ -7,12 +7,14 @@ process, and a running server need not carry a migration tool in memory.
 import asyncio
 import sys
 from itertools import takewhile
+from pathlib import Path
 from typing import Final
 
 from gatehouse.kernel.errors import Misconfigured
 from gatehouse.storage.runner import Runner
 
-HEAD: Final = "0003"  # revisions are numbered, so that "newer" can be told without Alembic
+# Revisions are numbered by their files, so that "newer" can be told without Alembic.
+HEAD: Final = max(path.name.partition("_")[0] for path in (Path(__file__).parent / "versions").glob("[0-9]*_*.py"))
 
 NOT_ALLOWED: Final = "permission denied"  # PostgreSQL's words, and all that is left of its error after the child
 

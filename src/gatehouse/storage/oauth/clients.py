@@ -1,4 +1,4 @@
-"""Keeps clients (oauth/store.py)."""
+"""Stores clients and consents (oauth/store.py)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
@@ -10,8 +10,18 @@ from sqlalchemy.dialects.postgresql import insert
 
 from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.cache import WeightedCache
+from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.errors import ClientChanged, ClientExists, ClientNotFound
-from gatehouse.oauth.model import ClaimSource, Client, ClientProfile, ClientSecret, Consent, SecretKind, TokenSettings
+from gatehouse.oauth.model import (
+    LIST_FIELDS,
+    ClaimSource,
+    Client,
+    ClientProfile,
+    ClientSecret,
+    Consent,
+    SecretKind,
+    TokenSettings,
+)
 from gatehouse.storage.audit import add_audit_record, has_audit_record
 from gatehouse.storage.permissions.row_readers import belongs_to_live_application
 from gatehouse.storage.runner import Runner, SqlStore, read, snapshot_read, write
@@ -19,7 +29,6 @@ from gatehouse.storage.statements import JsonDocument, Row, Statement, Verb
 from gatehouse.storage.tables.accounts import users
 from gatehouse.storage.tables.oauth import client_secrets, clients, consents, grants
 
-LIST_COLUMNS: Final = ("redirect_hosts", "redirect_uris", "post_logout_uris", "scopes", "origins")
 CACHE_BYTES: Final = 16 * 2**20  # of clients in memory
 CACHE_GROUP: Final = "known"
 FIXED_COLUMNS: Final = frozenset({"client_id", "created_at", "version"})  # what a save never changes
@@ -33,13 +42,13 @@ UPDATE_CLIENT = Statement(
     .returning(clients.c.client_id)
 )
 NOT_REMOVED = clients.c.removed.is_(False)
-# A client of a removed application is there to be managed, and refused wherever it comes itself (R5, PR-11).
+# A client of a removed application can be managed, but is refused at every endpoint (R5, PR-11).
 APPLICATION_LIVE = or_(clients.c.application_id.is_(None), belongs_to_live_application(clients.c.application_id))
 _CLIENT_VERSION = select(clients.c.version).where(clients.c.client_id == bindparam("client_id"), NOT_REMOVED)
 CLIENT_VERSION = Statement(_CLIENT_VERSION)
 SERVING_CLIENT_VERSION = Statement(_CLIENT_VERSION.where(APPLICATION_LIVE))
 CLIENT_BY_ID = Statement(select(clients).where(clients.c.client_id == bindparam("client_id")))
-# Holds the row until the commit, and tells whoever read the client before that its secrets are others now.
+# Locks the row until the commit; the new version tells earlier readers that the secrets changed.
 TOUCH_CLIENT = Statement(
     update(clients)
     .where(clients.c.client_id == bindparam("of"), NOT_REMOVED)
@@ -95,9 +104,7 @@ def create_client(client: Client, entry: AuditRecord) -> Verb[None]:
 
 
 def insert_client(client: Client) -> Verb[None]:
-    fields = asdict(client)
-    del fields["secrets"]
-    if not (yield INSERT_CLIENT(**fields)):
+    if not (yield INSERT_CLIENT(**columns_of(client))):
         raise ClientExists
     yield from _put_secrets(client)
 
@@ -109,12 +116,9 @@ def update_client(client: Client, entry: AuditRecord) -> Verb[None]:
 
 def replace_client(client: Client) -> Verb[None]:
     """Replace the client, and its secrets, if its version is still the one that was read. Raises ClientChanged."""
-    fields = asdict(client)
-    if not (
-        yield UPDATE_CLIENT(
-            **{name: fields[name] for name in CHANGEABLE_COLUMNS}, of=client.client_id, seen=client.version
-        )
-    ):
+    columns = columns_of(client)
+    changed = {name: columns[name] for name in CHANGEABLE_COLUMNS}
+    if not (yield UPDATE_CLIENT(**changed, of=client.client_id, seen=client.version)):
         raise ClientChanged
     yield DROP_SECRETS(of=client.client_id)
     yield from _put_secrets(client)
@@ -125,7 +129,7 @@ def _put_secrets(client: Client) -> Verb[None]:
 
 
 def client_by_id(client_id: str) -> Verb[Client]:
-    """Whole, a removed one too. Raises ClientNotFound."""
+    """Return the client with its secrets, even if it is removed. Raises ClientNotFound."""
     rows = yield CLIENT_BY_ID(client_id=client_id)
     if not rows:
         raise ClientNotFound
@@ -144,10 +148,10 @@ def clients_of_application(application_id: int) -> Verb[Sequence[Client]]:
 
 
 def clients_with_secrets(rows: Sequence[Row], secrets: Sequence[Row]) -> Sequence[Client]:
-    held: dict[str, list[ClientSecret]] = {}
+    by_client: dict[str, list[ClientSecret]] = {}
     for row in secrets:
-        held.setdefault(row.client_id, []).append(_secret_from_row(row))
-    return [client_from_fields(row._asdict(), held.get(row.client_id, ())) for row in rows]
+        by_client.setdefault(row.client_id, []).append(_secret_from_row(row))
+    return [client_from_fields(row._asdict(), by_client.get(row.client_id, ())) for row in rows]
 
 
 def client_origins() -> Verb[frozenset[str]]:
@@ -166,11 +170,11 @@ def rotate_secret(client_id: str, secret: ClientSecret, entry: AuditRecord, *, o
         raise ClientNotFound
     if (yield from has_audit_record(entry)):
         return  # by an earlier run, and a second one would take the secret away that the client has
-    held = yield SECRETS_OF_CLIENT(client_id=client_id)
-    held.sort(key=lambda secret: not secret.expires_at)  # the newest has no end, also within one second
-    for old in held[:-1]:
+    stored = yield SECRETS_OF_CLIENT(client_id=client_id)
+    stored.sort(key=lambda secret: not secret.expires_at)  # the newest has no end, also within one second
+    for old in stored[:-1]:
         yield DROP_SECRET(of=client_id, of_slot=old.slot)
-    newest = held[-1].slot if held else 0
+    newest = stored[-1].slot if stored else 0
     yield SET_SECRET_END(of=client_id, of_slot=newest, expires_at=old_ends_at)
     yield INSERT_SECRET(**_secret_columns(client_id, replace(secret, slot=2 if newest == 1 else 1)))
     yield from add_audit_record(entry)
@@ -236,16 +240,23 @@ class ClientStorage(SqlStore):
     remove_client = write(remove_client)
 
 
+def columns_of(client: Client) -> dict[str, Any]:
+    columns: dict[str, Any] = {column.name: getattr(client, column.name) for column in clients.c}
+    # Stored under the names of the attributes, not under those of the wire.
+    return {**columns, "token_settings": msgspec.structs.asdict(client.token_settings)}
+
+
 def _secret_columns(client_id: str, secret: ClientSecret) -> dict[str, object]:
     return {"client_id": client_id, **asdict(secret)}
 
 
 def client_from_fields(fields: dict[str, Any], secrets: Iterable[ClientSecret] = ()) -> Client:
-    """The client whose columns these are."""
-    read: dict[str, Any] = {name: tuple(fields[name]) for name in LIST_COLUMNS}
+    """Build a client from its columns."""
+    read: dict[str, Any] = {name: tuple(fields[name]) for name in LIST_FIELDS}
     read["profile"] = ClientProfile(fields["profile"])
     read["claims"] = msgspec.convert(fields["claims"], dict[str, ClaimSource])
-    read["token_settings"] = msgspec.convert(fields["token_settings"], TokenSettings)
+    tokens = fields["token_settings"]
+    read["token_settings"] = TokenSettings(**{**tokens, "id_token_alg": Algorithm(tokens["id_token_alg"])})
     return Client(**{**fields, **read}, secrets=tuple(secrets))
 
 
@@ -256,7 +267,7 @@ def _secret_from_row(row: Row) -> ClientSecret:
     return ClientSecret(**fields)
 
 
-# Keeps what people allowed clients (oauth/store.py).
+# Consents (oauth/store.py).
 
 
 CONSENT_PREFIX = "consent_"
@@ -264,7 +275,7 @@ CONSENT_PREFIX = "consent_"
 _THIS_CONSENT = and_(consents.c.user_id == bindparam("of"), consents.c.client_id == bindparam("to"))
 
 FIND_CONSENT = Statement(select(consents).where(_THIS_CONSENT))
-# Holds the row until the commit: of two windows the second one adds to what the first one wrote.
+# Locks the row until the commit: of two windows the second one adds to what the first one wrote.
 LOCK_CONSENT = Statement(select(consents).where(_THIS_CONSENT).with_for_update())
 INSERT_CONSENT = Statement(insert(consents).on_conflict_do_nothing().returning(consents.c.client_id))
 REPLACE_CONSENT = Statement(
@@ -275,7 +286,7 @@ CONSENTS_OF_USER = Statement(
     .join(consents, consents.c.client_id == clients.c.client_id)
     .where(consents.c.user_id == bindparam("of"), clients.c.removed.is_(False))
 )
-# What is there without having been asked for: a client of the house needs no consent (R3, checklist LG-28).
+# Grants without a consent: a trusted client needs none (R3, checklist LG-28).
 GRANTS_WITHOUT_CONSENT = Statement(
     select(
         clients,
@@ -308,10 +319,10 @@ def consent_of(user_id: str, client_id: str) -> Verb[Consent | None]:
 
 
 def consents_of(user_id: str, now: int) -> Verb[Sequence[tuple[Consent, Client]]]:
-    given = yield CONSENTS_OF_USER(of=user_id)
-    held = yield GRANTS_WITHOUT_CONSENT(of=user_id, now=now)
+    with_consent = yield CONSENTS_OF_USER(of=user_id)
+    without_consent = yield GRANTS_WITHOUT_CONSENT(of=user_id, now=now)
     listed: dict[str, tuple[Consent, Client]] = {}
-    for consent, client in map(_consent_with_client, (*given, *held)):
+    for consent, client in map(_consent_with_client, (*with_consent, *without_consent)):
         first, _ = listed.get(client.client_id, (consent, client))
         listed[client.client_id] = (replace(first, scopes=_merge_scopes(first.scopes, consent.scopes)), client)
     return sorted(listed.values(), key=lambda one: (one[1].name, one[1].client_id))

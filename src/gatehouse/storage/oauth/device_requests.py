@@ -1,4 +1,4 @@
-"""Keeps devices that wait for a person (oauth/store.py)."""
+"""Stores the requests of devices that wait for a person (oauth/store.py)."""
 
 from functools import partial
 from typing import Final

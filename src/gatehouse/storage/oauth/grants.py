@@ -1,4 +1,4 @@
-"""PostgreSQL's twin of beginning a grant: one statement, one round trip (docs/decisions/0003-verbs-written-once.md).
+"""Creating a grant on PostgreSQL in one statement, one round trip (docs/decisions/0003-verbs-written-once.md).
 
 Whether person, session and consent are still there, the grant, and its audit record. Whatever is asked about is held
 against a revocation under way until the statement has committed, as in the verb it stands for.
@@ -72,7 +72,7 @@ def create_grant_single_statement(
     )
 
 
-# Keeps grants: one row for each sign-in to a client (oauth/store.py).
+# Grants: one row for each sign-in to a client (oauth/store.py).
 
 
 T = TypeVar("T")
@@ -211,8 +211,8 @@ UNUSED_CODE_WINDOW: Final = (
 SWEEP_CONDITIONS: Final = (
     (grants.c.ends_at <= bindparam("by"), not_(_AWAITS_LOGOUT_CALL)),
     (grants.c.revoked_at > literal_column("0"), grants.c.revoked_at <= bindparam("by")),  # as its index says it
-    # Nobody came for its code; codes live for minutes. What tells them from all others changes with the exchange, and
-    # an index on that would make every exchange dearer.
+    # Its code was never redeemed; codes live for minutes. The columns that show it change with every redemption, and
+    # an index on them would make each one slower.
     (
         grants.c.created_at <= bindparam("by"),
         grants.c.created_at > bindparam("by") - UNUSED_CODE_WINDOW,

@@ -1,4 +1,4 @@
-"""Ends what clients were granted when a session or an account ends, and keeps whom to tell of it (oauth/store.py)."""
+"""Ends grants when a session or an account ends, and stores which clients to call (oauth/store.py)."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -25,7 +25,7 @@ CLIENTS_OF_SESSION = Statement(select(grants.c.client_id, grants.c.session_id).w
 REVOKE_SESSION_GRANTS = Statement(
     update(grants).where(_GRANTS_OF_SESSION, not_(_IS_OFFLINE)).values(revoked_at=bindparam("now"))
 )
-# Revoking is what tells: of whoever ends an account's grants at once, one finds a grant still there.
+# The revocation decides: of two transactions that end an account's grants, one finds each grant live.
 REVOKE_USER_GRANTS = Statement(
     update(grants)
     .where(grants.c.user_id == bindparam("of"), grants.c.revoked_at == 0)

@@ -1,6 +1,5 @@
 """POST /api/permissions/application and application/tags (interface §4.4, R6)."""
 
-from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -8,10 +7,10 @@ from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gatehouse.admin.clients import ApplicationClients, ClientDraft, ClientWithSecret, DraftedClients
+from gatehouse.admin.clients import ApplicationClients, ClientDraft, client_problems_in_request
 from gatehouse.kernel.times import iso8601
-from gatehouse.oauth.client_document import ClaimEntry, TokenEntry, claim_entries, token_entry
-from gatehouse.oauth.model import Client, ClientProfile, ClientSecret
+from gatehouse.oauth.client_document import ClientRecord, record_values
+from gatehouse.oauth.model import Client, ClientSecret
 from gatehouse.permissions.authentication.credentials import ABOUT_APPLICATION, DEFAULT_POLICY
 from gatehouse.permissions.commands.applications import ApplicationCommands, ApplicationDraft
 from gatehouse.permissions.commands.drafts import TagsDraft
@@ -151,26 +150,7 @@ class ClientSecretEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     ends: str = ""  # of the one before the newest
 
 
-class ClientEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    client_id: str
-    name: str
-    profile: ClientProfile
-    application_id: int | None
-    redirect_hosts: tuple[str, ...]
-    redirect_uris: tuple[str, ...]
-    post_logout_uris: tuple[str, ...]
-    scopes: tuple[str, ...]
-    origins: tuple[str, ...]
-    backchannel_logout_uri: str
-    jwks: Mapping[str, object]
-    claims: Mapping[str, ClaimEntry]
-    token_settings: TokenEntry
-    device_grant: bool
-    explain_errors: bool
-    first_party: bool
-    may_exchange: bool
-    require_pkce: bool
-    public: bool
+class ClientEntry(ClientRecord, frozen=True, kw_only=True, omit_defaults=True):
     created: str
     version: int
     secrets: tuple[ClientSecretEntry, ...]
@@ -186,11 +166,8 @@ class ClientResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 class ClientEndpoint:
-    def __init__(
-        self, *, clients: ApplicationClients, drafted: DraftedClients, authenticator: RequestAuthenticator
-    ) -> None:
+    def __init__(self, *, clients: ApplicationClients, authenticator: RequestAuthenticator) -> None:
         self._clients = clients
-        self._drafted = drafted
         self._authenticator = authenticator
 
     async def handle(self, request: Request) -> Response:
@@ -198,29 +175,31 @@ class ClientEndpoint:
         visit = await self._authenticator.authenticate(
             request, ask, DEFAULT_POLICY, application_id=parse_optional_application_id(ask.application_id)
         )
-        actor, of, draft = actor_of(request, visit), visit.application_id, ask.data
+        with client_problems_in_request():
+            return await self._answer(actor_of(request, visit), visit.application_id, ask)
+
+    async def _answer(self, actor: Actor, application_id: int | None, ask: ClientRequest) -> Response:
+        draft = ask.data
+        of_client = actor, application_id, draft.client_id
+        secret: str | None = None
         match ask.action:
             case "get":
-                return data_response(await self._find_entries(actor, of, draft.client_id))
+                if not draft.client_id:
+                    found = await self._clients.list(actor, application_id)
+                    return data_response(tuple(map(client_entry, found)))
             case "create":
-                return data_response(client_entry_with_secret(await self._drafted.create(actor, of, draft)))
-            case "save":
-                return data_response(client_entry(await self._drafted.save(actor, of, draft)))
-            case "delete":
-                await self._clients.remove(actor, of, draft.client_id, draft.version)
-                return ok_response()
+                secret = await self._clients.create_from_draft(actor, application_id, draft)
             case "rotate":
-                return data_response(client_entry_with_secret(await self._drafted.rotate(actor, of, draft.client_id)))
+                secret = await self._clients.rotate_secret(*of_client)
+            case "save":
+                await self._clients.save_draft(actor, application_id, draft)
+            case "delete":
+                await self._clients.remove(*of_client, draft.version)
+                return ok_response()
             case "revoke":
-                revoked = await self._clients.revoke_tokens(actor, of, draft.client_id)
+                revoked = await self._clients.revoke_tokens(*of_client)
                 return json_response(ClientResponse(status="OK", revoked=revoked))
-
-    async def _find_entries(
-        self, actor: Actor, application_id: int | None, client_id: str
-    ) -> ClientEntry | tuple[ClientEntry, ...]:
-        if client_id:
-            return client_entry(await self._clients.get(actor, application_id, client_id))
-        return tuple(map(client_entry, await self._clients.list(actor, application_id)))
+        return data_response(client_entry(await self._clients.get(*of_client), secret=secret or ""))
 
     def endpoint(self) -> Endpoint:
         return permission_endpoint(
@@ -236,25 +215,7 @@ class ClientEndpoint:
 
 def client_entry(client: Client, *, secret: str = "") -> ClientEntry:
     return ClientEntry(
-        client_id=client.client_id,
-        name=client.name,
-        profile=client.profile,
-        application_id=client.application_id,
-        redirect_hosts=client.redirect_hosts,
-        redirect_uris=client.redirect_uris,
-        post_logout_uris=client.post_logout_uris,
-        scopes=client.scopes,
-        origins=client.origins,
-        backchannel_logout_uri=client.backchannel_logout_uri,
-        jwks=client.jwks,
-        claims=claim_entries(client),
-        token_settings=token_entry(client),
-        device_grant=client.device_grant,
-        explain_errors=client.explain_errors,
-        first_party=client.first_party,
-        may_exchange=client.may_exchange,
-        require_pkce=client.require_pkce,
-        public=client.public,
+        **record_values(client),
         created=iso8601(client.created_at),
         version=client.version,
         secrets=tuple(
@@ -262,10 +223,6 @@ def client_entry(client: Client, *, secret: str = "") -> ClientEntry:
         ),
         client_secret=secret,
     )
-
-
-def client_entry_with_secret(made: ClientWithSecret) -> ClientEntry:
-    return client_entry(made.client, secret=made.secret)
 
 
 def client_secret_entry(secret: ClientSecret) -> ClientSecretEntry:

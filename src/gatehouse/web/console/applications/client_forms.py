@@ -1,81 +1,84 @@
 """OAuth clients as forms write them."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
-from gatehouse.keys.model import Algorithm
+from gatehouse.oauth.client_document import replace_values
+from gatehouse.oauth.client_fields import ClientField, FormSection, Kind, Member, with_members
 from gatehouse.oauth.errors import BadClient
-from gatehouse.oauth.model import SCOPES, ClaimContent, ClaimSource, Client, ClientProfile, TokenSettings
+from gatehouse.oauth.model import SCOPES, SINGLE_FIELDS, ClaimContent, ClaimSource, Client, ClientProfile
 from gatehouse.web.console.forms import join_lines, split_lines
 from gatehouse.web.pages.forms import CsrfForm
 
 YES: Final = "yes"
 NUMBER: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
-DEFAULT_TOKEN_SETTINGS: Final = TokenSettings()
+FORM_FIELDS: Final = tuple(one for one in SINGLE_FIELDS if one.setting.section is not None)
+BAD_NUMBER_OR_CHOICE: Final = "Token settings: choose a listed algorithm and enter seconds as a number"
+SHORT: Final = frozenset({Kind.CHOICE, Kind.NUMBER})  # controls that do not need the whole width
 
 
+def _form_members() -> Iterator[Member]:
+    for one in FORM_FIELDS:
+        if one.kind is Kind.SCOPES:
+            yield one.name, tuple[str, ...], ()
+        elif one.kind is Kind.NUMBER and one.default is not None:
+            yield one.name, int, one.default
+        else:
+            yield one.name, str, one.default.value if one.kind is Kind.CHOICE else ""
+
+
+@with_members(_form_members)
 class ClientForm(CsrfForm, frozen=True, kw_only=True):
-    """Lists are a line each; a box that is not ticked is not sent."""
+    """Lists have one entry per line; browsers do not send a box that is not checked."""
 
     client_id: str = ""
     client_name: str = ""
     profile: str = ClientProfile.OIDC.value
     public: str = ""
-    redirect_uris: str = ""
-    redirect_hosts: str = ""
-    post_logout_uris: str = ""
-    scopes: tuple[str, ...] = ()
-    origins: str = ""
-    backchannel_logout_uri: str = ""
-    claims: str = ""
-    jwks: str = ""
-    id_token_alg: str = DEFAULT_TOKEN_SETTINGS.id_token_alg.value
-    access_seconds: int = DEFAULT_TOKEN_SETTINGS.access_seconds
-    refresh_seconds: int = DEFAULT_TOKEN_SETTINGS.refresh_seconds
-    refresh_grace_seconds: str = ""
-    device_grant: str = ""
-    require_pkce: str = ""
-    explain_errors: str = ""
-    first_party: str = ""
-    may_exchange: str = ""
     version: int = 0
 
 
+def form_rows(section: FormSection) -> list[tuple[ClientField, ...]]:
+    """The fields of a section; two short ones after each other share a row."""
+    rows: list[tuple[ClientField, ...]] = []
+    for one in FORM_FIELDS:
+        if one.setting.section is not section:
+            continue
+        if one.kind in SHORT and rows and len(rows[-1]) == 1 and rows[-1][0].kind in SHORT:
+            rows[-1] = (*rows[-1], one)
+        else:
+            rows.append((one,))
+    return rows
+
+
+FORM_ROWS: Final = {section.value: form_rows(section) for section in FormSection}
+
+
 def new_form() -> ClientForm:
-    return ClientForm(scopes=("openid", "email", "profile"), require_pkce=YES)
+    values: dict[str, Any] = {"scopes": ("openid", "email", "profile"), "require_pkce": YES}
+    return ClientForm(**values)
 
 
 def form_of(client: Client) -> ClientForm:
-    tokens = client.token_settings
-    grace = tokens.refresh_grace_seconds
+    values: dict[str, Any] = {one.name: form_value(one, one.value_of(client)) for one in FORM_FIELDS}
     return ClientForm(
         client_id=client.client_id,
         client_name=client.name,
         profile=client.profile.value,
-        public=checkbox_value(yes=client.public),
-        redirect_uris=join_lines(client.redirect_uris),
-        redirect_hosts=join_lines(client.redirect_hosts),
-        post_logout_uris=join_lines(client.post_logout_uris),
-        scopes=client.scopes,
-        origins=join_lines(client.origins),
-        backchannel_logout_uri=client.backchannel_logout_uri,
-        claims=join_lines(f"{name}={one.application_id}:{one.told}" for name, one in client.claims.items()),
-        jwks="" if not client.jwks else msgspec.json.format(msgspec.json.encode(client.jwks), indent=2).decode(),
-        id_token_alg=tokens.id_token_alg.value,
-        access_seconds=tokens.access_seconds,
-        refresh_seconds=tokens.refresh_seconds,
-        refresh_grace_seconds="" if grace is None else str(grace),
-        device_grant=checkbox_value(yes=client.device_grant),
-        require_pkce=checkbox_value(yes=client.require_pkce),
-        explain_errors=checkbox_value(yes=client.explain_errors),
-        first_party=checkbox_value(yes=client.first_party),
-        may_exchange=checkbox_value(yes=client.may_exchange),
+        public=checkbox_value(client.public),
         version=client.version,
+        **values,
     )
+
+
+def form_value(one: ClientField, value: Any) -> Any:  # noqa: ANN401 - the type of the field
+    if one.kind is Kind.NUMBER and one.default is None:
+        return "" if value is None else str(value)
+    return FORM_WRITERS[one.kind](value) if one.kind in FORM_WRITERS else value
 
 
 def new_client(form: ClientForm, application_id: int, *, now: int) -> Client:
@@ -87,43 +90,61 @@ def new_client(form: ClientForm, application_id: int, *, now: int) -> Client:
         profile=ClientProfile(form.profile),
         application_id=application_id,
         public=form.public == YES,
-        may_exchange=False,
         created_at=now,
     )
     return replace(apply_form(blank, form), version=blank.version)
 
 
 def apply_form(client: Client, form: ClientForm) -> Client:
-    """The client as the form wants it: what it always is stays, and its version is the one the form was made from."""
-    return replace(
-        client,
-        name=form.client_name.strip(),
-        redirect_hosts=tuple(split_lines(form.redirect_hosts)),
-        redirect_uris=tuple(split_lines(form.redirect_uris)),
-        post_logout_uris=tuple(split_lines(form.post_logout_uris)),
-        scopes=tuple(scope for scope in SCOPES if scope in form.scopes),
-        origins=tuple(split_lines(form.origins)),
-        backchannel_logout_uri=form.backchannel_logout_uri.strip(),
-        claims=dict(parse_claims(form)),
-        jwks=parse_jwks(form.jwks),
-        token_settings=parse_token_settings(form),
-        device_grant=form.device_grant == YES,
-        require_pkce=form.require_pkce == YES,
-        explain_errors=form.explain_errors == YES,
-        first_party=form.first_party == YES,
-        may_exchange=form.may_exchange == YES,
-        version=form.version,
-    )
+    """The client with what the form may change, and the version that the form was made from."""
+    values = {one.name: parse_value(one, getattr(form, one.name)) for one in FORM_FIELDS}
+    changed = replace_values(client, {**values, "name": form.client_name.strip()})
+    return replace(changed, version=form.version)
 
 
-def parse_claims(form: ClientForm) -> Iterator[tuple[str, ClaimSource]]:
+def parse_value(one: ClientField, given: Any) -> Any:  # noqa: ANN401 - as the form has it
+    if one.kind is Kind.CHOICE:
+        return parse_choice(one, given)
+    return FORM_PARSERS[one.kind](given) if one.kind in FORM_PARSERS else given.strip()
+
+
+def parse_choice(one: ClientField, given: str) -> object:
+    if given not in list(one.type):
+        raise BadClient(BAD_NUMBER_OR_CHOICE)
+    return one.type(given)
+
+
+def parse_number(given: str | int) -> int | None:
+    if isinstance(given, int):
+        return given
+    text = given.strip()
+    if text and not NUMBER.fullmatch(text):
+        raise BadClient(BAD_NUMBER_OR_CHOICE)
+    return int(text) if text else None
+
+
+def parse_scopes(given: Sequence[str]) -> tuple[str, ...]:
+    return tuple(scope for scope in SCOPES if scope in given)
+
+
+def write_claims(claims: Mapping[str, ClaimSource]) -> str:
+    return join_lines(f"{name}={source.application_id}:{source.told}" for name, source in claims.items())
+
+
+def parse_claims(text: str) -> Mapping[str, ClaimSource]:
     """NAME=APPLICATION_ID:roles, as the command line writes them."""
-    for line in split_lines(form.claims):
+    claims: dict[str, ClaimSource] = {}
+    for line in split_lines(text):
         claim, _, source = line.partition("=")
         number, _, told = source.partition(":")
         if not claim or not NUMBER.fullmatch(number) or told not in list(ClaimContent):
             raise BadClient(f"claims: {line} must be NAME=APPLICATION_ID:{'|'.join(ClaimContent)}")
-        yield claim, ClaimSource(application_id=int(number), told=ClaimContent(told))
+        claims[claim] = ClaimSource(application_id=int(number), told=ClaimContent(told))
+    return claims
+
+
+def write_jwks(jwks: Mapping[str, object]) -> str:
+    return msgspec.json.format(msgspec.json.encode(jwks), indent=2).decode() if jwks else ""
 
 
 def parse_jwks(text: str) -> Mapping[str, object]:
@@ -133,17 +154,22 @@ def parse_jwks(text: str) -> Mapping[str, object]:
         raise BadClient("jwks: enter a JWK set as JSON") from None
 
 
-def parse_token_settings(form: ClientForm) -> TokenSettings:
-    grace = form.refresh_grace_seconds.strip()
-    if form.id_token_alg not in list(Algorithm) or (grace and not NUMBER.fullmatch(grace)):
-        raise BadClient("Token settings: choose a listed algorithm and enter seconds as a number")
-    return TokenSettings(
-        id_token_alg=Algorithm(form.id_token_alg),
-        access_seconds=form.access_seconds,
-        refresh_seconds=form.refresh_seconds,
-        refresh_grace_seconds=int(grace) if grace else None,
-    )
+def checkbox_value(checked: bool) -> str:  # noqa: FBT001 - a value, no option
+    return YES if checked else ""
 
 
-def checkbox_value(*, yes: bool) -> str:
-    return YES if yes else ""
+FORM_WRITERS: Final[Mapping[Kind, Callable[[Any], str]]] = {
+    Kind.LIST: join_lines,
+    Kind.FLAG: checkbox_value,
+    Kind.CHOICE: str,
+    Kind.CLAIMS: write_claims,
+    Kind.JWKS: write_jwks,
+}
+FORM_PARSERS: Final[Mapping[Kind, Callable[[Any], object]]] = {
+    Kind.LIST: lambda text: tuple(split_lines(text)),
+    Kind.SCOPES: parse_scopes,
+    Kind.FLAG: YES.__eq__,
+    Kind.NUMBER: parse_number,
+    Kind.CLAIMS: parse_claims,
+    Kind.JWKS: parse_jwks,
+}

@@ -1,6 +1,6 @@
-"""OAuth clients of an application: listed, made, changed, given new secrets, removed (R3)."""
+"""The screens of an application's OAuth clients (R3)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,13 +17,20 @@ from gatehouse.admin.clients import (
 )
 from gatehouse.admin.paging import PAGE_SIZE, Page
 from gatehouse.kernel.clock import Clock
-from gatehouse.keys.model import Algorithm
+from gatehouse.oauth.client_fields import ClientField
 from gatehouse.oauth.clients import OLD_SECRET_LIFETIME
 from gatehouse.oauth.model import SCOPES, Client
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.rights.guard import Operation
 from gatehouse.web.api.permissions.applications import client_entry
-from gatehouse.web.console.applications.client_forms import ClientForm, apply_form, form_of, new_client, new_form
+from gatehouse.web.console.applications.client_forms import (
+    FORM_ROWS,
+    ClientForm,
+    apply_form,
+    form_of,
+    new_client,
+    new_form,
+)
 from gatehouse.web.console.applications.head import (
     ENTRY,
     ApplicationHead,
@@ -69,9 +76,9 @@ class ClientContext(PageContext):
     client: Client | None  # None for a new one
     form: ClientForm
     administers: bool
-    locked: str  # what the client has that only administrators may change it for; empty when the reader may
+    locked: str  # why only administrators may change the client; empty if the reader may
+    rows: Mapping[str, Sequence[Sequence[ClientField]]]  # of the form, by section
     scopes: Sequence[str]
-    algorithms: Sequence[str]
     call: ApiCall | None = None
     problem: FormProblem | None = None
     clashes: tuple[FieldConflict, ...] = ()
@@ -79,7 +86,7 @@ class ClientContext(PageContext):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientActionContext(PageContext):
-    """Removal, a new secret, or the end of all sign-ins: what breaks, and one button."""
+    """Confirmation of a removal, a new secret, or the end of all sign-ins, with its consequences."""
 
     template = "console/applications/client_act.html"
 
@@ -248,8 +255,8 @@ class ClientScreens:
             form=form,
             administers=administers(admin.actor),
             locked="" if client is None or administers(admin.actor) else ", ".join(privileges(client)),
+            rows=FORM_ROWS,
             scopes=SCOPES,
-            algorithms=[alg.value for alg in Algorithm],
             call=client_call(client) if client else None,
             problem=problem,
             clashes=field_conflicts(form, stored) if stale and stored is not None else (),
@@ -257,27 +264,27 @@ class ClientScreens:
         return self._view.render(request, admin, ENTRY, context, status=problem.status if problem else None)
 
     def routes(self) -> Sequence[ConsoleRoute]:
-        desk, application = self._view, "/applications/{application_id:int}"
+        view, application = self._view, "/applications/{application_id:int}"
         path, new = f"{application}/clients", f"{application}/new_client"  # a client may be called `new`
         one = f"{path}/{{client_id}}"
         return [
-            desk.page(path, self.list),
-            desk.page(new, self.new),
-            desk.form(new, ClientForm, self.create, rerender=self.rerender_new, fresh=True),
-            desk.page(one, self.show),
-            desk.form(one, ClientForm, self.save, rerender=self.rerender_form, fresh=True),
-            desk.page(f"{one}/recipe", self.recipe),
-            desk.page(f"{one}/remove", self.confirm_removal, fresh=True),
-            desk.form(f"{one}/remove", CsrfForm, self.remove, fresh=True),
-            desk.page(f"{one}/rotate", self.confirm_rotation, fresh=True),
-            desk.form(f"{one}/rotate", CsrfForm, self.rotate, fresh=True),
-            desk.page(f"{one}/revoke", self.confirm_revocation, fresh=True),
-            desk.form(f"{one}/revoke", CsrfForm, self.revoke, fresh=True),
+            view.page(path, self.list),
+            view.page(new, self.new),
+            view.form(new, ClientForm, self.create, rerender=self.rerender_new, fresh=True),
+            view.page(one, self.show),
+            view.form(one, ClientForm, self.save, rerender=self.rerender_form, fresh=True),
+            view.page(f"{one}/recipe", self.recipe),
+            view.page(f"{one}/remove", self.confirm_removal, fresh=True),
+            view.form(f"{one}/remove", CsrfForm, self.remove, fresh=True),
+            view.page(f"{one}/rotate", self.confirm_rotation, fresh=True),
+            view.form(f"{one}/rotate", CsrfForm, self.rotate, fresh=True),
+            view.page(f"{one}/revoke", self.confirm_revocation, fresh=True),
+            view.form(f"{one}/revoke", CsrfForm, self.revoke, fresh=True),
         ]
 
 
 def clients_call(application_id: int, clients: Sequence[Client]) -> ApiCall:
-    """The answer has all of them: of more than a page of this list each one shows its own."""
+    """The call for the list; its answer is shown only if it fits one page."""
     return ApiCall(
         path="client",
         body={"action": "get", "application_id": application_id},

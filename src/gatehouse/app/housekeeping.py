@@ -7,7 +7,7 @@ from typing import Final
 
 import structlog
 
-from gatehouse.app.services.core import DAY, SERVICE_ORIGIN, Services, check_promotion
+from gatehouse.app.services.core import DAY, SERVICE_ORIGIN, CoreServices, check_promotion
 from gatehouse.kernel.errors import GatehouseError
 from gatehouse.storage.keys import CHANNEL as KEYS_CHANGED
 from gatehouse.storage.mail import CHANNEL as MAIL_QUEUED
@@ -29,7 +29,7 @@ TALLY_EVERY: Final = 10.0
 
 
 @asynccontextmanager
-async def housekeeping(services: Services) -> AsyncIterator[None]:
+async def housekeeping(services: CoreServices) -> AsyncIterator[None]:
     """Keep house while the body runs; at the end whatever was recorded is sealed."""
     told = asyncio.Event()
     forget = services.storage.runner.listen(KEYS_CHANGED, lambda _: told.set())
@@ -48,7 +48,7 @@ async def housekeeping(services: Services) -> AsyncIterator[None]:
     await check_promotion(services)
     duties = [
         asyncio.create_task(run_every(services, SEAL_EVERY, lambda: seal_audit_log(services, webhooks)), name="seal"),
-        asyncio.create_task(run_every(services, HEADS_EVERY, services.head_offers.run_once), name="audit-head"),
+        asyncio.create_task(run_every(services, HEADS_EVERY, services.head_publisher.run_once), name="audit-head"),
         asyncio.create_task(run_every(services, KEYS_EVERY, lambda: rotate_and_reload_keys(services)), name="keys"),
         asyncio.create_task(run_every(services, TALLY_EVERY, services.tally.flush), name="tally"),
         asyncio.create_task(run_every(services, SWEEP_EVERY, lambda: delete_expired(services)), name="sweep"),
@@ -82,7 +82,7 @@ async def housekeeping(services: Services) -> AsyncIterator[None]:
         await run_job(services.audit_sealer.seal_all)
 
 
-async def run_every(services: Services, seconds: float, job: Callable[[], Awaitable[object]]) -> None:
+async def run_every(services: CoreServices, seconds: float, job: Callable[[], Awaitable[object]]) -> None:
     while True:
         await services.clock.sleep(seconds)
         await run_job(job)
@@ -98,18 +98,18 @@ async def run_job(job: Callable[[], Awaitable[object]]) -> None:
         log.exception("housekeeping failed")
 
 
-async def seal_audit_log(services: Services, webhooks_due: asyncio.Event) -> None:
+async def seal_audit_log(services: CoreServices, webhooks_due: asyncio.Event) -> None:
     """Whoever seals goes on to tell webhooks of it; should he die, others do with their next round."""
     if await services.audit_sealer.seal_all():
         webhooks_due.set()
 
 
-async def rotate_and_reload_keys(services: Services) -> None:
+async def rotate_and_reload_keys(services: CoreServices) -> None:
     await services.key_rotation.rotate_due(origin=SERVICE_ORIGIN)
     await services.keyring.reload()
 
 
-async def reload_keys_on_notice(services: Services, keys_changed: asyncio.Event) -> None:
+async def reload_keys_on_notice(services: CoreServices, keys_changed: asyncio.Event) -> None:
     """Another node changed the keys, or notices were missed because the database was away."""
     while True:
         await keys_changed.wait()
@@ -125,7 +125,7 @@ async def run_on_event(job: Callable[[], Awaitable[object]], event: asyncio.Even
         await run_job(job)
 
 
-async def delete_expired(services: Services) -> None:
+async def delete_expired(services: CoreServices) -> None:
     """Remove what has ended; nothing relies on it, for every reader looks at the time itself (faults I15)."""
     now = services.clock.now()
     await services.storage.sweep(now)

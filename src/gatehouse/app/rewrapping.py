@@ -10,7 +10,7 @@ import structlog
 
 from gatehouse.accounts.second_factors.model import totp_sealing_purpose
 from gatehouse.app.instance_key import INSTANCE_KEY
-from gatehouse.app.services.core import Services
+from gatehouse.app.services import Services
 from gatehouse.audit.chain import AUDIT_HEAD_PURPOSE
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin

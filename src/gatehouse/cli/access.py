@@ -8,8 +8,7 @@ from typing import Final, TypeVar
 import click
 from msgspec.structs import asdict
 
-from gatehouse.app.services.core import Services
-from gatehouse.app.services.permissions import explainer, member_search
+from gatehouse.app.services import Services
 from gatehouse.cli.common import (
     ApplicationId,
     Invocation,
@@ -163,7 +162,7 @@ def explain(
 
     async def work(services: Services) -> Explanation:
         case = await load_evaluation_input(services, application_id, user, question)
-        return await explainer(services).explain(case, application_id, question, address)
+        return await services.explainer.explain(case, application_id, question, address)
 
     explanation = run_with_services(invocation, work)
     if as_json:
@@ -211,7 +210,7 @@ def members(
 
 
 async def all_members(services: Services, application_id: int, draft: MembersDraft) -> Sequence[FoundMember]:
-    search = member_search(services)
+    search = services.member_search
     wanted = await search.read_query(draft, may_see_missing=True)
     found: list[FoundMember] = []
     after: str | None = ""

@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from gatehouse.app.services.core import Services
+from gatehouse.app.services import Services
 from gatehouse.app.services.provisioning import build_provisioning
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
 from gatehouse.cli.services import operator_origin, run_with_services

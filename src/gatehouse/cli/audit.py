@@ -7,7 +7,8 @@ from typing import Final
 
 import click
 
-from gatehouse.app.services.core import DAY, Services
+from gatehouse.app.services import Services
+from gatehouse.app.services.core import DAY
 from gatehouse.audit.chain import EXPORTED_HEAD, HeadCodec
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord, Refusal
@@ -53,7 +54,7 @@ def verify(invocation: Invocation, *, heads: Sequence[str], as_json: bool) -> No
     """
 
     async def verified(services: Services) -> VerificationResult:
-        noted = services.head_notes.parse_all("\n".join(heads))
+        noted = services.head_exporter.parse_all("\n".join(heads))
         last = (await services.storage.audit.chain_end()).last_place
         with show_progress("Verifying, records", last) as tell:
             return await services.audit_verification(tell).verify(noted)
@@ -101,7 +102,7 @@ def head(invocation: Invocation) -> None:
         found = HeadCodec(services.masters).decode((await services.storage.audit.chain_end()).head)
         if found is None:
             raise NotFound("the head of the audit log is missing or was changed")
-        return services.head_notes.export(found)
+        return services.head_exporter.export(found)
 
     click.echo(run_with_services(invocation, work))
 

@@ -13,7 +13,7 @@ import click
 
 from gatehouse import __version__, logs
 from gatehouse.app.instance_key import INSTANCE_KEY, open_instance_key
-from gatehouse.app.services.core import BASE_URL, head_notes, master_keys, open_database
+from gatehouse.app.services.core import BASE_URL, head_exporter, master_keys, open_database
 from gatehouse.audit.chain import HeadCodec
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord
@@ -103,7 +103,7 @@ async def write_backup(loaded: LoadedSettings, file: Path, tell: Callable[[int],
             writer = ArchiveWriter(out, manifest)
             await storage.runner.snapshot_read(partial(dump_rows, count_rows(writer, tell)))
             closing = writer.close(derive_key(key, MAC_LABEL))
-    noted = head_notes(key).export(head) if head else ""
+    noted = head_exporter(key).export(head) if head else ""
     return BackupResult(file=file, manifest=manifest, closing=closing, audit_head=noted)
 
 

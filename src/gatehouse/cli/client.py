@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from gatehouse.app.services.core import Services
+from gatehouse.app.services import Services
 from gatehouse.cli.common import (
     Invocation,
     common_options,

@@ -16,7 +16,7 @@ import uvicorn
 from click.core import ParameterSource
 
 from gatehouse import logs
-from gatehouse.app.services.core import Services
+from gatehouse.app.services import Services
 from gatehouse.cli.common import EX_CONFIG, Invocation, command_for, common_options, print_problems, read_settings
 from gatehouse.cli.services import run_with_services
 from gatehouse.demo import samples

@@ -9,7 +9,7 @@ import click
 
 from gatehouse import logs
 from gatehouse.app.rewrapping import RewrapOutcome, count_under_old_keys, rewrap_all
-from gatehouse.app.services.core import Services, open_services
+from gatehouse.app.services import Services, open_services
 from gatehouse.cli.common import (
     Invocation,
     common_options,

@@ -9,7 +9,6 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +20,7 @@ from gatehouse import logs
 from gatehouse.app.endpoints import ServedApp, build_app
 from gatehouse.app.garbage_collection import GarbageCollector, freeze_startup_objects
 from gatehouse.app.housekeeping import housekeeping, run_job
-from gatehouse.app.services.core import Services, open_services
+from gatehouse.app.services import Services, open_services
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.cli.common import Invocation, command_for, common_options, load_settings
 from gatehouse.kernel.background import shorten_switch_interval
@@ -154,14 +153,14 @@ async def run_service(loaded: LoadedSettings, *, worker: int | None, demo: bool)
             from gatehouse.cli import demo as showing
 
             await showing.seed_demo(loaded, clock)
-        house = await stack.enter_async_context(open_services(loaded, clock=clock, serving=True))
-        served = build_app(house, stopping=stopping, samples=sample_commands(loaded), demo=demo)
-        await stack.enter_async_context(housekeeping(house))
-        await stack.enter_async_context(serve_operations(settings.operations.bind, worker or 0, served, house))
+        services = await stack.enter_async_context(open_services(loaded, clock=clock, serving=True))
+        served = build_app(services, stopping=stopping, samples=sample_commands(loaded), demo=demo)
+        await stack.enter_async_context(housekeeping(services))
+        await stack.enter_async_context(serve_operations(settings.operations.bind, worker or 0, served, services))
         if not worker:
-            await print_addresses(house, loaded.data)
+            await print_addresses(services, loaded.data)
         if demo and not worker:
-            await stack.enter_async_context(showing.serve_sample_app(house, loaded))
+            await stack.enter_async_context(showing.serve_sample_app(services, loaded))
         server = make_server(
             served.app,
             host=settings.server.host,
@@ -173,7 +172,7 @@ async def run_service(loaded: LoadedSettings, *, worker: int | None, demo: bool)
             leave_seconds=settings.server.leave_seconds,
         )
         await server.serve(sockets)
-        await run_job(partial(served.games.shut_down, house.storage.game_sessions))
+        await run_job(services.shut_down_games)
 
 
 def sample_commands(loaded: LoadedSettings) -> SampleCommands:

@@ -14,7 +14,8 @@ import click
 from gatehouse import logs
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.model import User, login_key
-from gatehouse.app.services.core import Services, open_database, open_services
+from gatehouse.app.services import Services, open_services
+from gatehouse.app.services.core import open_database
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.cli.common import Invocation, load_settings
 from gatehouse.kernel.clock import SystemClock

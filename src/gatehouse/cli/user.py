@@ -11,8 +11,7 @@ import msgspec
 from gatehouse.accounts.email_links import INVITATION_LIFETIME
 from gatehouse.accounts.model import CENTRAL_APPLICATION, User
 from gatehouse.accounts.own_account.export import PersonalDataExport
-from gatehouse.app.services.accounts import account_services, erasure, export, registration_services
-from gatehouse.app.services.core import Services
+from gatehouse.app.services import Services
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.cli.common import (
     Invocation,
@@ -68,7 +67,7 @@ async def export_user_data(services: Services, user: User, origin: AuditOrigin, 
             await wait_until_settled(services, request_id)
     except TimeoutError:
         pass  # what is there is printed, and the status tells what is missing
-    data = await export(services).export_user(user, origin)
+    data = await services.data_export.export_user(user, origin)
     return UserExport(requests=await requests_of(services, request_id), data=data)
 
 
@@ -190,7 +189,7 @@ def invite(invocation: Invocation, *, login: str, nick: str, lang: str, as_json:
     """
 
     async def work(services: Services) -> User:
-        return await registration_services(services).invitations.invite(
+        return await services.invitations.invite(
             login=login, nick=nick or login.partition("@")[0], lang=lang, origin=operator_origin()
         )
 
@@ -286,7 +285,7 @@ def revoke_all(invocation: Invocation, *, user_name: str, as_json: bool) -> None
 
     async def work(services: Services) -> User:
         found = await find_user(services, user_name)
-        await account_services(services).sessions.sign_out_everywhere(found.user_id, operator_origin())
+        await services.sessions.sign_out_everywhere(found.user_id, operator_origin())
         return await find_user(services, found.user_id)
 
     changed = run_with_services(invocation, work)
@@ -312,7 +311,7 @@ def erase(invocation: Invocation, *, user_name: str, yes: bool, even_last_admini
 
     async def work(services: Services) -> User:
         found = await find_user(services, user_name)
-        await erasure(services).erase(found, operator_origin(), even_last_administrator=even_last_administrator)
+        await services.erasure.erase(found, operator_origin(), even_last_administrator=even_last_administrator)
         return found
 
     gone = run_with_services(invocation, work)

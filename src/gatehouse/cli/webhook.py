@@ -6,7 +6,7 @@ from typing import Final, TypeVar, cast
 import click
 from msgspec import UNSET
 
-from gatehouse.app.services.core import Services, webhooks
+from gatehouse.app.services import Services
 from gatehouse.cli.common import (
     Invocation,
     common_options,
@@ -185,7 +185,7 @@ def test(invocation: Invocation, *, webhook_id: str, as_json: bool) -> None:
 
 def run_webhook_command(invocation: Invocation, ask: Callable[[Webhooks, Actor], Awaitable[T]]) -> T:
     async def work(services: Services) -> T:
-        return await ask(webhook_service(services), await operator_actor(services))
+        return await ask(services.webhooks, await operator_actor(services))
 
     return run_with_services(invocation, work)
 
@@ -194,21 +194,11 @@ def send_now(invocation: Invocation, ask: Callable[[Webhooks, Actor], Awaitable[
     """What is asked for here is sent from here: a server may not be running."""
 
     async def work(services: Services) -> Delivery:
-        asked_for = await ask(webhook_service(services), await operator_actor(services))
+        asked_for = await ask(services.webhooks, await operator_actor(services))
         await services.webhook_deliveries.deliver_now(asked_for.webhook_id, asked_for.delivery_id)
         return await services.storage.webhooks.delivery(asked_for.webhook_id, asked_for.delivery_id)
 
     print_deliveries([run_with_services(invocation, work)], as_json=as_json)
-
-
-def webhook_service(services: Services) -> Webhooks:
-    return webhooks(
-        services.settings,
-        store=services.storage.webhooks,
-        masters=services.masters,
-        recorder=services.recorder,
-        clock=services.clock,
-    )
 
 
 async def operator_actor(services: Services) -> Actor:

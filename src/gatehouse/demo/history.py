@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlencode
 
 from starlette.types import ASGIApp
 
-from gatehouse.app.services.core import Services
+from gatehouse.app.services import Services
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.demo.accounts import BY_NAME, DemoPerson, DemoSecrets
 from gatehouse.demo.in_process_client import InProcessClient, InProcessResponse, WentWrong

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from gatehouse.app.services.core import Services
+from gatehouse.app.services import Services
 from gatehouse.app.services.provisioning import build_provisioning
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.client.transport import BASE_URL_PATTERN, LOOPBACK_HOSTS

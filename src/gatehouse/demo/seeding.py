@@ -6,7 +6,8 @@ from importlib.resources import files
 from typing import Any, Final, cast
 
 from gatehouse.app.endpoints import build_app
-from gatehouse.app.services.core import Services, open_database, open_services, outbox_worker
+from gatehouse.app.services import Services, open_services
+from gatehouse.app.services.core import open_database
 from gatehouse.demo.accounts import DemoSecrets, new_secrets, write_accounts
 from gatehouse.demo.history import DAY, GAME, HUB, HUB_CLIENT, DemoDay, SimulatedClock
 from gatehouse.demo.sample_app.settings import SampleSettings, write_settings
@@ -104,17 +105,10 @@ def rules_of(application: dict[str, Any]) -> dict[str, str]:
 async def replay_day(
     services: Services, past: SimulatedClock, secrets: DemoSecrets, *, redirect_uri: str, now: int
 ) -> None:
-    """A day of visitors; the letters that came of it were read long ago."""
+    """A day of requests; the mail it caused counts as sent."""
     served = build_app(services, stopping=ShutdownSignal())
     day = DemoDay(served.app, services=services, clock=past, secrets=secrets, redirect_uri=redirect_uri)
     await day.replay(now)
-    await served.games.shut_down(services.storage.game_sessions)
-    reading = outbox_worker(
-        services.settings,
-        store=services.storage.mail,
-        masters=services.masters,
-        clock=past,
-        print_with=lambda _letter: None,
-    )
-    await reading.run_once()
+    await services.shut_down_games()
+    await services.outbox_worker_printing(lambda _message: None).run_once()
     past.cancel_timers()

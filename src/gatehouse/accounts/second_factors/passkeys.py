@@ -1,13 +1,12 @@
 """Who we are to passkeys, and what the ceremonies of WebAuthn do for us.
 
-The ceremonies themselves (ceremony.py) come with the first passkey: the library is 2 MB that many servers never need.
+The ceremonies themselves (ceremony.py) are loaded with the first passkey.
 """
 
 import asyncio
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, Final, Protocol
 
 from gatehouse.accounts.model import User
@@ -30,7 +29,6 @@ from gatehouse.kernel.digests import constant_time_equal, sha256
 from gatehouse.kernel.text import is_plain_line, nfc
 from gatehouse.keys.encoding import decode_base64url
 
-CEREMONY_MODULE: Final = "gatehouse.accounts.second_factors.ceremony"
 CHALLENGE_LIFETIME: Final = 300  # seconds a challenge can be answered
 
 
@@ -84,10 +82,15 @@ class WebAuthnCeremony(Protocol):
 
 
 async def load_ceremony(party: RelyingParty) -> WebAuthnCeremony:
-    """Off the loop, because the first one loads the library."""
-    module = await asyncio.to_thread(import_module, CEREMONY_MODULE)
-    made: WebAuthnCeremony = module.WebAuthn(party)
-    return made
+    """In a thread, because the first call loads the library."""
+    return await asyncio.to_thread(build_ceremony, party)
+
+
+def build_ceremony(party: RelyingParty) -> WebAuthnCeremony:
+    # The library takes 6 MB, and many servers never see a passkey.
+    from gatehouse.accounts.second_factors.ceremony import WebAuthn  # noqa: PLC0415
+
+    return WebAuthn(party)
 
 
 # Passkeys: as second factor, and as the whole of a sign-in.

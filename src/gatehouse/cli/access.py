@@ -200,7 +200,7 @@ def members(
     if (rule is None) == (role is None) or (as_csv and as_json):
         raise click.UsageError("use either --rule or --role, and either --csv or --json")
     draft = MembersDraft(rule=rule, role=role, project_id=project, resource=parse_resource(resource))
-    found = run_with_services(invocation, lambda house: all_members(house, application_id, draft))
+    found = run_with_services(invocation, lambda services: all_members(services, application_id, draft))
     if as_json:
         print_json([member_record(one) for one in found])
     elif as_csv:

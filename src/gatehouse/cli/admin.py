@@ -1,4 +1,4 @@
-"""`gatehouse admin`: the way in for whoever runs the machine."""
+"""`gatehouse admin`: administrator access for the operator of the machine."""
 
 from functools import partial
 from pathlib import Path

@@ -49,7 +49,7 @@ def apply(invocation: Invocation, *, file: Path, dry_run: bool, prune: bool, all
         asked = read_file(file)
         invocation.data.mkdir(mode=0o700, parents=True, exist_ok=True)
         plan = run_with_services(
-            invocation, lambda house: run_apply(house, asked, terms, dry_run=dry_run), may_create=True
+            invocation, lambda services: run_apply(services, asked, terms, dry_run=dry_run), may_create=True
         )
     except Unfit as unfit:
         print_refusal(unfit, as_json=as_json)

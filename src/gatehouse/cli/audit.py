@@ -1,4 +1,4 @@
-"""`gatehouse audit`: what happened, and whether the log still tells it as it was."""
+"""`gatehouse audit`: read the audit log and check that it was not changed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -174,7 +174,7 @@ async def find_record(services: Services, record_id: str) -> AuditRecord | Refus
 
 
 def shorten_gsids(one: AuditRecord | Refusal) -> AuditRecord | Refusal:
-    """No whole gsid, here as in the console: whoever reads over a shoulder could go on with it (checklist GS-32)."""
+    """Shorten a gsid, as in the console: a person who reads it on the screen could use it (checklist GS-32)."""
     return replace(one, subject=short_gsid(one.subject), details=short_gsids(one.details))
 
 
@@ -198,8 +198,8 @@ def record_row(one: AuditRecord | Refusal) -> tuple[str, ...]:
         event, actor = f"{one.event}: {one.reason}", "refused"
     else:
         event, actor = one.event, one.actor
-    told = "" if one.personal is None else facts_text(one.personal)
-    return (format_time(one.at), event, one.subject, actor, facts_text(one.details), told, one.record_id)
+    personal = "" if one.personal is None else facts_text(one.personal)
+    return (format_time(one.at), event, one.subject, actor, facts_text(one.details), personal, one.record_id)
 
 
 def facts_text(facts: Mapping[str, object]) -> str:

@@ -1,4 +1,4 @@
-"""`gatehouse mail`: whether mail gets out."""
+"""`gatehouse mail`: test mail delivery."""
 
 import click
 

@@ -34,7 +34,7 @@ def simulate(invocation: Invocation, *, application_id: int, file: Path, as_json
     project, membership or record) and its data, like `change` of POST /api/permissions/simulate.
     """
     change = read_change(file)
-    found = run_with_services(invocation, lambda house: simulate_effects(house, application_id, change))
+    found = run_with_services(invocation, lambda services: simulate_effects(services, application_id, change))
     if as_json:
         print_json(found)
         return

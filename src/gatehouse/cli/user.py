@@ -1,4 +1,4 @@
-"""What `gatehouse user export` and `user gdpr` do and show."""
+"""`gatehouse user`: accounts, and requests for personal data."""
 
 import asyncio
 from collections.abc import Sequence
@@ -58,7 +58,7 @@ class UserExport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 async def export_user_data(services: Services, user: User, origin: AuditOrigin, *, seconds: int) -> UserExport:
-    """Ask; with seconds to wait, make the calls from here too: a server need not be running."""
+    """Request the data; with seconds to wait, also make the calls here: the server need not be running."""
     request_id = await services.data_requests.request_export(user.user_id, origin)
     if not seconds:
         return UserExport(requests=await requests_of(services, request_id))
@@ -78,7 +78,7 @@ async def wait_until_settled(services: Services, request_id: str) -> None:
 
 
 async def find_requests(services: Services, name: str) -> list[DataRequestEntry]:
-    """By the id of a request or a user, or by the login of somebody who is still there."""
+    """By the ID of a request or a user, or by the login of an existing account."""
     if "@" in name:
         name = (await find_user(services, name)).user_id
     return await requests_of(services, name)
@@ -266,7 +266,7 @@ def set_blocked(invocation: Invocation, user_name: str, *, blocked: bool, as_jso
         found = await find_user(services, user_name)
         if not blocked:
             return await services.administration.unblock(found.user_id, operator_origin())
-        # Whoever has this machine makes another administrator when he needs one; a stolen account cannot wait.
+        # The operator can create another administrator; blocking a stolen account cannot wait.
         return await services.administration.block(found.user_id, operator_origin(), even_last_administrator=True)
 
     changed = run_with_services(invocation, work)

@@ -1,4 +1,4 @@
-"""The first start of `serve --demo`: an empty database becomes a studio with a day behind it."""
+"""The first start of `serve --demo`: fills an empty database with a studio and a day of its history."""
 
 import re
 from dataclasses import replace
@@ -36,7 +36,7 @@ class HalfADemo(Misconfigured):
 
 
 async def seed(loaded: LoadedSettings, clock: Clock) -> DemoSecrets | None:
-    """Fill an empty database and return what to tell about it; None when a demo is there already.
+    """Fill an empty database and return what to tell about it; None when it holds a demo already.
 
     Raises NotADemo and HalfADemo, and leaves such a database as it is.
     """
@@ -45,13 +45,13 @@ async def seed(loaded: LoadedSettings, clock: Clock) -> DemoSecrets | None:
     now, secrets = clock.now(), new_secrets()
     past = SimulatedClock(now - HISTORY_SECONDS)
     port = sample_app_port(loaded.settings.server.port)
-    async with open_services(with_fast_hashing(loaded), clock=past, serving=True) as house:
-        await house.storage.installation.set_value(FACT, STARTED)
-        sample = await apply_studio(house, secrets, port=port, now=now)
+    async with open_services(with_fast_hashing(loaded), clock=past, serving=True) as services:
+        await services.storage.installation.set_value(FACT, STARTED)
+        sample = await apply_studio(services, secrets, port=port, now=now)
         write_settings(loaded.data / SETTINGS_FILE, sample)
-        await replay_day(house, past, secrets, redirect_uri=sample.redirect_uri, now=now)
-        await house.tally.flush()
-        await house.storage.installation.set_value(FACT, DONE)
+        await replay_day(services, past, secrets, redirect_uri=sample.redirect_uri, now=now)
+        await services.tally.flush()
+        await services.storage.installation.set_value(FACT, DONE)
     write_accounts(loaded.data, secrets)
     return secrets
 
@@ -75,7 +75,7 @@ def with_fast_hashing(loaded: LoadedSettings) -> LoadedSettings:
 
 
 async def apply_studio(services: Services, secrets: DemoSecrets, *, port: int, now: int) -> SampleSettings:
-    """Everything in studio.yaml, and which of it the samples are."""
+    """Apply studio.yaml and return the settings of its sample application."""
     text = (files("gatehouse.demo") / "studio.yaml").read_bytes()
     dated = DAYS_AHEAD.sub(lambda found: b"%d" % (now + int(found[1]) * DAY), text)
     document = cast("dict[str, list[dict[str, Any]]]", read_document(dated, ".yaml"))

@@ -1,8 +1,8 @@
 """Garbage collection in small steps and by the clock.
 
-The interpreter's own rule looks by the number of objects that were made and not let go. Ten thousand held polls are a
-million objects that come and go every thirty seconds: by that rule they are all looked through every few seconds, and
-everybody waits for a quarter of a second (P9).
+By default the interpreter collects by the number of new objects. Ten thousand held polls are a million objects that
+come and go every thirty seconds: all of them would be scanned every few seconds, and every request would wait for a
+quarter of a second (P9).
 """
 
 import ctypes

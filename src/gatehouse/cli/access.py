@@ -1,4 +1,4 @@
-"""What the commands that ask who may do what share: how a rule, a place and a person are named."""
+"""`gatehouse check`, `explain` and `members`: who has which permission, and why."""
 
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -58,7 +58,7 @@ def parse_question(rule: str, project: str | None, resource: str | None) -> Perm
 async def load_evaluation_input(
     services: Services, application_id: int, user: str, question: PermissionQuestion
 ) -> EvaluationInput:
-    """What decides about the person in the application. Raises UserNotFound, ApplicationNotFound."""
+    """The facts that decide about the person in the application. Raises UserNotFound, ApplicationNotFound."""
     found = await find_user(services, user)
     facts = await services.permission_loader.load_facts(found.user_id, (application_id,))
     if facts is None or application_id not in facts.applications:
@@ -69,7 +69,7 @@ async def load_evaluation_input(
 
 
 async def known_project_ids(services: Services, project: str) -> tuple[str, ...]:
-    """The id of a project given by id or alias; of none that there is not."""
+    """The ID of a project given by ID or alias; empty when there is none."""
     if not project:
         return ()
     try:
@@ -127,7 +127,7 @@ def check(
 
 
 def run_check(invocation: Invocation, work: Callable[[Services], Awaitable[CheckOutcome]]) -> CheckOutcome:
-    """An error is not a denial: scripts tell the two by the exit code."""
+    """Exit differently for an error than for a denial, so that scripts can tell them apart."""
     try:
         return run_with_services(invocation, work)
     except GatehouseError as error:

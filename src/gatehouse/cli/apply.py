@@ -1,4 +1,4 @@
-"""`gatehouse apply`: make the installation what a file says it is (R7)."""
+"""`gatehouse apply`: apply a file that describes the installation (R7)."""
 
 import sys
 import tempfile
@@ -142,7 +142,7 @@ def closing_line(plan: Plan, *, dry_run: bool) -> str:
 
 
 def generated_secrets(plan: Plan) -> dict[str, str]:
-    """What was made for records that came without a secret: told once, here."""
+    """The secrets created for records that came without one; they are shown only once."""
     return {
         change.name if change.kind == "client" else f"{change.kind} {change.name}": change.generated_secret
         for change in plan.changes
@@ -188,7 +188,7 @@ def print_left_out(line: str) -> None:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Put the file in place when it is complete, readable by its owner only, whatever was there before."""
+    """Replace the file when the new one is complete; only its owner can read it."""
     try:
         with tempfile.NamedTemporaryFile(
             "w", dir=path.parent, prefix=f".{path.name}-", encoding="utf-8", delete=False

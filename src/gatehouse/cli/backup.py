@@ -52,7 +52,7 @@ from gatehouse.storage.migrations import HEAD, ensure_current
 from gatehouse.storage.sqlite.runner import serve_lock
 from gatehouse.storage.statements import Row
 
-MAC_LABEL = "backup"  # what the key that closes a backup is derived under
+MAC_LABEL = "backup"  # the label of the key that authenticates a backup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,12 +148,12 @@ def backup_summary(made: BackupResult) -> dict[str, object]:
     }
 
 
-# `gatehouse restore`: the database as a backup holds it, and nothing that ended since alive again.
+# `gatehouse restore`: the database of a backup, without reviving what was revoked since.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedBackup:
-    """A backup that is whole, for this Gatehouse, and closed by the installation it says."""
+    """A backup that is complete, of a known version, and authenticated by its installation."""
 
     archive: Archive
     manifest: Manifest
@@ -229,7 +229,7 @@ def read_to_end(chunks: Generator[ArchiveRows, None, ArchiveEnd]) -> ArchiveEnd:
 
 @contextmanager
 def refuse_while_served(loaded: LoadedSettings) -> Iterator[None]:
-    """Keep a server from starting on SQLite's file meanwhile; PostgreSQL is asked who else is connected."""
+    """Lock SQLite's file against a starting server; on PostgreSQL, check for other connections."""
     path = sqlite_file(loaded)
     with ExitStack() as stack:
         if path is not None:
@@ -259,7 +259,7 @@ async def restore_database(
 
 
 def restore_record(checked: CheckedBackup, *, replace: bool) -> AuditRecord:
-    """The record that shows in the audit log where it was cut; made as the restored installation makes them."""
+    """The audit record of the restore, written with the key of the restored installation."""
     recorder = Recorder(mac_key=derive_key(checked.instance_key, "audit"), clock=SystemClock())
     return recorder.record(
         AuditEvent.RESTORED,

@@ -43,7 +43,7 @@ def is_within(address: Address | None, networks: Iterable[str]) -> bool:
 
 
 def peer_address(scope: Mapping[str, Any]) -> str | None:
-    """The address at the other end of the connection, as the application's server tells it.
+    """The address at the other end of the connection, as the application's server reports it.
 
     Behind a proxy that is the client's only if the server trusts that proxy. Otherwise it is the
     proxy's, and everyone would seem to come from there: that is why no address is used unless you ask for it.

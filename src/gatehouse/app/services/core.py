@@ -291,14 +291,10 @@ class CoreServices:
     # Calls to other servers
 
     @cached_property
-    def outbound_client(self) -> OutboundClient:
-        return outbound_client(self.settings)
-
-    @cached_property
     def data_jobs(self) -> DataJobs:
         return DataJobs(
             store=self.storage.personal_data,
-            poster=self.outbound_client,
+            poster=outbound_client(self.settings),
             signer=self.signer,
             sealer=self.masters,
             recorder=self.recorder,
@@ -317,7 +313,7 @@ class CoreServices:
         return BackchannelLogoutWorker(
             store=self.storage.logout_calls,
             clients=self.storage.clients,
-            poster=self.outbound_client,
+            poster=outbound_client(self.settings),
             signer=self.signer,
             recorder=self.recorder,
             clock=self.clock,
@@ -348,6 +344,7 @@ class CoreServices:
 
 
 def outbound_client(settings: Settings, limits: CallLimits | None = None) -> OutboundClient:
+    """One for each worker: it limits concurrent calls, and slow calls of one worker must not delay another."""
     return OutboundClient(
         allowed=settings.outbound.allow, resolver=SystemResolver(), connector=TcpConnector(), limits=limits
     )

@@ -13,7 +13,6 @@ import pyotp
 import pytest
 
 from gatehouse.accounts.model import User, login_key
-from gatehouse.app.services.accounts import account_services
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.storage.accounts.users import update_user
 from tests.support.browser import PASSWORD, HttpBrowser
@@ -186,7 +185,7 @@ async def test_lg_15_it_is_dead_after_a_change_of_address(
 async def test_lg_15_a_second_factor_is_still_asked_for(
     service: RunningService, visitor: HttpBrowser, anna: User
 ) -> None:
-    totp = account_services(service.services).totp
+    totp = service.services.totp
     enrolment = await totp.begin_enrollment(anna)
     app = pyotp.TOTP(enrolment.secret)
     await totp.confirm_enrollment(anna, app.generate_otp(service.clock.now() // 30), origin=OURS)

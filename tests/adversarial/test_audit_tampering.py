@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 
 from gatehouse.app.instance_key import InstanceKeyMissing
-from gatehouse.app.services.core import Services, open_services
+from gatehouse.app.services import Services, open_services
 from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.settings.secret import DEV_KEY_FILE

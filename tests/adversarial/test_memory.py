@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import asyncpg
 
-from gatehouse.app.services.core import open_services
+from gatehouse.app.services import open_services
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.permissions.model.facts import ApplicationModel
 from gatehouse.permissions.store import EditResult

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from gatehouse.accounts.administration import Administration
-from gatehouse.app.services.core import open_services
+from gatehouse.app.services import open_services
 from gatehouse.cli import COMMANDS, main
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.keys.encoding import PrivateKey

@@ -19,7 +19,6 @@ import httpx2
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.app.services.oauth import client_secrets
 from tests.support.browser import HttpBrowser
 from tests.support.builders import a_record
 from tests.support.oauth import RelyingPartyClient, a_native_client, an_oidc_client, native_proof
@@ -142,7 +141,7 @@ async def test_tk_27_a_wrong_secret_takes_as_long_wherever_it_differs(
 
 async def comparisons(service: RunningService) -> Mapping[str, tuple[Check, str]]:
     """The very methods that the token and the revoke endpoint ask, each with what would be right."""
-    known = client_secrets(service.services)
+    known = service.services.client_secrets
     native, oidc = await a_native_client(service), await an_oidc_client(service)
     source = "192.0.2.1"
 

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import bindparam, delete, update
 
 from gatehouse.app.instance_key import INSTANCE_KEY
-from gatehouse.app.services.core import Services, open_services
+from gatehouse.app.services import Services, open_services
 from gatehouse.audit.chain import HeadCodec, unlinked_seal_message
 from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.clock import SystemClock
@@ -80,7 +80,7 @@ async def make_older(house: Services) -> None:
     """As the version before left it: no mark, no head, and seals that name no predecessor."""
     sealed = house.masters.seal(house.instance_key, purpose=INSTANCE_KEY)
     seals = [
-        {"of": seal.place, "signed": house.audit_seal.sign(unlinked_seal_message(seal))[1]}
+        {"of": seal.place, "signed": house.audit_signer.sign(unlinked_seal_message(seal))[1]}
         for seal in await house.storage.audit.seals_from(1, 100)
     ]
 

@@ -11,7 +11,7 @@ from sqlalchemy import delete
 
 from gatehouse.app import rewrapping
 from gatehouse.app.rewrapping import SEALED_COLUMNS, count_under_old_keys, rewrap_all, rewrap_column, rewrap_row
-from gatehouse.app.services.core import Services, open_services
+from gatehouse.app.services import Services, open_services
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.keys.sealing import sealing_key_id
 from gatehouse.oauth.model import SecretKind
@@ -157,7 +157,7 @@ async def test_the_head_of_the_audit_log_moves_with_the_master_key(house: Servic
     await house.audit_sealer.seal_all()
     noted = (await house.audit_verification().verify()).head
     async with house_under(url, tmp_path, NEW) as after:
-        verdict = await after.audit_verification().verify(after.head_notes.parse_all(noted))
+        verdict = await after.audit_verification().verify(after.head_exporter.parse_all(noted))
     assert verdict.problems == ()
     assert verdict.records > 0
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.app.services.core import Services, open_services
+from gatehouse.app.services import Services, open_services
 from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.kernel.ids import new_user_id

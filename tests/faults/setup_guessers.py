@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from gatehouse.app.services.core import Services
+from gatehouse.app.services import Services
 from gatehouse.kernel.errors import TooMany
 from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter
 from tests.support.processes import LOOPBACK

@@ -62,7 +62,7 @@ async def test_r_16_a_held_poll_takes_no_thread_and_no_connection_and_one_approv
         assert await watcher.fetchval(BUSY) == 0
         await approve_in_storage(games[7], anna)
         assert (await polls[7]).json()["status"] == "OK"
-        assert len(service.games.waiters) == MANY - 1
+        assert len(service.services.waiters) == MANY - 1
         assert len(looked) <= 2  # his own
     ends = [timer.due for timer in service.clock._timers if not timer.cancelled and timer.due <= POLL_HOLD_SECONDS]
     assert len(ends) == MANY - 1
@@ -97,7 +97,7 @@ async def test_r_17_sockets_that_flap_write_next_to_nothing_and_leave_no_descrip
             await flap(service, games)
         await wait_until(lambda: descriptors() <= before)
         assert len(writes) <= 3 * len(games)  # of fifty comings and fifty goings
-        assert len(service.games.presence) == 0
+        assert len(service.services.presence) == 0
 
 
 async def flap(service: RunningService, games: list[Any]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gatehouse.accounts.model import SetupLink
-from gatehouse.app.services.core import Services
+from gatehouse.app.services import Services
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.kernel.digests import sha256

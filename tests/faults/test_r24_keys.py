@@ -15,7 +15,7 @@ from joserfc.jwk import KeySet
 from sqlalchemy import insert
 
 from gatehouse.app.rewrapping import count_under_old_keys
-from gatehouse.app.services.core import Services, open_services
+from gatehouse.app.services import Services, open_services
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.keys.model import KeyState, key_state

@@ -7,7 +7,7 @@ from typing import Final
 import apsw
 import httpx2
 
-from gatehouse.app.services.core import Services
+from gatehouse.app.services import Services
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.storage.sqlite.runner import sqlite_path
 from tests.faults.run_record import on_databases

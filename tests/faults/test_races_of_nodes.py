@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from gatehouse.app.services.core import Services
+from gatehouse.app.services import Services
 from tests.faults.clients import CheckedRequest, ClientPool, FaultClient, addresses
 from tests.faults.fault_setup import (
     DEV,

@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from gatehouse.app.services.core import Services
+from gatehouse.app.services import Services
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.errors import Unavailable
 from tests.support.database_contents import open_services_on, verified_audit_log

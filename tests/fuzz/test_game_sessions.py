@@ -171,11 +171,11 @@ async def held_out(game: Game) -> httpx2.Response:
         waiting = asyncio.create_task(wait_until_held(game.service))
         await asyncio.wait({poll, waiting}, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
-        await game.service.games.write_behind.flush()  # which it does by itself within a second
+        await game.service.services.write_behind.flush()  # which it does by itself within a second
         await game.service.clock.advance(HOLD)
         await asyncio.wait({poll}, timeout=A_MOMENT)
     answer = await poll
-    await game.service.games.write_behind.flush()
+    await game.service.services.write_behind.flush()
     return answer
 
 
@@ -186,7 +186,7 @@ async def two_polls(game: Game, user: User) -> list[dict[str, Any]]:
     first = await older
     assert await confirmed(game, user)
     answers = [first.json(), (await newer).json()]
-    await game.service.games.write_behind.flush()
+    await game.service.services.write_behind.flush()
     return answers
 
 

@@ -181,7 +181,7 @@ async def while_time_goes_by(service: RunningService, command: Sequence[str]) ->
         while not ended.done():
             with suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(ended), A_MOMENT)
-            if len(service.games.waiters):
+            if len(service.services.waiters):
                 await service.clock.advance(HELD)
     finally:
         if child.returncode is None:

@@ -10,7 +10,7 @@ import apsw
 from sqlalchemy import select
 
 from gatehouse.accounts.model import ADMINISTRATOR_ROLE, CENTRAL_APPLICATION
-from gatehouse.app.services.core import Services, open_services
+from gatehouse.app.services import Services, open_services
 from gatehouse.audit.model import AuditRecord
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.storage.database import Storage

@@ -8,7 +8,7 @@ from typing import Final
 from playwright.async_api import Page
 
 from gatehouse.app.endpoints import build_app
-from gatehouse.app.services.core import open_services
+from gatehouse.app.services import open_services
 from gatehouse.demo.accounts import BY_NAME, DemoSecrets
 from gatehouse.demo.seeding import seed
 from gatehouse.kernel.clock import SystemClock

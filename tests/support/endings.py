@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from gatehouse.accounts.model import User
-from gatehouse.app.services.accounts import account_services
 from gatehouse.audit.model import AuditOrigin
 from tests.support.browser import LOGIN, PASSWORD, AccountBrowser
 from tests.support.service import RunningService
@@ -32,7 +31,7 @@ async def change_password(_: RunningService, resident: AccountBrowser, __: User)
 
 
 async def sign_out_everywhere(node: RunningService, _: AccountBrowser, user: User) -> None:
-    await account_services(node.services).sessions.sign_out_everywhere(user.user_id, TEST_ORIGIN)
+    await node.services.sessions.sign_out_everywhere(user.user_id, TEST_ORIGIN)
 
 
 async def end_others(_: RunningService, resident: AccountBrowser, __: User) -> None:
@@ -40,7 +39,7 @@ async def end_others(_: RunningService, resident: AccountBrowser, __: User) -> N
 
 
 async def reset_factors(node: RunningService, _: AccountBrowser, user: User) -> None:
-    await account_services(node.services).second_factors.reset(user, origin=TEST_ORIGIN)
+    await node.services.second_factors.reset(user, origin=TEST_ORIGIN)
 
 
 ENDINGS: Final[tuple[Ending, ...]] = (

@@ -76,7 +76,7 @@ def game_from_response(service: RunningService, answer: httpx2.Response) -> Game
 
 async def wait_until_held(service: RunningService, number: int = 1) -> None:
     """Until so many polls are held; a hang is the test's own time limit."""
-    while len(service.games.waiters) < number or not service.games.waiters.all_numbered():  # noqa: ASYNC110
+    while len(service.services.waiters) < number or not service.services.waiters.all_numbered():  # noqa: ASYNC110
         await asyncio.sleep(0.001)
 
 
@@ -96,7 +96,7 @@ async def advance_through_delay(service: RunningService, polling: "asyncio.Task[
 
 async def wait_until_marks_stored(game: Game) -> None:
     """Until what its polls moved is stored; the clock may have jumped ahead of that."""
-    while game.service.games.write_behind.newest_poll_number(game.gsid):  # noqa: ASYNC110
+    while game.service.services.write_behind.newest_poll_number(game.gsid):  # noqa: ASYNC110
         await asyncio.sleep(0.001)
 
 

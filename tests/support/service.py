@@ -13,9 +13,7 @@ import pytest
 from gatehouse.accounts import passwords
 from gatehouse.accounts.passwords import PasswordCost
 from gatehouse.app.endpoints import build_app
-from gatehouse.app.services import core as house_module
-from gatehouse.app.services.core import Services, open_services
-from gatehouse.app.services.games import GameServices
+from gatehouse.app.services import Services, core, open_services
 from gatehouse.settings import LoadedSettings, load
 from gatehouse.web.server.server import ShutdownSignal, serve_in_loop
 from tests.support.clock import MovableClock
@@ -41,7 +39,6 @@ class RunningService:
     clock: MovableClock
     base_url: str
     stopping: ShutdownSignal
-    games: GameServices
 
 
 def load_test_settings(url: str, data: Path, *, port: int, **more: str) -> LoadedSettings:
@@ -62,7 +59,7 @@ async def running_service(
         # Hashing stands back for the event loop (P15): beside other tests it would wait for all of them.
         patch.setattr(passwords, "LOWEST_PRIORITY", os.getpriority(os.PRIO_PROCESS, 0))
         if not any(name.startswith("GATEHOUSE__PASSWORDS__") for name in environment or {}):
-            patch.setattr(house_module, "PasswordCost", lambda **_: CHEAP)
+            patch.setattr(core, "PasswordCost", lambda **_: CHEAP)
         async with open_services(loaded, clock=clock, serving=True) as house:
             served = build_app(house, stopping=stopping)
             async with (
@@ -77,5 +74,4 @@ async def running_service(
                     clock=clock,
                     base_url=base_url,
                     stopping=stopping,
-                    games=served.games,
                 )

@@ -8,8 +8,7 @@ from typing import Any, Final
 import httpx2
 
 from gatehouse.accounts.model import User
-from gatehouse.app.services.authentication import service_tokens
-from gatehouse.app.services.core import Services
+from gatehouse.app.services import Services
 from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.digests import sha256
 from gatehouse.keys.model import KeyLine, KeyPurpose
@@ -94,7 +93,7 @@ class TokenScenario:
     async def issue(self, http: httpx2.AsyncClient, services: Services) -> SignedTokens:
         given = await self.tokens(http, await self.code(services))
         exchanged = await http.post(EXCHANGE_TOKEN, headers=bearer(given["access_token"]))
-        service = await service_tokens(services).issue(self.application_id, origin=ORIGIN)
+        service = await services.service_tokens.issue(self.application_id, origin=ORIGIN)
         return SignedTokens(
             user_jwt=await self.log_in(http),
             service_jwt=service.jwt,

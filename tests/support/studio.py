@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import httpx2
 
-from gatehouse.app.services.authentication import service_tokens
 from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.digests import hmac_sha256
 from gatehouse.kernel.ids import new_user_id
@@ -80,7 +79,7 @@ class Studio:
 
     async def service_jwt(self, application: Application | None = None) -> str:
         about = (application or self.shop).application_id
-        issued = await service_tokens(self.service.services).issue(about, origin=ORIGIN)
+        issued = await self.service.services.service_tokens.issue(about, origin=ORIGIN)
         return issued.jwt
 
     async def access_key(self, application: Application | None = None) -> str:

@@ -73,7 +73,7 @@ async def wait_until_read(*sockets: ClientConnection) -> None:
 
 async def wait_until_idle(service: RunningService) -> None:
     """Until nothing is being looked up or stored for the sake of sockets."""
-    await wait_until(lambda: not service.games.presence._tasks)
+    await wait_until(lambda: not service.services.presence._tasks)
 
 
 async def expect_no_message(socket: ClientConnection) -> None:
@@ -86,7 +86,7 @@ async def expect_no_message(socket: ClientConnection) -> None:
 
 async def wait_until_connected(service: RunningService, number: int) -> None:
     """Until so many sockets take part."""
-    await wait_until(lambda: len(service.games.presence) == number)
+    await wait_until(lambda: len(service.services.presence) == number)
 
 
 @asynccontextmanager

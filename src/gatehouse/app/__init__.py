@@ -1,4 +1,4 @@
-"""The composition root: settings and a database become rooms, and rooms become an ASGI application.
+"""The composition root: builds the services from settings and a database, and the ASGI application from the services.
 
-The only place where everything is known and put together, by hand. Decides nothing a room could decide.
+The only package that imports all others and connects them, by hand. Decides nothing that a package could decide.
 """

@@ -1,42 +1,41 @@
-"""Every path of the service, and the ASGI application that the listeners serve."""
+"""What the listeners serve: the endpoints of the services and the application around them."""
 
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Final
 
 from starlette.types import ASGIApp
 
 from gatehouse import __version__
-from gatehouse.app.readiness import readiness_checks
-from gatehouse.app.services.accounts import (
-    AccountServices,
-    account_services,
-    build_browsers,
+from gatehouse.app.api_endpoints import (
+    game_endpoints,
+    key_set_endpoints,
     login_endpoint,
-    user_pages,
+    oauth_endpoints,
+    permission_endpoints,
 )
-from gatehouse.app.services.core import Services
-from gatehouse.app.services.games import GameServices, game_endpoints, game_sockets
-from gatehouse.app.services.oauth import client_origins, oauth_endpoints
-from gatehouse.app.services.permissions import PermissionServices, permission_endpoints, permission_services
-from gatehouse.kernel.clock import Clock
+from gatehouse.app.page_endpoints import (
+    account_endpoints,
+    registration_endpoints,
+    setup_endpoints,
+    sign_in_endpoints,
+)
+from gatehouse.app.readiness import readiness_checks
+from gatehouse.app.services import Services
 from gatehouse.kernel.graphics import Color, image_media_type
-from gatehouse.keys.jwks import KeySetPublisher
 from gatehouse.settings import Settings
-from gatehouse.throttle.rate_limiter import RateLimit, RateLimiter
+from gatehouse.throttle.rate_limiter import RateLimiter
+from gatehouse.web.api.game_sockets import GameSocketEndpoint
 from gatehouse.web.api.health import HealthEndpoints, Readiness, allow_bearer
-from gatehouse.web.api.keys import KeySetEndpoints
 from gatehouse.web.console.lazy_console import ConsoleHandler, LazyConsole, SignInGate
 from gatehouse.web.http.context import AccessLog, RequestContext
 from gatehouse.web.http.errors import ErrorRenderer
 from gatehouse.web.http.metrics import Metrics
-from gatehouse.web.http.routing import Endpoint, RateClass, build_application
+from gatehouse.web.http.routing import Endpoint, EndpointRateLimiter, RateClass, build_application
 from gatehouse.web.pages.api_docs import docs_endpoints
 from gatehouse.web.pages.assets import Assets, packaged_assets
 from gatehouse.web.pages.branding import DARK_LOGO_FILE, LOGO_FILE, BrandAssets, BrandFile
 from gatehouse.web.pages.rendering import PageRenderer
-from gatehouse.web.pages.setup import NO_SAMPLES, SampleCommands, SetupPage
+from gatehouse.web.pages.setup import NO_SAMPLES, SampleCommands
 from gatehouse.web.server.server import ShutdownSignal
 from gatehouse.web.server.static_documents import StaticDocuments
 
@@ -53,49 +52,41 @@ def branding(settings: Settings) -> BrandAssets:
 
 
 def load_logo(path: Path) -> BrandFile:
-    """Load a file that the settings have checked."""
+    """Read a logo that the settings have checked."""
     content = path.read_bytes()
     return BrandFile(media_type=image_media_type(content), content=content)
 
 
-CONSOLE_MODULE: Final = "gatehouse.app.services.console"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedApp:
-    """What the listeners serve."""
-
     app: ASGIApp
-    static_documents: StaticDocuments  # beside it: what need not go through the application
+    static_documents: StaticDocuments  # served without the application
     readiness: Readiness
     metrics: Metrics
-    games: GameServices
 
 
 def build_app(
     services: Services, *, stopping: ShutdownSignal, samples: SampleCommands = NO_SAMPLES, demo: bool = False
 ) -> ServedApp:
-    """Connect the services to HTTP; `stopping` is the server's, for endpoints that hold requests.
+    """Build the application; held requests end when `stopping` begins.
 
-    `samples`: commands shown to the first administrator. `demo`: every page says that it is one.
+    `samples`: commands that the setup page suggests. `demo`: every page says that this is a demo.
     """
     settings = services.settings
     assets = packaged_assets()
     look = branding(settings)
-    pages = PageRenderer(assets, https=settings.server.base_url.startswith("https:"), demo=demo, brand=look.brand)
+    pages = PageRenderer(assets, https=services.is_https, demo=demo, brand=look.brand)
     readiness = Readiness(
         readiness_checks(services.storage, services.keyring, services.clock),
         clock=services.clock,
         is_stopping=lambda: stopping.announced,
     )
-    them = account_services(services)
-    table = endpoints(
-        services, them, readiness=readiness, pages=pages, assets=assets, stopping=stopping, samples=samples
-    )
+    services.game_notices  # noqa: B018 - listens from here on
+    table = endpoints(services, readiness=readiness, pages=pages, assets=assets, stopping=stopping, samples=samples)
     names = ["health.alive", "health.ready", "health.metrics", *(endpoint.name for endpoint in table)]
     metrics = Metrics(
         names,
-        held_requests=lambda: len(them.games.waiters),
+        held_requests=lambda: len(services.waiters),
         permission_cache=lambda: services.permission_loader.cache_weight,
     )
     health = HealthEndpoints(
@@ -105,23 +96,23 @@ def build_app(
     table += docs_endpoints(table, assets=assets, base_url=settings.server.base_url, version=__version__, demo=demo)
     errors = ErrorRenderer(
         render_error=pages.render_error,
-        identify_reader=build_browsers(services, them).read,
+        identify_reader=services.browsers.read,
         permissions_always_200=settings.permissions.always_200,
     )
-    limiter = EndpointRateLimits(settings, services.clock)
-    sockets = game_sockets(services, them.games, errors=errors, limiter=limiter, stopping=stopping)
+    limiter = EndpointRateLimits(services.rate_limiter)
+    sockets = game_sockets(services, errors=errors, limiter=limiter, stopping=stopping)
     served = build_application(
         table,
         limiter=limiter,
         errors=errors,
-        is_registered_origin=client_origins(services).is_registered,
+        is_registered_origin=services.client_origins.is_registered,
         more_routes=[sockets.route()],
     )
     log = AccessLog(metrics=metrics, clock=services.clock)
     context = RequestContext(
         served,
         errors=errors,
-        https=settings.server.base_url.startswith("https:"),
+        https=services.is_https,
         trusted_proxies=settings.server.trusted_proxies,
         log=log,
     )
@@ -130,13 +121,11 @@ def build_app(
         static_documents=StaticDocuments(table, context=context, limiter=limiter, log=log),
         readiness=readiness,
         metrics=metrics,
-        games=them.games,
     )
 
 
 def endpoints(
     services: Services,
-    accounts: AccountServices,
     *,
     readiness: Readiness,
     pages: PageRenderer,
@@ -145,60 +134,54 @@ def endpoints(
     samples: SampleCommands = NO_SAMPLES,
 ) -> list[Endpoint]:
     """Every path of the service, in the order of the interface document."""
-    setup_page = SetupPage(
-        setup=services.setup,
-        attempts=accounts.guesses,
-        pages=pages,
-        base_url=services.settings.server.base_url,
-        samples=samples,
-    )
-    rooms = permission_services(services, readiness)
     return [
-        # interface §4.2 and §4.4: keys
-        *KeySetEndpoints(KeySetPublisher(keyring=services.keyring, clock=services.clock)).endpoints(),
-        # interface §4.2: OAuth and OpenID Connect
-        *oauth_endpoints(services, accounts, pages=pages),
-        # interface §4.3: game sessions
-        *game_endpoints(services, accounts.games, stopping=stopping),
-        # interface §4.11: the ordinary login operation
-        login_endpoint(services, accounts),
-        # interface §4.4 to §4.10: permissions
-        *permission_endpoints(services, rooms, accounts),
-        # pages
-        *setup_page.endpoints(),
-        *user_pages(services, accounts, pages=pages, authenticator=rooms.authenticator),
-        *lazy_console(services, accounts, permissions=rooms, pages=pages, samples=samples).endpoints(),
+        *key_set_endpoints(services),
+        *oauth_endpoints(services, pages),
+        *game_endpoints(services, stopping),
+        login_endpoint(services),
+        *permission_endpoints(services, readiness),
+        *setup_endpoints(services, pages, samples),
+        *sign_in_endpoints(services, pages),
+        *registration_endpoints(services, pages),
+        *account_endpoints(services, pages),
+        *lazy_console(services, readiness=readiness, pages=pages, samples=samples).endpoints(),
         assets.endpoint(),
     ]
 
 
 def lazy_console(
-    services: Services,
-    accounts: AccountServices,
-    *,
-    permissions: PermissionServices,
-    pages: PageRenderer,
-    samples: SampleCommands,
+    services: Services, *, readiness: Readiness, pages: PageRenderer, samples: SampleCommands
 ) -> LazyConsole:
-    """Loaded with its first request: few processes ever get one."""
-    threshold = SignInGate(browsers=build_browsers(services, accounts), sign_in_flows=accounts.sign_in_flows)
+    sign_in_gate = SignInGate(browsers=services.browsers, sign_in_flows=services.sign_in_flows)
 
-    def furnish() -> ConsoleHandler:
-        furnished: ConsoleHandler = import_module(CONSOLE_MODULE).console(
-            services, accounts, threshold=threshold, rooms=permissions, pages=pages, samples=samples
-        )
-        return furnished
+    def build() -> ConsoleHandler:
+        from gatehouse.app.services.console import build_console  # noqa: PLC0415 - few processes use it
 
-    return LazyConsole(furnish, threshold)
+        return build_console(services, sign_in_gate=sign_in_gate, readiness=readiness, pages=pages, samples=samples)
+
+    return LazyConsole(build, sign_in_gate)
+
+
+def game_sockets(
+    services: Services, *, errors: ErrorRenderer, limiter: EndpointRateLimiter, stopping: ShutdownSignal
+) -> GameSocketEndpoint:
+    stopping.when_begun(services.presence.stop)
+    return GameSocketEndpoint(
+        presence=services.presence,
+        records=services.game_refusals,
+        errors=errors,
+        limiter=limiter,
+        clock=services.clock,
+        base_url=services.base_url,
+        sockets_per_source=services.settings.game.sockets_per_source,
+    )
 
 
 class EndpointRateLimits:
-    """Requests per minute by class of endpoint, as the settings say."""
+    """Requests per minute by class of endpoint."""
 
-    def __init__(self, settings: Settings, clock: Clock) -> None:
-        per_minute = {rate: getattr(settings.rates, rate.value) for rate in RateClass}
-        limits = {rate.value: RateLimit(most) for rate, most in per_minute.items()} if settings.rates.enabled else {}
-        self._volume = RateLimiter(limits, clock=clock)
+    def __init__(self, limiter: RateLimiter) -> None:
+        self._limiter = limiter
 
     def admit(self, rate_class: RateClass, source: str) -> int:
-        return self._volume.admit(rate_class.value, source)
+        return self._limiter.admit(rate_class.value, source)

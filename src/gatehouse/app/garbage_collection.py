@@ -1,8 +1,8 @@
-"""Looking for objects that only refer to each other, in small pieces and by the clock.
+"""Garbage collection in small steps and by the clock.
 
-The interpreter's own rule looks by the number of objects that were made and not let go. Ten thousand held polls are a
-million objects that come and go every thirty seconds: by that rule they are all looked through every few seconds, and
-everybody waits for a quarter of a second (P9).
+By default the interpreter collects by the number of new objects. Ten thousand held polls are a million objects that
+come and go every thirty seconds: all of them would be scanned every few seconds, and every request would wait for a
+quarter of a second (P9).
 """
 
 import ctypes
@@ -11,12 +11,10 @@ from typing import Final
 
 from gatehouse.kernel.clock import Clock
 
-COLLECT_EVERY: Final = 0.1  # seconds between two looks at what is new
-COLLECT_ALL_EVERY: Final = (
-    600.0  # seconds between two looks at everything: requests leave nothing behind that needs one
-)
-YOUNG_THRESHOLD: Final = 7_000  # objects made and not let go at which the new ones are looked at without being asked
-MIDDLE_THRESHOLD: Final = 2  # such looks in between: each look at what they left is short, however much is made
+COLLECT_EVERY: Final = 0.1  # seconds between two collections of young objects
+COLLECT_ALL_EVERY: Final = 600.0  # seconds between two full collections: requests leave nothing behind that needs one
+YOUNG_THRESHOLD: Final = 7_000  # live new objects that start a young collection by themselves
+MIDDLE_THRESHOLD: Final = 2  # young collections between two of the middle generation, which keeps each one short
 NEVER: Final = 1_000_000_000
 
 
@@ -43,9 +41,9 @@ class GarbageCollector:
 
 
 def freeze_startup_objects() -> None:
-    """What the start has made either stays for good, and need not be looked through again and again, or goes."""
+    """Collect once, then exclude the objects that remain from every later collection."""
     gc.collect()
     gc.freeze()
     give_back = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it
     if give_back is not None:
-        give_back(0)  # what only the start needed goes back to the system
+        give_back(0)  # return the memory that only the start needed

@@ -1,4 +1,4 @@
-"""What a serving process does by itself: seals the audit log, rotates keys, forgets what has ended."""
+"""The background jobs of a serving process: seal the audit log, rotate keys, send mail, delete what expired."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -7,7 +7,7 @@ from typing import Final
 
 import structlog
 
-from gatehouse.app.services.core import DAY, SERVICE_ORIGIN, Services, check_promotion
+from gatehouse.app.services.core import DAY, SERVICE_ORIGIN, CoreServices, check_promotion
 from gatehouse.kernel.errors import GatehouseError
 from gatehouse.storage.keys import CHANNEL as KEYS_CHANGED
 from gatehouse.storage.mail import CHANNEL as MAIL_QUEUED
@@ -18,78 +18,70 @@ from gatehouse.storage.webhooks import CHANNEL as WEBHOOK_DUE
 log = structlog.get_logger(__name__)
 
 SEAL_EVERY: Final = 0.5  # seconds
-HEADS_EVERY: Final = 15.0  # how soon a head that is due is offered (audit.head_minutes)
+HEADS_EVERY: Final = 15.0  # how soon a head that is due is published (audit.head_minutes)
 KEYS_EVERY: Final = 300.0  # well within the time a key is published before it signs
-MAIL_EVERY: Final = 60.0  # how soon a letter that did not get out is tried again
+MAIL_EVERY: Final = 60.0  # how soon a failed mail is sent again
 DATA_EVERY: Final = 60.0  # how soon an application that did not answer is called again
-LOGOUT_EVERY: Final = 15.0  # how soon a client that could not be told of a sign-out is told again
-WEBHOOKS_EVERY: Final = 15.0  # how soon a webhook that did not answer is tried again
+LOGOUT_EVERY: Final = 15.0  # how soon a failed back-channel logout is sent again
+WEBHOOKS_EVERY: Final = 15.0  # how soon a failed delivery is tried again
 SWEEP_EVERY: Final = 600.0
 TALLY_EVERY: Final = 10.0
 
 
 @asynccontextmanager
-async def housekeeping(services: Services) -> AsyncIterator[None]:
-    """Keep house while the body runs; at the end whatever was recorded is sealed."""
-    told = asyncio.Event()
-    forget = services.storage.runner.listen(KEYS_CHANGED, lambda _: told.set())
-    mail = asyncio.Event()
-    mail.set()  # what an earlier run left in the outbox
-    forget_mail = services.storage.runner.listen(MAIL_QUEUED, lambda _: mail.set())
-    data = asyncio.Event()
-    data.set()  # what an earlier run, or another node that died, left undone
-    forget_data = services.storage.runner.listen(DATA_ASKED, lambda _: data.set())
-    logout = asyncio.Event()
-    logout.set()
-    forget_logout = services.storage.runner.listen(SIGNED_OUT, lambda _: logout.set())
-    webhooks = asyncio.Event()
-    webhooks.set()
-    forget_webhooks = services.storage.runner.listen(WEBHOOK_DUE, lambda _: webhooks.set())
+async def housekeeping(services: CoreServices) -> AsyncIterator[None]:
+    """Run the background jobs while the body runs; at the end, seal what was recorded."""
+    notified = {
+        "mail": (MAIL_QUEUED, MAIL_EVERY, services.outbox_worker.run_once),
+        "data": (DATA_ASKED, DATA_EVERY, services.data_jobs.run_once),
+        "logout": (SIGNED_OUT, LOGOUT_EVERY, services.backchannel_logout.run_once),
+        "webhooks": (WEBHOOK_DUE, WEBHOOKS_EVERY, services.webhook_deliveries.start_due),
+    }
+    events = {name: asyncio.Event() for name in notified}
+    keys_changed = asyncio.Event()
+    stop_listening = [listen(services, KEYS_CHANGED, keys_changed)]
+    for name, (channel, _, _) in notified.items():
+        events[name].set()  # what an earlier run, or another node that died, left undone
+        stop_listening.append(listen(services, channel, events[name]))
     await check_promotion(services)
-    duties = [
-        asyncio.create_task(run_every(services, SEAL_EVERY, lambda: seal_audit_log(services, webhooks)), name="seal"),
-        asyncio.create_task(run_every(services, HEADS_EVERY, services.head_offers.run_once), name="audit-head"),
-        asyncio.create_task(run_every(services, KEYS_EVERY, lambda: rotate_and_reload_keys(services)), name="keys"),
-        asyncio.create_task(run_every(services, TALLY_EVERY, services.tally.flush), name="tally"),
-        asyncio.create_task(run_every(services, SWEEP_EVERY, lambda: delete_expired(services)), name="sweep"),
-        asyncio.create_task(run_every(services, MAIL_EVERY, services.outbox_worker.run_once), name="retry-mail"),
-        asyncio.create_task(run_on_event(services.outbox_worker.run_once, mail), name="mail"),
-        asyncio.create_task(run_every(services, DATA_EVERY, services.data_jobs.run_once), name="retry-data"),
-        asyncio.create_task(run_on_event(services.data_jobs.run_once, data), name="data"),
-        asyncio.create_task(
-            run_every(services, LOGOUT_EVERY, services.backchannel_logout.run_once), name="retry-logout"
-        ),
-        asyncio.create_task(run_on_event(services.backchannel_logout.run_once, logout), name="logout"),
-        asyncio.create_task(
-            run_every(services, WEBHOOKS_EVERY, services.webhook_deliveries.start_due), name="retry-webhooks"
-        ),
-        asyncio.create_task(run_on_event(services.webhook_deliveries.start_due, webhooks), name="webhooks"),
-        asyncio.create_task(reload_keys_on_notice(services, told), name="look-again"),
-    ]
+    jobs = {
+        "seal": run_every(services, SEAL_EVERY, lambda: seal_audit_log(services, events["webhooks"])),
+        "audit-head": run_every(services, HEADS_EVERY, services.head_publisher.run_once),
+        "keys": run_every(services, KEYS_EVERY, lambda: rotate_and_reload_keys(services)),
+        "reload-keys": reload_keys_on_notice(services, keys_changed),
+        "tally": run_every(services, TALLY_EVERY, services.tally.flush),
+        "sweep": run_every(services, SWEEP_EVERY, lambda: delete_expired(services)),
+    }
+    for name, (_, seconds, job) in notified.items():
+        jobs[f"retry-{name}"] = run_every(services, seconds, job)
+        jobs[name] = run_on_event(job, events[name])
+    tasks = [asyncio.create_task(job, name=name) for name, job in jobs.items()]
     try:
         yield
     finally:
-        forget()
-        forget_mail()
-        forget_data()
-        forget_logout()
-        forget_webhooks()
-        for duty in duties:
-            duty.cancel()
-        await asyncio.gather(*duties, return_exceptions=True)
+        for stop in stop_listening:
+            stop()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         await run_job(services.tally.flush)
         await services.webhook_deliveries.stop()
         await run_job(services.audit_sealer.seal_all)
 
 
-async def run_every(services: Services, seconds: float, job: Callable[[], Awaitable[object]]) -> None:
+def listen(services: CoreServices, channel: str, event: asyncio.Event) -> Callable[[], None]:
+    """Set the event at every notice on the channel, until the returned function is called."""
+    return services.storage.runner.listen(channel, lambda _: event.set())
+
+
+async def run_every(services: CoreServices, seconds: float, job: Callable[[], Awaitable[object]]) -> None:
     while True:
         await services.clock.sleep(seconds)
         await run_job(job)
 
 
 async def run_job(job: Callable[[], Awaitable[object]]) -> None:
-    """A duty that fails is told and tried again at its next time; it never ends the service."""
+    """Run a job; a failure is logged, never ends the service, and the job runs again at its next time."""
     try:
         await job()
     except GatehouseError as error:
@@ -98,19 +90,19 @@ async def run_job(job: Callable[[], Awaitable[object]]) -> None:
         log.exception("housekeeping failed")
 
 
-async def seal_audit_log(services: Services, webhooks_due: asyncio.Event) -> None:
-    """Whoever seals goes on to tell webhooks of it; should he die, others do with their next round."""
+async def seal_audit_log(services: CoreServices, webhooks_due: asyncio.Event) -> None:
+    """Seal, then wake up the webhook deliveries; if this process dies in between, another one sends them."""
     if await services.audit_sealer.seal_all():
         webhooks_due.set()
 
 
-async def rotate_and_reload_keys(services: Services) -> None:
+async def rotate_and_reload_keys(services: CoreServices) -> None:
     await services.key_rotation.rotate_due(origin=SERVICE_ORIGIN)
     await services.keyring.reload()
 
 
-async def reload_keys_on_notice(services: Services, keys_changed: asyncio.Event) -> None:
-    """Another node changed the keys, or notices were missed because the database was away."""
+async def reload_keys_on_notice(services: CoreServices, keys_changed: asyncio.Event) -> None:
+    """Reload keys after another node changed them, or after notices were missed without a database connection."""
     while True:
         await keys_changed.wait()
         keys_changed.clear()
@@ -125,8 +117,8 @@ async def run_on_event(job: Callable[[], Awaitable[object]], event: asyncio.Even
         await run_job(job)
 
 
-async def delete_expired(services: Services) -> None:
-    """Remove what has ended; nothing relies on it, for every reader looks at the time itself (faults I15)."""
+async def delete_expired(services: CoreServices) -> None:
+    """Delete what has expired; nothing relies on it, because every reader checks the time itself (faults I15)."""
     now = services.clock.now()
     await services.storage.sweep(now)
     if services.settings.audit.retention_days:

@@ -21,7 +21,7 @@ HEAD_MARK: Final = b"\x01"
 
 
 class InstanceKeyMissing(Misconfigured):
-    """The database was served from, and its own key was deleted since."""
+    """The database has been in use, and its instance key was deleted since."""
 
 
 def open_instance_key(masters: MasterKeys, sealed: str) -> bytes:
@@ -55,7 +55,7 @@ async def refuse_wrong_master_key(storage: Storage, masters: MasterKeys) -> None
 
 
 async def ensure_instance_key(storage: Storage, masters: MasterKeys, clock: Clock) -> bytes:
-    """Return the key; the first who comes makes it, and the head of the audit log with it."""
+    """Return the key; the first caller creates it, together with the head of the audit log."""
     kept = await storage.installation.value(INSTANCE_KEY)
     if kept is None:
         await refuse_missing_key(storage)
@@ -77,7 +77,7 @@ async def refuse_missing_key(storage: Storage) -> None:
 async def create_audit_head(
     storage: Storage, masters: MasterKeys, clock: Clock, previous: str | None, key: bytes
 ) -> None:
-    """Mark the key, and make the head from the newest seal there is; of two who try at once one succeeds."""
+    """Mark the key, and make the head from the newest seal there is; of two concurrent callers one succeeds."""
     end = await storage.audit.chain_end()
     place, link = (end.seal.place, end.seal.link) if end.seal else (0, GENESIS)
     head = ChainHead(place=place, link=link, at=clock.now(), begins=end.first_place or place + 1, unlinked=place)

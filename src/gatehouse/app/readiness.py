@@ -19,7 +19,7 @@ def readiness_checks(storage: Storage, keyring: Keyring, clock: Clock) -> Mappin
         return CheckResult(ok=held == HEAD, detail=f"schema revision {held}, {HEAD} is required")
 
     async def keys() -> CheckResult:
-        await keyring.refresh()  # a node that cannot open the present keys decides about no token
+        await keyring.refresh()  # a node that cannot open the current keys must not decide about tokens
         key = keyring.signing_key(KeyPurpose.TOKENS, Algorithm.RS256, clock.now())
         return CheckResult(ok=True, detail=f"signing with {key.record.kid}")
 

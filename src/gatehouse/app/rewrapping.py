@@ -1,4 +1,4 @@
-"""Every secret that is sealed under the master key, and how they all get under a new one while serving."""
+"""Re-encrypts every secret under a new master key while the service runs."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ import structlog
 
 from gatehouse.accounts.second_factors.model import totp_sealing_purpose
 from gatehouse.app.instance_key import INSTANCE_KEY
-from gatehouse.app.services.core import Services
+from gatehouse.app.services import Services
 from gatehouse.audit.chain import AUDIT_HEAD_PURPOSE
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
@@ -39,7 +39,7 @@ log = structlog.get_logger(__name__)
 BATCH: Final = 500
 MAX_PASSES: Final = 3  # a node that still seals under the former key adds to what is left while we work
 
-# Moved by the keys room itself, because a rotation might put an old seal back otherwise.
+# Moved by the keys package itself: otherwise a rotation might put an old seal back.
 SIGNING_KEYS: Final = SealedColumn(
     signing_keys, "sealed_private", purpose=lambda row: f"signing-key:{row.purpose}:{row.alg}:{row.kid}"
 )

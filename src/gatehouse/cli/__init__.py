@@ -62,7 +62,7 @@ class LazyGroup(click.Group):
             raise click.UsageError(error.message + did_you_mean(args[0], COMMANDS), ctx) from error
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
-        """Who types commands is the operator: he sees the private half of an error, and no traceback."""
+        """Print the private half of an error, because the operator types commands, and no traceback."""
         try:
             return super().invoke(ctx)
         except GatehouseError as error:

@@ -1,4 +1,4 @@
-"""What the commands that ask who may do what share: how a rule, a place and a person are named."""
+"""`gatehouse check`, `explain` and `members`: who has which permission, and why."""
 
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -8,8 +8,7 @@ from typing import Final, TypeVar
 import click
 from msgspec.structs import asdict
 
-from gatehouse.app.services.core import Services
-from gatehouse.app.services.permissions import explainer, member_search
+from gatehouse.app.services import Services
 from gatehouse.cli.common import (
     ApplicationId,
     Invocation,
@@ -59,7 +58,7 @@ def parse_question(rule: str, project: str | None, resource: str | None) -> Perm
 async def load_evaluation_input(
     services: Services, application_id: int, user: str, question: PermissionQuestion
 ) -> EvaluationInput:
-    """What decides about the person in the application. Raises UserNotFound, ApplicationNotFound."""
+    """The facts that decide about the person in the application. Raises UserNotFound, ApplicationNotFound."""
     found = await find_user(services, user)
     facts = await services.permission_loader.load_facts(found.user_id, (application_id,))
     if facts is None or application_id not in facts.applications:
@@ -70,7 +69,7 @@ async def load_evaluation_input(
 
 
 async def known_project_ids(services: Services, project: str) -> tuple[str, ...]:
-    """The id of a project given by id or alias; of none that there is not."""
+    """The ID of a project given by ID or alias; empty when there is none."""
     if not project:
         return ()
     try:
@@ -128,7 +127,7 @@ def check(
 
 
 def run_check(invocation: Invocation, work: Callable[[Services], Awaitable[CheckOutcome]]) -> CheckOutcome:
-    """An error is not a denial: scripts tell the two by the exit code."""
+    """Exit differently for an error than for a denial, so that scripts can tell them apart."""
     try:
         return run_with_services(invocation, work)
     except GatehouseError as error:
@@ -163,7 +162,7 @@ def explain(
 
     async def work(services: Services) -> Explanation:
         case = await load_evaluation_input(services, application_id, user, question)
-        return await explainer(services).explain(case, application_id, question, address)
+        return await services.explainer.explain(case, application_id, question, address)
 
     explanation = run_with_services(invocation, work)
     if as_json:
@@ -201,7 +200,7 @@ def members(
     if (rule is None) == (role is None) or (as_csv and as_json):
         raise click.UsageError("use either --rule or --role, and either --csv or --json")
     draft = MembersDraft(rule=rule, role=role, project_id=project, resource=parse_resource(resource))
-    found = run_with_services(invocation, lambda house: all_members(house, application_id, draft))
+    found = run_with_services(invocation, lambda services: all_members(services, application_id, draft))
     if as_json:
         print_json([member_record(one) for one in found])
     elif as_csv:
@@ -211,7 +210,7 @@ def members(
 
 
 async def all_members(services: Services, application_id: int, draft: MembersDraft) -> Sequence[FoundMember]:
-    search = member_search(services)
+    search = services.member_search
     wanted = await search.read_query(draft, may_see_missing=True)
     found: list[FoundMember] = []
     after: str | None = ""

@@ -1,4 +1,4 @@
-"""`gatehouse admin`: the way in for whoever runs the machine."""
+"""`gatehouse admin`: administrator access for the operator of the machine."""
 
 from functools import partial
 from pathlib import Path
@@ -8,8 +8,7 @@ import click
 from gatehouse.accounts.administration import SETUP_LINK_LIFETIME
 from gatehouse.accounts.errors import SetupClosed
 from gatehouse.accounts.model import User
-from gatehouse.app.services.accounts import account_services
-from gatehouse.app.services.core import Services
+from gatehouse.app.services import Services
 from gatehouse.audit.events import AuditEvent
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
 from gatehouse.cli.services import PasswordSource, find_user, operator_origin, password_options, run_with_services
@@ -82,7 +81,7 @@ def reset_2fa(invocation: Invocation, *, user_name: str, as_json: bool) -> None:
 
     async def work(services: Services) -> User:
         found = await find_user(services, user_name)
-        await account_services(services).second_factors.reset(found, origin=operator_origin())
+        await services.second_factors.reset(found, origin=operator_origin())
         return await find_user(services, found.user_id)
 
     changed = run_with_services(invocation, work)

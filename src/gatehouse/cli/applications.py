@@ -6,10 +6,7 @@ from typing import Final
 
 import click
 
-from gatehouse.app.services.authentication import email_secrets, service_tokens
-from gatehouse.app.services.core import Services
-from gatehouse.app.services.full_removal import full_removal
-from gatehouse.app.services.schema_versions import schema_version, schema_versions
+from gatehouse.app.services import Services
 from gatehouse.cli.common import (
     ApplicationId,
     Invocation,
@@ -47,7 +44,7 @@ def email_secret(invocation: Invocation, *, application_id: int, as_json: bool) 
     """
 
     async def work(services: Services) -> str:
-        return await email_secrets(services).create_as_operator(application_id, operator_origin())
+        return await services.email_secrets.create_as_operator(application_id, operator_origin())
 
     secret = run_with_services(invocation, work)
     if as_json:
@@ -65,11 +62,11 @@ def email_secret(invocation: Invocation, *, application_id: int, as_json: bool) 
 def versions(invocation: Invocation, *, application_id: int, number: int | None, as_json: bool) -> None:
     """List the stored versions of an application's permissions and roles, newest first."""
     if number is not None:
-        past = run_with_services(invocation, lambda house: schema_version(house, application_id, number))
+        past = run_with_services(invocation, lambda services: services.schema_version(application_id, number))
         print_json(full_schema_document(past.model))
         return
     show_versions(
-        run_with_services(invocation, lambda house: schema_versions(house, application_id)), as_json=as_json
+        run_with_services(invocation, lambda services: services.schema_versions(application_id)), as_json=as_json
     )
 
 
@@ -116,7 +113,8 @@ def service_token(
         raise click.UsageError("--list, --revoke and the options of a new token cannot be combined")
     if as_list:
         show_tokens(
-            run_with_services(invocation, lambda house: service_tokens(house).list(application_id)), as_json=as_json
+            run_with_services(invocation, lambda services: services.service_tokens.list(application_id)),
+            as_json=as_json,
         )
     elif revoked:
         revoke_token(invocation, application_id, revoked, as_json=as_json)
@@ -128,7 +126,7 @@ def issue_token(
     invocation: Invocation, application_id: int, *, days: int | None, comment: str, as_json: bool
 ) -> None:
     async def work(services: Services) -> IssuedServiceToken:
-        return await service_tokens(services).issue(
+        return await services.service_tokens.issue(
             application_id, days=days, comment=comment, origin=operator_origin()
         )
 
@@ -141,7 +139,7 @@ def issue_token(
 
 def revoke_token(invocation: Invocation, application_id: int, jti: str, *, as_json: bool) -> None:
     async def work(services: Services) -> None:
-        await service_tokens(services).revoke(application_id, jti, operator_origin())
+        await services.service_tokens.revoke(application_id, jti, operator_origin())
 
     run_with_services(invocation, work)
     if as_json:
@@ -197,7 +195,7 @@ def erase(invocation: Invocation, *, project_id: str, yes: bool, dry_run: bool, 
 
     Prints first what will be deleted. Their IDs and the project's aliases are never reused.
     """
-    found = run_with_services(invocation, lambda house: full_removal(house).preview_as_operator(project_id))
+    found = run_with_services(invocation, lambda services: services.full_removal.preview_as_operator(project_id))
     if not as_json:
         print_facts(asdict(found))
     if not dry_run:
@@ -212,6 +210,6 @@ def erase(invocation: Invocation, *, project_id: str, yes: bool, dry_run: bool, 
 
 def erase_project(invocation: Invocation, project_id: str) -> ErasureCounts:
     async def work(services: Services) -> ErasureCounts:
-        return await full_removal(services).remove_as_operator(project_id, operator_origin())
+        return await services.full_removal.remove_as_operator(project_id, operator_origin())
 
     return run_with_services(invocation, work)

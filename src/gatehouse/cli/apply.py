@@ -1,4 +1,4 @@
-"""`gatehouse apply`: make the installation what a file says it is (R7)."""
+"""`gatehouse apply`: apply a file that describes the installation (R7)."""
 
 import sys
 import tempfile
@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from gatehouse.app.services.core import Services
+from gatehouse.app.services import Services
 from gatehouse.app.services.provisioning import build_provisioning
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
 from gatehouse.cli.services import operator_origin, run_with_services
@@ -49,7 +49,7 @@ def apply(invocation: Invocation, *, file: Path, dry_run: bool, prune: bool, all
         asked = read_file(file)
         invocation.data.mkdir(mode=0o700, parents=True, exist_ok=True)
         plan = run_with_services(
-            invocation, lambda house: run_apply(house, asked, terms, dry_run=dry_run), may_create=True
+            invocation, lambda services: run_apply(services, asked, terms, dry_run=dry_run), may_create=True
         )
     except Unfit as unfit:
         print_refusal(unfit, as_json=as_json)
@@ -142,7 +142,7 @@ def closing_line(plan: Plan, *, dry_run: bool) -> str:
 
 
 def generated_secrets(plan: Plan) -> dict[str, str]:
-    """What was made for records that came without a secret: told once, here."""
+    """The secrets created for records that came without one; they are shown only once."""
     return {
         change.name if change.kind == "client" else f"{change.kind} {change.name}": change.generated_secret
         for change in plan.changes
@@ -188,7 +188,7 @@ def print_left_out(line: str) -> None:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Put the file in place when it is complete, readable by its owner only, whatever was there before."""
+    """Replace the file when the new one is complete; only its owner can read it."""
     try:
         with tempfile.NamedTemporaryFile(
             "w", dir=path.parent, prefix=f".{path.name}-", encoding="utf-8", delete=False

@@ -1,4 +1,4 @@
-"""`gatehouse audit`: what happened, and whether the log still tells it as it was."""
+"""`gatehouse audit`: read the audit log and check that it was not changed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -7,7 +7,8 @@ from typing import Final
 
 import click
 
-from gatehouse.app.services.core import DAY, Services
+from gatehouse.app.services import Services
+from gatehouse.app.services.core import DAY
 from gatehouse.audit.chain import EXPORTED_HEAD, HeadCodec
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord, Refusal
@@ -53,7 +54,7 @@ def verify(invocation: Invocation, *, heads: Sequence[str], as_json: bool) -> No
     """
 
     async def verified(services: Services) -> VerificationResult:
-        noted = services.head_notes.parse_all("\n".join(heads))
+        noted = services.head_exporter.parse_all("\n".join(heads))
         last = (await services.storage.audit.chain_end()).last_place
         with show_progress("Verifying, records", last) as tell:
             return await services.audit_verification(tell).verify(noted)
@@ -101,7 +102,7 @@ def head(invocation: Invocation) -> None:
         found = HeadCodec(services.masters).decode((await services.storage.audit.chain_end()).head)
         if found is None:
             raise NotFound("the head of the audit log is missing or was changed")
-        return services.head_notes.export(found)
+        return services.head_exporter.export(found)
 
     click.echo(run_with_services(invocation, work))
 
@@ -173,7 +174,7 @@ async def find_record(services: Services, record_id: str) -> AuditRecord | Refus
 
 
 def shorten_gsids(one: AuditRecord | Refusal) -> AuditRecord | Refusal:
-    """No whole gsid, here as in the console: whoever reads over a shoulder could go on with it (checklist GS-32)."""
+    """Shorten a gsid, as in the console: a person who reads it on the screen could use it (checklist GS-32)."""
     return replace(one, subject=short_gsid(one.subject), details=short_gsids(one.details))
 
 
@@ -197,8 +198,8 @@ def record_row(one: AuditRecord | Refusal) -> tuple[str, ...]:
         event, actor = f"{one.event}: {one.reason}", "refused"
     else:
         event, actor = one.event, one.actor
-    told = "" if one.personal is None else facts_text(one.personal)
-    return (format_time(one.at), event, one.subject, actor, facts_text(one.details), told, one.record_id)
+    personal = "" if one.personal is None else facts_text(one.personal)
+    return (format_time(one.at), event, one.subject, actor, facts_text(one.details), personal, one.record_id)
 
 
 def facts_text(facts: Mapping[str, object]) -> str:

@@ -13,7 +13,7 @@ import click
 
 from gatehouse import __version__, logs
 from gatehouse.app.instance_key import INSTANCE_KEY, open_instance_key
-from gatehouse.app.services.core import BASE_URL, head_notes, master_keys, open_database
+from gatehouse.app.services.core import BASE_URL, head_exporter, master_keys, open_database
 from gatehouse.audit.chain import HeadCodec
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditRecord
@@ -52,7 +52,7 @@ from gatehouse.storage.migrations import HEAD, ensure_current
 from gatehouse.storage.sqlite.runner import serve_lock
 from gatehouse.storage.statements import Row
 
-MAC_LABEL = "backup"  # what the key that closes a backup is derived under
+MAC_LABEL = "backup"  # the label of the key that authenticates a backup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ async def write_backup(loaded: LoadedSettings, file: Path, tell: Callable[[int],
             writer = ArchiveWriter(out, manifest)
             await storage.runner.snapshot_read(partial(dump_rows, count_rows(writer, tell)))
             closing = writer.close(derive_key(key, MAC_LABEL))
-    noted = head_notes(key).export(head) if head else ""
+    noted = head_exporter(key).export(head) if head else ""
     return BackupResult(file=file, manifest=manifest, closing=closing, audit_head=noted)
 
 
@@ -148,12 +148,12 @@ def backup_summary(made: BackupResult) -> dict[str, object]:
     }
 
 
-# `gatehouse restore`: the database as a backup holds it, and nothing that ended since alive again.
+# `gatehouse restore`: the database of a backup, without reviving what was revoked since.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedBackup:
-    """A backup that is whole, for this Gatehouse, and closed by the installation it says."""
+    """A backup that is complete, of a known version, and authenticated by its installation."""
 
     archive: Archive
     manifest: Manifest
@@ -229,7 +229,7 @@ def read_to_end(chunks: Generator[ArchiveRows, None, ArchiveEnd]) -> ArchiveEnd:
 
 @contextmanager
 def refuse_while_served(loaded: LoadedSettings) -> Iterator[None]:
-    """Keep a server from starting on SQLite's file meanwhile; PostgreSQL is asked who else is connected."""
+    """Lock SQLite's file against a starting server; on PostgreSQL, check for other connections."""
     path = sqlite_file(loaded)
     with ExitStack() as stack:
         if path is not None:
@@ -259,7 +259,7 @@ async def restore_database(
 
 
 def restore_record(checked: CheckedBackup, *, replace: bool) -> AuditRecord:
-    """The record that shows in the audit log where it was cut; made as the restored installation makes them."""
+    """The audit record of the restore, written with the key of the restored installation."""
     recorder = Recorder(mac_key=derive_key(checked.instance_key, "audit"), clock=SystemClock())
     return recorder.record(
         AuditEvent.RESTORED,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from gatehouse.app.services.core import Services
+from gatehouse.app.services import Services
 from gatehouse.cli.common import (
     Function,
     Invocation,

@@ -69,7 +69,7 @@ class ApplicationId(click.IntRange):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A question to follow a complaint; empty when nothing known looks like the word."""
+    """A suggestion to follow an error; empty when no known word is similar."""
     from difflib import get_close_matches
 
     return "".join(f" Did you mean {one}?" for one in get_close_matches(word, known, n=1))
@@ -78,7 +78,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 def load_settings(
     invocation: Invocation, flags: Mapping[str, str] = NO_FLAGS, *, purpose: LoadPurpose = LoadPurpose.COMMAND
 ) -> LoadedSettings:
-    """Load them, or say on standard error all that is wrong and exit with 78."""
+    """Load the settings, or print every problem to standard error and exit with 78."""
     try:
         return read_settings(invocation, flags, purpose=purpose)
     except SettingsRefused as refused:
@@ -98,7 +98,7 @@ def read_settings(invocation: Invocation, flags: Mapping[str, str], *, purpose: 
 
 
 def command_for(loaded: LoadedSettings, command: str) -> str:
-    """What to type, here, to have a command of this very program about this installation."""
+    """The command line that runs a command of this program for this installation."""
     program = f"{sys.executable} -m gatehouse" if sys.argv[0].endswith(MAIN) else sys.argv[0]
     data = f" --data {shlex.quote(str(shortest_path(loaded.data)))}" if loaded.data != DEFAULT_DATA.absolute() else ""
     return f"{program} {command}{' --dev' if loaded.dev else ''}{data}"
@@ -120,7 +120,7 @@ def print_json(value: object) -> None:
     click.echo(msgspec.json.format(msgspec.json.encode(value)).decode())
 
 
-# What commands show people: tables, facts, and how far long work has got.
+# Output of commands: tables, facts, progress.
 
 
 NO_WRAP_WIDTH: Final = 10_000  # columns
@@ -135,14 +135,14 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> No
         column.overflow = "fold"
     for row in rows:
         table.add_row(*(printable(str(cell)) for cell in row))
-    # Values are other people's text: no markup, no emoji codes. Where nobody looks, nothing is folded.
+    # Values are other people's text: no markup, no emoji codes. Nothing is wrapped outside a terminal.
     width = None if sys.stdout.isatty() else NO_WRAP_WIDTH
     Console(markup=False, emoji=False, highlight=False, width=width).print(table)
 
 
 def printable(text: str) -> str:
-    """Other people's text moves no cursor, colours nothing and begins no line of its own (HT-15)."""
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+    """Replace control characters: other people's text moves no cursor, colors nothing and starts no line (HT-15)."""
+    return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text)
 
 
 def print_facts(facts: Mapping[str, object]) -> None:
@@ -158,15 +158,15 @@ def format_value(value: object) -> str:
 
 
 def format_time(at: int) -> str:
-    """A time as people read it; a 0 is no time."""
+    """A time in ISO 8601; empty for 0."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if at else ""
 
 
 @contextmanager
 def show_progress(work: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """Show on standard error how far the work has got, where someone is watching.
+    """Show progress on standard error when it is a terminal.
 
-    Gives what is told the number reached so far; it may be told from any thread.
+    Yields a function that takes the number reached so far; any thread may call it.
     """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn

@@ -1,4 +1,4 @@
-"""`gatehouse config`: what is set, where it was set, and whether it will do."""
+"""`gatehouse config`: the settings, their sources, and whether they are valid."""
 
 import sys
 from typing import Final

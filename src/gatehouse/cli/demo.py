@@ -16,7 +16,7 @@ import uvicorn
 from click.core import ParameterSource
 
 from gatehouse import logs
-from gatehouse.app.services.core import Services
+from gatehouse.app.services import Services
 from gatehouse.cli.common import EX_CONFIG, Invocation, command_for, common_options, print_problems, read_settings
 from gatehouse.cli.services import run_with_services
 from gatehouse.demo import samples
@@ -60,7 +60,7 @@ def refuse_other_addresses(loaded: LoadedSettings) -> None:
 async def seed_demo(loaded: LoadedSettings, clock: Clock) -> None:
     """At the first start: make the studio, and tell its passwords once."""
     log = loaded.settings.log
-    logs.configure(dev=True, level="error")  # the day that is lived through is nobody's news
+    logs.configure(dev=True, level="error")  # the replayed day is not logged
     secrets = await asyncio.create_task(seed(loaded, clock))  # what it binds to log lines ends with it
     logs.configure(dev=log.format == "console", level=log.level)
     if secrets is None:

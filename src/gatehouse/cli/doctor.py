@@ -58,7 +58,7 @@ class Level(StrEnum):
 class Finding:
     level: Level
     topic: str
-    text: str  # what is so, and how to mend it
+    text: str  # the finding, and how to fix it
 
 
 def ok(topic: str, text: str) -> Finding:
@@ -117,7 +117,7 @@ def about_files(loaded: LoadedSettings) -> Iterator[Finding]:
 
 
 def paths_to_check(loaded: LoadedSettings) -> Iterator[Path]:
-    """Files need no look where nobody gets into their directory."""
+    """Skip files in a directory that no other user can enter."""
     database = sqlite_file(loaded)
     for directory in dict.fromkeys([loaded.data, *([database.parent] if database else [])]):
         if path_exists(directory) and is_exposed(directory):
@@ -353,7 +353,7 @@ DATABASE_CHECKS: tuple[DatabaseCheck, ...] = (
 
 
 async def run_database_checks(loaded: LoadedSettings, storage: Storage, clock: Clock) -> AsyncIterator[Finding]:
-    """The schema first: with another one than the code knows nothing else can be asked."""
+    """Check the schema first: with an unknown one no other query works."""
     from apsw import Error as SQLiteError
     from asyncpg import PostgresError
 
@@ -373,7 +373,7 @@ async def run_database_checks(loaded: LoadedSettings, storage: Storage, clock: C
             yield bad(topic, f"check failed: {error}")
 
 
-# `gatehouse doctor`: what is wrong with an installation, in words, and how to mend it.
+# `gatehouse doctor`: what is wrong with an installation, and how to fix it.
 
 
 COLOURS: Final = {Level.OK: "green", Level.WARN: "yellow", Level.BAD: "red"}

@@ -1,4 +1,4 @@
-"""`gatehouse healthcheck`: is the service of this machine ready, for whoever restarts containers."""
+"""`gatehouse healthcheck`: whether the service on this machine is ready, for container health checks."""
 
 from http.client import HTTPConnection, HTTPException
 from typing import Final

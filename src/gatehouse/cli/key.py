@@ -9,7 +9,7 @@ import click
 
 from gatehouse import logs
 from gatehouse.app.rewrapping import RewrapOutcome, count_under_old_keys, rewrap_all
-from gatehouse.app.services.core import Services, open_services
+from gatehouse.app.services import Services, open_services
 from gatehouse.cli.common import (
     Invocation,
     common_options,
@@ -112,7 +112,7 @@ def rotate(
 
 
 async def rotate_lines(services: Services, lines: Sequence[KeyLine], manner: RotationMode) -> list[SigningKey]:
-    """A line whose next key waits already is left at that; raises RotationPending when all are."""
+    """Skip lines whose next key is already published; raise RotationPending when all are."""
     made: list[SigningKey] = []
     for line in lines:
         try:
@@ -181,10 +181,10 @@ def rewrap(invocation: Invocation, *, as_json: bool) -> None:
 
 
 async def rewrap_installation(loaded: LoadedSettings) -> RewrapOutcome:
-    async with open_services(loaded, clock=SystemClock(), serving=False) as house:
-        expected = sum((await count_under_old_keys(house.storage, house.masters)).values())
+    async with open_services(loaded, clock=SystemClock(), serving=False) as services:
+        expected = sum((await count_under_old_keys(services.storage, services.masters)).values())
         with show_progress("Re-encrypting", expected) as tell:
-            return await rewrap_all(house, operator_origin(), running_total(tell))
+            return await rewrap_all(services, operator_origin(), running_total(tell))
 
 
 def running_total(tell: Callable[[int], None]) -> Callable[[int], None]:

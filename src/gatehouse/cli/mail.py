@@ -1,9 +1,8 @@
-"""`gatehouse mail`: whether mail gets out."""
+"""`gatehouse mail`: test mail delivery."""
 
 import click
 
-from gatehouse.app.services import core
-from gatehouse.app.services.core import Services
+from gatehouse.app.services import Services
 from gatehouse.cli.common import Invocation, common_options, json_option, print_json
 from gatehouse.cli.services import run_with_services
 from gatehouse.mail.composer import LANGUAGES
@@ -24,15 +23,9 @@ def test(invocation: Invocation, *, address: str, lang: str, as_json: bool) -> N
     """Send a test email to ADDRESS immediately, bypassing the outbox, and print the server's response."""
 
     async def work(services: Services) -> str:
-        composer = core.mail_composer(services.settings, masters=services.masters, clock=services.clock)
-        postman = core.outbox_worker(
-            services.settings,
-            store=services.storage.mail,
-            masters=services.masters,
-            clock=services.clock,
-            print_with=click.echo if invocation.dev and not as_json else None,
-        )
-        await postman.deliver_now(composer.compose(MailTemplate.TEST, to=address, lang=lang))
+        message = services.mail_composer.compose(MailTemplate.TEST, to=address, lang=lang)
+        worker = services.outbox_worker_printing(click.echo if invocation.dev and not as_json else None)
+        await worker.deliver_now(message)
         return mail_server_name(services)
 
     took = run_with_services(invocation, work)

@@ -1,4 +1,4 @@
-"""`gatehouse migrate`: the database's schema brought to what this version knows."""
+"""`gatehouse migrate`: migrate the database schema to this version."""
 
 import asyncio
 from dataclasses import dataclass

@@ -9,7 +9,6 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +20,7 @@ from gatehouse import logs
 from gatehouse.app.endpoints import ServedApp, build_app
 from gatehouse.app.garbage_collection import GarbageCollector, freeze_startup_objects
 from gatehouse.app.housekeeping import housekeeping, run_job
-from gatehouse.app.services.core import Services, open_services
+from gatehouse.app.services import Services, open_services
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.cli.common import Invocation, command_for, common_options, load_settings
 from gatehouse.kernel.background import shorten_switch_interval
@@ -35,7 +34,7 @@ from gatehouse.web.server.server import ShutdownSignal, bind_sockets, make_serve
 log = structlog.get_logger(__name__)
 
 RESTART_SECONDS: Final = 1.0
-STOP_SECONDS: Final = 40.0  # a worker ends within 35 by itself, once it has left
+STOP_SECONDS: Final = 40.0  # a worker ends within 35 by itself, after leave_seconds
 
 
 def supervise(loaded: LoadedSettings) -> int:
@@ -128,9 +127,9 @@ def serve(
     given = {"server.host": host, "server.port": port, "server.workers": workers}
     flags = {name: value for name, value in given.items() if value is not None}
     if demo:
-        from gatehouse.cli import demo as showing
+        from gatehouse.cli import demo as demo_command
 
-        loaded = showing.load_demo_settings(invocation, flags)
+        loaded = demo_command.load_demo_settings(invocation, flags)
     else:
         loaded = load_settings(invocation, flags, purpose=LoadPurpose.SERVE)
     loaded.data.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -151,17 +150,17 @@ async def run_service(loaded: LoadedSettings, *, worker: int | None, demo: bool)
             bind_sockets(settings.server.host, settings.server.port, shared=worker is not None)
         )
         if demo and not worker:
-            from gatehouse.cli import demo as showing
+            from gatehouse.cli import demo as demo_command
 
-            await showing.seed_demo(loaded, clock)
-        house = await stack.enter_async_context(open_services(loaded, clock=clock, serving=True))
-        served = build_app(house, stopping=stopping, samples=sample_commands(loaded), demo=demo)
-        await stack.enter_async_context(housekeeping(house))
-        await stack.enter_async_context(serve_operations(settings.operations.bind, worker or 0, served, house))
+            await demo_command.seed_demo(loaded, clock)
+        services = await stack.enter_async_context(open_services(loaded, clock=clock, serving=True))
+        served = build_app(services, stopping=stopping, samples=sample_commands(loaded), demo=demo)
+        await stack.enter_async_context(housekeeping(services))
+        await stack.enter_async_context(serve_operations(settings.operations.bind, worker or 0, served, services))
         if not worker:
-            await print_addresses(house, loaded.data)
+            await print_addresses(services, loaded.data)
         if demo and not worker:
-            await stack.enter_async_context(showing.serve_sample_app(house, loaded))
+            await stack.enter_async_context(demo_command.serve_sample_app(services, loaded))
         server = make_server(
             served.app,
             host=settings.server.host,
@@ -173,11 +172,11 @@ async def run_service(loaded: LoadedSettings, *, worker: int | None, demo: bool)
             leave_seconds=settings.server.leave_seconds,
         )
         await server.serve(sockets)
-        await run_job(partial(served.games.shut_down, house.storage.game_sessions))
+        await run_job(services.shut_down_games)
 
 
 def sample_commands(loaded: LoadedSettings) -> SampleCommands:
-    """What the first administrator is told to try, on the machine of a developer only."""
+    """The commands the setup page suggests, in development mode only."""
     if not loaded.dev:
         return NO_SAMPLES
     return SampleCommands(app=command_for(loaded, "sample-app"), game=command_for(loaded, "sample-game"))
@@ -196,7 +195,7 @@ def lock_sqlite_file(url: str) -> AbstractContextManager[None]:
 
 @asynccontextmanager
 async def serve_operations(bind: str, worker: int, served: ServedApp, services: Services) -> AsyncIterator[None]:
-    """Figures are a process's own, so every worker has a listener: the port named, and those above it."""
+    """Metrics belong to one process, so every worker has a listener: the given port and those above it."""
     if not bind:
         yield
         return

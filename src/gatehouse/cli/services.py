@@ -1,4 +1,4 @@
-"""How a command gets at a database as it is: nothing is made, migrated or moved in."""
+"""Opens an existing database, unchanged, or the services on it, for a command."""
 
 import asyncio
 import sys
@@ -14,7 +14,8 @@ import click
 from gatehouse import logs
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.model import User, login_key
-from gatehouse.app.services.core import Services, open_database, open_services
+from gatehouse.app.services import Services, open_services
+from gatehouse.app.services.core import open_database
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.cli.common import Invocation, load_settings
 from gatehouse.kernel.clock import SystemClock
@@ -30,7 +31,7 @@ class NoInstallation(Misconfigured):
 
 @asynccontextmanager
 async def open_existing_database(loaded: LoadedSettings) -> AsyncIterator[Storage]:
-    """Reach a database that has a schema. Raises NoInstallation."""
+    """Connect to a database that has a schema. Raises NoInstallation."""
     refuse_missing_file(loaded)
     async with open_database(loaded) as storage:
         if not await storage.runner.revision():
@@ -39,7 +40,7 @@ async def open_existing_database(loaded: LoadedSettings) -> AsyncIterator[Storag
 
 
 def refuse_missing_file(loaded: LoadedSettings) -> None:
-    """SQLite would make it, and a command would answer from an installation that nobody meant."""
+    """SQLite would create it, and a command would report on an empty installation."""
     path = sqlite_file(loaded)
     if path is not None and not path.exists():
         raise NoInstallation(f"no database at {path}; check --data")
@@ -50,7 +51,7 @@ def sqlite_file(loaded: LoadedSettings) -> Path | None:
     return Path(sqlite_path(url.reveal())) if url.is_sqlite else None
 
 
-# How a command gets at the rooms: settings loaded, database opened, one coroutine run.
+# Running one coroutine with the services.
 
 
 T = TypeVar("T")
@@ -59,7 +60,7 @@ T = TypeVar("T")
 def run_with_services(
     invocation: Invocation, work: Callable[[Services], Awaitable[T]], *, may_create: bool = False
 ) -> T:
-    """Run the work with every room at hand; the server may be running or not.
+    """Run the work with the services; the server may be running or not.
 
     Raises NoInstallation where there is no database yet, unless the command is one that founds an installation.
     """
@@ -69,18 +70,18 @@ def run_with_services(
         refuse_missing_file(loaded)
 
     async def run() -> T:
-        async with open_services(loaded, clock=SystemClock(), serving=False, initialize=may_create) as house:
-            return await work(house)
+        async with open_services(loaded, clock=SystemClock(), serving=False, initialize=may_create) as services:
+            return await work(services)
 
     return asyncio.run(run())
 
 
 def operator_origin() -> AuditOrigin:
-    """Whoever types commands, as the audit log names him."""
+    """The person at the command line, as the audit log names them."""
     return AuditOrigin(actor=f"cli:{getuser()}")
 
 
-# What the commands about accounts share: who is meant, and how a password is given.
+# What the commands about accounts share: finding a user, reading a password.
 
 
 Function = TypeVar("Function", bound=Callable[..., object])

@@ -8,8 +8,7 @@ from typing import Final
 import click
 import msgspec
 
-from gatehouse.app.services.core import Services
-from gatehouse.app.services.permissions import simulation
+from gatehouse.app.services import Services
 from gatehouse.cli.common import ApplicationId, Invocation, common_options, json_option, print_json
 from gatehouse.cli.services import operator_origin, run_with_services
 from gatehouse.permissions.errors import ApplicationNotFound, Malformed
@@ -35,7 +34,7 @@ def simulate(invocation: Invocation, *, application_id: int, file: Path, as_json
     project, membership or record) and its data, like `change` of POST /api/permissions/simulate.
     """
     change = read_change(file)
-    found = run_with_services(invocation, lambda house: simulate_effects(house, application_id, change))
+    found = run_with_services(invocation, lambda services: simulate_effects(services, application_id, change))
     if as_json:
         print_json(found)
         return
@@ -66,7 +65,7 @@ async def simulate_effects(services: Services, application_id: int, change: AnyP
     found: list[Effect] = []
     after: str | None = ""
     while after is not None:
-        page = await simulation(services).run(change, by, after=after, limit=PAGE)
+        page = await services.simulation.run(change, by, after=after, limit=PAGE)
         found += page.effects
         after = page.after
     return found

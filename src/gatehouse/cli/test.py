@@ -1,4 +1,4 @@
-"""`gatehouse test`: who may what, as cases in files, for CI."""
+"""`gatehouse test`: permission tests from files, for CI."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""What `gatehouse user export` and `user gdpr` do and show."""
+"""`gatehouse user`: accounts, and requests for personal data."""
 
 import asyncio
 from collections.abc import Sequence
@@ -11,8 +11,7 @@ import msgspec
 from gatehouse.accounts.email_links import INVITATION_LIFETIME
 from gatehouse.accounts.model import CENTRAL_APPLICATION, User
 from gatehouse.accounts.own_account.export import PersonalDataExport
-from gatehouse.app.services.accounts import account_services, erasure, export, registration_services
-from gatehouse.app.services.core import Services
+from gatehouse.app.services import Services
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.cli.common import (
     Invocation,
@@ -59,7 +58,7 @@ class UserExport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 async def export_user_data(services: Services, user: User, origin: AuditOrigin, *, seconds: int) -> UserExport:
-    """Ask; with seconds to wait, make the calls from here too: a server need not be running."""
+    """Request the data; with seconds to wait, also make the calls here: the server need not be running."""
     request_id = await services.data_requests.request_export(user.user_id, origin)
     if not seconds:
         return UserExport(requests=await requests_of(services, request_id))
@@ -68,7 +67,7 @@ async def export_user_data(services: Services, user: User, origin: AuditOrigin, 
             await wait_until_settled(services, request_id)
     except TimeoutError:
         pass  # what is there is printed, and the status tells what is missing
-    data = await export(services).export_user(user, origin)
+    data = await services.data_export.export_user(user, origin)
     return UserExport(requests=await requests_of(services, request_id), data=data)
 
 
@@ -79,7 +78,7 @@ async def wait_until_settled(services: Services, request_id: str) -> None:
 
 
 async def find_requests(services: Services, name: str) -> list[DataRequestEntry]:
-    """By the id of a request or a user, or by the login of somebody who is still there."""
+    """By the ID of a request or a user, or by the login of an existing account."""
     if "@" in name:
         name = (await find_user(services, name)).user_id
     return await requests_of(services, name)
@@ -190,7 +189,7 @@ def invite(invocation: Invocation, *, login: str, nick: str, lang: str, as_json:
     """
 
     async def work(services: Services) -> User:
-        return await registration_services(services).invitations.invite(
+        return await services.invitations.invite(
             login=login, nick=nick or login.partition("@")[0], lang=lang, origin=operator_origin()
         )
 
@@ -267,7 +266,7 @@ def set_blocked(invocation: Invocation, user_name: str, *, blocked: bool, as_jso
         found = await find_user(services, user_name)
         if not blocked:
             return await services.administration.unblock(found.user_id, operator_origin())
-        # Whoever has this machine makes another administrator when he needs one; a stolen account cannot wait.
+        # The operator can create another administrator; blocking a stolen account cannot wait.
         return await services.administration.block(found.user_id, operator_origin(), even_last_administrator=True)
 
     changed = run_with_services(invocation, work)
@@ -286,7 +285,7 @@ def revoke_all(invocation: Invocation, *, user_name: str, as_json: bool) -> None
 
     async def work(services: Services) -> User:
         found = await find_user(services, user_name)
-        await account_services(services).sessions.sign_out_everywhere(found.user_id, operator_origin())
+        await services.sessions.sign_out_everywhere(found.user_id, operator_origin())
         return await find_user(services, found.user_id)
 
     changed = run_with_services(invocation, work)
@@ -312,7 +311,7 @@ def erase(invocation: Invocation, *, user_name: str, yes: bool, even_last_admini
 
     async def work(services: Services) -> User:
         found = await find_user(services, user_name)
-        await erasure(services).erase(found, operator_origin(), even_last_administrator=even_last_administrator)
+        await services.erasure.erase(found, operator_origin(), even_last_administrator=even_last_administrator)
         return found
 
     gone = run_with_services(invocation, work)

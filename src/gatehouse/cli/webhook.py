@@ -1,4 +1,4 @@
-"""`gatehouse webhook`: who is told what happened."""
+"""`gatehouse webhook`: webhooks and their deliveries."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar, cast
@@ -6,7 +6,7 @@ from typing import Final, TypeVar, cast
 import click
 from msgspec import UNSET
 
-from gatehouse.app.services.core import Services, webhooks
+from gatehouse.app.services import Services
 from gatehouse.cli.common import (
     Invocation,
     common_options,
@@ -59,7 +59,7 @@ def webhook() -> None:
 @json_option
 def list_webhooks(invocation: Invocation, *, as_json: bool) -> None:
     """List webhooks."""
-    found = run_webhook_command(invocation, lambda desk, actor: desk.list(actor))
+    found = run_webhook_command(invocation, lambda webhooks, actor: webhooks.list(actor))
     if as_json:
         print_json([webhook_entry(one) for one in found])
     else:
@@ -78,7 +78,9 @@ def add(
 ) -> None:
     """Create a webhook and print its secret, which is shown only once."""
     draft = WebhookDraft(url=url, events=unique(events), description=description, enabled=not disabled)
-    print_with_secret(run_webhook_command(invocation, lambda desk, actor: desk.create(actor, draft)), as_json=as_json)
+    print_with_secret(
+        run_webhook_command(invocation, lambda webhooks, actor: webhooks.create(actor, draft)), as_json=as_json
+    )
 
 
 @webhook.command()
@@ -110,7 +112,7 @@ def change(
         enabled=UNSET if enabled is None else enabled,
         from_now=from_now,
     )
-    changed = webhook_entry(run_webhook_command(invocation, lambda desk, actor: desk.change(actor, draft)))
+    changed = webhook_entry(run_webhook_command(invocation, lambda webhooks, actor: webhooks.change(actor, draft)))
     if as_json:
         print_json(changed)
     else:
@@ -129,7 +131,8 @@ def change(
 def rotate_secret(invocation: Invocation, *, webhook_id: str, as_json: bool) -> None:
     """Create a new secret for a webhook and print it; the previous one keeps signing for a week."""
     print_with_secret(
-        run_webhook_command(invocation, lambda desk, actor: desk.rotate_secret(actor, webhook_id)), as_json=as_json
+        run_webhook_command(invocation, lambda webhooks, actor: webhooks.rotate_secret(actor, webhook_id)),
+        as_json=as_json,
     )
     if not as_json:
         click.echo(f"The previous secret keeps signing for {OLD_SECRET_LIFETIME // DAY} days.", err=True)
@@ -140,7 +143,7 @@ def rotate_secret(invocation: Invocation, *, webhook_id: str, as_json: bool) -> 
 @click.argument("webhook_id")
 def remove(invocation: Invocation, *, webhook_id: str) -> None:
     """Remove a webhook and its delivery log."""
-    run_webhook_command(invocation, lambda desk, actor: desk.remove(actor, webhook_id))
+    run_webhook_command(invocation, lambda webhooks, actor: webhooks.remove(actor, webhook_id))
     click.echo(f"Webhook {webhook_id} removed.", err=True)
 
 
@@ -159,7 +162,8 @@ def remove(invocation: Invocation, *, webhook_id: str) -> None:
 def deliveries(invocation: Invocation, *, webhook_id: str, state: str | None, limit: int, as_json: bool) -> None:
     """List deliveries of a webhook, newest first."""
     found = run_webhook_command(
-        invocation, lambda desk, actor: desk.list_deliveries(actor, webhook_id, state=state or "", limit=limit)
+        invocation,
+        lambda webhooks, actor: webhooks.list_deliveries(actor, webhook_id, state=state or "", limit=limit),
     )
     print_deliveries(found, as_json=as_json)
 
@@ -171,7 +175,7 @@ def deliveries(invocation: Invocation, *, webhook_id: str, state: str | None, li
 @click.argument("delivery_id")
 def redeliver(invocation: Invocation, *, webhook_id: str, delivery_id: str, as_json: bool) -> None:
     """Send an event again with its original ID."""
-    send_now(invocation, lambda desk, actor: desk.redeliver(actor, webhook_id, delivery_id), as_json=as_json)
+    send_now(invocation, lambda webhooks, actor: webhooks.redeliver(actor, webhook_id, delivery_id), as_json=as_json)
 
 
 @webhook.command()
@@ -180,35 +184,25 @@ def redeliver(invocation: Invocation, *, webhook_id: str, delivery_id: str, as_j
 @click.argument("webhook_id")
 def test(invocation: Invocation, *, webhook_id: str, as_json: bool) -> None:
     """Send a test event and show the receiver's response."""
-    send_now(invocation, lambda desk, actor: desk.send_ping(actor, webhook_id), as_json=as_json)
+    send_now(invocation, lambda webhooks, actor: webhooks.send_ping(actor, webhook_id), as_json=as_json)
 
 
 def run_webhook_command(invocation: Invocation, ask: Callable[[Webhooks, Actor], Awaitable[T]]) -> T:
     async def work(services: Services) -> T:
-        return await ask(webhook_service(services), await operator_actor(services))
+        return await ask(services.webhooks, await operator_actor(services))
 
     return run_with_services(invocation, work)
 
 
 def send_now(invocation: Invocation, ask: Callable[[Webhooks, Actor], Awaitable[Delivery]], *, as_json: bool) -> None:
-    """What is asked for here is sent from here: a server may not be running."""
+    """Deliver from this process: the server may not be running."""
 
     async def work(services: Services) -> Delivery:
-        asked_for = await ask(webhook_service(services), await operator_actor(services))
+        asked_for = await ask(services.webhooks, await operator_actor(services))
         await services.webhook_deliveries.deliver_now(asked_for.webhook_id, asked_for.delivery_id)
         return await services.storage.webhooks.delivery(asked_for.webhook_id, asked_for.delivery_id)
 
     print_deliveries([run_with_services(invocation, work)], as_json=as_json)
-
-
-def webhook_service(services: Services) -> Webhooks:
-    return webhooks(
-        services.settings,
-        store=services.storage.webhooks,
-        masters=services.masters,
-        recorder=services.recorder,
-        clock=services.clock,
-    )
 
 
 async def operator_actor(services: Services) -> Actor:

@@ -1,7 +1,7 @@
-"""What applications import: user JWTs verified against the published keys, and what their owners may do.
+"""The library that applications import: verifies user JWTs and reads what their owners may do.
 
-Asks the service over HTTP and keeps answers no longer than it is told to. Imports no other room, so that an
-application that has it carries no part of the server; never decides by itself what somebody may do.
+Asks the service over HTTP and caches responses no longer than it allows. Imports no other package, so that an
+application that uses it carries no part of the server; never decides by itself what a person may do.
 """
 
 from gatehouse.client.clock import Clock

@@ -1,4 +1,4 @@
-"""Why a request is not served. `public` may be shown to whoever asked; the detail is for the log."""
+"""Why a request is not served. `public` may be shown to the caller; the detail is for the log."""
 
 from typing import ClassVar
 
@@ -20,7 +20,7 @@ class Unauthenticated(ClientError):
 
 
 class Denied(ClientError):
-    """It is known who asks, and he may not."""
+    """The caller is known and lacks the permission."""
 
     status = 403
     public = "You are not allowed to do this."
@@ -29,7 +29,7 @@ class Denied(ClientError):
 class Unavailable(ClientError):
     """Nothing was decided: the service cannot be asked, and what is remembered is too old to go by.
 
-    Or it refuses what the application shows for itself, which no visitor can mend.
+    Or it refuses the application's own credential, which no user can fix.
     """
 
     status = 503

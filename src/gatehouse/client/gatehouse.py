@@ -1,4 +1,4 @@
-"""The service as an application sees it: who somebody is, and what he may do."""
+"""The service as an application sees it: who a user is, and what they may do."""
 
 from types import TracebackType
 from typing import Final, Self
@@ -62,13 +62,13 @@ class Gatehouse:
         return await self._verifier.verify(jwt, factor=factor, address=address)
 
     async def permissions(self, user: User) -> Permissions:
-        """All he holds; raise Unauthenticated when his JWT was revoked, Unavailable when nobody can tell."""
+        """The permissions of the user. Raises Unauthenticated when the JWT was revoked, Unavailable when unknown."""
         return await self._permission_cache.get(user)
 
     async def allows(
         self, user: User, rule: str, project: str | None = None, resource: Resource | None = None
     ) -> bool:
-        """Whether he holds the rule: at the root, in the project, or on that resource of the project."""
+        """Whether the user has the permission: at the root, in the project, or on that resource of the project."""
         return (await self.permissions(user)).allows(rule, project, resource)
 
     async def require(

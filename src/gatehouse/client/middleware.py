@@ -1,4 +1,4 @@
-"""ASGI middleware: every request has its user, and whoever may not is told so.
+"""ASGI middleware: adds the user to every request and answers those that are not allowed.
 
 Plain ASGI, without Starlette: it works around whatever speaks that protocol.
 """
@@ -35,7 +35,7 @@ RETRY_AFTER: Final = b"2"  # seconds
 
 
 def no_address(_scope: Scope) -> None:
-    """Nobody's address is known. A JWT that is bound to one is then refused."""
+    """No address is known. A JWT that is bound to one is then refused."""
 
 
 class GatehouseMiddleware:
@@ -112,7 +112,7 @@ class AsgiExchange:
         """False when it is too late for that."""
         if self._has_begun:
             return False
-        # A 503 is for whoever runs the application to mend, all else for the visitor. No detail holds a token.
+        # A 503 concerns the operator of the application, all else the user. No detail contains a token.
         level = logging.WARNING if error.status == UNAVAILABLE else logging.INFO
         log.log(level, "answered with %d: %r", error.status, str(error))
         if self._is_websocket:
@@ -163,7 +163,7 @@ def header_text(scope: Scope, name: bytes) -> str | None:
 
 
 def single_header(scope: Scope, name: bytes) -> bytes | None:
-    """Raise Unauthenticated when it is there twice: who reads the other one would see somebody else."""
+    """Raise Unauthenticated when it is there twice: a reader of the other one would see another user."""
     given: list[bytes] = [value for key, value in scope["headers"] if key.lower() == name]
     if len(given) > 1:
         raise Unauthenticated(f"duplicate header {name.decode()}")
@@ -191,7 +191,7 @@ ValueOrGetter: TypeAlias = V | Callable[[Any], V]
 class FastApiSignature:
     """A signature as FastAPI wants to see it: it hands the request to a parameter of Starlette's class only.
 
-    Whoever asks that way has Starlette loaded, so it need not be imported here.
+    The caller has Starlette loaded, so it need not be imported here.
     """
 
     def __get__(self, instance: object, owner: type) -> inspect.Signature:

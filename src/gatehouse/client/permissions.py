@@ -1,4 +1,4 @@
-"""What somebody holds, read from the service's `list_short` (interface §4.5, R5)."""
+"""A user's permissions, read from the service's `list_short` (interface §4.5, R5)."""
 
 import asyncio
 from collections import OrderedDict
@@ -42,7 +42,7 @@ class Permissions:
 
         What is held at the root counts at the root only. Rule and project are named as the list names them:
         without a section, and by id, never by an alias. The resource has to be one of the project: a list does not
-        tell what a project has, so a name that somebody else gave is a question for the service's `check`.
+        tell what a project has, so a name from another source is a question for the service's `check`.
         """
         return any(place in self.entries for place in lookup_keys(rule, project, resource))
 
@@ -82,8 +82,8 @@ def parse_entry(entry: str) -> tuple[PermissionKey, Params] | None:
 
 # Whether the service takes what this application shows for itself.
 #
-# It refuses a wrong access key in the words in which it refuses a visitor's JWT (SECURITY.md, P7). So when somebody
-# is refused, the application asks once more without him: a question that needs nothing but its own credential (R6).
+# It refuses a wrong access key with the same error as a user's JWT (SECURITY.md, P7). So when a user is refused, the
+# application asks once more without them: a question that needs nothing but its own credential (R6).
 
 
 PROBE_INTERVAL: Final = 10.0  # seconds: made-up JWTs must not become a flood of questions
@@ -106,7 +106,7 @@ class CredentialProbe:
     _probe_task: asyncio.Task[bool] | None = field(default=None, init=False)
 
     async def is_refused(self, user_id: str) -> bool:
-        """False also while nobody can tell. One question at a time, however many visitors wait for its answer."""
+        """False also while it is unknown. One request at a time, however many callers wait for its response."""
         is_old = self.clock.monotonic() - self._probed_at >= PROBE_INTERVAL
         if self._probe_task is None or (self._probe_task.done() and is_old):
             self._probed_at = self.clock.monotonic()
@@ -153,7 +153,7 @@ class PermissionListResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedPermissions:
-    """An answer, and the moment up to which it surely tells everything: when it was asked for."""
+    """A response, and the time up to which it is complete: when it was requested."""
 
     permissions: Permissions
     etag: str
@@ -227,7 +227,7 @@ class PermissionCache:
     def _finish_fetch(self, session: CacheKey, task: asyncio.Task[CachedPermissions]) -> None:
         del self._in_flight[session]
         if not task.cancelled():
-            task.exception()  # looked at here too, in case nobody waits any more
+            task.exception()  # retrieved here too, in case no caller waits any more
 
     def _stale_entry(self, user: User, began: float, silence: Unavailable) -> CachedPermissions:
         """While the service is silent: what is known, for `stale_seconds` longer than usual."""

@@ -43,16 +43,16 @@ def is_within(address: Address | None, networks: Iterable[str]) -> bool:
 
 
 def peer_address(scope: Mapping[str, Any]) -> str | None:
-    """The address at the other end of the connection, as the application's server tells it.
+    """The address at the other end of the connection, as the application's server reports it.
 
-    Behind a proxy that is the client's only if the server was told to believe that proxy. Otherwise it is the
-    proxy's, and everyone would seem to come from there: that is why nobody's address is taken unless you say so.
+    Behind a proxy that is the client's only if the server trusts that proxy. Otherwise it is the
+    proxy's, and everyone would seem to come from there: that is why no address is used unless you ask for it.
     """
     client = scope.get("client")
     return None if client is None else client[0]
 
 
-# The person behind a request, as his JWT tells.
+# The user of a request, from the JWT.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,20 +61,20 @@ class User:
 
     user_id: str
     nick: str = ""
-    auth: str = ""  # how he proved who he is: login, 2step, openid or passkey
+    auth: str = ""  # how they signed in: login, 2step, openid or passkey
     tags: frozenset[str] = frozenset()
     tags_omitted: bool = False  # they are too long for a JWT: `tags` is empty, and says nothing about the person
     country: str = ""
     lang: str = ""
     expires_at: int = 0
     has_factor: bool = False  # the request showed the factor that the JWT is bound to
-    address: str | None = None  # his own, if the application knows it
+    address: str | None = None  # the user's, if the application knows it
     claims: Mapping[str, object] = field(default_factory=dict, repr=False, compare=False)
     jwt: str = field(repr=False)
 
     @property
     def cache_key(self) -> tuple[bytes, str]:
-        """What an answer about him is remembered under: one JWT, from one address."""
+        """The cache key of responses about the user: one JWT, from one address."""
         return sha256(self.jwt.encode()).digest(), self.address or ""
 
     @property

@@ -1,5 +1,5 @@
-"""What shows Gatehouse at work: the studio of `serve --demo`, a sample web application, the sample game.
+"""Demonstrations: the data of `serve --demo`, a sample web application, the sample game.
 
-Loaded only when it is asked for. Makes everything through the rooms and pages that everybody else uses, on this
-machine only; nothing of the service depends on it.
+Loaded only on request. Creates everything through the services and pages that all others use, on this machine only;
+nothing in the service depends on it.
 """

@@ -1,4 +1,4 @@
-"""Who is who in the demo: ten people of studio.yaml, and what each of them comes with."""
+"""The ten people of studio.yaml, and their credentials."""
 
 import os
 import secrets
@@ -11,7 +11,7 @@ from gatehouse.kernel.ids import new_secret
 
 PASSWORD_ALPHABET: Final = "abcdefghjkmnpqrstuvwxyz23456789"  # noqa: S105 - none that looks like another
 GROUPS: Final = 4
-GROUP_LENGTH: Final = 4  # 4 x 4 letters: 79 bit
+GROUP_LENGTH: Final = 4  # 4 x 4 characters: 79 bit
 ACCESS_KEY_BYTES: Final = 32  # interface §2.6
 
 WINDOWS: Final = "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:145.0) Gecko/20100101 Firefox/145.0"
@@ -23,7 +23,7 @@ PHONE: Final = (
 
 
 class DemoPerson(NamedTuple):
-    name: str  # as the variables of studio.yaml have it, in small letters
+    name: str  # as the variables of studio.yaml have it, in lower case
     user_id: str
     login: str
     role: str  # for the table of accounts
@@ -59,7 +59,7 @@ BY_NAME: Final[Mapping[str, DemoPerson]] = {person.name: person for person in DE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoSecrets:
-    """Made at the first start, never the same twice, told once."""
+    """Random, created at the first start, shown once."""
 
     passwords: Mapping[str, str]  # by the name of the person
     client_secret: str
@@ -92,7 +92,7 @@ def new_access_key() -> str:
     return secrets.token_hex(ACCESS_KEY_BYTES)
 
 
-# The accounts of the demo, as they are told: once on the terminal, and in a file for their owner only.
+# The accounts of the demo as shown: once on the terminal, and in a file for their owner only.
 
 
 ACCOUNTS_FILE: Final = "demo-accounts.txt"

@@ -1,4 +1,4 @@
-"""A clock that stands in the past, so that a day can be lived through in a second."""
+"""Replays a day of requests in a second, with a clock set back."""
 
 import asyncio
 import base64
@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlencode
 
 from starlette.types import ASGIApp
 
-from gatehouse.app.services.core import Services
+from gatehouse.app.services import Services
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.demo.accounts import BY_NAME, DemoPerson, DemoSecrets
 from gatehouse.demo.in_process_client import InProcessClient, InProcessResponse, WentWrong
@@ -20,7 +20,7 @@ from gatehouse.kernel.ids import new_secret
 
 
 class SimulatedClock:
-    """Moves on only when it is told to. Timers are real ones, and are let go with the past."""
+    """Moves on only when it is set. Timers are real ones, canceled at the end of the replay."""
 
     def __init__(self, now: int) -> None:
         self._began = now
@@ -41,21 +41,21 @@ class SimulatedClock:
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
-    def move_to(self, moment: int) -> None:
-        """Time never runs back: what was done took as long as it took."""
-        self._now = max(self._now, moment)
+    def move_to(self, at: int) -> None:
+        """Never moves back: an action took the time it took."""
+        self._now = max(self._now, at)
 
     def cancel_timers(self) -> None:
         for timer in self._timers:
             timer.cancel()
 
 
-# The last day of the demo's studio: the same every time, lived through at the front door with a clock set back.
+# The last day of the demo's studio: the same every time, replayed as requests with a clock set back.
 
 
 MINUTE: Final = 60
 DAY: Final = 86_400
-BROWSER_CLOSED_SECONDS: Final = 6 * 3_600  # seconds after which somebody has closed his browser
+BROWSER_CLOSED_SECONDS: Final = 6 * 3_600  # seconds after which a person has closed their browser
 GAME: Final = 50001
 HUB: Final = 50002
 HUB_CLIENT: Final = "raiders-hub"
@@ -99,7 +99,7 @@ class ScheduledAction:
 
 
 class DemoDay:
-    """Everybody who comes and goes, each with a browser of his own."""
+    """All the people of the day, each with their own browser."""
 
     def __init__(
         self, app: ASGIApp, *, services: Services, clock: SimulatedClock, secrets: DemoSecrets, redirect_uri: str
@@ -116,7 +116,7 @@ class DemoDay:
         self._hub = self._client("198.51.100.30", "raiders-hub/2.3")
 
     async def replay(self, now: int) -> None:
-        """Let everything happen in its order, and end at that moment."""
+        """Replay every action in its order, and end at that time."""
         for happening in sorted(self._actions(), key=lambda one: -one.minutes):
             self._clock.move_to(now - happening.minutes * MINUTE + happening.minutes * 37 % MINUTE)
             await happening.act()
@@ -144,7 +144,7 @@ class DemoDay:
         ]
 
     def _admin_actions(self) -> list[ScheduledAction]:
-        """What people with rights saved, each by his own."""
+        """Changes that people save by their own rights."""
         in_two_weeks = self._clock.now() + 15 * DAY
         jonas, chloe = BY_NAME["jonas"].user_id, BY_NAME["chloe"].user_id
         referee = {"name": "referee", "expired": in_two_weeks}
@@ -168,7 +168,7 @@ class DemoDay:
     # -- in the browser --
 
     async def visit_hub(self, person: DemoPerson) -> None:
-        """Signs in to the Hub, which asks for his consent the first time."""
+        """Signs in to the Hub, which asks for their consent the first time."""
         browser = await self._signed_in_browser(person)
         verifier = new_secret()
         challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
@@ -201,7 +201,7 @@ class DemoDay:
         del self._signed_in_at[person.name]
 
     async def _signed_in_browser(self, person: DemoPerson) -> InProcessClient:
-        """His browser; one that was closed meanwhile has forgotten who he is."""
+        """Their browser; one that was closed meanwhile is signed out."""
         browser, now = self._browser(person), self._clock.now()
         if self._signed_in_at.get(person.name, 0) + BROWSER_CLOSED_SECONDS < now:
             page = await browser.get("/sign-in")
@@ -292,7 +292,7 @@ class DemoDay:
         return ScheduledAction(minutes=minutes, act=act)
 
     async def _script_client(self, person: DemoPerson) -> tuple[InProcessClient, dict[str, str]]:
-        """The login operation, as a script of his uses it the first time."""
+        """The login operation, as their script uses it the first time."""
         if person.name not in self._scripts:
             program = self._client(person.address, "studio-scripts/0.9")
             factor = f"laptop of {person.name}"
@@ -302,7 +302,7 @@ class DemoDay:
             self._scripts[person.name] = program, {"authorization": f"Bearer {answer['jwt']}", "factor": factor}
         return self._scripts[person.name]
 
-    # -- everybody --
+    # -- all --
 
     def _browser(self, person: DemoPerson) -> InProcessClient:
         if person.name not in self._browsers:

@@ -1,4 +1,4 @@
-"""Somebody at the front door: a browser without JavaScript, or a program, that needs no network.
+"""A browser without JavaScript, or a program, that needs no network.
 
 Calls the application as the server would, from an address of its own; keeps cookies and fills in forms.
 """
@@ -25,7 +25,7 @@ MAX_EXPECTED_STATUS: Final = 499
 
 
 class WentWrong(GatehouseError):
-    """Something in the demo's past did not go as it is written."""
+    """A step of the replayed day did not go as expected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from gatehouse.app.services.core import Services
+from gatehouse.app.services import Services
 from gatehouse.app.services.provisioning import build_provisioning
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.client.transport import BASE_URL_PATTERN, LOOPBACK_HOSTS
@@ -54,7 +54,7 @@ def refuse_file(path: str) -> str:
 
 
 async def prepare_sample_app(services: Services, data: Path, *, port: int) -> SampleSettings:
-    """What it needs to run there: connected already, or now. Raises NotOnThisMachine."""
+    """Return its settings; connect it first when it is not. Raises NotOnThisMachine."""
     refuse_elsewhere(services)
     kept = (
         read_settings(data / SETTINGS_FILE) if (data / SETTINGS_FILE).exists() else await connect_sample_app(services)
@@ -67,7 +67,7 @@ async def prepare_sample_app(services: Services, data: Path, *, port: int) -> Sa
 
 
 async def prepare_sample_game(services: Services) -> int:
-    """The application that stands for the game. Raises NotOnThisMachine."""
+    """Return the ID of the game's application. Raises NotOnThisMachine."""
     refuse_elsewhere(services)
     return await ensure_application(services, SAMPLE_GAME, {"name": "Sky Raiders", "description": "Sample game"})
 
@@ -79,13 +79,13 @@ def refuse_elsewhere(services: Services) -> None:
 
 
 def is_this_machine(base_url: str) -> bool:
-    """Whether it is of this machine, and spelt as the client and the game take it without TLS."""
+    """Whether the address is on this machine, in a form that the client and the game accept without TLS."""
     found = BASE_URL_PATTERN.fullmatch(base_url)
     return found is not None and found["scheme"] == "http" and found["host"] in LOOPBACK_HOSTS
 
 
 async def connect_sample_app(services: Services) -> SampleSettings:
-    """A new client and a new key, also where those there were are lost."""
+    """Create a new client and a new key, also when earlier ones were lost."""
     client_secret, access_key = new_secret(), new_access_key()
     variables = {"CLIENT_SECRET": client_secret, "ACCESS_KEY": access_key}
     number = await ensure_application(services, SAMPLE_APP, sample_application_entry(), variables)

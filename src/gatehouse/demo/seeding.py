@@ -1,4 +1,4 @@
-"""The first start of `serve --demo`: an empty database becomes a studio with a day behind it."""
+"""The first start of `serve --demo`: fills an empty database with a studio and a day of its history."""
 
 import re
 from dataclasses import replace
@@ -6,7 +6,8 @@ from importlib.resources import files
 from typing import Any, Final, cast
 
 from gatehouse.app.endpoints import build_app
-from gatehouse.app.services.core import Services, open_database, open_services, outbox_worker
+from gatehouse.app.services import Services, open_services
+from gatehouse.app.services.core import open_database
 from gatehouse.demo.accounts import DemoSecrets, new_secrets, write_accounts
 from gatehouse.demo.history import DAY, GAME, HUB, HUB_CLIENT, DemoDay, SimulatedClock
 from gatehouse.demo.sample_app.settings import SampleSettings, write_settings
@@ -35,7 +36,7 @@ class HalfADemo(Misconfigured):
 
 
 async def seed(loaded: LoadedSettings, clock: Clock) -> DemoSecrets | None:
-    """Fill an empty database and return what to tell about it; None when a demo is there already.
+    """Fill an empty database and return what to tell about it; None when it holds a demo already.
 
     Raises NotADemo and HalfADemo, and leaves such a database as it is.
     """
@@ -44,13 +45,13 @@ async def seed(loaded: LoadedSettings, clock: Clock) -> DemoSecrets | None:
     now, secrets = clock.now(), new_secrets()
     past = SimulatedClock(now - HISTORY_SECONDS)
     port = sample_app_port(loaded.settings.server.port)
-    async with open_services(with_fast_hashing(loaded), clock=past, serving=True) as house:
-        await house.storage.installation.set_value(FACT, STARTED)
-        sample = await apply_studio(house, secrets, port=port, now=now)
+    async with open_services(with_fast_hashing(loaded), clock=past, serving=True) as services:
+        await services.storage.installation.set_value(FACT, STARTED)
+        sample = await apply_studio(services, secrets, port=port, now=now)
         write_settings(loaded.data / SETTINGS_FILE, sample)
-        await replay_day(house, past, secrets, redirect_uri=sample.redirect_uri, now=now)
-        await house.tally.flush()
-        await house.storage.installation.set_value(FACT, DONE)
+        await replay_day(services, past, secrets, redirect_uri=sample.redirect_uri, now=now)
+        await services.tally.flush()
+        await services.storage.installation.set_value(FACT, DONE)
     write_accounts(loaded.data, secrets)
     return secrets
 
@@ -74,7 +75,7 @@ def with_fast_hashing(loaded: LoadedSettings) -> LoadedSettings:
 
 
 async def apply_studio(services: Services, secrets: DemoSecrets, *, port: int, now: int) -> SampleSettings:
-    """Everything in studio.yaml, and which of it the samples are."""
+    """Apply studio.yaml and return the settings of its sample application."""
     text = (files("gatehouse.demo") / "studio.yaml").read_bytes()
     dated = DAYS_AHEAD.sub(lambda found: b"%d" % (now + int(found[1]) * DAY), text)
     document = cast("dict[str, list[dict[str, Any]]]", read_document(dated, ".yaml"))
@@ -104,17 +105,10 @@ def rules_of(application: dict[str, Any]) -> dict[str, str]:
 async def replay_day(
     services: Services, past: SimulatedClock, secrets: DemoSecrets, *, redirect_uri: str, now: int
 ) -> None:
-    """A day of visitors; the letters that came of it were read long ago."""
+    """A day of requests; the mail it caused counts as sent."""
     served = build_app(services, stopping=ShutdownSignal())
     day = DemoDay(served.app, services=services, clock=past, secrets=secrets, redirect_uri=redirect_uri)
     await day.replay(now)
-    await served.games.shut_down(services.storage.game_sessions)
-    reading = outbox_worker(
-        services.settings,
-        store=services.storage.mail,
-        masters=services.masters,
-        clock=past,
-        print_with=lambda _letter: None,
-    )
-    await reading.run_once()
+    await services.shut_down_games()
+    await services.outbox_worker_printing(lambda _message: None).run_once()
     past.cancel_timers()

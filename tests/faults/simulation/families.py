@@ -71,7 +71,7 @@ def begin_family(family: Family) -> NodeCall:
 def redeem_code(family: Family, world: InitialState) -> NodeCall:
     async def redeem(node: Node, origin: AuditOrigin) -> object:
         shown = ClientCredentials(proof=native_proof(REDIRECT, world.secret), source=ADDRESS, origin=origin)
-        return await node.tokens.issue_tokens(
+        return await node.services.token_endpoint.issue_tokens(
             TokenRequest(
                 grant_type=GrantName.AUTHORIZATION_CODE,
                 code=family.code,
@@ -87,7 +87,7 @@ def redeem_code(family: Family, world: InitialState) -> NodeCall:
 def refresh_with(token: str, world: InitialState) -> NodeCall:
     async def refresh(node: Node, origin: AuditOrigin) -> object:
         shown = ClientCredentials(proof=native_proof(REDIRECT, world.secret), source=ADDRESS, origin=origin)
-        return await node.tokens.issue_tokens(
+        return await node.services.token_endpoint.issue_tokens(
             TokenRequest(
                 grant_type=GrantName.REFRESH_TOKEN,
                 refresh_token=token,
@@ -102,7 +102,7 @@ def refresh_with(token: str, world: InitialState) -> NodeCall:
 
 def identify_with(token: str) -> NodeCall:
     async def identify(node: Node, _origin: AuditOrigin) -> object:
-        return await node.oauth.bearers.verify(token)
+        return await node.services.access_token_verifier.verify(token)
 
     return identify
 
@@ -110,7 +110,7 @@ def identify_with(token: str) -> NodeCall:
 def revoke_token(token: str, world: InitialState) -> NodeCall:
     async def revoke(node: Node, origin: AuditOrigin) -> object:
         shown = ClientCredentials(client_id="web", client_secret=world.secret, source=ADDRESS, origin=origin)
-        await node.revocation.revoke(shown, token, origin)
+        await node.services.revocation.revoke(shown, token, origin)
         return None
 
     return revoke

@@ -64,8 +64,8 @@ def register_session(session: Session) -> NodeCall:
                 location=sha256(LOCATION),
                 address=ADDRESS,
                 address_proven=True,
-                options=node.games.results.seal_options(session.gsid, OPTIONS),
-                holder=node.games.node,
+                options=node.services.game_results.seal_options(session.gsid, OPTIONS),
+                holder=node.services.node,
                 created_at=now,
                 ends_at=now + LIFETIME,
             )

@@ -4,14 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gatehouse.accounts.sessions import SessionLifetimes, Sessions
-from gatehouse.app.services.accounts import login_result, login_rules
-from gatehouse.app.services.core import Services
-from gatehouse.app.services.games import GameServices, game_services
-from gatehouse.app.services.oauth import OAuthServices, grant_types, oauth_services
+from gatehouse.app.services import Services
 from gatehouse.gamesessions.poll import PollService
 from gatehouse.gamesessions.throttle import PollThrottle, PollThrottleLimits
-from gatehouse.oauth.revocation import Revocation
-from gatehouse.oauth.token_endpoint import TokenEndpoint
 from gatehouse.permissions.holdings import HoldingsReader
 from gatehouse.storage.database import build_storage
 from gatehouse.storage.sqlite.runner import SQLiteRunner
@@ -28,11 +23,7 @@ class Node:
     name: str
     services: Services
     clock: VirtualClock
-    oauth: OAuthServices
-    tokens: TokenEndpoint
-    revocation: Revocation
     sessions: Sessions
-    games: GameServices
     polls: PollService
     held: HoldingsReader
     runner: SQLiteRunner
@@ -58,49 +49,31 @@ class NodeFactory:
     async def open(self, name: str, chance: Chance, odds: FaultOdds) -> Node:
         clock = VirtualClock()
         runner, commits = threadless_runner(str(self.file), self.writers, self.disk, chance, odds)
-        house = self.world.build_services(build_storage(FaultyRunner(runner, commits, chance, odds)), clock)
-        house.keyring._replace_keys(
+        services = self.world.build_services(build_storage(FaultyRunner(runner, commits, chance, odds)), clock)
+        services.keyring._replace_keys(
             (await build_storage(runner).keys.load_keys()).keys
         )  # it starts once its store answers
-        rooms = oauth_services(house)
-        rules = login_rules(house)
-        game = game_services(house, login_result=login_result(house, rules), rules=rules)
+        services.game_notices  # noqa: B018 - listens from here on
         return Node(
             name=name,
-            services=house,
+            services=services,
             clock=clock,
-            oauth=rooms,
-            tokens=TokenEndpoint(
-                authentication=rooms.authentication,
-                grants=grant_types(house, rooms),
-                rules=rooms.rules,
-                token_issuer=rooms.issue,
-            ),
-            revocation=Revocation(
-                store=house.storage.grants,
-                authentication=rooms.authentication,
-                refresh_tokens=rooms.refresh_tokens,
-                access_token_verifier=rooms.bearers,
-                recorder=house.recorder,
-                clock=clock,
-            ),
             sessions=Sessions(
-                store=house.storage.sessions, recorder=house.recorder, clock=clock, lifetimes=SessionLifetimes()
+                store=services.storage.sessions, recorder=services.recorder, clock=clock, lifetimes=SessionLifetimes()
             ),
-            games=game,
             polls=PollService(
-                store=house.storage.game_sessions,
-                waiters=game.waiters,
-                write_behind=game.write_behind,
+                store=services.storage.game_sessions,
+                waiters=services.waiters,
+                write_behind=services.write_behind,
                 throttle=PollThrottle(limits=PATIENT, clock=clock),
-                results=game.results,
-                unsent=game.unsent_answers,
-                refusals=game.records,
+                results=services.game_results,
+                unsent=services.unsent_answers,
+                refusals=services.game_refusals,
                 clock=clock,
-                node=game.node,
+                node=services.node,
                 delay=1,
             ),
-            held=HoldingsReader(permission_loader=house.permission_loader, clock=clock),
+            held=HoldingsReader(permission_loader=services.permission_loader, clock=clock),
             runner=runner,
             commits=commits,
         )

@@ -8,7 +8,8 @@ import apsw
 
 from gatehouse.accounts.model import User
 from gatehouse.app.instance_key import ensure_instance_key
-from gatehouse.app.services.core import Services, build_services, master_keys
+from gatehouse.app.services import Services
+from gatehouse.app.services.core import master_keys
 from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.clock import Clock
 from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose
@@ -42,7 +43,7 @@ class InitialState:
     people: dict[str, User]
 
     def build_services(self, storage: Storage, clock: Clock) -> Services:
-        return build_services(self.loaded, storage=storage, masters=self.masters, clock=clock, key=self.key)
+        return Services(self.loaded, storage=storage, masters=self.masters, clock=clock, instance_key=self.key)
 
 
 async def make_initial_state(directory: Path) -> InitialState:
@@ -54,7 +55,7 @@ async def make_initial_state(directory: Path) -> InitialState:
     async with open_storage(url, migrate=False) as storage:
         key = await ensure_instance_key(storage, masters, MovableClock())
         secret, people = await fill_database(
-            build_services(loaded, storage=storage, masters=masters, clock=MovableClock(), key=key)
+            Services(loaded, storage=storage, masters=masters, clock=MovableClock(), instance_key=key)
         )
     # Made by builders, which have no audit key of this installation.
     connection = apsw.Connection(str(file))

@@ -7,7 +7,6 @@ from typing import Any, Final
 import httpx2
 import pyotp
 
-from gatehouse.app.services.accounts import account_services
 from tests.faults.clients import CheckedRequest, ClientPool, FaultClient, JudgedAnswer, error_of, repeat_until_over
 from tests.faults.fault_setup import FaultSetup, with_password
 from tests.faults.history import Act, History, Result
@@ -32,7 +31,7 @@ class Logins:
     async def prepare(self, scene: FaultSetup) -> None:
         house = scene.services
         self._clock = house.clock
-        them = account_services(house)
+        them = house
         self._apps: dict[str, pyotp.TOTP] = {}
         for number in range(PEOPLE):
             user = await with_password(house, f"codes with {number}".replace(" ", "."))

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import httpx2
 
-from gatehouse.app.services.core import Services
+from gatehouse.app.services import Services
 from tests.faults.clients import CheckedRequest, ClientPool, FaultClient, JudgedAnswer, ask_nodes_in_turn, error_of
 from tests.faults.fault_setup import FaultSetup, Person, create_project_application
 from tests.faults.history import Act, History, Operation, Result

@@ -8,7 +8,6 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
-from gatehouse.app.services.accounts import account_services
 from gatehouse.audit.model import AuditOrigin
 from tests.pages.test_look import listen
 from tests.support.axe import axe_violations
@@ -35,7 +34,7 @@ async def studio(migrated_sqlite_url: str, tmp_path: Path) -> AsyncIterator[Runn
     async with running_service(migrated_sqlite_url, tmp_path) as running:
         await apply_document(running)
         olga = await running.services.storage.accounts.user(OLGA)
-        await account_services(running.services).email_codes.enable(olga, origin=AuditOrigin(actor=OLGA))
+        await running.services.email_codes.enable(olga, origin=AuditOrigin(actor=OLGA))
         yield running
 
 

@@ -5,7 +5,6 @@ import pytest
 
 from gatehouse.accounts.errors import LoginTaken
 from gatehouse.accounts.model import User
-from gatehouse.app.services.accounts import registration_services
 from gatehouse.audit.model import AuditOrigin
 from tests.support.browser import PASSWORD, HttpBrowser
 from tests.support.mailbox import link_in_new_message, new_messages, token_in_link
@@ -16,7 +15,7 @@ WEEK = 7 * 86_400
 
 
 async def invite(service: RunningService, login: str = BOB, lang: str = "en") -> User:
-    rooms = registration_services(service.services)
+    rooms = service.services
     return await rooms.invitations.invite(login=login, nick="bob", lang=lang, origin=AuditOrigin(actor="test"))
 
 

@@ -14,7 +14,6 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from gatehouse.accounts.model import User
-from gatehouse.app.services.accounts import account_services
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.digests import sha256
 from gatehouse.storage.accounts.users import update_user
@@ -45,7 +44,7 @@ def claims_of(jwt: str) -> dict[str, Any]:
 
 
 async def with_totp(service: RunningService, user: User) -> pyotp.TOTP:
-    them = account_services(service.services)
+    them = service.services
     enrolment = await them.totp.begin_enrollment(user)
     app = pyotp.TOTP(enrolment.secret)
     await them.totp.confirm_enrollment(user, app.at(service.clock.now()), origin=AuditOrigin(actor="test"))
@@ -200,7 +199,7 @@ async def test_a_second_factor_is_asked_for_and_answered_in_a_second_call(
 async def test_a_first_call_is_worth_nothing_after_a_sign_out_everywhere(service: RunningService, anna: User) -> None:
     app = await with_totp(service, anna)
     asked = await log_in(service)
-    await account_services(service.services).sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
     answer = {"request_id": asked["request_id"], "otp": app.at(service.clock.now())}
     assert (await service.client.post(PATH, json=answer)).json() == {"status": "2STEPERROR"}
     assert (await log_in(service, otp=answer["otp"]))["status"] == "OK"  # and the code was not spent
@@ -210,7 +209,7 @@ async def test_letters_with_codes_are_counted_with_those_of_the_pages(
     service: RunningService, visitor: HttpBrowser, anna: User
 ) -> None:
     await service.services.storage.runner.write(partial(update_user, replace(anna, email_verified=True)))
-    them = account_services(service.services)
+    them = service.services
     await them.email_codes.enable(
         await service.services.storage.accounts.user(anna.user_id), origin=AuditOrigin(actor="test")
     )

@@ -6,7 +6,6 @@ from functools import partial
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.app.services.accounts import account_services
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.storage.accounts.users import update_user
 from tests.support.browser import LOGIN, PASSWORD, AccountBrowser, HttpBrowser, totp_code
@@ -120,7 +119,7 @@ async def test_whoever_is_thrown_out_while_his_password_is_being_hashed_sets_non
     hashing = service.services.passwords.hash
 
     async def slow(password: str) -> str:
-        await account_services(service.services).sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
+        await service.services.sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
         return await hashing(password)
 
     monkeypatch.setattr(service.services.passwords, "hash", slow)

@@ -15,10 +15,10 @@ from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.model import User
 from gatehouse.app.housekeeping import housekeeping
 from gatehouse.app.rewrapping import SEALED_COLUMNS, rewrap_row
-from gatehouse.app.services.accounts import erasure
-from gatehouse.app.services.core import data_jobs
+from gatehouse.app.services.core import outbound_client
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.keys.encoding import decode_base64url
+from gatehouse.personal_data.data_jobs import DataJobs
 from gatehouse.personal_data.model import CallState, DataRequest
 from tests.support.browser import LOGIN, PASSWORD, AccountBrowser
 from tests.support.database_contents import read_all_tables, tables_that_mention
@@ -186,7 +186,7 @@ async def test_r_27_one_that_never_answers_is_given_up_in_the_end(town: Town, an
 async def test_a_house_that_died_in_the_middle_is_finished_by_another(town: Town, anna: User) -> None:
     """The call was taken and its taker is gone: nobody calls until the lease has run out, then somebody does."""
     store, clock = town.service.services.storage.personal_data, town.service.clock
-    await erasure(town.service.services).erase(anna, OPERATOR)
+    await town.service.services.erasure.erase(anna, OPERATOR)
     assert len(await store.claim_due_calls(clock.now(), 50, 9)) == 2
     await town.run()
     assert town.shop.received == []
@@ -210,14 +210,15 @@ async def test_no_address_has_two_calls_at_once(town: Town, anna: User) -> None:
 
     town.shop.pause = pause
     for user in (anna, *others):
-        await erasure(house).erase(user, OPERATOR)
-    neighbour = data_jobs(  # as another node has them, on the same database
-        house.settings,
+        await house.erasure.erase(user, OPERATOR)
+    neighbour = DataJobs(  # as another node has them, on the same database
         store=house.storage.personal_data,
+        poster=outbound_client(house.settings),
         signer=house.signer,
-        masters=house.masters,
+        sealer=house.masters,
         recorder=house.recorder,
         clock=house.clock,
+        issuer=house.base_url,
     )
     rounds = [asyncio.create_task(one.run_once()) for one in (house.data_jobs, neighbour)]
     await entered.wait()
@@ -309,7 +310,7 @@ async def test_a_serving_house_calls_by_itself(town: Town, anna: User) -> None:
 
     town.shop.respond = say
     async with housekeeping(town.service.services):
-        await erasure(town.service.services).erase(anna, OPERATOR)
+        await town.service.services.erasure.erase(anna, OPERATOR)
         await asyncio.wait_for(called.wait(), 20)
 
 

@@ -3,7 +3,6 @@
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.app.services.accounts import account_services
 from gatehouse.audit.model import AuditOrigin
 from tests.support.browser import LOGIN, PASSWORD, AccountBrowser, HttpBrowser, hidden_fields, totp_code
 from tests.support.oauth import a_native_client
@@ -55,7 +54,7 @@ async def test_a_first_step_with_the_old_password_ends_with_it(
 async def test_a_first_step_ends_with_a_sign_out_everywhere(
     service: RunningService, visitor: HttpBrowser, anna: User, secret: str
 ) -> None:
-    await account_services(service.services).sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
     await assert_has_to_start_again(service, visitor, secret)
 
 
@@ -65,7 +64,7 @@ async def test_so_does_one_for_the_sake_of_a_client(
     web = await a_native_client(service)
     await visitor.get(web.authorize_path())
     await at_the_second_step(visitor, visitor.page.headers["location"] if visitor.page else "")
-    await account_services(service.services).sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
+    await service.services.sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
     await assert_has_to_start_again(service, visitor, secret)
 
 

@@ -6,7 +6,6 @@ import pytest
 
 from gatehouse.accounts.model import JOINED_KEY, SELF_REGISTERED, User
 from gatehouse.accounts.second_factors.model import EmailNotVerified
-from gatehouse.app.services.accounts import account_services
 from tests.support.builders import ORIGIN, a_record, a_user
 from tests.support.service import RunningService
 
@@ -21,7 +20,7 @@ async def registered(service: RunningService) -> User:
 async def test_lg_19_an_unproved_address_that_was_registered_adds_no_factor(
     service: RunningService, registered: User
 ) -> None:
-    them = account_services(service.services)
+    them = service.services
     with pytest.raises(EmailNotVerified):
         await them.totp.begin_enrollment(registered)
     with pytest.raises(EmailNotVerified):
@@ -37,4 +36,4 @@ async def test_an_account_made_by_an_administrator_may_add_factors_at_once(
     service: RunningService, anna: User
 ) -> None:
     assert not anna.email_verified
-    assert (await account_services(service.services).totp.begin_enrollment(anna)).secret
+    assert (await service.services.totp.begin_enrollment(anna)).secret

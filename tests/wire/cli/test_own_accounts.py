@@ -5,8 +5,7 @@ import asyncio
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.app.services.accounts import account_services
-from gatehouse.app.services.core import Services, open_services
+from gatehouse.app.services import Services, open_services
 from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.settings import load
@@ -34,7 +33,7 @@ async def add_passkey(house: Services, user_id: str) -> None:
     entry = house.recorder.record(AuditEvent.FACTOR_ADDED, ORIGIN, subject=user_id)
     await house.storage.passkeys.add_passkey(a_passkey(user_id=user_id), [bytes(32)], entry, ())
     user: User = await house.storage.accounts.user(user_id)
-    assert (await account_services(house).second_factors.load_factors(user)).recovery_left == 1
+    assert (await house.second_factors.load_factors(user)).recovery_left == 1
     await house.user_tokens.issue_for_script(user_id, factor="f", origin=ORIGIN)
 
 

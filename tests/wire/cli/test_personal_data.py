@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gatehouse.app.services.core import open_services
+from gatehouse.app.services import open_services
 from gatehouse.kernel.clock import SystemClock
 from tests.support.command_line import CommandLine, InstallationPaths
 from tests.support.permission_builders import create_application

@@ -4,7 +4,6 @@ import csv
 import io
 import re
 
-from gatehouse.app.services.permissions import explainer as explaining
 from gatehouse.permissions.model.facts import Assignment, ProjectModel
 from gatehouse.permissions.model.rules import ROOT, End
 from gatehouse.permissions.questions.check import CheckDraft, read_question
@@ -44,7 +43,7 @@ async def test_a_check_shows_every_voice_and_names_the_nearest_missing_fact(
     assert facts is not None
     case = await studio.services.permission_loader.load_input(facts)
     question = read_question(CheckDraft(rule="store.refund"), "data")
-    told = explanation_record(await explaining(studio.services).explain(case, SHOP, question, None))
+    told = explanation_record(await studio.services.explainer.explain(case, SHOP, question, None))
     assert all(f"&#34;{sentence}&#34;" in lacking for sentence in told.sentences)
     assert "/api/permissions/explain" in lacking
 

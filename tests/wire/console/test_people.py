@@ -9,7 +9,6 @@ import pytest
 
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.model import User
-from gatehouse.app.services.accounts import account_services
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.kernel.times import iso8601
@@ -187,7 +186,7 @@ async def test_somebody_administers_always(studio: RunningService, inside: Conso
 async def test_a_lost_factor_is_removed_for_a_reason_on_record(
     studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
-    ada, them = await inside(ADA), account_services(studio.services)
+    ada, them = await inside(ADA), studio.services
     await them.email_codes.enable(await now(studio, OLGA), origin=AuditOrigin(actor=OLGA))
     page = (await ada.get(f"{HERE}/{OLGA}/methods")).text
     assert "10 left" in page
@@ -249,7 +248,7 @@ async def test_where_and_with_what_somebody_signs_in_is_answered_over_the_api_to
 
 async def with_everything(studio: RunningService, user_id: str) -> list[str]:
     """Every factor, and a client that knows her; what no one else may ever see."""
-    them, storage, origin = account_services(studio.services), studio.services.storage, AuditOrigin(actor=user_id)
+    them, storage, origin = studio.services, studio.services.storage, AuditOrigin(actor=user_id)
     enrolment = await them.totp.begin_enrollment(await now(studio, user_id))
     code = pyotp.TOTP(enrolment.secret).at(NOW)
     recovery = await them.totp.confirm_enrollment(await now(studio, user_id), code, origin=origin)

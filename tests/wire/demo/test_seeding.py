@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gatehouse.app.services.core import open_services
+from gatehouse.app.services import open_services
 from gatehouse.app.services.provisioning import build_provisioning
 from gatehouse.demo.seeding import FACT, STARTED, HalfADemo, NotADemo, seed
 from tests.support.clock import MovableClock

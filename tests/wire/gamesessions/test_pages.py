@@ -376,7 +376,7 @@ async def test_a_way_that_took_too_long_starts_again_at_the_games_link(
         await service.clock.advance(60)
         polling = game.start_poll()
         await wait_until_held(service)
-        await service.games.write_behind.flush()
+        await service.services.write_behind.flush()
         await service.clock.advance(31)
         await polling
     late = await visitor.post("/sign-in", login=ANNA, password=PASSWORD)
@@ -513,7 +513,7 @@ async def test_the_state_tells_whether_the_game_waits_and_nothing_about_people(
     polling = game.start_poll()
     await wait_until_held(service)
     await service.clock.advance(1)
-    await service.games.write_behind.flush()
+    await service.services.write_behind.flush()
     assert await state_of(service, game.gsid) == {"state": "signing_in", "closed": "", "waiting": True}
     await decide(at_home)
     await polling

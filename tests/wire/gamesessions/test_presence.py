@@ -171,7 +171,7 @@ async def test_with_a_key_the_signature_or_the_location_makes_the_owner(service:
     query = f"?location={game.location}" if proof == "the location" else ""
     headers = {} if query else {"Request_Sign": sign_as_application(game.gsid.encode())}
     async with connect_socket(service, game.gsid + query, address=OTHER_ADDRESS, **headers) as socket:
-        await service.games.purpose.open_page(game.gsid)
+        await service.services.game_purpose.open_page(game.gsid)
         assert await receive_json(socket) == {"event": "opened"}
         polling = asyncio.create_task(poll_signed(game))
         await wait_until_held(service)
@@ -195,8 +195,8 @@ async def test_with_a_key_a_socket_without_proof_is_seen_and_neither_hears_nor_c
         await wait_until_connected(service, 2)
         await service.clock.advance(1)
         await until_seen(game, service.clock.now() - 1)
-        await service.games.purpose.open_page(game.gsid)
-        service.games.waiters.notify(game.gsid)  # whether or not the notice has come by now
+        await service.services.game_purpose.open_page(game.gsid)
+        service.services.waiters.notify(game.gsid)  # whether or not the notice has come by now
         await wait_until_idle(service)
         await expect_no_message(other)
         await expect_no_message(socket)
@@ -254,7 +254,7 @@ async def test_a_cancelled_sign_in_is_told_and_ends_the_socket(service: RunningS
 
 async def test_whoever_connects_late_hears_where_things_stand(service: RunningService) -> None:
     game = await register_game(service)
-    await service.games.purpose.open_page(game.gsid)
+    await service.services.game_purpose.open_page(game.gsid)
     async with connect_game_socket(game) as socket:
         assert await receive_json(socket) == {"event": "opened"}
 
@@ -262,10 +262,10 @@ async def test_whoever_connects_late_hears_where_things_stand(service: RunningSe
 async def test_the_same_is_not_told_twice(service: RunningService) -> None:
     game = await register_game(service)
     async with connect_game_socket(game) as socket:
-        await service.games.purpose.open_page(game.gsid)
+        await service.services.game_purpose.open_page(game.gsid)
         assert await receive_json(socket) == {"event": "opened"}
-        service.games.missed_notices.handle_notice("")  # notices may have been missed
-        await service.games.purpose.open_page(game.gsid)
+        service.services.game_notices.handle_notice("")  # notices may have been missed
+        await service.services.game_purpose.open_page(game.gsid)
         await game.close("Error")
         assert await receive_json(socket) == {"event": "cancelled"}
 
@@ -332,7 +332,7 @@ async def test_ws_05_a_client_that_vanished_is_noticed_within_fifteen_seconds(se
     async with raw_websocket(int(service.client.base_url.port or 0), target):
         await wait_until_connected(service, 1)
         await service.clock.advance(9.9)
-        assert len(service.games.presence) == 1
+        assert len(service.services.presence) == 1
         await service.clock.advance(2.7)
         await wait_until_connected(service, 0)
         await service.clock.advance(GRACE)
@@ -348,7 +348,7 @@ async def test_ws_08_an_open_socket_does_not_stretch_a_session_beyond_twenty_min
             await service.clock.advance(2.5)
             await wait_until_read(socket)
             await until_seen(game, service.clock.now() - 7)
-            await service.games.write_behind.flush()
+            await service.services.write_behind.flush()
         await service.clock.advance(12)
         last = await receive_json(socket)
         assert await close_code_and_reason(socket) == (4410, "the session has ended")
@@ -383,7 +383,7 @@ async def test_ws_08_r_17_last_seen_moves_every_five_seconds_in_one_write_for_al
 ) -> None:
     games = [await register_game(service) for _ in range(3)]
     counted = Counted(service)
-    monkeypatch.setattr(service.games.write_behind, "_store", counted)
+    monkeypatch.setattr(service.services.write_behind, "_store", counted)
     async with AsyncExitStack() as stack:
         sockets = [await stack.enter_async_context(connect_game_socket(game)) for game in games for _ in range(2)]
         await wait_until_connected(service, 6)
@@ -523,7 +523,7 @@ async def test_a_socket_at_one_node_cancels_the_poll_at_another(nodes: tuple[Run
     await wait_until_held(there)
     async with connect_game_socket(game) as socket:
         await wait_until_connected(here, 1)
-        await there.games.purpose.open_page(game.gsid)
+        await there.services.game_purpose.open_page(game.gsid)
         assert await receive_json(socket) == {"event": "opened"}
     await wait_until_connected(here, 0)
     await here.clock.advance(GRACE)

@@ -83,7 +83,7 @@ async def test_the_other_posts_nothing_polls_by_form_and_gives_up_after_ten_seco
         polling.cancel()  # its HTTP library gives up, and it polls again at once
         await asyncio.gather(polling, return_exceptions=True)
     polling = asyncio.create_task(service.client.post(RESULT, data={"gsid": game.gsid}, timeout=60))
-    while service.games.waiters.newest_number(game.gsid) < 4:  # noqa: ASYNC110 - until this one is held
+    while service.services.waiters.newest_number(game.gsid) < 4:  # noqa: ASYNC110 - until this one is held
         await asyncio.sleep(0.001)
     await approve_in_storage(game, anna)
     told = (await polling).json()

@@ -6,7 +6,6 @@ from typing import Final
 import msgspec
 import pyotp
 
-from gatehouse.app.services.accounts import account_services
 from gatehouse.audit.model import Refusal
 from tests.support.browser import PASSWORD, HttpBrowser
 from tests.support.builders import ORIGIN
@@ -53,7 +52,7 @@ def alarms(logs: LogStream) -> list[str]:
 async def no_code_fits(service: RunningService, url: str) -> None:
     """First what a half-finished login was asked with, then the secret of the app."""
     anna = await service.services.administration.create(login=ANNA, nick="Anna", password=PASSWORD, origin=ORIGIN)
-    them = account_services(service.services)
+    them = service.services
     enrolment = await them.totp.begin_enrollment(anna)
     app = pyotp.TOTP(enrolment.secret)
     codes = await them.totp.confirm_enrollment(anna, app.at(service.clock.now()), origin=ORIGIN)

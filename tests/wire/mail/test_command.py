@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gatehouse.app.rewrapping import rewrap_all
-from gatehouse.app.services.core import mail_composer, open_services, outbox_worker
+from gatehouse.app.services import open_services
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.keys.sealing import new_master_key
 from gatehouse.mail.model import MailTemplate, ServerUnusable
@@ -67,7 +67,7 @@ async def test_a_new_master_key_reaches_the_outbox(migrated_url: str, tmp_path: 
     old, new, clock = new_master_key(), new_master_key(), MovableClock()
     first = load_test_settings(migrated_url, tmp_path, port=8080, **{MASTER: old})
     async with open_services(first, clock=clock, serving=False) as house:
-        letters = mail_composer(house.settings, masters=house.masters, clock=clock)
+        letters = house.mail_composer
         await house.storage.mail.queue_mails([letters.compose(MailTemplate.TEST, to=TO, lang="en")], "")
     both = load_test_settings(migrated_url, tmp_path, port=8080, **{MASTER: new, PREVIOUS: old})
     async with open_services(both, clock=clock, serving=False) as house:
@@ -76,9 +76,7 @@ async def test_a_new_master_key_reaches_the_outbox(migrated_url: str, tmp_path: 
     shown: list[str] = []
     only = load_test_settings(migrated_url, tmp_path, port=8080, **{MASTER: new})
     async with open_services(only, clock=clock, serving=False) as house:
-        await outbox_worker(
-            house.settings, store=house.storage.mail, masters=house.masters, clock=clock, print_with=shown.append
-        ).run_once()
+        await house.outbox_worker_printing(shown.append).run_once()
     assert TO in shown[0]
 
 
@@ -87,12 +85,10 @@ async def test_outside_development_mail_waits_for_a_server(migrated_url: str, tm
     async with open_services(
         load_test_settings(migrated_url, tmp_path, port=8080), clock=clock, serving=False
     ) as house:
-        letters = mail_composer(house.settings, masters=house.masters, clock=clock)
+        letters = house.mail_composer
         await house.storage.mail.queue_mails([letters.compose(MailTemplate.TEST, to=TO, lang="en")], "")
-        nobody = outbox_worker(
-            house.settings, store=house.storage.mail, masters=house.masters, clock=clock, print_with=None
-        )
-        await nobody.run_once()
+        worker = house.outbox_worker_printing(None)
+        await worker.run_once()
         assert (await house.storage.mail.outbox_status()).waiting == 1
         with pytest.raises(ServerUnusable):
-            await nobody.deliver_now(letters.compose(MailTemplate.TEST, to=TO, lang="en"))
+            await worker.deliver_now(letters.compose(MailTemplate.TEST, to=TO, lang="en"))

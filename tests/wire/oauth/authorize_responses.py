@@ -7,7 +7,6 @@ import httpx2
 from sqlalchemy import Table, func, select
 
 from gatehouse.accounts.model import SessionStrength, SignInMethod, User
-from gatehouse.app.services.accounts import account_services
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.digests import sha256
 from gatehouse.oauth.model import Grant
@@ -61,7 +60,7 @@ def flow_handle(answer: httpx2.Response) -> str:
 
 async def set_limited_session(service: RunningService, user: User, browser: HttpBrowser) -> None:
     """What spending a short-lived token leaves in the browser."""
-    opened = await account_services(service.services).sessions.open(
+    opened = await service.services.sessions.open(
         user, SignInMethod.LOGIN, origin=AuditOrigin(actor="test"), agent="", strength=SessionStrength.LIMITED
     )
     browser.client.cookies.set("gh_session", opened.secret)

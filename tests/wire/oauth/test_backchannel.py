@@ -14,7 +14,6 @@ from joserfc.jwk import KeySet
 
 from gatehouse.accounts.model import User
 from gatehouse.app.housekeeping import housekeeping
-from gatehouse.app.services.accounts import erasure
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.keys.model import Algorithm
 from gatehouse.oauth.logout import BackchannelLogoutWorker
@@ -185,7 +184,7 @@ async def be_blocked(scene: Scene) -> None:
 
 
 async def be_erased(scene: Scene) -> None:
-    await erasure(scene.town.service.services).erase(scene.anna, OPERATOR)
+    await scene.town.service.services.erasure.erase(scene.anna, OPERATOR)
 
 
 async def let_another_sign_in(scene: Scene) -> None:

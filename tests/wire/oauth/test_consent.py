@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.app.services.accounts import account_services
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.digests import sha256
 from tests.support.browser import PASSWORD, AccountBrowser, HttpBrowser, hidden_fields
@@ -118,9 +117,7 @@ async def test_a_consent_withdrawn_in_that_moment_leaves_no_grant(
     begin = store.create_grant
 
     async def after_the_withdrawal(self: Any, *args: Any, **more: Any) -> bool:
-        assert await account_services(service.services).authorization.consents.withdraw(
-            anna.user_id, "third", AuditOrigin(actor="test")
-        )
+        assert await service.services.consents.withdraw(anna.user_id, "third", AuditOrigin(actor="test"))
         return await begin(self, *args, **more)
 
     with monkeypatch.context() as patched:

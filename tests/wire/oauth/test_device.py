@@ -10,7 +10,6 @@ import httpx2
 import pytest
 
 from gatehouse.accounts.model import User
-from gatehouse.app.services.accounts import account_services
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.digests import sha256
 from gatehouse.oauth.device import USER_CODE_LETTERS
@@ -377,7 +376,7 @@ async def test_a_session_from_a_short_token_cannot_choose_itself_for_a_device(
 async def test_neither_the_confirmation_nor_the_grant_takes_a_limited_session(
     service: RunningService, tv: RelyingPartyClient, visitor: HttpBrowser, anna: User
 ) -> None:
-    them, store = account_services(service.services), service.services.storage.sign_in_flows
+    them, store = service.services, service.services.storage.sign_in_flows
     await set_limited_session(service, anna, visitor)
     given = await ask(tv)
     handle = flow_handle(await type_code(visitor, given["user_code"]))
@@ -417,9 +416,7 @@ async def test_a_consent_withdrawn_in_that_moment_leaves_no_device_signed_in(
     approve = store.approve_request
 
     async def after_the_withdrawal(self: Any, *args: Any, **more: Any) -> bool:
-        assert await account_services(service.services).authorization.consents.withdraw(
-            anna.user_id, "stick", AuditOrigin(actor="test")
-        )
+        assert await service.services.consents.withdraw(anna.user_id, "stick", AuditOrigin(actor="test"))
         return await approve(self, *args, **more)
 
     monkeypatch.setattr(store, "approve_request", after_the_withdrawal)

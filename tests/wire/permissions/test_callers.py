@@ -11,7 +11,6 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from joserfc import jwt as other_peoples
 from joserfc.jwk import RSAKey
 
-from gatehouse.app.services.authentication import service_tokens
 from gatehouse.keys.encoding import public_pem
 from gatehouse.tokens.claims import ServiceAccountClaims
 from tests.support.builders import ORIGIN, a_record
@@ -135,7 +134,7 @@ async def test_pa_04_a_service_jwt_serves_its_own_application_only(studio: Studi
 
 
 async def test_pa_04_a_service_jwt_is_refused_when_revoked_expired_or_removed(studio: Studio) -> None:
-    tokens, storage = service_tokens(studio.service.services), studio.service.services.storage
+    tokens, storage = studio.service.services.service_tokens, studio.service.services.storage
     issued = await tokens.issue(studio.shop.application_id, days=1, origin=ORIGIN)
     body, headers = own_record(studio.shop), bearing(studio.owner.jwt, Service_Jwt=issued.jwt)
     await studio.expect_ok("meta/data", body, headers)

@@ -1,6 +1,5 @@
 """What the console shows of people, game sessions, service tokens, the audit log and old schemas, over the API."""
 
-from gatehouse.app.services.authentication import email_secrets, service_tokens
 from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.digests import sha256
 from gatehouse.permissions.model.central import ROOT_RULES
@@ -26,8 +25,8 @@ from tests.support.studio import (
 
 async def test_accounts_refusals_and_service_tokens_are_read_by_administrators_in_person(studio: Studio) -> None:
     admin, shop = await create_administrator(studio), studio.shop.application_id
-    token = (await service_tokens(studio.service.services).issue(shop, comment="nightly", origin=ORIGIN)).token
-    value = await email_secrets(studio.service.services).create_as_operator(shop, ORIGIN)
+    token = (await studio.service.services.service_tokens.issue(shop, comment="nightly", origin=ORIGIN)).token
+    value = await studio.service.services.email_secrets.create_as_operator(shop, ORIGIN)
     refused = await studio.service.client.post(RESULT, json={"gsid": "00000000-0000-4000-8000-000000000000"})
     (newest, *_) = await studio.service.services.storage.audit.newest_records(1, f"application {shop}", "")
     asks: dict[str, list[tuple[dict[str, object], dict[str, object]]]] = {

@@ -9,7 +9,6 @@ from typing import Any, Final
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gatehouse.app.services.permissions import member_search, simulation
 from gatehouse.permissions.commands.app_schemas import RoleDraft, SchemaCommands
 from gatehouse.permissions.commands.groups import AccessDraft, GroupCommands
 from gatehouse.permissions.commands.memberships import MembershipCommands, MembershipDraft
@@ -309,7 +308,7 @@ async def test_members_are_those_whom_looking_at_everyone_finds(studio: Studio, 
     await prepared(studio)
     await build(studio, world)
     held = await held_by_all(studio)
-    search, shop = member_search(studio.service.services), studio.shop.application_id
+    search, shop = studio.service.services.member_search, studio.shop.application_id
     for scope in (ROOT, P, ON_GROUP):
         for path in PATHS:
             asked = read_rule(path, "rule")
@@ -337,7 +336,7 @@ async def test_a_save_changes_exactly_what_was_foretold(studio: Studio, world: W
     before = as_lists(await held_by_all(studio))
     by = await proposer(studio)
     try:
-        forecast = await simulation(studio.service.services).run(change, by, after="", limit=1_000)
+        forecast = await studio.service.services.simulation.run(change, by, after="", limit=1_000)
     except Exception as foretold:
         try:
             await save(studio, change, by)

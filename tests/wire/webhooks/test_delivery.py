@@ -395,11 +395,11 @@ async def test_the_head_of_the_audit_log_is_sent_and_logged_once_an_hour_when_it
     await town.create_user()
     await house.audit_sealer.seal_all()
     with capture_logs() as logs:
-        await asyncio.gather(*(house.head_offers.run_once() for _ in range(3)))  # as several nodes do
+        await asyncio.gather(*(house.head_publisher.run_once() for _ in range(3)))  # as several nodes do
     await town.deliver_once()
     heads = heads_in(town.receiver)
     assert [line["head"] for line in logs if line["event"] == "audit.head"] == heads
-    assert (await house.audit_verification().verify(house.head_notes.parse_all(heads[0]))).records > 0
+    assert (await house.audit_verification().verify(house.head_exporter.parse_all(heads[0]))).records > 0
     assert (await town.delivery_log(hook))[0]["event"] == "audit.head"
 
     for minutes, moves, count in ((59, True, 1), (2, False, 2), (61, False, 2), (0, True, 3)):
@@ -407,7 +407,7 @@ async def test_the_head_of_the_audit_log_is_sent_and_logged_once_an_hour_when_it
             await town.create_user(f"user{minutes}@studio.example")
         await town.service.clock.advance(minutes * 60)
         await house.audit_sealer.seal_all()
-        await house.head_offers.run_once()
+        await house.head_publisher.run_once()
         await town.deliver_once()
         assert len(heads_in(town.receiver)) == count
 

@@ -7,8 +7,29 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
+from webauthn import (
+    generate_authentication_options,
+    generate_registration_options,
+    options_to_json,
+    verify_authentication_response,
+    verify_registration_response,
+)
+from webauthn.helpers import (
+    parse_authentication_credential_json,
+    parse_client_data_json,
+    parse_registration_credential_json,
+)
+from webauthn.helpers.structs import (
+    AuthenticationCredential,
+    AuthenticatorSelectionCriteria,
+    AuthenticatorTransport,
+    PublicKeyCredentialDescriptor,
+    RegistrationCredential,
+    ResidentKeyRequirement,
+    UserVerificationRequirement,
+)
+
 from gatehouse.accounts.model import User
-from gatehouse.accounts.second_factors import attestation
 from gatehouse.accounts.second_factors.model import Passkey, PasskeyRefused
 from gatehouse.accounts.second_factors.passkeys import (
     CHALLENGE_LIFETIME,
@@ -16,30 +37,6 @@ from gatehouse.accounts.second_factors.passkeys import (
     RelyingParty,
     UnverifiedResponse,
 )
-from gatehouse.kernel.lean import substitute_modules
-
-with substitute_modules(attestation.SUBSTITUTES):
-    from webauthn import (
-        generate_authentication_options,
-        generate_registration_options,
-        options_to_json,
-        verify_authentication_response,
-        verify_registration_response,
-    )
-    from webauthn.helpers import (
-        parse_authentication_credential_json,
-        parse_client_data_json,
-        parse_registration_credential_json,
-    )
-    from webauthn.helpers.structs import (
-        AuthenticationCredential,
-        AuthenticatorSelectionCriteria,
-        AuthenticatorTransport,
-        PublicKeyCredentialDescriptor,
-        RegistrationCredential,
-        ResidentKeyRequirement,
-        UserVerificationRequirement,
-    )
 
 MAX_CREDENTIAL_ID_BYTES: Final = 1_023  # bytes; WebAuthn §7.1
 MAX_PUBLIC_KEY_BYTES: Final = 1_024  # bytes; RSA with 4096 bits takes about 530

@@ -1,13 +1,12 @@
 """Passkeys, as a second factor and as a complete sign-in.
 
-The WebAuthn ceremonies (ceremony.py) are imported with the first passkey, because the library takes 2 MB.
+The WebAuthn ceremonies (ceremony.py) are imported with the first passkey.
 """
 
 import asyncio
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, Final, Protocol
 
 from gatehouse.accounts.model import User
@@ -30,7 +29,6 @@ from gatehouse.kernel.digests import constant_time_equal, sha256
 from gatehouse.kernel.text import is_plain_line, nfc
 from gatehouse.keys.encoding import decode_base64url
 
-CEREMONY_MODULE: Final = "gatehouse.accounts.second_factors.ceremony"
 CHALLENGE_LIFETIME: Final = 300  # seconds a challenge can be answered
 
 
@@ -85,9 +83,14 @@ class WebAuthnCeremony(Protocol):
 
 async def load_ceremony(party: RelyingParty) -> WebAuthnCeremony:
     """Import the library off the event loop and return the ceremony."""
-    module = await asyncio.to_thread(import_module, CEREMONY_MODULE)
-    made: WebAuthnCeremony = module.WebAuthn(party)
-    return made
+    return await asyncio.to_thread(build_ceremony, party)
+
+
+def build_ceremony(party: RelyingParty) -> WebAuthnCeremony:
+    # The library takes 6 MB, and many servers never see a passkey.
+    from gatehouse.accounts.second_factors.ceremony import WebAuthn  # noqa: PLC0415
+
+    return WebAuthn(party)
 
 
 CHALLENGE_BYTES: Final = 32

@@ -1,1 +1,87 @@
-"""Every collaborator of the service, built once."""
+"""Builds every collaborator of a process once, on one database."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import cached_property
+
+from gatehouse.app.instance_key import ensure_instance_key, refuse_wrong_master_key
+from gatehouse.app.services.core import BASE_URL, bootstrap, master_keys, open_database
+from gatehouse.app.services.oauth import OAuthServices
+from gatehouse.gamesessions.purpose import KIND as GAME
+from gatehouse.kernel.clock import Clock
+from gatehouse.oauth.authorize.purpose import KIND as AUTHORIZE
+from gatehouse.oauth.device import KIND as DEVICE
+from gatehouse.settings import LoadedSettings
+from gatehouse.sign_in_flow.flows import ACCOUNT_KIND as ACCOUNT
+from gatehouse.sign_in_flow.flows import AccountSignInPurpose, SignInFlows
+from gatehouse.storage.database import Storage
+from gatehouse.storage.migrations import ensure_current
+from gatehouse.throttle.rate_limiter import RateLimit, RateLimiter
+from gatehouse.web.api.oauth.authorize import AUTHORIZE_LIMIT_KEY
+from gatehouse.web.api.oauth.device import DEVICE_LIMIT_KEY
+from gatehouse.web.http.routing import RateClass
+from gatehouse.web.pages.game import GAME_SIGN_IN_LIMIT_KEY
+
+
+class Services(OAuthServices):
+    """Everything the server serves and the commands use."""
+
+    @cached_property
+    def sign_in_flows(self) -> SignInFlows:
+        return SignInFlows(
+            store=self.storage.sign_in_flows,
+            purposes={
+                ACCOUNT: AccountSignInPurpose(),
+                AUTHORIZE: self.authorize_purpose,
+                DEVICE: self.device_purpose,
+                GAME: self.game_purpose,
+            },
+            clock=self.clock,
+        )
+
+    @cached_property
+    def rate_limiter(self) -> RateLimiter:
+        """Requests per minute of one network address."""
+        rates = self.settings.rates
+        per_minute = {one.value: getattr(rates, one.value) for one in RateClass}
+        per_minute |= dict.fromkeys((AUTHORIZE_LIMIT_KEY, GAME_SIGN_IN_LIMIT_KEY, DEVICE_LIMIT_KEY), rates.login)
+        limits = {name: RateLimit(most) for name, most in per_minute.items()} if rates.enabled else {}
+        return RateLimiter(limits, clock=self.clock)
+
+
+@asynccontextmanager
+async def open_services(
+    loaded: LoadedSettings, *, clock: Clock, serving: bool, initialize: bool = False
+) -> AsyncIterator[Services]:
+    """Open the database and yield the services on it.
+
+    The master key is tried before anything is changed: a wrong one raises WrongMasterKey and leaves the database
+    as it was (faults R-24). A serving process migrates an older schema and stores its base_url in the database; a
+    command reads it from there. Only a serving process, or one with `initialize`, sets up an empty database; others
+    raise SchemaBehind, because an empty database is more likely the wrong one than a new one.
+    """
+    masters = master_keys(loaded.settings)
+    async with open_database(loaded) as storage:
+        revision = await storage.runner.revision()
+        if revision:
+            await refuse_wrong_master_key(storage, masters)
+        await ensure_current(
+            storage.runner, loaded.settings.database.url.reveal(), migrate=serving or (initialize and not revision)
+        )
+        resolved = await resolve_base_url(loaded, storage, serving=serving)
+        key = await ensure_instance_key(storage, masters, clock)
+        services = Services(resolved, storage=storage, masters=masters, clock=clock, instance_key=key)
+        try:
+            await bootstrap(services)
+            yield services
+        finally:
+            services.passwords.close()
+
+
+async def resolve_base_url(loaded: LoadedSettings, storage: Storage, *, serving: bool) -> LoadedSettings:
+    stored = await storage.installation.value(BASE_URL)
+    if serving:
+        if stored != loaded.settings.server.base_url:
+            await storage.installation.set_value(BASE_URL, loaded.settings.server.base_url)
+        return loaded
+    return loaded if stored is None else loaded.with_stored_base_url(stored)

@@ -1,58 +1,29 @@
-"""The part of the composition root that foresees changes for the console."""
+"""The screens of the console; loaded when it is first opened, see web/console/lazy_console.py."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Final
 
-from gatehouse.accounts.administration import AccountEditor
-from gatehouse.accounts.own_account.profile import AccountProfile
 from gatehouse.admin.people_admin import PeopleAdmin, SignInServices
 from gatehouse.admin.settings import find_risks
-from gatehouse.admin.visibility import VisibilityLoader
-from gatehouse.app.services.accounts import AccountServices, erasure, registration_services
-from gatehouse.app.services.authentication import email_secrets
-from gatehouse.app.services.core import Services, webhooks
-from gatehouse.app.services.full_removal import full_removal
+from gatehouse.app.services import Services
+from gatehouse.app.services.activity import visible_audit_log
 from gatehouse.app.services.installation import installation_admin, posture
-from gatehouse.app.services.permissions import (
-    PermissionServices,
-    application_clients,
-    dry_runs,
-    explainer,
-    managed_service_tokens,
-    member_search,
-    record_views,
-    service_accounts,
-    simulation,
-)
-from gatehouse.app.services.visibility import visible_log
-from gatehouse.audit.chain import HeadCodec
-from gatehouse.gamesessions.session_info import GameSessionAdmin
-from gatehouse.permissions.commands.app_schemas import SchemaCommands
-from gatehouse.permissions.commands.application_credentials import AccessKeyCommands, CustomKeyCommands
-from gatehouse.permissions.commands.applications import ApplicationCommands
-from gatehouse.permissions.commands.groups import GroupCommands
-from gatehouse.permissions.commands.memberships import MembershipCommands
-from gatehouse.permissions.commands.projects import ProjectCommands, ProjectPublisher
-from gatehouse.permissions.commands.user_schemas import UserRecordCommands
-from gatehouse.permissions.questions.check import QuestionAccess
-from gatehouse.permissions.questions.explain import GuardedExplainer
 from gatehouse.permissions.questions.who_can import WhoCan
 from gatehouse.storage.admin.activity import ActivityStorage
 from gatehouse.storage.admin.applications import ApplicationListStorage
 from gatehouse.storage.admin.assignments import AssignmentListStorage
 from gatehouse.storage.admin.clients import ClientListStorage
 from gatehouse.storage.admin.conditions import ConditionMatchStorage
-from gatehouse.storage.admin.games import GameSessionListStorage
 from gatehouse.storage.admin.home import HomeStorage
 from gatehouse.storage.admin.names import NameStorage
 from gatehouse.storage.admin.people import PeopleListStorage
 from gatehouse.storage.admin.projects import ProjectListStorage
 from gatehouse.storage.admin.roles import RoleListStorage
-from gatehouse.storage.admin.schema_versions import SchemaVersionStorage
 from gatehouse.storage.admin.search import SearchStorage
-from gatehouse.storage.admin.visibility import VisibilityStorage
 from gatehouse.storage.admin.webhooks import DeliveryListStorage
 from gatehouse.web.api.health import Readiness
+from gatehouse.web.api.permissions.installation import InstallationReader
 from gatehouse.web.console.access_check import CheckScreens
 from gatehouse.web.console.access_simulate import SimulateScreens
 from gatehouse.web.console.access_who import WhoCanScreens
@@ -95,474 +66,411 @@ from gatehouse.web.console.roles import RoleScreens
 from gatehouse.web.console.settings import SettingScreens, SigningKeyScreens
 from gatehouse.web.console.view import ConsoleRoute, ConsoleRouter, ConsoleView
 from gatehouse.web.console.webhooks import WebhookScreens
-from gatehouse.web.http.geoip import open_geoip
 from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.setup import SampleCommands
 
-
-def impact_forecast(services: Services, view: ConsoleView) -> ImpactForecaster:
-    return ImpactForecaster(simulation=simulation(services), names=NameStorage(services.storage.runner), view=view)
+TEMPLATE_GLOBALS: Final[Mapping[str, object]] = {"Entry": ConsoleEntry, "condition_words": condition_words}
 
 
-# The part of the composition root that is the console's roles.
+class ConsoleServices:
+    """What the screens share, each built once; nothing here may need the event loop."""
+
+    def __init__(
+        self,
+        services: Services,
+        *,
+        sign_in_gate: SignInGate,
+        readiness: Readiness,
+        pages: PageRenderer,
+        samples: SampleCommands,
+    ) -> None:
+        self.services: Final = services
+        self.sign_in_gate: Final = sign_in_gate
+        self.samples: Final = samples
+        self._readiness = readiness
+        self._pages = pages
+
+    @cached_property
+    def view(self) -> ConsoleView:
+        return ConsoleView(
+            sign_in_gate=self.sign_in_gate,
+            sessions=self.services.sessions,
+            authenticator=self.services.authenticator,
+            permission_loader=self.services.permission_loader,
+            visibility=self.services.visibility_loader,
+            pages=self._pages.with_part("console", TEMPLATE_GLOBALS),
+            flash=FlashMessages(https=self.services.is_https),
+            clock=self.services.clock,
+        )
+
+    @cached_property
+    def names(self) -> NameStorage:
+        return NameStorage(self.services.storage.runner)
+
+    @cached_property
+    def search(self) -> SearchStorage:
+        return SearchStorage(self.services.storage.runner)
+
+    @cached_property
+    def suggestions(self) -> Suggestions:
+        return Suggestions(self.search)
+
+    @cached_property
+    def condition_matches(self) -> ConditionMatchStorage:
+        return ConditionMatchStorage(self.services.storage.runner)
+
+    @cached_property
+    def condition_builders(self) -> ConditionBuilders:
+        return ConditionBuilders(matches=self.condition_matches, names=self.names)
+
+    @cached_property
+    def forecaster(self) -> ImpactForecaster:
+        return ImpactForecaster(simulation=self.services.simulation, names=self.names, view=self.view)
+
+    @cached_property
+    def schema_review(self) -> SchemaReview:
+        return SchemaReview(dry_runs=self.services.dry_runs, forecaster=self.forecaster, view=self.view)
+
+    @cached_property
+    def project_lists(self) -> ProjectListStorage:
+        return ProjectListStorage(self.services.storage.runner)
+
+    @cached_property
+    def project_loader(self) -> ProjectLoader:
+        return ProjectLoader(projects=self.services.project_commands, store=self.services.storage.projects)
+
+    @cached_property
+    def people_admin(self) -> PeopleAdmin:
+        services = self.services
+        return PeopleAdmin(
+            accounts=services.storage.accounts,
+            administration=services.administration,
+            editing=services.account_editor,
+            invitations=services.invitations,
+            recovery=services.password_recovery,
+            erasure=services.erasure,
+            consents=services.consents,
+            schemas=services.user_record_commands,
+            sign_in=SignInServices(
+                sessions=services.sessions,
+                factors=services.second_factors,
+                totp=services.totp,
+                passkeys=services.passkeys,
+                email_codes=services.email_codes,
+            ),
+        )
+
+    @cached_property
+    def installation(self) -> InstallationReader:
+        return installation_admin(self.services, self._readiness)
 
 
-def role_screens(services: Services, view: ConsoleView) -> list[ConsoleRoute]:
-    storage, clock = services.storage, services.clock
-    schemas = SchemaCommands(store=storage.applications, recorder=services.recorder, clock=clock)
-    built = conditions(services)
+def build_console(
+    services: Services,
+    *,
+    sign_in_gate: SignInGate,
+    readiness: Readiness,
+    pages: PageRenderer,
+    samples: SampleCommands,
+) -> ConsoleHandler:
+    """Runs in a thread."""
+    console = ConsoleServices(services, sign_in_gate=sign_in_gate, readiness=readiness, pages=pages, samples=samples)
+    screens = [
+        *home_screens(console).routes(),
+        *people_screens(console),
+        *project_screens(console),
+        *role_screens(console),
+        *application_screens(console),
+        *table_screens(console),
+        *access_screens(console),
+        *game_screens(console).routes(),
+        *activity_screens(console),
+        *webhook_screens(console).routes(),
+        *setting_screens(console),
+    ]
+    return ConsoleRouter(screens, sign_in_gate, console.view.not_found).dispatch
+
+
+def home_screens(console: ConsoleServices) -> HomeScreens:
+    services = console.services
+    return HomeScreens(
+        store=HomeStorage(services.storage.runner),
+        tallies=services.storage.tallies,
+        view=console.view,
+        clock=services.clock,
+        sends_mail=bool(services.settings.mail.host),
+        risks=find_risks(posture(services.settings, dev=services.dev)),
+        samples=console.samples,
+    )
+
+
+def people_screens(console: ConsoleServices) -> list[ConsoleRoute]:
+    services, lists = console.services, PeopleListStorage(console.services.storage.runner)
+    persons = PersonLoader(people_admin=console.people_admin, lists=lists, view=console.view, clock=services.clock)
+    sessions = PersonSessionScreens(
+        persons,
+        sessions=services.sessions,
+        consents=services.consents,
+        profile=services.account_profile,
+        names=console.names,
+        places=services.geoip,
+    )
+    access = PersonAccessScreens(
+        persons, permission_loader=services.permission_loader, views=services.user_record_views
+    )
+    return [
+        *PeopleScreens(
+            people_admin=console.people_admin, lists=lists, view=console.view, clock=services.clock
+        ).routes(),
+        *PersonScreens(persons).routes(),
+        *access.routes(),
+        *sessions.routes(),
+    ]
+
+
+def project_screens(console: ConsoleServices) -> list[ConsoleRoute]:
+    services, view, loader, lists = console.services, console.view, console.project_loader, console.project_lists
+    overview = ProjectScreens(
+        projects=services.project_commands,
+        publishing=services.project_publisher,
+        lists=lists,
+        names=console.names,
+        view=view,
+        clock=services.clock,
+    )
+    project_services = ProjectServiceScreens(
+        loader=loader,
+        projects=services.project_commands,
+        lists=lists,
+        forecaster=console.forecaster,
+        view=view,
+    )
+    applications = ProjectApplicationScreens(
+        loader=loader, applications=services.application_commands, lists=lists, view=view
+    )
+    service_accounts = ServiceAccountScreens(
+        loader=loader, accounts=services.service_accounts, lists=lists, view=view
+    )
+    return [
+        *overview.routes(),
+        *ProjectErasureScreens(removal=services.full_removal, view=view).routes(),
+        *member_screens(console),
+        *applications.routes(),
+        *project_services.routes(),
+        *group_screens(console),
+        *service_accounts.routes(),
+    ]
+
+
+def member_screens(console: ConsoleServices) -> list[ConsoleRoute]:
+    """The lists of groups come before people: their path could be a person's."""
+    memberships = console.services.membership_commands
+    groups = AllowListScreens(
+        loader=console.project_loader,
+        memberships=memberships,
+        forecaster=console.forecaster,
+        view=console.view,
+    )
+    people = MemberScreens(
+        loader=console.project_loader,
+        memberships=memberships,
+        lists=console.project_lists,
+        names=console.names,
+        forecaster=console.forecaster,
+        view=console.view,
+    )
+    return [*groups.routes(), *people.routes()]
+
+
+def group_screens(console: ConsoleServices) -> list[ConsoleRoute]:
+    groups, builders, view = console.services.group_commands, console.condition_builders, console.view
+    loader = GroupLoader(groups=groups, projects=console.services.storage.projects)
+    lists = GroupListScreens(loader=console.project_loader, groups=groups, condition_builders=builders, view=view)
+    screens = GroupScreens(
+        loader=loader,
+        groups=groups,
+        condition_builders=builders,
+        matches=console.condition_matches,
+        names=console.names,
+        forecaster=console.forecaster,
+        view=view,
+    )
+    access = GroupAccessScreens(
+        loader=loader, groups=groups, condition_builders=builders, forecaster=console.forecaster, view=view
+    )
+    return [*lists.routes(), *screens.routes(), *access.routes()]
+
+
+def role_screens(console: ConsoleServices) -> list[ConsoleRoute]:
+    services, view = console.services, console.view
     lists = RoleScreens(
-        schemas=schemas, lists=RoleListStorage(storage.runner), condition_builders=built, view=view, clock=clock
+        schemas=services.schema_commands,
+        lists=RoleListStorage(services.storage.runner),
+        condition_builders=console.condition_builders,
+        view=view,
+        clock=services.clock,
     )
     editor = RoleEditorScreens(
-        schemas=schemas,
-        applications=storage.applications,
-        condition_builders=built,
-        forecaster=impact_forecast(services, view),
+        schemas=services.schema_commands,
+        applications=services.storage.applications,
+        condition_builders=console.condition_builders,
+        forecaster=console.forecaster,
         view=view,
-        clock=clock,
+        clock=services.clock,
     )
-    members = RoleMemberScreens(search=member_search(services), names=NameStorage(storage.runner), view=view)
+    members = RoleMemberScreens(search=services.member_search, names=console.names, view=view)
     return [*lists.routes(), *editor.routes(), *members.routes()]
 
 
-def conditions(services: Services) -> ConditionBuilders:
-    runner = services.storage.runner
-    return ConditionBuilders(matches=ConditionMatchStorage(runner), names=NameStorage(runner))
-
-
-# The part of the composition root that is the console's entry Applications.
-
-
-def application_screens(services: Services, view: ConsoleView) -> Sequence[ConsoleRoute]:
-    applications = application_commands(services)
+def application_screens(console: ConsoleServices) -> list[ConsoleRoute]:
+    services, view, applications = console.services, console.view, console.services.application_commands
     lists = ApplicationListStorage(services.storage.runner)
+    clients = ClientScreens(
+        clients=services.application_clients,
+        lists=ClientListStorage(services.storage.runner),
+        view=view,
+        clock=services.clock,
+        base_url=services.base_url,
+    )
     return [
         *ApplicationListScreens(applications=applications, lists=lists, view=view).routes(),
         *ApplicationScreens(applications=applications, lists=lists, view=view).routes(),
         *ApplicationRemovalScreens(applications=applications, lists=lists, view=view, clock=services.clock).routes(),
-        *schema_screens(services, view),
-        *key_screens(services, view),
-        *client_screens(services, view).routes(),
+        *schema_screens(console),
+        *key_screens(console),
+        *clients.routes(),
     ]
 
 
-def schema_screens(services: Services, view: ConsoleView) -> Sequence[ConsoleRoute]:
-    """Rules, login rules, import and export, versions; words of a path stand before what they could be."""
-    schemas = SchemaCommands(store=services.storage.applications, recorder=services.recorder, clock=services.clock)
-    reviews = schema_reviews(services, view)
-    versions = SchemaVersionStorage(services.storage.runner)
+def schema_screens(console: ConsoleServices) -> list[ConsoleRoute]:
+    """Rules, login rules, import and export, versions; fixed words of a path come before names."""
+    schemas, review, view = console.services.schema_commands, console.schema_review, console.view
+    versions = console.services.schema_version_storage
     return [
         *LoginRuleScreens(schemas=schemas, view=view).routes(),
-        *SchemaFileScreens(schemas=schemas, schema_review=reviews, view=view).routes(),
-        *RuleScreens(schemas=schemas, schema_review=reviews, view=view).routes(),
-        *VersionScreens(schemas=schemas, versions=versions, schema_review=reviews, view=view).routes(),
+        *SchemaFileScreens(schemas=schemas, schema_review=review, view=view).routes(),
+        *RuleScreens(schemas=schemas, schema_review=review, view=view).routes(),
+        *VersionScreens(schemas=schemas, versions=versions, schema_review=review, view=view).routes(),
     ]
 
 
-def key_screens(services: Services, view: ConsoleView) -> Sequence[ConsoleRoute]:
-    storage, recorder, clock = services.storage, services.recorder, services.clock
-    base_url = services.settings.server.base_url
-    access_keys = AccessKeyCommands(
-        store=storage.application_keys,
-        applications=storage.applications,
-        masters=services.masters,
-        recorder=recorder,
-        clock=clock,
-    )
-    custom_keys = CustomKeyCommands(
-        store=storage.application_keys, applications=storage.applications, recorder=recorder, clock=clock
-    )
+def key_screens(console: ConsoleServices) -> list[ConsoleRoute]:
+    services, view = console.services, console.view
     tokens = ServiceTokenScreens(
-        tokens=managed_service_tokens(services),
-        email_secrets=email_secrets(services),
+        tokens=services.service_token_commands,
+        email_secrets=services.email_secrets,
         view=view,
-        base_url=base_url,
+        base_url=services.base_url,
         usual_days=services.settings.tokens.service_jwt_days,
     )
     return [
-        *AccessKeyScreens(keys=access_keys, view=view, base_url=base_url).routes(),
-        *PublicKeyScreens(keys=custom_keys, view=view, base_url=base_url).routes(),
+        *AccessKeyScreens(keys=services.access_key_commands, view=view, base_url=services.base_url).routes(),
+        *PublicKeyScreens(keys=services.custom_key_commands, view=view, base_url=services.base_url).routes(),
         *tokens.routes(),
     ]
 
 
-def client_screens(services: Services, view: ConsoleView) -> ClientScreens:
-    return ClientScreens(
-        clients=application_clients(services),
-        lists=ClientListStorage(services.storage.runner),
-        view=view,
-        clock=services.clock,
-        base_url=services.settings.server.base_url,
-    )
-
-
-def schema_reviews(services: Services, view: ConsoleView) -> SchemaReview:
-    return SchemaReview(
-        dry_runs=dry_runs(services),
-        forecaster=impact_forecast(services, view),
-        view=view,
-    )
-
-
-def application_commands(services: Services) -> ApplicationCommands:
-    return ApplicationCommands(
-        store=services.storage.applications,
-        projects=services.storage.projects,
-        masters=services.masters,
-        recorder=services.recorder,
-        clock=services.clock,
-        reachable=services.settings.outbound.allow,
-    )
-
-
-# The part of the composition root that is the console's two staged tables of an application.
-
-
-def table_screens(services: Services, view: ConsoleView) -> Sequence[ConsoleRoute]:
-    storage = services.storage
-    people, names = AssignmentListStorage(storage.runner), NameStorage(storage.runner)
+def table_screens(console: ConsoleServices) -> list[ConsoleRoute]:
+    """The two tables of an application whose changes are staged."""
+    services, storage, view = console.services, console.services.storage, console.view
+    people = AssignmentListStorage(storage.runner)
     matrix = MatrixEditor(
         table=MatrixTable(view=view),
-        schemas=SchemaCommands(store=storage.applications, recorder=services.recorder, clock=services.clock),
-        forecaster=impact_forecast(services, view),
-        names=names,
+        schemas=services.schema_commands,
+        forecaster=console.forecaster,
+        names=console.names,
         audit=storage.audit,
         view=view,
     )
-    users = AssignmentEditor(
-        table=AssignmentTable(
-            people=people,
-            people_facts=storage.candidates,
-            applications=storage.applications,
-            view=view,
-            clock=services.clock,
-        ),
-        schemas=UserRecordCommands(
-            store=storage.user_records,
-            people=storage.permissions,
-            projects=storage.projects,
-            recorder=services.recorder,
-            clock=services.clock,
-        ),
-        simulation=simulation(services),
+    table = AssignmentTable(
         people=people,
-        names=names,
+        people_facts=storage.candidates,
+        applications=storage.applications,
+        view=view,
+        clock=services.clock,
+    )
+    assignments = AssignmentEditor(
+        table=table,
+        schemas=services.user_record_commands,
+        simulation=services.simulation,
+        people=people,
+        names=console.names,
         people_facts=storage.candidates,
         view=view,
         clock=services.clock,
     )
-    return [*matrix.routes(), *users.routes()]
+    return [*matrix.routes(), *assignments.routes()]
 
 
-# The part of the console that is about who may do what, and why, and what happened.
-
-
-def access_screens(
-    services: Services, view: ConsoleView, accounts: AccountServices, permissions: PermissionServices
-) -> list[ConsoleRoute]:
-    storage, clock = services.storage, services.clock
-    names, finding = NameStorage(storage.runner), SearchStorage(storage.runner)
-    sights = QuestionAccess(authenticator=permissions.authenticator, permission_loader=services.permission_loader)
-    choosing = Suggestions(finding)
+def access_screens(console: ConsoleServices) -> list[ConsoleRoute]:
+    services, storage, view = console.services, console.services.storage, console.view
     check = CheckScreens(
-        explanations=GuardedExplainer(
-            explainer=explainer(services),
-            question_access=sights,
-            authenticator=permissions.authenticator,
-            permission_loader=services.permission_loader,
-            projects=storage.projects,
-        ),
-        question_access=sights,
-        login=accounts.games.login_rules,
-        suggestions=choosing,
-        names=names,
+        explanations=services.guarded_explainer,
+        question_access=services.question_access,
+        login=services.login_rules,
+        suggestions=console.suggestions,
+        names=console.names,
         view=view,
-        clock=clock,
+        clock=services.clock,
     )
     who = WhoCanScreens(
-        who_can=WhoCan(candidate_store=storage.candidates, clock=clock),
+        who_can=WhoCan(candidate_store=storage.candidates, clock=services.clock),
         projects=storage.projects,
-        names=names,
-        finding=finding,
-        suggestions=choosing,
+        names=console.names,
+        finding=console.search,
+        suggestions=console.suggestions,
         view=view,
     )
     simulate = SimulateScreens(
-        forecaster=ImpactForecaster(simulation=simulation(services), names=names, view=view),
-        question_access=sights,
+        forecaster=console.forecaster,
+        question_access=services.question_access,
         groups=storage.groups,
         projects=storage.projects,
-        suggestions=choosing,
+        suggestions=console.suggestions,
         view=view,
     )
     return [*check.routes(), *who.routes(), *simulate.routes()]
 
 
-def game_screens(services: Services, view: ConsoleView, accounts: AccountServices) -> GameScreens:
-    storage = services.storage
+def game_screens(console: ConsoleServices) -> GameScreens:
+    services = console.services
     return GameScreens(
-        lists=GameSessionListStorage(storage.runner),
-        audit=storage.audit,
-        administration=GameSessionAdmin(
-            store=storage.game_sessions,
-            refusals=accounts.games.records,
-            recorder=services.recorder,
-            clock=services.clock,
-        ),
-        names=NameStorage(storage.runner),
-        finding=SearchStorage(storage.runner),
-        view=view,
+        lists=services.game_session_lists,
+        audit=services.storage.audit,
+        administration=services.game_session_admin,
+        names=console.names,
+        finding=console.search,
+        view=console.view,
         clock=services.clock,
     )
 
 
-def activity_screens(services: Services, view: ConsoleView, permissions: PermissionServices) -> list[ConsoleRoute]:
-    storage = services.storage
-    store = ActivityStorage(storage.runner)
+def activity_screens(console: ConsoleServices) -> list[ConsoleRoute]:
+    services, store = console.services, ActivityStorage(console.services.storage.runner)
     log = ActivityScreens(
-        log=visible_log(services, permissions.authenticator),
+        log=visible_audit_log(services),
         store=store,
-        names=NameStorage(storage.runner),
-        finding=SearchStorage(storage.runner),
-        view=view,
+        names=console.names,
+        finding=console.search,
+        view=console.view,
         mac_key=services.audit_key,
-        box=HeadCodec(services.masters),
+        box=services.head_codec,
     )
-    refusals = RefusalScreens(store=store, view=view)
-    return [*refusals.routes(), *log.routes()]  # an address of the log may be any record's
+    refusals = RefusalScreens(store=store, view=console.view)
+    return [*refusals.routes(), *log.routes()]  # any path of the log may be a record's
 
 
-# The part of the composition root that is the console's projects and their tabs.
+def webhook_screens(console: ConsoleServices) -> WebhookScreens:
+    lists = DeliveryListStorage(console.services.storage.runner)
+    return WebhookScreens(webhooks=console.services.webhooks, lists=lists, view=console.view)
 
 
-def project_screens(services: Services, view: ConsoleView) -> list[ConsoleRoute]:
-    storage = services.storage
-    projects = ProjectCommands(store=storage.projects, models=storage.permissions, recorder=services.recorder)
-    lists = ProjectListStorage(storage.runner)
-    overview = ProjectScreens(
-        projects=projects,
-        publishing=ProjectPublisher(
-            store=storage.projects, people=storage.permissions, recorder=services.recorder, clock=services.clock
-        ),
-        lists=lists,
-        names=NameStorage(storage.runner),
-        view=view,
-        clock=services.clock,
-    )
-    door = ProjectLoader(projects=projects, store=storage.projects)
-    service_screens = ProjectServiceScreens(
-        loader=door, projects=projects, lists=lists, forecaster=impact_forecast(services, view), view=view
-    )
-    applications = ProjectApplicationScreens(
-        loader=door, applications=project_application_commands(services), lists=lists, view=view
-    )
-    accounts = ServiceAccountScreens(loader=door, accounts=service_accounts(services), lists=lists, view=view)
-    erasure = ProjectErasureScreens(removal=full_removal(services), view=view)
-    return [
-        *overview.routes(),
-        *erasure.routes(),
-        *member_screens(services, view, door, lists),
-        *applications.routes(),
-        *service_screens.routes(),
-        *group_screens(services, view, door),
-        *accounts.routes(),
-    ]
-
-
-def member_screens(
-    services: Services, view: ConsoleView, door: ProjectLoader, lists: ProjectListStorage
-) -> list[ConsoleRoute]:
-    """The lists of groups stand before people: their path could be somebody's."""
-    storage = services.storage
-    memberships = MembershipCommands(
-        projects=storage.projects,
-        records=storage.user_records,
-        recorder=services.recorder,
-        clock=services.clock,
-    )
-    ahead = impact_forecast(services, view)
-    groups = AllowListScreens(loader=door, memberships=memberships, forecaster=ahead, view=view)
-    people = MemberScreens(
-        loader=door,
-        memberships=memberships,
-        lists=lists,
-        names=NameStorage(storage.runner),
-        forecaster=ahead,
-        view=view,
-    )
-    return [*groups.routes(), *people.routes()]
-
-
-def group_screens(services: Services, view: ConsoleView, door: ProjectLoader) -> list[ConsoleRoute]:
-    storage, runner = services.storage, services.storage.runner
-    groups = GroupCommands(
-        store=storage.groups,
-        projects=storage.projects,
-        people=storage.permissions,
-        recorder=services.recorder,
-        clock=services.clock,
-    )
-    built, ahead = conditions(services), impact_forecast(services, view)
-    one = GroupLoader(groups=groups, projects=storage.projects)
-    listed = GroupListScreens(loader=door, groups=groups, condition_builders=built, view=view)
-    pages = GroupScreens(
-        loader=one,
-        groups=groups,
-        condition_builders=built,
-        matches=ConditionMatchStorage(runner),
-        names=NameStorage(runner),
-        forecaster=ahead,
-        view=view,
-    )
-    access = GroupAccessScreens(loader=one, groups=groups, condition_builders=built, forecaster=ahead, view=view)
-    return [*listed.routes(), *pages.routes(), *access.routes()]
-
-
-def project_application_commands(services: Services) -> ApplicationCommands:
-    return ApplicationCommands(
-        store=services.storage.applications,
-        projects=services.storage.projects,
-        masters=services.masters,
-        recorder=services.recorder,
-        clock=services.clock,
-        reachable=services.settings.outbound.allow,
-    )
-
-
-# People in the console, composed.
-
-
-def people_screens(
-    services: Services, accounts: AccountServices, view: ConsoleView, permissions: PermissionServices
-) -> list[ConsoleRoute]:
-    office, lists = people_admin(services, accounts), PeopleListStorage(services.storage.runner)
-    persons = PersonLoader(people_admin=office, lists=lists, view=view, clock=services.clock)
-    profile = AccountProfile(store=services.storage.profile, recorder=services.recorder, clock=services.clock)
-    signs = PersonSessionScreens(
-        persons,
-        sessions=accounts.sessions,
-        consents=accounts.authorization.consents,
-        profile=profile,
-        names=NameStorage(services.storage.runner),
-        places=open_geoip(services.settings.accounts.geoip_file),
-    )
-    return [
-        *PeopleScreens(people_admin=office, lists=lists, view=view, clock=services.clock).routes(),
-        *PersonScreens(persons).routes(),
-        *PersonAccessScreens(
-            persons,
-            permission_loader=services.permission_loader,
-            views=record_views(services, permissions.authenticator),
-        ).routes(),
-        *signs.routes(),
-    ]
-
-
-def people_admin(services: Services, accounts: AccountServices) -> PeopleAdmin:
-    storage, recorder, ways_in = services.storage, services.recorder, registration_services(services)
-    return PeopleAdmin(
-        accounts=storage.accounts,
-        administration=services.administration,
-        editing=AccountEditor(store=storage.profile, composer=accounts.composer, recorder=recorder),
-        invitations=ways_in.invitations,
-        recovery=ways_in.recovery,
-        erasure=erasure(services),
-        consents=accounts.authorization.consents,
-        schemas=UserRecordCommands(
-            store=storage.user_records,
-            people=storage.permissions,
-            projects=storage.projects,
-            recorder=recorder,
-            clock=services.clock,
-        ),
-        sign_in=SignInServices(
-            sessions=accounts.sessions,
-            factors=accounts.second_factors,
-            totp=accounts.totp,
-            passkeys=accounts.passkeys,
-            email_codes=accounts.email_codes,
-        ),
-    )
-
-
-# Settings in the console, composed.
-
-
-def setting_screens(
-    services: Services, accounts: AccountServices, view: ConsoleView, readiness: Readiness
-) -> list[ConsoleRoute]:
-    installation = installation_admin(services, readiness)
+def setting_screens(console: ConsoleServices) -> list[ConsoleRoute]:
+    services = console.services
     screens = SettingScreens(
-        installation=installation, composer=accounts.composer, outbox_worker=services.outbox_worker, view=view
+        installation=console.installation,
+        composer=services.mail_composer,
+        outbox_worker=services.outbox_worker,
+        view=console.view,
     )
-    return [*SigningKeyScreens(key_admin=installation.keys, view=view).routes(), *screens.routes()]
-
-
-# The part of the composition root that is the console; loaded with its first visitor (web/console/lazy_console.py).
-
-
-TEMPLATE_GLOBALS: Final[Mapping[str, object]] = {"Entry": ConsoleEntry, "condition_words": condition_words}
-
-
-def console(
-    services: Services,
-    accounts: AccountServices,
-    *,
-    threshold: SignInGate,
-    rooms: PermissionServices,
-    pages: PageRenderer,
-    samples: SampleCommands,
-) -> ConsoleHandler:
-    """Built in a thread: nothing here may need the event loop."""
-    https = services.settings.server.base_url.startswith("https:")
-    desk = ConsoleView(
-        sign_in_gate=threshold,
-        sessions=accounts.sessions,
-        authenticator=rooms.authenticator,
-        permission_loader=services.permission_loader,
-        visibility=VisibilityLoader(VisibilityStorage(services.storage.runner)),
-        pages=pages.with_part("console", TEMPLATE_GLOBALS),
-        flash=FlashMessages(https=https),
-        clock=services.clock,
-    )
-    screens = [
-        *home_screens(services, desk, samples).routes(),
-        *people_screens(services, accounts, desk, rooms),
-        *project_screens(services, desk),
-        *role_screens(services, desk),
-        *application_screens(services, desk),
-        *table_screens(services, desk),
-        *access_screens(services, desk, accounts, rooms),
-        *game_screens(services, desk, accounts).routes(),
-        *activity_screens(services, desk, rooms),
-        *webhook_screens(services, desk).routes(),
-        *setting_screens(services, accounts, desk, rooms.readiness),
-    ]
-    return ConsoleRouter(screens, threshold, desk.not_found).dispatch
-
-
-def home_screens(services: Services, view: ConsoleView, samples: SampleCommands) -> HomeScreens:
-    return HomeScreens(
-        store=HomeStorage(services.storage.runner),
-        tallies=services.storage.tallies,
-        view=view,
-        clock=services.clock,
-        sends_mail=bool(services.settings.mail.host),
-        risks=find_risks(posture(services.settings, dev=services.dev)),
-        samples=samples,
-    )
-
-
-def webhook_screens(services: Services, view: ConsoleView) -> WebhookScreens:
-    return WebhookScreens(
-        webhooks=webhooks(
-            services.settings,
-            store=services.storage.webhooks,
-            masters=services.masters,
-            recorder=services.recorder,
-            clock=services.clock,
-        ),
-        lists=DeliveryListStorage(services.storage.runner),
-        view=view,
-    )
+    return [*SigningKeyScreens(key_admin=console.installation.keys, view=console.view).routes(), *screens.routes()]

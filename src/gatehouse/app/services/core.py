@@ -1,24 +1,21 @@
-"""From the settings to whoever writes and carries the mail."""
+"""What every other service builds on: keys, passwords, the audit log, mail, calls to other servers."""
 
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path as FilePath
 from typing import Final
 
 from gatehouse.accounts.administration import Administration, Setup
 from gatehouse.accounts.password_rules import BreachedPasswordFile, PasswordRules
 from gatehouse.accounts.passwords import PasswordCost, Passwords
-from gatehouse.accounts.sign_in import DeviceCookies, PasswordSignIn
 from gatehouse.accounts.user_tokens import UserTokens
-from gatehouse.app.instance_key import ensure_instance_key, refuse_wrong_master_key
 from gatehouse.audit.chain import HeadCodec, HeadExporter
 from gatehouse.audit.events import AuditEvent
-from gatehouse.audit.model import AuditOrigin, AuditStore
-from gatehouse.audit.recorder import Recorder, SignInTally
+from gatehouse.audit.model import AuditOrigin
+from gatehouse.audit.recorder import Recorder, RefusalLog, SignInTally
 from gatehouse.audit.sealer import Retention, Sealer
 from gatehouse.audit.verification import ChainVerifier
 from gatehouse.kernel.clock import Clock
@@ -29,52 +26,332 @@ from gatehouse.keys.rotation import MAX_CLOCK_SKEW, KeyRotation, RotationPolicy
 from gatehouse.keys.sealing import MasterKeys, derive_key, parse_master_key
 from gatehouse.mail.composer import DEFAULT_THEME, Composer, theme_for_accent
 from gatehouse.mail.delivery import MailTransport, PrintingTransport, Sender, SmtpSecurity, SmtpServer, SmtpTransport
-from gatehouse.mail.model import OutboxStore
 from gatehouse.mail.outbox import OutboxWorker
 from gatehouse.oauth.clients import Clients
 from gatehouse.oauth.logout import BackchannelLogoutWorker
-from gatehouse.oauth.store import ClientStore, LogoutStore
 from gatehouse.outbound.client import OutboundClient, SystemResolver, TcpConnector
 from gatehouse.outbound.model import CallLimits
 from gatehouse.permissions.evaluation.loader import PermissionLoader
 from gatehouse.permissions.model import central
 from gatehouse.personal_data.data_jobs import DataJobs
-from gatehouse.personal_data.model import PersonalDataStore
 from gatehouse.personal_data.requests import DataRequests
 from gatehouse.settings import LoadedSettings, Settings
 from gatehouse.storage.database import Storage, connect_storage
-from gatehouse.storage.migrations import ensure_current
 from gatehouse.storage.promotion import record_timeline
 from gatehouse.storage.runner import PoolLimits
 from gatehouse.storage.statements import Verb
 from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter
 from gatehouse.tokens.signer import Signer
+from gatehouse.web.http.geoip import GeoIpLookup, open_geoip
 from gatehouse.webhooks.delivery import DELIVERY_LIMITS, AuditLogConsumer, DeliveryWorker, HeadPublisher
-from gatehouse.webhooks.model import WebhookStore
 from gatehouse.webhooks.service import Webhooks
+
+MINUTE: Final = 60
+DAY: Final = 86_400
+BASE_URL: Final = "base_url"
+INSTALLATION_ID_LENGTH: Final = 16
+RSA_THREADS: Final = 2
+MEGABYTE: Final = 2**20
+SERVICE_ORIGIN: Final = AuditOrigin(actor="service")
 
 PrintMessage = Callable[[str], object]
 
 
-def mail_composer(settings: Settings, *, masters: MasterKeys, clock: Clock) -> Composer:
-    accent = settings.branding.accent
-    return Composer(
-        sealer=masters,
-        base_url=settings.server.base_url,
-        name=settings.mail.from_name,
-        clock=clock,
-        theme=theme_for_accent(Color.parse(accent)) if accent else DEFAULT_THEME,
+class CoreServices:
+    """The first of a line of classes that end in Services.
+
+    Every collaborator is a cached property that reads only `self`: it is built at its first use and never twice.
+    """
+
+    def __init__(
+        self, loaded: LoadedSettings, *, storage: Storage, masters: MasterKeys, clock: Clock, instance_key: bytes
+    ) -> None:
+        self.settings: Final = loaded.settings
+        self.setting_sources: Final = loaded.sources  # where each setting comes from
+        self.dev: Final = loaded.dev
+        self.opened_at: Final = clock.now()
+        self.storage: Final = storage
+        self.clock: Final = clock
+        self.masters: Final = masters
+        self.instance_key: Final = instance_key
+
+    @property
+    def base_url(self) -> str:
+        return self.settings.server.base_url
+
+    @property
+    def is_https(self) -> bool:
+        return self.base_url.startswith("https:")
+
+    # Audit log
+
+    @cached_property
+    def audit_key(self) -> bytes:
+        return derive_key(self.instance_key, "audit")
+
+    @cached_property
+    def tally(self) -> SignInTally:
+        return SignInTally(store=self.storage.tallies, clock=self.clock)
+
+    @cached_property
+    def recorder(self) -> Recorder:
+        return Recorder(mac_key=self.audit_key, clock=self.clock, tally=self.tally)
+
+    @cached_property
+    def refusal_log(self) -> RefusalLog:
+        return RefusalLog(
+            store=self.storage.audit, recorder=self.recorder, max_refusals=self.settings.audit.refusals_kept
+        )
+
+    @cached_property
+    def head_codec(self) -> HeadCodec:
+        return HeadCodec(self.masters)
+
+    @cached_property
+    def head_exporter(self) -> HeadExporter:
+        return head_exporter(self.instance_key)
+
+    @cached_property
+    def head_publisher(self) -> HeadPublisher:
+        return HeadPublisher(
+            store=self.storage.webhooks,
+            audit=self.storage.audit,
+            head_codec=self.head_codec,
+            head_exporter=self.head_exporter,
+            clock=self.clock,
+            interval=self.settings.audit.head_minutes * MINUTE,
+        )
+
+    @cached_property
+    def audit_signer(self) -> AuditSigner:
+        return AuditSigner(keyring=self.keyring, clock=self.clock)
+
+    @cached_property
+    def audit_sealer(self) -> Sealer:
+        return Sealer(
+            store=self.storage.audit,
+            key=self.audit_signer,
+            head_codec=self.head_codec,
+            recorder=self.recorder,
+            mac_key=self.audit_key,
+            clock=self.clock,
+        )
+
+    @cached_property
+    def audit_retention(self) -> Retention:
+        return Retention(store=self.storage.audit, key=self.audit_signer, head_codec=self.head_codec)
+
+    def audit_verification(self, progress: Callable[[int], object] = lambda _: None) -> ChainVerifier:
+        return ChainVerifier(
+            store=self.storage.audit,
+            mac_key=self.audit_key,
+            key=self.audit_signer,
+            head_codec=self.head_codec,
+            head_exporter=self.head_exporter,
+            progress=progress,
+        )
+
+    # Signing keys
+
+    @cached_property
+    def keyring(self) -> Keyring:
+        return Keyring(store=self.storage.keys, masters=self.masters, clock=self.clock)
+
+    @cached_property
+    def rotation_policy(self) -> RotationPolicy:
+        keys, tokens = self.settings.keys, self.settings.tokens
+        return RotationPolicy(
+            interval=keys.rotate_days * DAY,
+            publish_lead=keys.publish_lead_seconds,
+            grace=tokens.expired_grace_days * DAY + MAX_CLOCK_SKEW,
+            rsa_bits=keys.rsa_bits,
+        )
+
+    @cached_property
+    def key_rotation(self) -> KeyRotation:
+        return KeyRotation(
+            store=self.storage.keys,
+            masters=self.masters,
+            recorder=self.recorder,
+            clock=self.clock,
+            policy=self.rotation_policy,
+        )
+
+    @cached_property
+    def signer(self) -> Signer:
+        executor = ThreadPoolExecutor(RSA_THREADS, thread_name_prefix="rsa")
+        return Signer(keyring=self.keyring, clock=self.clock, executor=executor)
+
+    # Passwords, administrators, clients
+
+    @cached_property
+    def passwords(self) -> Passwords:
+        cost = self.settings.passwords
+        return Passwords(
+            PasswordCost(
+                memory_kib=cost.memory_kib,
+                time_cost=cost.time_cost,
+                parallelism=cost.parallelism,
+                workers=cost.workers,
+            ),
+            pepper=self.settings.security.password_pepper.reveal().encode(),
+        )
+
+    @cached_property
+    def password_rules(self) -> PasswordRules:
+        settings, path = self.settings, self.settings.accounts.breached_passwords
+        return PasswordRules(
+            breached=BreachedPasswordFile(FilePath(path)) if path else None,
+            service_words=(self.base_url, settings.branding.name, settings.mail.from_name, "gatehouse"),
+        )
+
+    @cached_property
+    def attempt_limiter(self) -> AttemptLimiter:
+        return AttemptLimiter(store=self.storage.throttle, limit=AttemptLimit(), clock=self.clock)
+
+    @cached_property
+    def administration(self) -> Administration:
+        return Administration(
+            store=self.storage.accounts,
+            passwords=self.passwords,
+            rules=self.password_rules,
+            recorder=self.recorder,
+            clock=self.clock,
+        )
+
+    @cached_property
+    def setup(self) -> Setup:
+        return Setup(
+            store=self.storage.accounts,
+            administration=self.administration,
+            recorder=self.recorder,
+            clock=self.clock,
+        )
+
+    @cached_property
+    def clients(self) -> Clients:
+        return Clients(
+            store=self.storage.clients,
+            grants=self.storage.grants,
+            master_keys=self.masters,
+            recorder=self.recorder,
+            clock=self.clock,
+        )
+
+    @cached_property
+    def permission_loader(self) -> PermissionLoader:
+        return PermissionLoader(
+            store=self.storage.permissions,
+            clock=self.clock,
+            cache_bytes=self.settings.permissions.cache_mb * MEGABYTE,
+        )
+
+    @cached_property
+    def user_tokens(self) -> UserTokens:
+        return UserTokens(
+            store=self.storage.accounts,
+            signer=self.signer,
+            recorder=self.recorder,
+            clock=self.clock,
+            issuer=self.base_url,
+            lifetime=self.settings.tokens.user_jwt_days * DAY,
+        )
+
+    @cached_property
+    def geoip(self) -> GeoIpLookup:
+        return open_geoip(self.settings.accounts.geoip_file)
+
+    # Mail
+
+    @property
+    def mail_is_logged(self) -> bool:
+        """Whether mail is printed, which development mode does without a mail server; else it waits for one."""
+        return self.dev and not self.settings.mail.host
+
+    @cached_property
+    def mail_composer(self) -> Composer:
+        accent = self.settings.branding.accent
+        return Composer(
+            sealer=self.masters,
+            base_url=self.base_url,
+            name=self.settings.mail.from_name,
+            clock=self.clock,
+            theme=theme_for_accent(Color.parse(accent)) if accent else DEFAULT_THEME,
+        )
+
+    @cached_property
+    def outbox_worker(self) -> OutboxWorker:
+        return self.outbox_worker_printing(print_message if self.dev else None)
+
+    def outbox_worker_printing(self, print_with: PrintMessage | None) -> OutboxWorker:
+        """A worker that prints mail with the given function where no mail server is configured."""
+        transport = mail_transport(self.settings, print_with)
+        return OutboxWorker(store=self.storage.mail, transport=transport, sealer=self.masters, clock=self.clock)
+
+    # Calls to other servers
+
+    @cached_property
+    def data_jobs(self) -> DataJobs:
+        return DataJobs(
+            store=self.storage.personal_data,
+            poster=outbound_client(self.settings),
+            signer=self.signer,
+            sealer=self.masters,
+            recorder=self.recorder,
+            clock=self.clock,
+            issuer=self.base_url,
+        )
+
+    @cached_property
+    def data_requests(self) -> DataRequests:
+        return DataRequests(
+            store=self.storage.personal_data, sealer=self.masters, recorder=self.recorder, clock=self.clock
+        )
+
+    @cached_property
+    def backchannel_logout(self) -> BackchannelLogoutWorker:
+        return BackchannelLogoutWorker(
+            store=self.storage.logout_calls,
+            clients=self.storage.clients,
+            poster=outbound_client(self.settings),
+            signer=self.signer,
+            recorder=self.recorder,
+            clock=self.clock,
+            issuer=self.base_url,
+        )
+
+    @cached_property
+    def webhook_deliveries(self) -> DeliveryWorker:
+        store = self.storage.webhooks
+        return DeliveryWorker(
+            store=store,
+            consumer=AuditLogConsumer(store=store, log=self.storage.audit, clock=self.clock),
+            poster=outbound_client(self.settings, DELIVERY_LIMITS),
+            secret_opener=self.masters,
+            recorder=self.recorder,
+            clock=self.clock,
+        )
+
+    @cached_property
+    def webhooks(self) -> Webhooks:
+        return Webhooks(
+            store=self.storage.webhooks,
+            secret_sealer=self.masters,
+            recorder=self.recorder,
+            clock=self.clock,
+            allowed_networks=self.settings.outbound.allow,
+        )
+
+
+def outbound_client(settings: Settings, limits: CallLimits | None = None) -> OutboundClient:
+    """One for each worker: it limits concurrent calls, and slow calls of one worker must not delay another."""
+    return OutboundClient(
+        allowed=settings.outbound.allow, resolver=SystemResolver(), connector=TcpConnector(), limits=limits
     )
 
 
-def outbox_worker(
-    settings: Settings, *, store: OutboxStore, masters: MasterKeys, clock: Clock, print_with: PrintMessage | None
-) -> OutboxWorker:
-    return OutboxWorker(store=store, transport=mail_transport(settings, print_with), sealer=masters, clock=clock)
-
-
 def mail_transport(settings: Settings, print_with: PrintMessage | None) -> MailTransport | None:
-    """The configured server; without one whoever is shown all mail, which is for --dev only; or nobody."""
+    """The configured mail server; without one, the given printer; without that, none."""
     if settings.mail.host:
         return smtp_transport(settings)
     return None if print_with is None else PrintingTransport(print_with)
@@ -93,351 +370,13 @@ def smtp_transport(settings: Settings) -> SmtpTransport:
     return SmtpTransport(server, Sender(address=mail.from_address, name=mail.from_name))
 
 
-# The part of the composition root that is about people's data in applications.
-
-
-def outbound_client(settings: Settings, limits: CallLimits | None = None) -> OutboundClient:
-    return OutboundClient(
-        allowed=settings.outbound.allow, resolver=SystemResolver(), connector=TcpConnector(), limits=limits
-    )
-
-
-def data_jobs(
-    settings: Settings,
-    *,
-    store: PersonalDataStore,
-    signer: Signer,
-    masters: MasterKeys,
-    recorder: Recorder,
-    clock: Clock,
-) -> DataJobs:
-    return DataJobs(
-        store=store,
-        poster=outbound_client(settings),
-        signer=signer,
-        sealer=masters,
-        recorder=recorder,
-        clock=clock,
-        issuer=settings.server.base_url,
-    )
-
-
-def data_requests(*, store: PersonalDataStore, masters: MasterKeys, recorder: Recorder, clock: Clock) -> DataRequests:
-    return DataRequests(store=store, sealer=masters, recorder=recorder, clock=clock)
-
-
-# The part of the composition root that tells clients of sign-outs.
-
-
-def backchannel_logout(
-    settings: Settings,
-    *,
-    store: LogoutStore,
-    clients: ClientStore,
-    signer: Signer,
-    recorder: Recorder,
-    clock: Clock,
-) -> BackchannelLogoutWorker:
-    return BackchannelLogoutWorker(
-        store=store,
-        clients=clients,
-        poster=outbound_client(settings),
-        signer=signer,
-        recorder=recorder,
-        clock=clock,
-        issuer=settings.server.base_url,
-    )
-
-
-# The part of the composition root that tells webhooks what happened.
-
-
-def webhook_deliveries(
-    settings: Settings,
-    *,
-    store: WebhookStore,
-    log: AuditStore,
-    masters: MasterKeys,
-    recorder: Recorder,
-    clock: Clock,
-) -> DeliveryWorker:
-    return DeliveryWorker(
-        store=store,
-        consumer=AuditLogConsumer(store=store, log=log, clock=clock),
-        poster=outbound_client(settings, DELIVERY_LIMITS),
-        secret_opener=masters,
-        recorder=recorder,
-        clock=clock,
-    )
-
-
-def webhooks(
-    settings: Settings, *, store: WebhookStore, masters: MasterKeys, recorder: Recorder, clock: Clock
-) -> Webhooks:
-    return Webhooks(
-        store=store, secret_sealer=masters, recorder=recorder, clock=clock, allowed_networks=settings.outbound.allow
-    )
-
-
-# Every room of the service, built on one database.
-
-
-MINUTE: Final = 60
-DAY: Final = 86_400
-BASE_URL: Final = "base_url"
-INSTALLATION_ID_LENGTH: Final = 16
-RSA_THREADS: Final = 2
-MEGABYTE: Final = 2**20
-SERVICE_ORIGIN: Final = AuditOrigin(actor="service")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Services:
-    """Every room, built once: what the server serves and the commands use."""
-
-    settings: Settings
-    setting_sources: Mapping[str, str]  # where each setting comes from
-    dev: bool
-    opened_at: int
-    storage: Storage
-    clock: Clock
-    masters: MasterKeys
-    instance_key: bytes
-    tally: SignInTally
-    recorder: Recorder
-    passwords: Passwords
-    password_rules: PasswordRules
-    administration: Administration
-    setup: Setup
-    clients: Clients
-    permission_loader: PermissionLoader
-    keyring: Keyring
-    key_rotation: KeyRotation
-    signer: Signer
-    user_tokens: UserTokens
-    audit_sealer: Sealer
-    outbox_worker: OutboxWorker
-    data_requests: DataRequests
-    data_jobs: DataJobs
-    backchannel_logout: BackchannelLogoutWorker
-    webhook_deliveries: DeliveryWorker
-
-    @property
-    def mail_is_logged(self) -> bool:
-        """Without a mail server, letters are printed in development; elsewhere they wait for one."""
-        return self.dev and not self.settings.mail.host
-
-    @property
-    def audit_key(self) -> bytes:
-        return derive_key(self.instance_key, "audit")
-
-    @property
-    def head_notes(self) -> HeadExporter:
-        return head_notes(self.instance_key)
-
-    @property
-    def head_offers(self) -> HeadPublisher:
-        return HeadPublisher(
-            store=self.storage.webhooks,
-            audit=self.storage.audit,
-            head_codec=HeadCodec(self.masters),
-            head_exporter=self.head_notes,
-            clock=self.clock,
-            interval=self.settings.audit.head_minutes * MINUTE,
-        )
-
-    @property
-    def audit_retention(self) -> Retention:
-        return Retention(store=self.storage.audit, key=self.audit_seal, head_codec=HeadCodec(self.masters))
-
-    def audit_verification(self, progress: Callable[[int], object] = lambda _: None) -> ChainVerifier:
-        return ChainVerifier(
-            store=self.storage.audit,
-            mac_key=self.audit_key,
-            key=self.audit_seal,
-            head_codec=HeadCodec(self.masters),
-            head_exporter=self.head_notes,
-            progress=progress,
-        )
-
-    @property
-    def audit_seal(self) -> AuditSigner:
-        return AuditSigner(keyring=self.keyring, clock=self.clock)
-
-
-@asynccontextmanager
-async def open_services(
-    loaded: LoadedSettings, *, clock: Clock, serving: bool, initialize: bool = False
-) -> AsyncIterator[Services]:
-    """Open the database and build every room on it.
-
-    The master key is tried before anything is changed: a wrong one raises WrongMasterKey and leaves the
-    database exactly as it was (faults R-24). A serving process migrates an older schema and tells the
-    database its base_url; a command takes that from the database. An empty one is set up by whoever serves
-    or founds, and is SchemaBehind to all others: it is more likely the wrong one than a new one.
-    """
-    masters = master_keys(loaded.settings)
-    async with open_database(loaded) as storage:
-        held = await storage.runner.revision()
-        if held:
-            await refuse_wrong_master_key(storage, masters)
-        await ensure_current(
-            storage.runner, loaded.settings.database.url.reveal(), migrate=serving or (initialize and not held)
-        )
-        known = await resolve_base_url(loaded, storage, serving=serving)
-        key = await ensure_instance_key(storage, masters, clock)
-        house = build_services(known, storage=storage, masters=masters, clock=clock, key=key)
-        try:
-            await bootstrap(house)
-            yield house
-        finally:
-            house.passwords.close()
-
-
-@asynccontextmanager
-async def open_database(loaded: LoadedSettings) -> AsyncIterator[Storage]:
-    """Reach the database that the settings name, whatever its schema; SQLite's file is made when it is missing."""
-    named = loaded.settings.database
-    async with AsyncExitStack() as stack:
-        try:
-            reaching = connect_storage(
-                named.url.reveal(), limits=pool_limits(loaded.settings), listen_url=named.listen_url.reveal()
-            )
-            storage = await stack.enter_async_context(reaching)
-        except Unavailable as error:
-            raise Unavailable(f"{error} (database.url is {named.url.masked})") from error
-        yield storage
-
-
-async def resolve_base_url(loaded: LoadedSettings, storage: Storage, *, serving: bool) -> LoadedSettings:
-    remembered = await storage.installation.value(BASE_URL)
-    if serving:
-        if remembered != loaded.settings.server.base_url:
-            await storage.installation.set_value(BASE_URL, loaded.settings.server.base_url)
-        return loaded
-    return loaded if remembered is None else loaded.with_stored_base_url(remembered)
-
-
-def build_services(
-    loaded: LoadedSettings, *, storage: Storage, masters: MasterKeys, clock: Clock, key: bytes
-) -> Services:
-    settings, dev = loaded.settings, loaded.dev
-    tally = SignInTally(store=storage.tallies, clock=clock)
-    recorder = Recorder(mac_key=derive_key(key, "audit"), clock=clock, tally=tally)
-    passwords = Passwords(
-        PasswordCost(
-            memory_kib=settings.passwords.memory_kib,
-            time_cost=settings.passwords.time_cost,
-            parallelism=settings.passwords.parallelism,
-            workers=settings.passwords.workers,
-        ),
-        pepper=settings.security.password_pepper.reveal().encode(),
-    )
-    rules = password_rules(settings)
-    administration = Administration(
-        store=storage.accounts, passwords=passwords, rules=rules, recorder=recorder, clock=clock
-    )
-    keyring = Keyring(store=storage.keys, masters=masters, clock=clock)
-    signer = Signer(keyring=keyring, clock=clock, executor=ThreadPoolExecutor(RSA_THREADS, thread_name_prefix="rsa"))
-    return Services(
-        settings=settings,
-        setting_sources=loaded.sources,
-        dev=dev,
-        opened_at=clock.now(),
-        storage=storage,
-        clock=clock,
-        masters=masters,
-        instance_key=key,
-        tally=tally,
-        recorder=recorder,
-        passwords=passwords,
-        password_rules=rules,
-        administration=administration,
-        setup=Setup(store=storage.accounts, administration=administration, recorder=recorder, clock=clock),
-        clients=Clients(
-            store=storage.clients, grants=storage.grants, master_keys=masters, recorder=recorder, clock=clock
-        ),
-        permission_loader=PermissionLoader(
-            store=storage.permissions, clock=clock, cache_bytes=settings.permissions.cache_mb * MEGABYTE
-        ),
-        keyring=keyring,
-        key_rotation=KeyRotation(
-            store=storage.keys, masters=masters, recorder=recorder, clock=clock, policy=rotation_policy(settings)
-        ),
-        signer=signer,
-        user_tokens=UserTokens(
-            store=storage.accounts,
-            signer=signer,
-            recorder=recorder,
-            clock=clock,
-            issuer=settings.server.base_url,
-            lifetime=settings.tokens.user_jwt_days * DAY,
-        ),
-        outbox_worker=outbox_worker(
-            settings, store=storage.mail, masters=masters, clock=clock, print_with=print_message if dev else None
-        ),
-        data_requests=data_requests(store=storage.personal_data, masters=masters, recorder=recorder, clock=clock),
-        data_jobs=data_jobs(
-            settings, store=storage.personal_data, signer=signer, masters=masters, recorder=recorder, clock=clock
-        ),
-        backchannel_logout=backchannel_logout(
-            settings,
-            store=storage.logout_calls,
-            clients=storage.clients,
-            signer=signer,
-            recorder=recorder,
-            clock=clock,
-        ),
-        webhook_deliveries=webhook_deliveries(
-            settings, store=storage.webhooks, log=storage.audit, masters=masters, recorder=recorder, clock=clock
-        ),
-        audit_sealer=Sealer(
-            store=storage.audit,
-            key=AuditSigner(keyring=keyring, clock=clock),
-            head_codec=HeadCodec(masters),
-            recorder=recorder,
-            mac_key=derive_key(key, "audit"),
-            clock=clock,
-        ),
-    )
-
-
 def print_message(text: str) -> None:
     sys.stderr.write(f"{text}\n")
 
 
-async def bootstrap(services: Services) -> None:
-    """What must be there before anyone is served; every step is safe to repeat and to race."""
-    now = services.clock.now()
-    await services.storage.permissions.install_central(central.application(now), central.schema(now), central.roles())
-    await services.key_rotation.ensure_first_keys(origin=SERVICE_ORIGIN)
-    await services.keyring.reload()
-
-
-async def check_promotion(services: Services) -> None:
-    """A database that was promoted meanwhile may have lost revocations (R3).
-
-    Asked at the start and whenever notices were missed; each new connection is looked at by the runner itself.
-    """
-    runner = services.storage.runner
-    timeline = await runner.timeline()
-    if timeline:
-        await runner.write(partial(record_promotion, services, timeline))
-        runner.on_promotion(timeline, partial(record_promotion, services))
-
-
-def record_promotion(services: Services, timeline: str) -> Verb[bool]:
-    return record_timeline(
-        timeline,
-        lossless=services.settings.database.standby_synchronous,
-        epoch=services.clock.now() * 1_000,
-        entry=services.recorder.record(AuditEvent.PROMOTED, SERVICE_ORIGIN, subject="installation"),
-    )
-
-
-def head_notes(key: bytes) -> HeadExporter:
-    installation = derive_key(key, "installation").hex()[:INSTALLATION_ID_LENGTH]
-    return HeadExporter(key=derive_key(key, "audit-head"), installation=installation)
+def head_exporter(instance_key: bytes) -> HeadExporter:
+    installation = derive_key(instance_key, "installation").hex()[:INSTALLATION_ID_LENGTH]
+    return HeadExporter(key=derive_key(instance_key, "audit-head"), installation=installation)
 
 
 def master_keys(settings: Settings) -> MasterKeys:
@@ -445,6 +384,21 @@ def master_keys(settings: Settings) -> MasterKeys:
         parse_master_key(settings.security.master_key.reveal()),
         [parse_master_key(previous.reveal()) for previous in settings.security.previous_master_keys],
     )
+
+
+@asynccontextmanager
+async def open_database(loaded: LoadedSettings) -> AsyncIterator[Storage]:
+    """Connect to the configured database, whatever its schema; a missing SQLite file is created."""
+    database = loaded.settings.database
+    async with AsyncExitStack() as stack:
+        try:
+            connecting = connect_storage(
+                database.url.reveal(), limits=pool_limits(loaded.settings), listen_url=database.listen_url.reveal()
+            )
+            storage = await stack.enter_async_context(connecting)
+        except Unavailable as error:
+            raise Unavailable(f"{error} (database.url is {database.url.masked})") from error
+        yield storage
 
 
 def pool_limits(settings: Settings) -> PoolLimits:
@@ -460,39 +414,30 @@ def pool_limits(settings: Settings) -> PoolLimits:
     )
 
 
-def password_rules(settings: Settings) -> PasswordRules:
-    path = settings.accounts.breached_passwords
-    return PasswordRules(
-        breached=BreachedPasswordFile(FilePath(path)) if path else None,
-        service_words=(settings.server.base_url, settings.branding.name, settings.mail.from_name, "gatehouse"),
-    )
+async def bootstrap(services: CoreServices) -> None:
+    """Create what every request needs; every step may be repeated and raced."""
+    now = services.clock.now()
+    await services.storage.permissions.install_central(central.application(now), central.schema(now), central.roles())
+    await services.key_rotation.ensure_first_keys(origin=SERVICE_ORIGIN)
+    await services.keyring.reload()
 
 
-def rotation_policy(settings: Settings) -> RotationPolicy:
-    return RotationPolicy(
-        interval=settings.keys.rotate_days * DAY,
-        publish_lead=settings.keys.publish_lead_seconds,
-        grace=settings.tokens.expired_grace_days * DAY + MAX_CLOCK_SKEW,
-        rsa_bits=settings.keys.rsa_bits,
-    )
+async def check_promotion(services: CoreServices) -> None:
+    """Detect that the database was promoted meanwhile: it may have lost revocations (R3).
+
+    Called at the start and when notices were missed; the runner itself checks each new connection.
+    """
+    runner = services.storage.runner
+    timeline = await runner.timeline()
+    if timeline:
+        await runner.write(partial(record_promotion, services, timeline))
+        runner.on_promotion(timeline, partial(record_promotion, services))
 
 
-# The part of the composition root that counts guesses at passwords; nothing here keeps anything between calls.
-
-
-def guesses(services: Services) -> AttemptLimiter:
-    return AttemptLimiter(store=services.storage.throttle, limit=AttemptLimit(), clock=services.clock)
-
-
-def devices(services: Services) -> DeviceCookies:
-    return DeviceCookies(key=derive_key(services.instance_key, "device"), clock=services.clock)
-
-
-def sign_in(services: Services) -> PasswordSignIn:
-    return PasswordSignIn(
-        store=services.storage.accounts,
-        passwords=services.passwords,
-        limiter=guesses(services),
-        device_cookies=devices(services),
-        tally=services.tally,
+def record_promotion(services: CoreServices, timeline: str) -> Verb[bool]:
+    return record_timeline(
+        timeline,
+        lossless=services.settings.database.standby_synchronous,
+        epoch=services.clock.now() * 1_000,
+        entry=services.recorder.record(AuditEvent.PROMOTED, SERVICE_ORIGIN, subject="installation"),
     )

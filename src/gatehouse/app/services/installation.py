@@ -1,4 +1,4 @@
-"""The settings as admin/settings.py looks at them."""
+"""The installation as administrators see it: settings, policies, risks; loaded at the first use."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -6,8 +6,7 @@ from typing import Final
 from gatehouse import __version__
 from gatehouse.admin.keys import KeyAdmin
 from gatehouse.admin.settings import MailServer, Posture, SettingGroup, SettingListItem, find_risks
-from gatehouse.app.services.core import Services, rotation_policy
-from gatehouse.audit.chain import HeadCodec
+from gatehouse.app.services import Services
 from gatehouse.kernel.graphics import Color
 from gatehouse.settings import Settings
 from gatehouse.settings.entries import ALL_SETTINGS, display_line, display_value
@@ -44,9 +43,6 @@ def posture(settings: Settings, *, dev: bool) -> Posture:
     )
 
 
-# What administrators see of the installation itself, composed; loaded with the first who looks.
-
-
 POLICIES: Final[Mapping[str, Sequence[str]]] = {  # sections, or single settings of one
     "passwords": ("passwords", "accounts.breached_passwords"),
     "registration": ("accounts.registration", "accounts.allowed_domains"),
@@ -68,13 +64,13 @@ def installation_admin(services: Services, readiness: Readiness) -> Installation
         reads=InstallationReadStorage(storage.runner),
         outbox=storage.mail,
         audit=storage.audit,
-        box=HeadCodec(services.masters),
+        box=services.head_codec,
         readiness=readiness,
         keys=KeyAdmin(
             store=storage.keys,
             rotation=services.key_rotation,
             keyring=services.keyring,
-            policy=rotation_policy(services.settings),
+            policy=services.rotation_policy,
             clock=services.clock,
         ),
     )

@@ -1,24 +1,19 @@
-"""The part of the composition root that is about signing out for clients."""
+"""Single sign-on: OAuth and OpenID Connect."""
 
 import secrets
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
-from gatehouse.accounts.sessions import Sessions
-from gatehouse.app.services.accounts import AccountServices, build_browsers, login_rules
-from gatehouse.app.services.authentication import authentication_services, key_proofs
-from gatehouse.app.services.authorization import (
-    AdministratorCheck,
-    application_owners,
-    denied_reasons,
-    device_endpoints,
-)
-from gatehouse.app.services.core import Services, guesses
-from gatehouse.audit.recorder import RefusalLog
+from gatehouse.accounts.model import CENTRAL_APPLICATION, User
+from gatehouse.app.services.core import DAY
+from gatehouse.app.services.games import GameServices
+from gatehouse.kernel.errors import NotFound
 from gatehouse.keys.sealing import derive_key
+from gatehouse.oauth.authorize.purpose import AuthorizeSignInPurpose
+from gatehouse.oauth.authorize.service import AuthorizeService, Consents, GrantCreator, GrantLifetimes
 from gatehouse.oauth.claims import MappedClaims
 from gatehouse.oauth.client_auth import ClientAuthenticator, ClientSecretVerifier
-from gatehouse.oauth.discovery import provider_metadata
+from gatehouse.oauth.device import DeviceAuthorization, DeviceSignInPurpose
 from gatehouse.oauth.exchange import IdTokenExchange, UserJwtExchange
 from gatehouse.oauth.grants import AuthorizationCodeGrant, DeviceCodeGrant, RefreshTokenGrant
 from gatehouse.oauth.introspection import Introspection
@@ -26,104 +21,55 @@ from gatehouse.oauth.logout import LogoutRequests
 from gatehouse.oauth.private_key_jwt import ClientAssertions
 from gatehouse.oauth.redirects import ClientOriginCache
 from gatehouse.oauth.revocation import Revocation
-from gatehouse.oauth.store import ApplicationLoginRules, ClientStore
 from gatehouse.oauth.token_endpoint import GrantType, TokenEndpoint
 from gatehouse.oauth.tokens import AccessTokens, AccessTokenVerifier, RefreshTokens, TokenIssuer
 from gatehouse.oauth.userinfo import UserInfo
 from gatehouse.oauth.vocabulary import GrantName
 from gatehouse.permissions.authentication.vouching import AccessKeyVerifier
+from gatehouse.permissions.evaluation.effective import CAN_ADMINISTER
+from gatehouse.permissions.evaluation.loader import PermissionLoader
 from gatehouse.permissions.holdings import HoldingsReader
-from gatehouse.throttle.rate_limiter import RateLimit, RateLimiter
-from gatehouse.tokens.verifier import TokenVerifier
-from gatehouse.web.api.keys import DiscoveryEndpoints
-from gatehouse.web.api.oauth.authorize import AUTHORIZE_LIMIT_KEY, AuthorizeEndpoint, ClientErrorPage
-from gatehouse.web.api.oauth.logout import LogoutEndpoints
-from gatehouse.web.api.oauth.tokens import (
-    ExchangeEndpoints,
-    IntrospectionEndpoint,
-    RevocationEndpoints,
-    TokenHttpEndpoint,
-    UserInfoEndpoint,
-)
-from gatehouse.web.http.browser import BrowserSessions
-from gatehouse.web.http.routing import Endpoint
-from gatehouse.web.pages.access_denied import AccessDeniedPage
-from gatehouse.web.pages.rendering import PageRenderer
-from gatehouse.web.pages.translations import LANGUAGES
-
-
-def logout_endpoints(
-    *,
-    clients: ClientStore,
-    verifier: TokenVerifier,
-    sessions: Sessions,
-    browsers: BrowserSessions,
-    pages: PageRenderer,
-) -> list[Endpoint]:
-    logouts = LogoutRequests(clients=clients, verifier=verifier)
-    return LogoutEndpoints(logouts=logouts, sessions=sessions, browsers=browsers, pages=pages).endpoints()
-
-
-# The part of the composition root that is about single sign-on: one function for each group of endpoints.
-
+from gatehouse.permissions.model.rules import ROOT
+from gatehouse.permissions.store import ApplicationStore, ProjectStore
+from gatehouse.web.pages.access_denied import DenialReasons
 
 CACHE_KEY_BYTES: Final = 32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OAuthServices:
-    """Built once: some of them remember."""
+class ApplicationOwners:
+    """Implements web/pages/consent.py ApplicationOwnerLookup."""
 
-    mapping: MappedClaims
-    rules: ApplicationLoginRules
-    authentication: ClientAuthenticator
-    access_tokens: AccessTokens
-    refresh_tokens: RefreshTokens
-    bearers: AccessTokenVerifier
-    issue: TokenIssuer
-    verifier: TokenVerifier
+    def __init__(self, *, applications: ApplicationStore, projects: ProjectStore) -> None:
+        self._applications = applications
+        self._projects = projects
+
+    async def owner(self, application_id: int) -> str:
+        try:
+            application = await self._applications.application(application_id)
+            if application.project_id is None:
+                return ""
+            return (await self._projects.project(application.project_id)).project.title
+        except NotFound:
+            return ""
 
 
-def oauth_services(services: Services) -> OAuthServices:
-    storage, clock, issuer = services.storage, services.clock, services.settings.server.base_url
-    verifier = authentication_services(services).verifier
-    mapping = MappedClaims(HoldingsReader(permission_loader=services.permission_loader, clock=clock))
-    access_tokens = AccessTokens(derive_key(services.instance_key, "access-tokens"))
-    refresh_tokens = RefreshTokens(
-        store=storage.grants, signer=services.signer, verifier=verifier, clock=clock, issuer=issuer
-    )
-    return OAuthServices(
-        mapping=mapping,
-        rules=login_rules(services),
-        authentication=ClientAuthenticator(
-            store=storage.clients,
-            secrets=client_secrets(services),
-            assertions=ClientAssertions(store=storage.grants, clock=clock, issuer=issuer),
-            guesses=guesses(services),
-            refusals=RefusalLog(
-                store=storage.audit, recorder=services.recorder, max_refusals=services.settings.audit.refusals_kept
-            ),
-        ),
-        access_tokens=access_tokens,
-        refresh_tokens=refresh_tokens,
-        bearers=AccessTokenVerifier(
-            access_tokens=access_tokens, store=storage.grants, keyring=services.keyring, clock=clock
-        ),
-        issue=TokenIssuer(
-            access_tokens=access_tokens,
-            refresh_tokens=refresh_tokens,
-            signer=services.signer,
-            keyring=services.keyring,
-            mapping=mapping,
-            clock=clock,
-            issuer=issuer,
-        ),
-        verifier=verifier,
-    )
+class AdministratorCheck:
+    """Implements web/pages/access_denied.py AdministratorLookup."""
+
+    def __init__(self, permission_loader: PermissionLoader) -> None:
+        self._permission_loader = permission_loader
+
+    async def is_administrator(self, user: User) -> bool:
+        facts = await self._permission_loader.load_facts(user.user_id, (CENTRAL_APPLICATION,))
+        if facts is None:
+            return False
+        loaded = await self._permission_loader.load_input(facts)
+        permissions = await self._permission_loader.evaluate(loaded, CENTRAL_APPLICATION, None)
+        return permissions.allows(ROOT, CAN_ADMINISTER)
 
 
 class AccessKeyLookup:
-    """Fills oauth/store.py AccessKeys from the permission room."""
+    """Implements oauth/store.py AccessKeys with the permissions package."""
 
     def __init__(self, keys: AccessKeyVerifier) -> None:
         self._keys = keys
@@ -132,126 +78,211 @@ class AccessKeyLookup:
         return (await self._keys.verify_value(access_key, source=source)).application_id
 
 
-def client_secrets(services: Services) -> ClientSecretVerifier:
-    return ClientSecretVerifier(
-        masters=services.masters,
-        hashes=services.passwords,
-        guesses=guesses(services),
-        clock=services.clock,
-        cache_key=secrets.token_bytes(CACHE_KEY_BYTES),
-    )
+class OAuthServices(GameServices):
+    # Authorize
 
+    @cached_property
+    def consents(self) -> Consents:
+        return Consents(store=self.storage.consents, recorder=self.recorder, clock=self.clock)
 
-def client_origins(services: Services) -> ClientOriginCache:
-    return ClientOriginCache(store=services.storage.clients, clock=services.clock)
+    @cached_property
+    def grant_creator(self) -> GrantCreator:
+        settings = self.settings.oauth
+        return GrantCreator(
+            store=self.storage.grants,
+            recorder=self.recorder,
+            clock=self.clock,
+            lifetimes=GrantLifetimes(
+                code_seconds=settings.code_seconds, family_seconds=settings.refresh_family_days * DAY
+            ),
+        )
 
+    @cached_property
+    def authorize(self) -> AuthorizeService:
+        return AuthorizeService(
+            clients=self.storage.clients,
+            consents=self.consents,
+            grant_creator=self.grant_creator,
+            rules=self.login_rules,
+            verifier=self.token_verifier,
+            clock=self.clock,
+            issuer=self.base_url,
+        )
 
-def oauth_endpoints(services: Services, accounts: AccountServices, *, pages: PageRenderer) -> list[Endpoint]:
-    """In the order of interface §4.2, then what R3 adds to it."""
-    rooms, browsers = oauth_services(services), build_browsers(services, accounts)
-    return [
-        *authorize_endpoints(services, accounts, pages=pages),
-        *token_endpoints(services, rooms),
-        *device_endpoints(
-            services,
-            authentication=rooms.authentication,
-            interactions=accounts.sign_in_flows,
-            browsers=browsers,
-            denied_page=denied_page(services, accounts, pages),
-            pages=pages,
-        ),
-        *logout_endpoints(
-            clients=services.storage.clients,
-            verifier=rooms.verifier,
-            sessions=accounts.sessions,
-            browsers=browsers,
-            pages=pages,
-        ),
-    ]
+    @cached_property
+    def authorize_purpose(self) -> AuthorizeSignInPurpose:
+        return AuthorizeSignInPurpose(
+            authorize=self.authorize, clients=self.storage.clients, accounts=self.storage.accounts
+        )
 
+    @cached_property
+    def application_owners(self) -> ApplicationOwners:
+        return ApplicationOwners(applications=self.storage.applications, projects=self.storage.projects)
 
-def authorize_endpoints(services: Services, accounts: AccountServices, *, pages: PageRenderer) -> list[Endpoint]:
-    """Discovery and authorize; the pages that authorize leads to are in people.py."""
-    rates = services.settings.rates
-    document = provider_metadata(services.settings.server.base_url, languages=LANGUAGES)
-    authorize = AuthorizeEndpoint(
-        authorize=accounts.authorization.authorize,
-        sign_in_flows=accounts.sign_in_flows,
-        browsers=build_browsers(services, accounts),
-        error_page=ClientErrorPage(administrators=AdministratorCheck(services.permission_loader), pages=pages),
-        denied_page=denied_page(services, accounts, pages),
-        rate_limiter=RateLimiter(
-            {AUTHORIZE_LIMIT_KEY: RateLimit(rates.login)} if rates.enabled else {}, clock=services.clock
-        ),
-    )
-    return [*DiscoveryEndpoints(document).endpoints(), *authorize.endpoints()]
+    @cached_property
+    def administrator_check(self) -> AdministratorCheck:
+        return AdministratorCheck(self.permission_loader)
 
+    @cached_property
+    def denial_reasons(self) -> DenialReasons:
+        return DenialReasons(administrators=self.administrator_check, refusals=self.login_rules)
 
-def denied_page(services: Services, accounts: AccountServices, pages: PageRenderer) -> AccessDeniedPage:
-    return AccessDeniedPage(
-        reasons=denied_reasons(services, accounts.games.login_rules), owners=application_owners(services), pages=pages
-    )
+    @cached_property
+    def client_origins(self) -> ClientOriginCache:
+        return ClientOriginCache(store=self.storage.clients, clock=self.clock)
 
+    # Devices without a browser (RFC 8628)
 
-def token_endpoints(services: Services, oauth: OAuthServices) -> list[Endpoint]:
-    """Token, userinfo, revocation, exchange, introspection."""
-    clock, issuer = services.clock, services.settings.server.base_url
-    tokens = TokenEndpoint(
-        authentication=oauth.authentication,
-        grants=grant_types(services, oauth),
-        rules=oauth.rules,
-        token_issuer=oauth.issue,
-    )
-    revocation = Revocation(
-        store=services.storage.grants,
-        authentication=oauth.authentication,
-        refresh_tokens=oauth.refresh_tokens,
-        access_token_verifier=oauth.bearers,
-        recorder=services.recorder,
-        clock=clock,
-    )
-    introspection = Introspection(
-        logins=services.storage.logins,
-        authentication=oauth.authentication,
-        access_keys=AccessKeyLookup(key_proofs(services)),
-        refresh_tokens=oauth.refresh_tokens,
-        access_token_verifier=oauth.bearers,
-        clock=clock,
-        issuer=issuer,
-    )
-    exchange = ExchangeEndpoints(
-        id_tokens=IdTokenExchange(
-            accounts=services.storage.accounts,
-            verifier=oauth.verifier,
-            signer=services.signer,
-            clock=clock,
-            issuer=issuer,
-        ),
-        user_jwts=UserJwtExchange(
-            access_token_verifier=oauth.bearers, rules=oauth.rules, signer=services.signer, clock=clock, issuer=issuer
-        ),
-    )
-    return [
-        TokenHttpEndpoint(tokens).endpoint(),
-        UserInfoEndpoint(UserInfo(access_token_verifier=oauth.bearers, mapping=oauth.mapping)).endpoint(),
-        *RevocationEndpoints(revocation).endpoints(),
-        *exchange.endpoints(),
-        IntrospectionEndpoint(introspection).endpoint(),
-    ]
+    @cached_property
+    def device_purpose(self) -> DeviceSignInPurpose:
+        return DeviceSignInPurpose(
+            store=self.storage.device_requests,
+            clients=self.storage.clients,
+            accounts=self.storage.accounts,
+            consents=self.consents,
+            rules=self.login_rules,
+            recorder=self.recorder,
+            clock=self.clock,
+            family_seconds=self.settings.oauth.refresh_family_days * DAY,
+        )
 
+    @cached_property
+    def device_authorization(self) -> DeviceAuthorization:
+        return DeviceAuthorization(store=self.storage.device_requests, guesses=self.attempt_limiter, clock=self.clock)
 
-def grant_types(services: Services, oauth: OAuthServices) -> dict[str, GrantType]:
-    store, recorder, clock = services.storage.grants, services.recorder, services.clock
-    return {
-        GrantName.AUTHORIZATION_CODE: AuthorizationCodeGrant(store=store, recorder=recorder, clock=clock),
-        GrantName.REFRESH_TOKEN: RefreshTokenGrant(
-            store=store,
-            tokens=oauth.refresh_tokens,
-            recorder=recorder,
-            clock=clock,
-            grace=services.settings.oauth.refresh_grace_seconds,
-        ),
-        GrantName.DEVICE_CODE: DeviceCodeGrant(
-            store=services.storage.device_requests, rules=oauth.rules, clock=clock
-        ),
-    }
+    # Client authentication
+
+    @cached_property
+    def client_secrets(self) -> ClientSecretVerifier:
+        return ClientSecretVerifier(
+            masters=self.masters,
+            hashes=self.passwords,
+            guesses=self.attempt_limiter,
+            clock=self.clock,
+            cache_key=secrets.token_bytes(CACHE_KEY_BYTES),
+        )
+
+    @cached_property
+    def client_authenticator(self) -> ClientAuthenticator:
+        return ClientAuthenticator(
+            store=self.storage.clients,
+            secrets=self.client_secrets,
+            assertions=ClientAssertions(store=self.storage.grants, clock=self.clock, issuer=self.base_url),
+            guesses=self.attempt_limiter,
+            refusals=self.refusal_log,
+        )
+
+    # Tokens
+
+    @cached_property
+    def claim_mapping(self) -> MappedClaims:
+        return MappedClaims(HoldingsReader(permission_loader=self.permission_loader, clock=self.clock))
+
+    @cached_property
+    def access_tokens(self) -> AccessTokens:
+        return AccessTokens(derive_key(self.instance_key, "access-tokens"))
+
+    @cached_property
+    def access_token_verifier(self) -> AccessTokenVerifier:
+        return AccessTokenVerifier(
+            access_tokens=self.access_tokens, store=self.storage.grants, keyring=self.keyring, clock=self.clock
+        )
+
+    @cached_property
+    def refresh_tokens(self) -> RefreshTokens:
+        return RefreshTokens(
+            store=self.storage.grants,
+            signer=self.signer,
+            verifier=self.token_verifier,
+            clock=self.clock,
+            issuer=self.base_url,
+        )
+
+    @cached_property
+    def token_issuer(self) -> TokenIssuer:
+        return TokenIssuer(
+            access_tokens=self.access_tokens,
+            refresh_tokens=self.refresh_tokens,
+            signer=self.signer,
+            keyring=self.keyring,
+            mapping=self.claim_mapping,
+            clock=self.clock,
+            issuer=self.base_url,
+        )
+
+    @cached_property
+    def grant_types(self) -> dict[str, GrantType]:
+        store, recorder, clock = self.storage.grants, self.recorder, self.clock
+        return {
+            GrantName.AUTHORIZATION_CODE: AuthorizationCodeGrant(store=store, recorder=recorder, clock=clock),
+            GrantName.REFRESH_TOKEN: RefreshTokenGrant(
+                store=store,
+                tokens=self.refresh_tokens,
+                recorder=recorder,
+                clock=clock,
+                grace=self.settings.oauth.refresh_grace_seconds,
+            ),
+            GrantName.DEVICE_CODE: DeviceCodeGrant(
+                store=self.storage.device_requests, rules=self.login_rules, clock=clock
+            ),
+        }
+
+    @cached_property
+    def token_endpoint(self) -> TokenEndpoint:
+        return TokenEndpoint(
+            authentication=self.client_authenticator,
+            grants=self.grant_types,
+            rules=self.login_rules,
+            token_issuer=self.token_issuer,
+        )
+
+    @cached_property
+    def userinfo(self) -> UserInfo:
+        return UserInfo(access_token_verifier=self.access_token_verifier, mapping=self.claim_mapping)
+
+    @cached_property
+    def revocation(self) -> Revocation:
+        return Revocation(
+            store=self.storage.grants,
+            authentication=self.client_authenticator,
+            refresh_tokens=self.refresh_tokens,
+            access_token_verifier=self.access_token_verifier,
+            recorder=self.recorder,
+            clock=self.clock,
+        )
+
+    @cached_property
+    def introspection(self) -> Introspection:
+        return Introspection(
+            logins=self.storage.logins,
+            authentication=self.client_authenticator,
+            access_keys=AccessKeyLookup(self.access_key_verifier),
+            refresh_tokens=self.refresh_tokens,
+            access_token_verifier=self.access_token_verifier,
+            clock=self.clock,
+            issuer=self.base_url,
+        )
+
+    @cached_property
+    def id_token_exchange(self) -> IdTokenExchange:
+        return IdTokenExchange(
+            accounts=self.storage.accounts,
+            verifier=self.token_verifier,
+            signer=self.signer,
+            clock=self.clock,
+            issuer=self.base_url,
+        )
+
+    @cached_property
+    def user_jwt_exchange(self) -> UserJwtExchange:
+        return UserJwtExchange(
+            access_token_verifier=self.access_token_verifier,
+            rules=self.login_rules,
+            signer=self.signer,
+            clock=self.clock,
+            issuer=self.base_url,
+        )
+
+    @cached_property
+    def logout_requests(self) -> LogoutRequests:
+        return LogoutRequests(clients=self.storage.clients, verifier=self.token_verifier)

@@ -1,6 +1,6 @@
-"""The part of the composition root that is about files which describe an installation."""
+"""`gatehouse apply`: files that describe an installation; loaded by commands only."""
 
-from gatehouse.app.services.core import Services
+from gatehouse.app.services import Services
 from gatehouse.provision.plan import Provisioning
 from gatehouse.provision.sections.service_accounts import ServiceAccountTokens
 from gatehouse.storage.provision import ProvisionStorage
@@ -17,7 +17,7 @@ def build_provisioning(services: Services) -> Provisioning:
         reachable=services.settings.outbound.allow,
         issue_token=ServiceAccountTokens(
             signer=services.signer,
-            issuer=services.settings.server.base_url,
+            issuer=services.base_url,
             days=services.settings.tokens.service_jwt_days,
         ).issue,
     )

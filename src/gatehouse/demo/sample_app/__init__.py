@@ -1,4 +1,4 @@
-"""A web application as anybody could write it: who signed in with Gatehouse, and what he may do.
+"""A minimal web application: who signed in with Gatehouse, and what they may do.
 
 Uses Starlette, Jinja and `gatehouse.client`, and nothing of the server.
 """

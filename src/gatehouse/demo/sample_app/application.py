@@ -1,4 +1,4 @@
-"""Its pages."""
+"""The pages of the sample application."""
 
 import secrets
 from collections.abc import AsyncIterator, Mapping
@@ -30,7 +30,7 @@ HEADERS: Final = {
 
 
 class SampleApp:
-    """Keeps its visitors in memory: each browser has a cookie, and behind it who that is."""
+    """Keeps signed-in users in memory: each browser has a cookie that identifies its user."""
 
     def __init__(self, settings: SampleSettings) -> None:
         self._settings = settings
@@ -46,20 +46,20 @@ class SampleApp:
         policy = f"default-src 'none'; style-src 'self'; img-src data:; form-action 'self' {settings.base_url}"
         self._headers = {**HEADERS, "Content-Security-Policy": f"{policy}; frame-ancestors 'none'; base-uri 'none'"}
         self._pending: TTLCache[str, PendingSignIn] = TTLCache(MAX_BROWSERS, ttl=HOUR)
-        self._visitors: TTLCache[str, SampleUser] = TTLCache(MAX_BROWSERS, ttl=HOUR)
+        self._signed_in: TTLCache[str, SampleUser] = TTLCache(MAX_BROWSERS, ttl=HOUR)
         self._templates = Environment(loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined)
 
     async def home(self, request: Request) -> Response:
-        visitor = self._visitors.get(request.cookies.get(COOKIE, ""))
-        if visitor is None:
-            return self._page(visitor=None)
+        sample_user = self._signed_in.get(request.cookies.get(COOKIE, ""))
+        if sample_user is None:
+            return self._page(sample_user=None)
         try:
-            user = User(user_id=visitor.claims["sub"], jwt=visitor.jwt)  # the code flow has proved who it is
+            user = User(user_id=sample_user.claims["sub"], jwt=sample_user.jwt)  # the code flow has proved who it is
             may = {rule: await self._gatehouse.allows(user, rule) for rule in self._settings.rules}
         except ClientError as error:
-            self._visitors.pop(request.cookies.get(COOKIE, ""), None)
-            return self._page(visitor=None, problem=f"You're signed out: {error.public}.")
-        return self._page(visitor=visitor, may=may)
+            self._signed_in.pop(request.cookies.get(COOKIE, ""), None)
+            return self._page(sample_user=None, problem=f"You're signed out: {error.public}.")
+        return self._page(sample_user=sample_user, may=may)
 
     async def sign_in(self, _request: Request) -> Response:
         browser, pending = secrets.token_urlsafe(24), PendingSignIn()
@@ -69,16 +69,16 @@ class SampleApp:
     async def callback(self, request: Request) -> Response:
         pending = self._pending.pop(request.cookies.get(COOKIE, ""), None)
         try:
-            visitor = await self._flow.finish(pending, request.query_params)
+            sample_user = await self._flow.finish(pending, request.query_params)
         except (SignInFailed, ClientError) as error:
-            return self._page(visitor=None, problem=str(error))
+            return self._page(sample_user=None, problem=str(error))
         browser = secrets.token_urlsafe(24)  # never the one from before the sign-in
-        self._visitors[browser] = visitor
+        self._signed_in[browser] = sample_user
         return with_cookie(RedirectResponse("/", SEE_OTHER), browser)
 
     async def sign_out(self, request: Request) -> Response:
-        visitor = self._visitors.pop(request.cookies.get(COOKIE, ""), None)
-        return RedirectResponse("/" if visitor is None else self._flow.sign_out_url(visitor), SEE_OTHER)
+        sample_user = self._signed_in.pop(request.cookies.get(COOKIE, ""), None)
+        return RedirectResponse("/" if sample_user is None else self._flow.sign_out_url(sample_user), SEE_OTHER)
 
     async def style(self, _request: Request) -> Response:
         return FileResponse(HERE / "style.css")
@@ -87,10 +87,10 @@ class SampleApp:
         await self._gatehouse.close()
 
     def _page(
-        self, *, visitor: SampleUser | None, may: Mapping[str, bool] | None = None, problem: str = ""
+        self, *, sample_user: SampleUser | None, may: Mapping[str, bool] | None = None, problem: str = ""
     ) -> Response:
         page = self._templates.get_template("page.html").render(
-            settings=self._settings, visitor=visitor, may=may or {}, problem=problem
+            settings=self._settings, sample_user=sample_user, may=may or {}, problem=problem
         )
         return Response(page, media_type="text/html", headers=self._headers)
 

@@ -1,4 +1,4 @@
-"""What a web application has to know to sign people in, kept in a file that only its owner reads."""
+"""What a web application needs to sign people in, in a file that only its owner can read."""
 
 import os
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ import msgspec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleSettings:
-    name: str  # what visitors call it
+    name: str  # as users know it
     base_url: str  # where Gatehouse is
     port: int  # where this application is
     client_id: str

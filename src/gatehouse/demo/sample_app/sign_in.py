@@ -23,7 +23,7 @@ FORM: Final = "application/x-www-form-urlencoded"
 
 
 class SignInFailed(Exception):
-    """The sign-in came to nothing; the text is for the visitor."""
+    """The sign-in failed; the text is shown to the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +37,11 @@ class PendingSignIn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleUser:
-    """Who came back."""
+    """The user who signed in."""
 
     claims: Mapping[str, Any]
     id_token: str = field(repr=False)
-    jwt: str = field(repr=False)  # for questions about what he may do
+    jwt: str = field(repr=False)  # for questions about what they may do
 
 
 class CodeFlow:
@@ -87,8 +87,8 @@ class CodeFlow:
             jwt=(await self._request("POST", "exchangeToken", bearer))["token"],
         )
 
-    def sign_out_url(self, visitor: SampleUser) -> str:
-        asked = {"id_token_hint": visitor.id_token, "post_logout_redirect_uri": self._settings.home}
+    def sign_out_url(self, user: SampleUser) -> str:
+        asked = {"id_token_hint": user.id_token, "post_logout_redirect_uri": self._settings.home}
         return f"{self._settings.base_url}/proxy/oauth/logout?{urlencode(asked)}"
 
     async def _redeem_code(self, code: str, verifier: str) -> Mapping[str, str]:

@@ -1,10 +1,7 @@
 """The location of a network address, by a GeoIP file of the operator; no service is asked."""
 
-from importlib import import_module
 from pathlib import Path
-from typing import Final, Protocol
-
-GEOIP_MODULE: Final = "gatehouse.web.http.geoip_file"  # loaded where there is a file: its library takes 2 MB
+from typing import Protocol
 
 
 class GeoIpLookup(Protocol):
@@ -28,5 +25,7 @@ class NoGeoIp:
 def open_geoip(file: str) -> GeoIpLookup:
     if not file:
         return NoGeoIp()
-    known: GeoIpLookup = import_module(GEOIP_MODULE).GeoIpFile(Path(file))
-    return known
+    # Its library takes 2 MB, and few installations have a file.
+    from gatehouse.web.http.geoip_file import GeoIpFile  # noqa: PLC0415
+
+    return GeoIpFile(Path(file))

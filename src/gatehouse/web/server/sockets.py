@@ -1,7 +1,6 @@
 """What an endpoint knows of a WebSocket; frames are in web/server/websocket.py."""
 
 import asyncio
-from importlib import import_module
 from operator import methodcaller
 from typing import Any, Final, Protocol
 
@@ -51,9 +50,6 @@ class AcceptedHandshake(Protocol):
 # The protocol of connections that become WebSockets, loaded with the first one.
 
 
-WEBSOCKET_MODULE: Final = "gatehouse.web.server.websocket"  # its library takes 4 MB, and few need it
-
-
 class LazyWebSocketProtocol:
     """Stands where uvicorn expects a class of protocols."""
 
@@ -63,7 +59,7 @@ class LazyWebSocketProtocol:
         )
 
     def __call__(self, config: Config, server_state: ServerState, app_state: dict[str, Any]) -> asyncio.Protocol:
-        made: asyncio.Protocol = import_module(WEBSOCKET_MODULE).WebSocketHandshake(
-            config, server_state, app_state, rounds=self._rounds
-        )
-        return made
+        # Its library takes 4 MB, and few processes need it.
+        from gatehouse.web.server.websocket import WebSocketHandshake  # noqa: PLC0415
+
+        return WebSocketHandshake(config, server_state, app_state, rounds=self._rounds)

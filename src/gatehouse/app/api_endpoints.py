@@ -1,0 +1,246 @@
+"""The endpoints of the API, in the order of the interface document."""
+
+from functools import cache
+
+from gatehouse.admin.people import DirectPermissions
+from gatehouse.admin.schema_versions import schema_at_version
+from gatehouse.app.services import Services
+from gatehouse.audit.model import AuditRecord, Refusal
+from gatehouse.keys.jwks import KeySetPublisher
+from gatehouse.oauth.discovery import provider_metadata
+from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
+from gatehouse.permissions.model.facts import ApplicationModel
+from gatehouse.web.api.game_proof import AccessKeySignatureVerifier
+from gatehouse.web.api.games import GameSessionEndpoints
+from gatehouse.web.api.health import Readiness
+from gatehouse.web.api.keys import DiscoveryEndpoints, KeySetEndpoints
+from gatehouse.web.api.login import LoginEndpoint
+from gatehouse.web.api.oauth.authorize import AuthorizeEndpoint, ClientErrorPage
+from gatehouse.web.api.oauth.device import DeviceAuthorizationEndpoint, DevicePages
+from gatehouse.web.api.oauth.logout import LogoutEndpoints
+from gatehouse.web.api.oauth.tokens import (
+    ExchangeEndpoints,
+    IntrospectionEndpoint,
+    RevocationEndpoints,
+    TokenHttpEndpoint,
+    UserInfoEndpoint,
+)
+from gatehouse.web.api.permissions.application_keys import (
+    AccessKeyEndpoint,
+    CustomKeyEndpoint,
+    ExchangeJwtEndpoint,
+    PublicKeyEndpoints,
+)
+from gatehouse.web.api.permissions.applications import ApplicationEndpoints, ClientEndpoint
+from gatehouse.web.api.permissions.authentication import RequestAuthenticator
+from gatehouse.web.api.permissions.lookups import ActivityEndpoint, FindRecord, GameSessionEndpoint
+from gatehouse.web.api.permissions.projects import GroupEndpoints, ProjectEndpoints
+from gatehouse.web.api.permissions.questions import QuestionEndpoints, SimulationEndpoint
+from gatehouse.web.api.permissions.schemas import LoadPastModel, SchemaEndpoints, SchemaVersionsEndpoint
+from gatehouse.web.api.permissions.service_accounts import (
+    EmailSecretEndpoint,
+    ServiceAccountEndpoint,
+    ServiceTokenEndpoint,
+)
+from gatehouse.web.api.permissions.settings import SettingsEndpoint, SettingsPartReader
+from gatehouse.web.api.permissions.user_permissions import (
+    FindDirectPermissions,
+    UserRecordEndpoint,
+    UserRolesEndpoint,
+)
+from gatehouse.web.api.permissions.users import UserEndpoints, UserSessionEndpoints
+from gatehouse.web.api.permissions.webhooks import WebhookEndpoint
+from gatehouse.web.http.routing import Endpoint
+from gatehouse.web.pages.access_denied import AccessDeniedPage
+from gatehouse.web.pages.rendering import PageRenderer
+from gatehouse.web.pages.translations import LANGUAGES
+from gatehouse.web.server.server import ShutdownSignal
+
+
+def key_set_endpoints(services: Services) -> list[Endpoint]:
+    """Interface §4.2 and §4.4: the service's public keys."""
+    return KeySetEndpoints(KeySetPublisher(keyring=services.keyring, clock=services.clock)).endpoints()
+
+
+def oauth_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
+    """Interface §4.2, then what R3 adds to it; the pages that authorize leads to are in page_endpoints.py."""
+    denied_page = AccessDeniedPage(reasons=services.denial_reasons, owners=services.application_owners, pages=pages)
+    authorize = AuthorizeEndpoint(
+        authorize=services.authorize,
+        sign_in_flows=services.sign_in_flows,
+        browsers=services.browsers,
+        error_page=ClientErrorPage(administrators=services.administrator_check, pages=pages),
+        denied_page=denied_page,
+        rate_limiter=services.rate_limiter,
+    )
+    exchange = ExchangeEndpoints(id_tokens=services.id_token_exchange, user_jwts=services.user_jwt_exchange)
+    logout = LogoutEndpoints(
+        logouts=services.logout_requests, sessions=services.sessions, browsers=services.browsers, pages=pages
+    )
+    return [
+        *DiscoveryEndpoints(provider_metadata(services.base_url, languages=LANGUAGES)).endpoints(),
+        *authorize.endpoints(),
+        TokenHttpEndpoint(services.token_endpoint).endpoint(),
+        UserInfoEndpoint(services.userinfo).endpoint(),
+        *RevocationEndpoints(services.revocation).endpoints(),
+        *exchange.endpoints(),
+        IntrospectionEndpoint(services.introspection).endpoint(),
+        *device_endpoints(services, denied_page, pages),
+        *logout.endpoints(),
+    ]
+
+
+def device_endpoints(services: Services, denied_page: AccessDeniedPage, pages: PageRenderer) -> list[Endpoint]:
+    authorization = DeviceAuthorizationEndpoint(
+        authentication=services.client_authenticator,
+        device_authorization=services.device_authorization,
+        rate_limiter=services.rate_limiter,
+        base_url=services.base_url,
+    )
+    device_pages = DevicePages(
+        device_authorization=services.device_authorization,
+        clients=services.storage.clients,
+        sign_in_flows=services.sign_in_flows,
+        browsers=services.browsers,
+        denied_page=denied_page,
+        pages=pages,
+    )
+    return [authorization.endpoint(), *device_pages.endpoints()]
+
+
+def game_endpoints(services: Services, stopping: ShutdownSignal) -> list[Endpoint]:
+    """Interface §4.3: game sessions."""
+    stopping.when_begun(services.waiters.stop)
+    return GameSessionEndpoints(
+        registration=services.game_registration,
+        polls=services.polls,
+        game_sessions=services.game_sessions,
+        keys=AccessKeySignatureVerifier(services.access_key_verifier),
+        records=services.game_refusals,
+        clock=services.clock,
+        base_url=services.base_url,
+    ).endpoints()
+
+
+def login_endpoint(services: Services) -> Endpoint:
+    """Interface §4.11: the ordinary login operation."""
+    return LoginEndpoint(
+        sign_in=services.password_sign_in,
+        accounts=services.storage.accounts,
+        factors=services.second_factors,
+        email_codes=services.email_codes,
+        sign_in_flows=services.sign_in_flows,
+        login_result=services.login_result,
+        masters=services.masters,
+    ).endpoint()
+
+
+def permission_endpoints(services: Services, readiness: Readiness) -> list[Endpoint]:
+    """Interface §4.4 to §4.10."""
+    authenticator = RequestAuthenticator(services.authenticator)
+    return [
+        *ApplicationEndpoints(applications=services.application_commands, authenticator=authenticator).endpoints(),
+        CustomKeyEndpoint(keys=services.custom_key_commands, authenticator=authenticator).endpoint(),
+        *PublicKeyEndpoints(services.application_keys).endpoints(),
+        ExchangeJwtEndpoint(services.jwt_exchange).endpoint(),
+        *user_endpoints(services, authenticator),
+        *ProjectEndpoints(
+            publishing=services.project_publisher,
+            projects=services.project_commands,
+            memberships=services.membership_commands,
+            authenticator=authenticator,
+        ).endpoints(),
+        *GroupEndpoints(groups=services.group_commands, authenticator=authenticator).endpoints(),
+        AccessKeyEndpoint(keys=services.access_key_commands, authenticator=authenticator).endpoint(),
+        *SchemaEndpoints(
+            schemas=services.schema_commands,
+            load_past_model=past_model_reader(services),
+            roles=services.role_list,
+            authenticator=authenticator,
+        ).endpoints(),
+        SchemaVersionsEndpoint(versions=services.schema_version_storage, authenticator=authenticator).endpoint(),
+        ServiceAccountEndpoint(accounts=services.service_accounts, authenticator=authenticator).endpoint(),
+        *question_endpoints(services),
+        ClientEndpoint(clients=services.application_clients, authenticator=authenticator).endpoint(),
+        ServiceTokenEndpoint(tokens=services.service_token_commands, authenticator=authenticator).endpoint(),
+        EmailSecretEndpoint(secrets=services.email_secrets, authenticator=authenticator).endpoint(),
+        GameSessionEndpoint(games=services.visible_game_sessions, authenticator=authenticator).endpoint(),
+        ActivityEndpoint(find=visible_record_reader(services), authenticator=authenticator).endpoint(),
+        settings_endpoint(services, readiness, authenticator),
+        WebhookEndpoint(webhooks=services.webhooks, authenticator=authenticator).endpoint(),
+    ]
+
+
+def user_endpoints(services: Services, authenticator: RequestAuthenticator) -> list[Endpoint]:
+    people = services.user_label_commands
+    return [
+        *UserEndpoints(people=people, authenticator=authenticator).endpoints(),
+        *UserSessionEndpoints(
+            people=people,
+            sessions=services.sessions,
+            consents=services.consents,
+            profile=services.account_profile,
+            places=services.geoip,
+            authenticator=authenticator,
+        ).endpoints(),
+        UserRolesEndpoint(
+            people=people,
+            find_direct_permissions=direct_permissions_reader(services),
+            authenticator=authenticator,
+        ).endpoint(),
+        *UserRecordEndpoint(
+            views=services.user_record_views,
+            schemas=services.user_record_commands,
+            authenticator=services.authenticator,
+            clock=services.clock,
+            max_age=services.settings.permissions.max_age_seconds,
+        ).endpoints(),
+    ]
+
+
+def question_endpoints(services: Services) -> list[Endpoint]:
+    """check, explain, members and simulate."""
+    questions = QuestionEndpoints(
+        checks=services.checks,
+        explanations=services.guarded_explainer,
+        members=services.member_search,
+        authenticator=services.authenticator,
+        max_age=services.settings.permissions.max_age_seconds,
+    )
+    simulate = SimulationEndpoint(simulation=services.simulation, authenticator=services.authenticator)
+    return [*questions.endpoints(), simulate.endpoint()]
+
+
+def past_model_reader(services: Services) -> LoadPastModel:
+    async def load(model: ApplicationModel, version: int) -> ApplicationModel:
+        return (await schema_at_version(services.schema_version_storage, model, version)).model
+
+    return load
+
+
+def direct_permissions_reader(services: Services) -> FindDirectPermissions:
+    async def find(user_id: str) -> DirectPermissions:
+        from gatehouse.storage.admin.people import PeopleListStorage  # noqa: PLC0415 - 0.5 MB that few processes use
+
+        return await PeopleListStorage(services.storage.runner).direct_permissions(user_id)
+
+    return find
+
+
+def visible_record_reader(services: Services) -> FindRecord:
+    async def find(request: AuthenticatedRequest, record_id: str) -> AuditRecord | Refusal:
+        from gatehouse.app.services.activity import visible_record  # noqa: PLC0415 - 0.5 MB that few processes use
+
+        return await visible_record(services, request, record_id)
+
+    return find
+
+
+def settings_endpoint(services: Services, readiness: Readiness, authenticator: RequestAuthenticator) -> Endpoint:
+    @cache
+    def parts() -> SettingsPartReader:
+        from gatehouse.app.services.installation import setting_parts  # noqa: PLC0415 - few processes use it
+
+        return setting_parts(services, readiness)
+
+    return SettingsEndpoint(parts=parts, authenticator=authenticator).endpoint()

@@ -1,0 +1,192 @@
+"""The pages people see: setup, sign-in, registration, their own account."""
+
+from gatehouse.app.services import Services
+from gatehouse.gamesessions.purpose import KIND as GAME
+from gatehouse.oauth.device import KIND as DEVICE
+from gatehouse.web.http.routing import Endpoint
+from gatehouse.web.pages.account import AccountPage, ConnectedApplicationForms, PersonalDataForms, SessionForms
+from gatehouse.web.pages.account_factors import FactorForms
+from gatehouse.web.pages.account_profile import ProfileForms
+from gatehouse.web.pages.account_request import AccountView, NoticeCookie
+from gatehouse.web.pages.confirm_sign_in import ConfirmSignInPage
+from gatehouse.web.pages.consent import ConsentPage
+from gatehouse.web.pages.forms import PublicForms
+from gatehouse.web.pages.game import GamePages
+from gatehouse.web.pages.home import HomePage, ShortTokenPage
+from gatehouse.web.pages.reauthentication import ReauthenticationPage
+from gatehouse.web.pages.recovery import ForgotPage, ResetPage
+from gatehouse.web.pages.registration import InvitePage, RegisterPage, VerifyEmailPage
+from gatehouse.web.pages.rendering import PageRenderer
+from gatehouse.web.pages.second_factor import SecondFactorPages
+from gatehouse.web.pages.setup import SampleCommands, SetupPage
+from gatehouse.web.pages.sign_in import ChooseAccountPage, SignInPages
+from gatehouse.web.pages.sign_in_flow import SignInCompletion, SignInFlowPages
+
+
+def setup_endpoints(services: Services, pages: PageRenderer, samples: SampleCommands) -> list[Endpoint]:
+    return SetupPage(
+        setup=services.setup,
+        attempts=services.attempt_limiter,
+        pages=pages,
+        base_url=services.base_url,
+        samples=samples,
+    ).endpoints()
+
+
+def sign_in_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
+    flows, browsers = services.sign_in_flows, services.browsers
+    flow_pages = SignInFlowPages(sign_in_flows=flows, browsers=browsers, pages=pages)
+    completion = SignInCompletion(
+        sessions=services.sessions,
+        devices=services.device_cookies,
+        sign_in_flows=flows,
+        browsers=browsers,
+        composer=services.mail_composer,
+        clock=services.clock,
+    )
+    sign_in = SignInPages(
+        sign_in=services.password_sign_in,
+        accounts=services.storage.accounts,
+        passkeys=services.passkeys,
+        sessions=services.sessions,
+        completion=completion,
+        browsers=browsers,
+        pages=pages,
+        flow_pages=flow_pages,
+        register_enabled=services.settings.accounts.registration,
+        base_url=services.base_url,
+    )
+    second_factor = SecondFactorPages(
+        accounts=services.storage.accounts,
+        factors=services.second_factors,
+        email_codes=services.email_codes,
+        passkeys=services.passkeys,
+        sign_in_flows=flows,
+        completion=completion,
+        browsers=browsers,
+        flow_pages=flow_pages,
+        mail_is_logged=services.mail_is_logged,
+    )
+    consent = ConsentPage(
+        consents=services.consents,
+        owners=services.application_owners,
+        purpose=services.authorize_purpose,
+        clients=services.storage.clients,
+        sign_in_flows=flows,
+        browsers=browsers,
+        flow_pages=flow_pages,
+    )
+    short_token = ShortTokenPage(
+        tokens=services.short_tokens, sessions=services.sessions, browsers=browsers, pages=pages
+    )
+    game = game_pages(services, pages)
+    return [
+        HomePage(browsers=browsers, sign_in=sign_in, short_token=short_token, game=game).endpoint(),
+        short_token.endpoint(),
+        *sign_in.endpoints(),
+        *second_factor.endpoints(),
+        *ChooseAccountPage(completion=completion, browsers=browsers, flow_pages=flow_pages).endpoints(),
+        *consent.endpoints(),
+        *confirm_page(services, pages).endpoints(),
+        *game.endpoints(),
+    ]
+
+
+def confirm_page(services: Services, pages: PageRenderer) -> ConfirmSignInPage:
+    return ConfirmSignInPage(
+        purposes={DEVICE: services.device_purpose, GAME: services.game_purpose},
+        sign_in_flows=services.sign_in_flows,
+        browsers=services.browsers,
+        pages=pages,
+        places=services.geoip,
+        clock=services.clock,
+        base_url=services.base_url,
+    )
+
+
+def game_pages(services: Services, pages: PageRenderer) -> GamePages:
+    return GamePages(
+        purpose=services.game_purpose,
+        owners=services.application_owners,
+        reasons=services.denial_reasons,
+        sign_in_flows=services.sign_in_flows,
+        browsers=services.browsers,
+        pages=pages,
+        rate_limiter=services.rate_limiter,
+        clock=services.clock,
+    )
+
+
+def registration_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
+    forms = PublicForms(browsers=services.browsers, pages=pages)
+    registration, recovery = services.registration, services.password_recovery
+    is_logged = services.mail_is_logged
+    verify = VerifyEmailPage(
+        registration=registration, proofs=services.email_verification, forms=forms, mail_is_logged=is_logged
+    )
+    return [
+        *RegisterPage(registration=registration, forms=forms, mail_is_logged=is_logged).endpoints(),
+        *verify.endpoints(),
+        *InvitePage(invitations=services.invitations, forms=forms).endpoints(),
+        *ForgotPage(recovery=recovery, forms=forms, mail_is_logged=is_logged).endpoints(),
+        *ResetPage(recovery=recovery, forms=forms).endpoints(),
+    ]
+
+
+def account_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
+    notices = NoticeCookie(https=services.is_https)
+    view = AccountView(browsers=services.browsers, sessions=services.sessions, pages=pages, notices=notices)
+    account = AccountPage(
+        profile=services.account_profile,
+        data=services.data_requests,
+        consents=services.consents,
+        permissions=services.own_permissions,
+        view=view,
+        pages=pages,
+        notices=notices,
+        places=services.geoip,
+        may_administer=services.console_access.may_open,
+        clock=services.clock,
+        mail_is_logged=services.mail_is_logged,
+    )
+    profile = ProfileForms(
+        profile=services.account_profile,
+        new_address=services.email_changes,
+        new_password=services.password_change,
+        account=account,
+        view=view,
+        pages=pages,
+    )
+    factors = FactorForms(
+        totp=services.totp,
+        passkeys=services.passkeys,
+        email_codes=services.email_codes,
+        recovery=services.recovery_codes,
+        account=account,
+        view=view,
+    )
+    data = PersonalDataForms(
+        export=services.data_export,
+        data=services.data_requests,
+        erasure=services.erasure,
+        browsers=services.browsers,
+        view=view,
+    )
+    reauthentication = ReauthenticationPage(
+        confirmation=services.reauthentication,
+        email_codes=services.email_codes,
+        passkeys=services.passkeys,
+        devices=services.device_cookies,
+        browsers=services.browsers,
+        view=view,
+        notices=notices,
+    )
+    return [
+        *account.endpoints(),
+        *profile.endpoints(),
+        *factors.endpoints(),
+        *SessionForms(sessions=services.sessions, view=view).endpoints(),
+        *ConnectedApplicationForms(consents=services.consents, view=view).endpoints(),
+        *data.endpoints(),
+        *reauthentication.endpoints(),
+    ]

@@ -1,0 +1,74 @@
+"""One process builds each collaborator once: what it caches or counts is not split over several copies."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatehouse.accounts.sign_in import DeviceCookies
+from gatehouse.audit.recorder import RefusalLog
+from gatehouse.mail.composer import Composer
+from gatehouse.oauth.client_auth import ClientSecretVerifier
+from gatehouse.permissions.authentication.application_keys import ApplicationKeyDirectory
+from gatehouse.permissions.authentication.authenticator import Authenticator
+from gatehouse.permissions.authentication.callers import CallerIdentifier
+from gatehouse.permissions.authentication.vouching import AccessKeyVerifier
+from gatehouse.permissions.login_rules import LoginRules
+from gatehouse.storage.admin.names import NameStorage
+from gatehouse.throttle.limits import AttemptLimiter
+from gatehouse.throttle.rate_limiter import RateLimiter
+from gatehouse.tokens.verifier import TokenVerifier
+from gatehouse.web.http.browser import BrowserSessions
+from gatehouse.web.http.geoip_file import GeoIpFile
+from tests.support.console import ADA, ConsoleBrowsers, apply_document
+from tests.support.geoip import write_geoip
+from tests.support.service import running_service
+
+COUNTED: tuple[type[Any], ...] = (
+    TokenVerifier,
+    AttemptLimiter,
+    RateLimiter,
+    Composer,
+    GeoIpFile,
+    ApplicationKeyDirectory,
+    AccessKeyVerifier,
+    CallerIdentifier,
+    Authenticator,
+    LoginRules,
+    ClientSecretVerifier,
+    RefusalLog,
+    DeviceCookies,
+    BrowserSessions,
+    NameStorage,
+)
+# One table by network address and one by principal: many addresses must not push a principal's count out (PA-15).
+TWICE = {RateLimiter}
+
+
+def count_constructions(monkeypatch: pytest.MonkeyPatch, counts: Counter[str], one: type[Any]) -> None:
+    build = one.__init__
+
+    def counted(self: object, *args: object, **named: object) -> None:
+        counts[one.__name__] += 1
+        build(self, *args, **named)
+
+    monkeypatch.setattr(one, "__init__", counted)
+
+
+async def test_each_collaborator_is_built_once(
+    installed_sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: Counter[str] = Counter()
+    for one in COUNTED:
+        count_constructions(monkeypatch, counts, one)
+    geoip = write_geoip(tmp_path / "country.mmdb", {"127.0.0.0/8": {"country": {"iso_code": "SE"}}})
+    environment = {"GATEHOUSE__ACCOUNTS__GEOIP_FILE": str(geoip)}
+    async with running_service(installed_sqlite_url, tmp_path, environment=environment) as service:
+        await apply_document(service)
+        browsers = ConsoleBrowsers(service)
+        ada = await browsers(ADA)
+        assert (await ada.get("/console")).status_code == 200
+        assert (await ada.get("/account")).status_code == 200
+        await browsers.close()
+    assert counts == {one.__name__: 2 if one in TWICE else 1 for one in COUNTED}

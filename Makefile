@@ -80,6 +80,7 @@ check: install-dev ## run all checks: format, lint, types, import rules
 	$(DEV)/ruff check .
 	$(DEV)/mypy
 	$(DEV)/lint-imports
+	@$(DEV)/python -m tools.tree_figures
 
 format: install-dev ## format the code and auto-fix lint errors
 	$(DEV)/ruff format .

@@ -52,7 +52,7 @@ class OperationFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationCase:
-    person: int  # nobody asked for him before
+    person: int  # no one asked for them before
     new: int  # nothing in the house has this number, nor the next one
 
     @property
@@ -162,7 +162,7 @@ async def effective_list(database: FilledDatabase, case: OperationCase) -> None:
 
 
 async def check(database: FilledDatabase, case: OperationCase) -> None:
-    neighbour = replace(case, person=(case.person + 1) % database.people)  # nobody has read his list
+    neighbour = replace(case, person=(case.person + 1) % database.people)  # no one has read their list
     rule = Rule(RuleSection.PRIVATE, f"area{neighbour.person % ROLES}.rule7")
     expect((await effective_permissions(database, neighbour)).allows(ROOT, rule))
 
@@ -205,7 +205,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "effective list": effective_list,
     "check": check,
 }
-# What nobody waits for, once a round: it may grow, but must be told.
+# What no one waits for, once a round: it may grow, but must be told.
 DUTIES: Final[Mapping[str, Operation]] = {"waiting games counted": count_waiting, "sweep of nothing": sweep_nothing}
 
 

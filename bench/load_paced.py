@@ -36,7 +36,7 @@ def keys_request(_number: int) -> bytes:
 
 def login_request(number: int) -> bytes:
     """Each from an address and for an account of its own: no throttle spares the server a password check."""
-    body = json.dumps({"login": f"nobody{number}@studio.example", "password": "a wrong one"}).encode()
+    body = json.dumps({"login": f"no_one{number}@studio.example", "password": "a wrong one"}).encode()
     address = f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
     head = (
         f"POST /proxy/api/login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"

@@ -5,7 +5,7 @@
 registers POLLS sessions at PORT, whose polls come within SECONDS, holds half of them and prints `half`; after a line
 on stdin holds the others and prints `held`; after the next line signs in at CONFIRM_PORT, confirms some of those that
 are held then, one after the other, and prints the milliseconds from each yes to the answer of its poll, as JSON.
-Whoever is told RETRY polls again after its delay.
+Anyone who is told RETRY polls again after its delay.
 """
 
 import asyncio

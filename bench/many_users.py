@@ -1,7 +1,7 @@
 """Permission answers in a large house: 1,000 roles, 500 groups by condition, and 1,000 or 100,000 people.
 
-Each person holds fifteen roles of fifty rules by assignment, five by condition, and belongs to groups by his tags.
-What is measured is the answer for people nobody asked about before, and for the same people again: storage and
+Each person holds fifteen roles of fifty rules by assignment, five by condition, and belongs to groups by their tags.
+What is measured is the answer for people no one asked about before, and for the same people again: storage and
 evaluation together, without HTTP; and of the first the evaluation alone, which is what goal P12 speaks of.
 """
 
@@ -107,7 +107,7 @@ def growth_figures(name: str, few: float, many: float) -> Iterable[Figure]:
 async def one_round(storage: Storage, application_id: int, people: int) -> Round:
     reading = PermissionLoader(store=storage.permissions, clock=SystemClock())
     step = people // USERS_PER_ROUND
-    await time_list(reading, application_id, name_of(1))  # the model is read once, whoever asks first
+    await time_list(reading, application_id, name_of(1))  # the model is read once, anyone who asks first
     asked = [name_of(number * step) for number in range(USERS_PER_ROUND)]
     first = [await time_list(reading, application_id, user_id) for user_id in asked]
     again = [await time_list(reading, application_id, user_id) for user_id in asked]

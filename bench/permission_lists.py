@@ -1,4 +1,4 @@
-"""Permission answers over HTTP: a person with twenty roles of fifty rules asks for his own list (goal P12)."""
+"""Permission answers over HTTP: a person with twenty roles of fifty rules asks for their own list (goal P12)."""
 
 import json
 import subprocess

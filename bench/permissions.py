@@ -154,7 +154,7 @@ def a_project(project_id: str) -> ProjectModel:
 
 
 def many_groups() -> Structure:
-    """One project grants a role to each of many groups; the person belongs to the one of his tag."""
+    """One project grants a role to each of many groups; the person belongs to the one of their tag."""
     tags = ["staff", *(f"tag{n}" for n in range(1, GROUPS))]
     groups = [a_group(f"{n:024x}", tag) for n, tag in enumerate(tags)]
     grants = tuple(GroupGrant(group_id=one.group_id, roles=("role7",), action=GrantAction.GRANT) for one in groups)

@@ -13,7 +13,7 @@ from bench.plots import Bar, Line, bars, small_multiples
 
 RESULTS: Final = Path(__file__).parent / "results"
 FIGURES: Final = "figures.json"
-PEERS: Final = "times "  # in the name of a ratio to somebody else's server
+PEERS: Final = "times "  # in the name of a ratio to someone else's server
 
 
 def save_run(parts: Mapping[str, Sequence[Figure]], machine: Machine, at: int, results: Path = RESULTS) -> Path:

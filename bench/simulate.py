@@ -40,7 +40,7 @@ class Habits:
 
     users: int = 1_000_000
     active: float = 0.1  # of the users, on one day
-    game_sign_ins: float = 1.0  # a day, of somebody active
+    game_sign_ins: float = 1.0  # a day, of someone active
     flows: float = 2.0  # sign-ins to applications that need no page
     refreshes: float = 10.0
     userinfo: float = 5.0

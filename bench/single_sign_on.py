@@ -32,7 +32,7 @@ from tools.install import ensure_installed
 
 SECONDS: Final = 1.5
 PATIENT_SECONDS: Final = 5.0  # for a server that takes a good part of a second when sixteen ask at once
-REDIRECT: Final = "http://127.0.0.1:9/callback"  # nobody is there, and nobody goes
+REDIRECT: Final = "http://127.0.0.1:9/callback"  # no one is there, and no one goes
 SECRET: Final = token_urlsafe(32)  # of the peer's client
 SCOPE: Final = "openid email profile offline_access"
 CODE: Final = re.compile(r"[?&]code=([^&]+)")

@@ -20,7 +20,9 @@ settings.load_profile("patient")
 
 DATABASES: Final = ("sqlite", "postgres")
 CALL_FAILED: Final = pytest.StashKey[bool]()
-SUMMARY_PROPERTY: Final = "told_at_the_end"  # a property of a test: a line for whoever reads the outcome of the run
+SUMMARY_PROPERTY: Final = (
+    "told_at_the_end"  # a property of a test: a line for anyone who reads the outcome of the run
+)
 PAGE_TIMEOUT: Final = 10_000  # milliseconds a page may take before a browser test gives up
 
 
@@ -74,7 +76,7 @@ def database_url(request: pytest.FixtureRequest) -> str:
     return url
 
 
-# Whoever uses these runs on the loop of the session: `pytestmark = pytest.mark.asyncio(loop_scope="session")`.
+# Anyone who uses these runs on the loop of the session: `pytestmark = pytest.mark.asyncio(loop_scope="session")`.
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
     """One for each test process; tests take a context of their own."""

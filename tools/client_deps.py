@@ -77,7 +77,7 @@ def install_node_packages(home: Path, lock: Path) -> None:
     renew(home)
     for name in ("package.json", lock.name):
         shutil.copy(lock.with_name(name), home)
-    with tempfile.TemporaryDirectory(dir=DOWNLOADS) as cache:  # one of its own: nobody else's is in the way
+    with tempfile.TemporaryDirectory(dir=DOWNLOADS) as cache:  # one of its own: no one else's is in the way
         run(
             [*npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1", f"--cache={cache}"], home
         )

@@ -3,7 +3,7 @@
 Builds twice and compares, looks into the wheel, installs it with the locked requirements into a new environment,
 starts it there, asks it a few things and stops it; writes the bill of materials of that environment into dist/;
 looks at pins, licences and imports; and asks whether any requirement is known to be vulnerable. The first thing that
-is wrong ends it. RELEASE_OFFLINE=1 lets a release be checked, not made, where nobody answers about vulnerabilities.
+is wrong ends it. RELEASE_OFFLINE=1 lets a release be checked, not made, where no one answers about vulnerabilities.
 """
 
 import ast

@@ -1,6 +1,7 @@
-"""Measure the source tree and hold it to its ceilings: `python -m tools.tree_figures [--list protocols|classes|participles]`.
+"""Print the figures of the source tree and fail above their ceilings: `python -m tools.tree_figures`.
 
-Totals are printed. Ratios, wrappers, repeated class names and banned words have ceilings: more of them is a failure.
+Totals are only printed. Ratios, wrappers, repeated class names and banned words have ceilings, at the figures
+reached. `--list protocols|classes|participles|words` prints the places.
 """
 
 import argparse
@@ -18,8 +19,18 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 SOURCE: Final = ROOT / "src" / "gatehouse"
 BANNED: Final = ("whoever", "somebody", "nobody", "he", "his", "him", "himself")
-WORD: Final = re.compile(rf"\b(?:{'|'.join(BANNED)})\b", re.IGNORECASE)
-PROSE: Final = ("src", "docs", "README.md", "CONTRIBUTING.md", "SECURITY.md", "tests", "bench", "tools", "clients")
+WORD: Final = re.compile(rf"(?!(?<=\")nobody\")\b(?:{'|'.join(BANNED)})\b", re.IGNORECASE)
+PROSE: Final = (
+    "src",
+    "docs",
+    "README.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "CHANGELOG.md",
+    "tests",
+    "bench",
+    "tools",
+)
 NOT_PROSE: Final = ("tools/tree_figures.py", "src/gatehouse/web/static/vendor", "tests/support/vendor")
 IRREGULAR: Final = frozenset(
     [
@@ -113,7 +124,11 @@ def measure(modules: Sequence[Module]) -> Iterator[Figure]:
     yield Figure("ASGI wrappers before a handler", len(list(wrappers(modules))), CEILINGS["wrappers"])
     yield Figure("protocols for 100 files", round(100 * len(protocols) / len(modules), 1), CEILINGS["protocols"])
     yield Figure("protocols", len(protocols))
-    yield Figure("protocols with one implementation", sum(len(found) < 2 for found in protocols.values()))
+    yield Figure(
+        "protocols with one implementation",
+        sum(len(found) <= 1 for found in protocols.values()),
+        CEILINGS["one implementation"],
+    )
     yield Figure("class names defined more than once", len(repeated_classes(modules)), CEILINGS["repeated classes"])
     yield Figure("bare participles as function names", len(list(participles(modules))), CEILINGS["participles"])
     counted = Counter(word for _, word in banned_words())
@@ -144,14 +159,12 @@ def repeated_classes(modules: Sequence[Module]) -> Mapping[str, Sequence[str]]:
 
 
 def wrappers(modules: Sequence[Module]) -> Iterator[str]:
-    """Classes that are called as an ASGI application and call another one, which they were built with."""
+    """ASGI applications of web/http, which a request passes before its handler; responses are none."""
     for path, node in classes(modules):
-        methods = {one.name: one for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
-        called, made = methods.get("__call__"), methods.get("__init__")
-        if called and made and path.startswith("web/"):
-            names = [argument.arg for argument in called.args.args]
-            if names == ASGI and any(argument.arg in {"app", "application"} for argument in made.args.args):
-                yield f"{path}: {node.name}"
+        if path.startswith("web/http/") and not any("Response" in ast.unparse(base) for base in node.bases):
+            for method in node.body:
+                if isinstance(method, ast.AsyncFunctionDef) and [one.arg for one in method.args.args] == ASGI:
+                    yield f"{path}: {node.name}"
 
 
 def protocol_implementations(modules: Sequence[Module]) -> Mapping[str, Sequence[str]]:
@@ -184,7 +197,7 @@ def participles(modules: Sequence[Module]) -> Iterator[str]:
 
 
 def banned_words() -> Iterator[tuple[str, str]]:
-    """Place and word, in source, documentation and locales; German "her" is none of them."""
+    """Place and word, in source, tests, documentation and locales; not the value "nobody" of a condition."""
     listed = subprocess.run(["git", "ls-files", *PROSE], cwd=ROOT, check=True, capture_output=True, text=True)
     for name in listed.stdout.splitlines():
         if name.startswith(NOT_PROSE) or not (ROOT / name).exists():
@@ -203,12 +216,13 @@ def say(text: str) -> None:
 
 
 CEILINGS: Final = {
-    "longest file": 600,
-    "wrappers": 8,
-    "protocols": 15,
-    "repeated classes": 149,
-    "participles": 600,
-    "banned words": 1000,
+    "longest file": 500,
+    "wrappers": 3,
+    "protocols": 18.5,
+    "one implementation": 85,
+    "repeated classes": 8,
+    "participles": 24,
+    "banned words": 0,
 }
 LISTS: Final = {
     "protocols": lambda modules: [

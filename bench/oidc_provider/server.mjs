@@ -39,7 +39,7 @@ const provider = new Provider(issuer, {
     accountId: id,
     claims: () => ({ sub: id, email: "anna@studio.example", email_verified: true, nickname: "Anna" }),
   }),
-  // As Gatehouse for a client of one's own: nobody is asked for consent, every sign-in has a refresh token that rotates.
+  // As Gatehouse for a client of one's own: no one is asked for consent, every sign-in has a refresh token that rotates.
   async loadExistingGrant(context) {
     const { Grant } = context.oidc.provider;
     const known = context.oidc.session.grantIdFor(clientId);

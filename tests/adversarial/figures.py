@@ -156,7 +156,7 @@ async def times(target: Target) -> AsyncIterator[Figure]:
 
 
 async def slowest(target: Target, ask: Ask) -> float:
-    """Milliseconds; refused each time. The very slowest is left out: it may be somebody else's."""
+    """Milliseconds; refused each time. The very slowest is left out: it may be someone else's."""
     taken = []
     for _ in range(TRIES + 1):
         began = time.perf_counter()

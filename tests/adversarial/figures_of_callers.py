@@ -35,7 +35,7 @@ ITS_OWN: Final = "127.0.1.2"
 ADDRESSES: Final = [f"127.0.2.{number}" for number in range(1, 11)]  # one principal asks from all of them
 A_CLIENT: Final = "web"
 ROUNDS: Final = 3  # of parallel uses
-OTHERS: Final = 50  # requests of somebody else while one floods
+OTHERS: Final = 50  # requests of someone else while one floods
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +194,7 @@ async def one_principal(world: MeasuredInstallation) -> AsyncIterator[Figure]:
     yield Figure(
         *(
             "PA-15",
-            f"of {OTHERS} requests of somebody else meanwhile, served",
+            f"of {OTHERS} requests of someone else meanwhile, served",
             count_with_status(others, 200),
             OTHERS,
         ),

@@ -131,7 +131,7 @@ async def sockets(target: Target) -> AsyncIterator[Figure]:
 
 
 async def keep_alive(opened: Sequence[RawConnection]) -> None:
-    """Give a sign of life for each, as a game does that is asked for one: whoever is silent would be let go of."""
+    """Give a sign of life for each, as a game does that is asked for one: anyone who is silent would be let go of."""
     while True:
         await asyncio.sleep(SIGN_EVERY)
         for connection in opened:
@@ -150,7 +150,7 @@ async def sessions(target: Target, number: int) -> list[bytes]:
 async def open_sockets(
     target: Target, stack: AsyncExitStack, paths: Sequence[bytes], opened: list[RawConnection]
 ) -> None:
-    """Whoever is let in stays."""
+    """Anyone who is let in stays."""
     waiting = iter(paths)
 
     async def work() -> None:

@@ -131,7 +131,7 @@ async def test_lg_20_every_session_and_token_is_dead_on_the_other_node_at_the_an
 
 
 async def is_refused(node: RunningService, claims: dict[str, Any]) -> bool:
-    """A user JWT with an older epoch than its user's is refused everywhere (R2), and one of nobody too."""
+    """A user JWT with an older epoch than its user's is refused everywhere (R2), and one of no one too."""
     try:
         user = await node.services.storage.accounts.user(claims["uid"])
     except UserNotFound:
@@ -201,7 +201,7 @@ async def test_lg_24_after_the_account_is_deleted_the_browser_forgets_it(
 # -- OP-14: a copy, and the end ------------------------------------------------------------------------
 
 
-async def test_op_14_nobody_gets_a_copy_of_somebody_else(service: RunningService, resident: AccountBrowser) -> None:
+async def test_op_14_no_one_gets_a_copy_of_someone_else(service: RunningService, resident: AccountBrowser) -> None:
     bob = await create(service, "bob@studio.example")
     assert (await resident.post_with_csrf("/account/export", user_id=bob.user_id)).status_code == 400
     written = await resident.post_with_csrf("/account/export")
@@ -329,7 +329,7 @@ async def test_lg_19_no_form_says_that_an_address_is_verified_or_names_a_field_i
 
 
 @pytest.mark.parametrize("taken", ["bob@studio.example", "BOB@Studio.Example", " bob@STUDIO.example "])
-async def test_lg_19_no_spelling_takes_over_somebody_elses_address(
+async def test_lg_19_no_spelling_takes_over_someone_elses_address(
     service: RunningService, resident: AccountBrowser, anna: User, taken: str
 ) -> None:
     bob = await create(service, "bob@studio.example")

@@ -21,7 +21,7 @@ from tests.support.service import RunningService, running_service
 
 ANNA = "anna@studio.example"
 BOB = "bob@studio.example"
-NOBODY = "none@studio.example"
+NO_ONE = "none@studio.example"
 NEW = "a quite different phrase"
 OURS = AuditOrigin(actor="test")
 HALF_AN_HOUR = 1_800
@@ -49,7 +49,7 @@ async def anna(service: RunningService) -> User:
 
 async def create(service: RunningService, login: str) -> User:
     administration = service.services.administration
-    return await administration.create(login=login, nick="Somebody", password=PASSWORD, origin=OURS)
+    return await administration.create(login=login, nick="Someone", password=PASSWORD, origin=OURS)
 
 
 async def now(service: RunningService, user: User) -> User:
@@ -59,7 +59,7 @@ async def now(service: RunningService, user: User) -> User:
 async def ask(visitor: HttpBrowser, path: str, login: str) -> httpx2.Response:
     """Register, forget or have it sent again, with a page of its own each time."""
     await visitor.get("/register")
-    new = {"nick": "Somebody", "password": NEW, "repeated": NEW} if path == "/register" else {}
+    new = {"nick": "Someone", "password": NEW, "repeated": NEW} if path == "/register" else {}
     return await visitor.post(path, login=login, **new)
 
 
@@ -74,7 +74,7 @@ async def choose(visitor: HttpBrowser, link: str, password: str = NEW, **more: s
 
 
 def as_seen(answer: httpx2.Response) -> tuple[object, ...]:
-    """Everything a prober can compare, without what he typed and what differs on every load."""
+    """Everything a prober can compare, without what they typed and what differs on every load."""
     text = re.sub(r"\b\w+@studio\.example", "", answer.text)
     text = re.sub(r'name="csrf" value="\w+"', "", text)
     headers = [(name, value) for name, value in answer.headers.multi_items() if name not in ALWAYS_NEW]
@@ -84,7 +84,7 @@ def as_seen(answer: httpx2.Response) -> tuple[object, ...]:
 @pytest.mark.usefixtures("anna")
 @pytest.mark.parametrize("path", ["/register", "/forgot", "/verify-email/again"])
 async def test_lg_05_known_and_unknown_addresses_get_one_answer(visitor: HttpBrowser, path: str) -> None:
-    known, unknown = await ask(visitor, path, ANNA), await ask(visitor, path, NOBODY)
+    known, unknown = await ask(visitor, path, ANNA), await ask(visitor, path, NO_ONE)
     assert as_seen(known) == as_seen(unknown)
     assert known.status_code == 200
 
@@ -93,7 +93,7 @@ async def test_lg_05_a_first_visit_gets_the_same_cookies_for_known_and_unknown(
     service: RunningService, anna: User
 ) -> None:
     seen = []
-    for login in (anna.login or "", NOBODY):
+    for login in (anna.login or "", NO_ONE):
         someone = HttpBrowser(service)
         await ask(someone, "/forgot", login)
         seen.append(sorted(someone.cookies))
@@ -102,11 +102,11 @@ async def test_lg_05_a_first_visit_gets_the_same_cookies_for_known_and_unknown(
 
 
 @pytest.mark.usefixtures("anna")
-@pytest.mark.parametrize("login", [ANNA, NOBODY])
+@pytest.mark.parametrize("login", [ANNA, NO_ONE])
 async def test_lg_05_registering_hashes_one_password_for_known_and_unknown(
     service: RunningService, visitor: HttpBrowser, login: str
 ) -> None:
-    await ask(visitor, "/register", NOBODY.replace("none", "warm"))  # the decoy is made once
+    await ask(visitor, "/register", NO_ONE.replace("none", "warm"))  # the decoy is made once
     worked = counted(service)
     await ask(visitor, "/register", login)
     assert len(list(worked)) == 1
@@ -209,7 +209,7 @@ async def test_lg_15_every_session_and_token_ends_with_the_old_password(
     await signed_in.client.aclose()
 
 
-@pytest.mark.parametrize("login", [ANNA, NOBODY])
+@pytest.mark.parametrize("login", [ANNA, NO_ONE])
 @pytest.mark.usefixtures("anna")
 async def test_lg_16_a_flood_sends_five_letters_and_every_answer_is_the_same(
     service: RunningService, visitor: HttpBrowser, login: str
@@ -295,7 +295,7 @@ async def test_lg_18_both_spellings_of_a_password_are_one(
 
 
 @pytest.mark.parametrize("spelling", [ANNA, "ANNA@studio.example", "Anna@STUDIO.EXAMPLE", f" {ANNA} "])
-async def test_lg_19_nobody_registers_a_spelling_of_someone_elses_address(
+async def test_lg_19_no_one_registers_a_spelling_of_someone_elses_address(
     service: RunningService, visitor: HttpBrowser, anna: User, spelling: str
 ) -> None:
     await ask(visitor, "/register", spelling)

@@ -260,7 +260,7 @@ async def test_ht_24_expect_100_continue_is_answered_when_the_body_is_wanted(hou
         assert request_seen_by_app(await connection.read_response())["body"] == "hello"
 
 
-async def test_ht_24_an_expected_body_that_nobody_wants_ends_the_connection(house: EchoServer) -> None:
+async def test_ht_24_an_expected_body_that_no_one_wants_ends_the_connection(house: EchoServer) -> None:
     head = b"POST /unread HTTP/1.1\r\n" + HOST + b"Expect: 100-continue\r\nContent-Length: 5\r\n\r\n"
     async with raw_connection(house.port) as connection:
         connection.send(head)

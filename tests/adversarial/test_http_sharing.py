@@ -25,7 +25,7 @@ async def house() -> AsyncIterator[EchoServer]:
 
 
 def request_of(user: str, number: int) -> bytes:
-    """Each user's body names him, so that a mixed-up one is seen; lengths and framing vary."""
+    """Each user's body names them, so that a mixed-up one is seen; lengths and framing vary."""
     body = f"{user} {number} ".encode() * (1 + number % 7)
     head = f"POST /echo HTTP/1.1\r\nHost: a\r\nAuthorization: {user}-{number}\r\n".encode()
     if number % 3 == 0:
@@ -53,13 +53,13 @@ async def test_ht_20_pipelined_requests_of_two_users_never_mix(house: EchoServer
 
 
 @pytest.fixture
-def nobody_looks_for_cycles() -> Iterator[None]:
+def no_one_looks_for_cycles() -> Iterator[None]:
     gc.disable()
     yield
     gc.enable()
 
 
-@pytest.mark.usefixtures("nobody_looks_for_cycles")
+@pytest.mark.usefixtures("no_one_looks_for_cycles")
 @pytest.mark.parametrize("sent", [GET, HELD, HELD + GET + GET, MALFORMED, HELD + MALFORMED, UPGRADE])
 async def test_a_connection_that_ends_is_let_go_of_at_once_with_all_its_requests(sent: bytes) -> None:
     async with echo_server(ws="tests.support.echo:UpgradedProtocol") as house:
@@ -89,7 +89,7 @@ async def test_ht_20_a_hundred_requests_sent_at_once_are_answered_in_their_order
             assert belongs_to(request_seen_by_app(await connection.read_response()), "alice", number)
 
 
-async def test_ht_20_reading_goes_on_after_pipelined_requests_that_nobody_read(house: EchoServer) -> None:
+async def test_ht_20_reading_goes_on_after_pipelined_requests_that_no_one_read(house: EchoServer) -> None:
     async with raw_connection(house.port) as connection:
         connection.send(b"GET /write HTTP/1.1\r\n" + HOST + b"\r\nGET /unread HTTP/1.1\r\n" + HOST + b"\r\n")
         await wait_until(lambda: house.echo.started == ["/write"])

@@ -162,7 +162,7 @@ def named(what: str, number: int) -> str:
 
 
 def forged(number: int) -> str:
-    """A JWT with a key that nobody knows."""
+    """A JWT with a key that no one knows."""
     header = {"alg": "RS256", "typ": "JWT", "kid": named("kid", number)}
     parts = (json.dumps(part).encode() for part in (header, {"sub": named("client", number)}))
     return ".".join([*map(base64url, parts), base64url(number.to_bytes(256, "big"))])

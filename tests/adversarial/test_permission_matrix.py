@@ -144,9 +144,9 @@ class Place:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asker:
     name: str
-    person: Person | None  # None: nobody
+    person: Person | None  # None: no one
     rights: Rights = frozenset()  # those that count
-    place: Place  # what he asks about
+    place: Place  # what they ask about
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +217,7 @@ async def describe(world: World, place: Place, _opens: bool) -> Request:  # noqa
 
 
 async def delete_application(world: World, place: Place, opens: bool) -> Request:  # noqa: FBT001
-    """Who may is given one to remove that nobody needs."""
+    """Who may is given one to remove that no one needs."""
     number = place.application_id
     if opens:
         storage = world.studio.service.services.storage
@@ -377,7 +377,7 @@ async def holder(
 
 
 async def a_place(studio: Studio, title: str, group_id: str) -> Place:
-    """Nobody's secret_data opens anything in it by default."""
+    """No one's secret_data opens anything in it by default."""
     storage = studio.service.services.storage
     project = await publish(storage, a_project(title), owners=[studio.owner.user_id])
     made = await create_application(storage, name="Application", project_id=project.project_id)
@@ -411,7 +411,7 @@ async def by_condition(studio: Studio, rule: str, here: Place) -> Asker:
 
 
 async def by_group(studio: Studio, here: Place) -> Asker:
-    """Rules of the application's own that are named like Central's, granted to his group: they open nothing."""
+    """Rules of the application's own that are named like Central's, granted to their group: they open nothing."""
     storage, who = studio.service.services.storage, await create_person_with(studio)
     names = [f"project.{rule}" for rule in PROJECT_RULES] + ["can_administer", "app.can_modify_schema"]
     role = a_role("namesake", here.application_id, meta={"private_data": holdings_with_rules(*names).private_data})
@@ -432,7 +432,7 @@ async def a_world(studio: Studio) -> World:
     there = await a_place(studio, "There", "b" * 24)
     fallen = await a_place(studio, "Fallen", "d" * 24)
     askers = [
-        Asker(name="nobody", person=None, place=here),
+        Asker(name="no_one", person=None, place=here),
         Asker(name="no right", person=await create_person_with(studio), place=here),
     ]
     singles = [frozenset({right}) for right in SINGLE]

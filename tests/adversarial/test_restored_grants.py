@@ -46,7 +46,7 @@ class Issued:
 
 
 class Load:
-    """Somebody signs in, refreshes and exchanges, over and over; every answer must be a success."""
+    """Someone signs in, refreshes and exchanges, over and over; every answer must be a success."""
 
     def __init__(self, client: RelyingPartyClient) -> None:
         self._client = client
@@ -90,7 +90,7 @@ async def poll(tv: RelyingPartyClient, device_code: str) -> httpx2.Response:
 
 
 async def device_code(tv: RelyingPartyClient, browser: HttpBrowser | None) -> str:
-    """One that nobody typed, or one that this browser confirmed."""
+    """One that no one typed, or one that this browser confirmed."""
     asked = {"client_id": "tv", "scope": "openid offline_access"}
     given = success_body(await tv.service.client.post("/proxy/oauth/device_authorization", data=asked))
     if browser is not None:
@@ -145,7 +145,7 @@ async def backed_up_while_busy(place: InstallationPaths, file: Path, loads: Sequ
         await asyncio.to_thread(place.command_line(), "backup", file)
         if sum(len(load.issued.codes) for load in loads) > before:
             return
-    raise AssertionError("nobody got a code while a backup was made")
+    raise AssertionError("no_one got a code while a backup was made")
 
 
 async def test_op_05_r_23_nothing_that_clients_held_before_a_restore_works_after_it(

@@ -1,4 +1,4 @@
-"""Keys change while the service is used, and nobody notices (checklist OP-06)."""
+"""Keys change while the service is used, and no one notices (checklist OP-06)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -108,7 +108,7 @@ async def test_op_06_a_client_secret_rotates_under_load_without_one_failed_reque
                 await all_have(shops, 2)  # by the old one still
                 for shop in shops:
                     shop.learns(secret)
-                await all_have(shops, 2)  # from here on nobody uses the old one
+                await all_have(shops, 2)  # from here on no one uses the old one
                 client = replace(client, secret=secret)
                 await service.clock.advance(1)
             for shop in shops:

@@ -90,7 +90,7 @@ async def house() -> AsyncIterator[House]:
         ),
         pytest.param(websocket_frame(TEXT, b"x", masked=False), 1002, id="unmasked"),
         pytest.param(
-            websocket_frame(TEXT, b"\x4b\x4c\x04\x00", rsv1=True), 1002, id="compressed though nobody agreed"
+            websocket_frame(TEXT, b"\x4b\x4c\x04\x00", rsv1=True), 1002, id="compressed though no_one agreed"
         ),
         pytest.param(websocket_frame(3), 1002, id="an opcode that is none"),
         pytest.param(websocket_frame(CONT), 1002, id="a fragment of nothing"),
@@ -222,7 +222,7 @@ async def test_ws_05_pings_come_every_five_seconds_and_ten_without_an_answer_are
     await wait_until(lambda: record.times_released == 1)
 
 
-async def test_ws_05_whoever_gives_any_sign_of_life_stays(house: House) -> None:
+async def test_ws_05_anyone_who_gives_any_sign_of_life_stays(house: House) -> None:
     async with raw_websocket(house.server.port, b"/ws") as connection:
         record = await house.record()
         for sign in (b"\x8a\x80\x00\x00\x00\x00", websocket_frame(TEXT, b"hello"), websocket_frame(PING), b"\x8a"):

@@ -100,7 +100,7 @@ async def send_attempt(browser: HttpBrowser, path: str, login: str) -> httpx2.Re
         answer = await browser.client.post(path, json={"login": login, "password": NEW})
         assert answer.json() == {"status": "LOGINERROR"}
         return answer
-    more = {"nick": "Somebody", "password": NEW, "repeated": NEW} if path == "/register" else {}
+    more = {"nick": "Someone", "password": NEW, "repeated": NEW} if path == "/register" else {}
     return await browser.post(path, login=login, **more)
 
 

@@ -80,7 +80,7 @@ def test_no_module_of_ours_is_imported_by_a_string() -> None:
     assert sorted(found) == ["accounts/password_rules.py", "web/pages/template_filters.py"]  # libraries
 
 
-def test_nobody_dodges_a_cycle() -> None:
+def test_no_one_dodges_a_cycle() -> None:
     assert not [path for path in SOURCE.glob("**/*.py") if "TYPE_CHECKING" in path.read_text()]
 
 

@@ -28,7 +28,7 @@ async def test_a_user_comes_back_as_it_was_kept(storage: Storage) -> None:
 async def test_an_unknown_user_is_not_found(storage: Storage) -> None:
     with pytest.raises(UserNotFound):
         await storage.accounts.user("1000000009")
-    assert await storage.accounts.user_by_login("nobody@studio.example") is None
+    assert await storage.accounts.user_by_login("no_one@studio.example") is None
 
 
 async def test_a_login_belongs_to_one_account_in_all_its_spellings(storage: Storage) -> None:
@@ -71,7 +71,7 @@ async def test_blocking_raises_the_revocation_epoch_every_time(storage: Storage)
     assert user.rev < first.rev < again.rev < set_back.rev
 
 
-async def test_blocking_nobody_is_not_found_and_not_recorded(storage: Storage) -> None:
+async def test_blocking_no_one_is_not_found_and_not_recorded(storage: Storage) -> None:
     with pytest.raises(UserNotFound):
         await storage.accounts.set_blocked("1000000009", a_record(), blocked=True, now=NOW)
     assert await storage.audit.unsealed_records(10) == []

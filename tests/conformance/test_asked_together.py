@@ -67,7 +67,7 @@ class Counting:
 
 @asynccontextmanager
 async def a_fact_to_hold(url: str, limits: PoolLimits | None = None) -> AsyncIterator[tuple[Storage, Holding, Any]]:
-    """The fact "locked", how somebody else holds it, and a session that watches who waits for it."""
+    """The fact "locked", how someone else holds it, and a session that watches who waits for it."""
     async with (
         postgres_session(url) as holder,
         postgres_session(url) as watcher,
@@ -84,7 +84,7 @@ async def a_fact_to_hold(url: str, limits: PoolLimits | None = None) -> AsyncIte
         yield storage, holding, watcher
 
 
-async def test_whoever_asks_in_the_same_moment_shares_one_round_trip(migrated_postgres_url: str) -> None:
+async def test_anyone_who_asks_in_the_same_moment_shares_one_round_trip(migrated_postgres_url: str) -> None:
     async with postgres_session(migrated_postgres_url) as connection:
         counting = Counting(connection)
 
@@ -158,7 +158,7 @@ async def test_a_parameter_the_driver_refuses_hurts_no_other(migrated_postgres_u
         assert await found(storage, "there") == "there"
 
 
-async def test_who_waits_for_a_lock_holds_up_nobody_else(migrated_postgres_url: str) -> None:
+async def test_who_waits_for_a_lock_holds_up_no_one_else(migrated_postgres_url: str) -> None:
     async with a_fact_to_hold(migrated_postgres_url) as (storage, holding, watcher):
         async with asyncio.timeout(LOCK_TIMEOUT), asyncio.TaskGroup() as askers, holding():
             waiting = []
@@ -171,7 +171,7 @@ async def test_who_waits_for_a_lock_holds_up_nobody_else(migrated_postgres_url: 
         assert [task.result() for task in waiting] == ["locked"] * 3
 
 
-async def test_who_leaves_takes_no_answer_from_those_who_asked_with_him(migrated_postgres_url: str) -> None:
+async def test_who_leaves_takes_no_answer_from_those_who_asked_with_them(migrated_postgres_url: str) -> None:
     async with a_fact_to_hold(migrated_postgres_url) as (storage, holding, watcher):
         async with asyncio.timeout(LOCK_TIMEOUT), holding():
             asking = [asyncio.create_task(found(storage, "locked", HOLD)) for _ in range(5)]

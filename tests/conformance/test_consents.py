@@ -97,7 +97,7 @@ async def test_what_clients_hold_without_having_asked_is_listed_once_for_each(st
         a_grant(**taken, code=None, scopes=("openid", "email")),
         a_grant(**taken, client_id="other", code=b"2", revoked_at=NOW),
         a_grant(**taken, client_id="other", code=b"3", ends_at=NOW),
-        a_grant(user_id=ANNA, client_id="other", code=b"4"),  # nobody came for it
+        a_grant(user_id=ANNA, client_id="other", code=b"4"),  # no one came for it
         a_grant(**(taken | {"user_id": "1000000002"}), client_id="other", code=b"5"),
     ):
         assert await storage.grants.create_grant(grant, a_record())

@@ -65,7 +65,7 @@ async def test_of_many_who_answer_exactly_one_does(storage: Storage, anna: User)
     assert len(made) == (1 if request.state is DeviceState.APPROVED else 0)
 
 
-async def test_nobody_is_signed_in_who_was_blocked_or_signed_out_a_moment_ago(storage: Storage, anna: User) -> None:
+async def test_no_one_is_signed_in_who_was_blocked_or_signed_out_a_moment_ago(storage: Storage, anna: User) -> None:
     await storage.device_requests.create_request(a_request())
     await storage.sessions.revoke_user(anna.user_id, a_record(), keep=None, now=NOW)
     assert not await storage.device_requests.approve_request("BCDFGHJK", granted(anna), NOW, a_record())

@@ -139,7 +139,7 @@ async def test_only_the_first_confirmation_counts(storage: Storage, anna: User) 
     assert (session.state, session.user_id, session.confirmed_at) == (GameSessionState.CONFIRMED, anna.user_id, NOW)
 
 
-async def test_nobody_confirms_with_an_account_that_changed_meanwhile(storage: Storage, anna: User) -> None:
+async def test_no_one_confirms_with_an_account_that_changed_meanwhile(storage: Storage, anna: User) -> None:
     assert not await confirmed(storage, replace(anna, rev=anna.rev + 1))
     assert (await found(storage)).state is GameSessionState.PENDING
 

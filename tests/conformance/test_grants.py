@@ -84,7 +84,7 @@ async def test_a_client_without_secrets_is_found_too(storage: Storage, anna: Use
 
 
 @pytest.mark.usefixtures("anna")
-async def test_a_grant_is_not_kept_when_the_user_is_blocked_or_his_rev_moved_on(storage: Storage) -> None:
+async def test_a_grant_is_not_kept_when_the_user_is_blocked_or_their_rev_moved_on(storage: Storage) -> None:
     for grant in (a_grant(rev=1), a_grant(user_id="2")):
         assert not await storage.grants.create_grant(grant, a_record(AuditEvent.GRANT_MADE))
         assert await storage.grants.find_grant_by_code(b"code") is None
@@ -261,7 +261,7 @@ async def raise_rev(storage: Storage) -> None:
 
 
 async def promote(storage: Storage) -> None:
-    """Nobody touches the grants themselves: the epoch alone has to do it."""
+    """No one touches the grants themselves: the epoch alone has to do it."""
     for timeline in ("1", "2"):
         record = a_record(AuditEvent.PROMOTED)
         noted = partial(record_timeline, timeline, lossless=False, epoch=NOW * 1_000, entry=record)
@@ -320,7 +320,7 @@ async def test_an_assertion_is_spent_once_for_each_client(storage: Storage) -> N
 
 
 @pytest.mark.usefixtures("anna")
-async def test_the_sweep_takes_what_has_ended_and_codes_nobody_came_for(storage: Storage) -> None:
+async def test_the_sweep_takes_what_has_ended_and_codes_no_one_came_for(storage: Storage) -> None:
     kept = [a_grant(code=b"new"), a_grant(code=None), a_grant(code=b"taken", code_taken_at=NOW)]
     gone = [
         a_grant(code=b"unclaimed", created_at=NOW - DAY),

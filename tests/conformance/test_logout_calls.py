@@ -82,7 +82,7 @@ async def test_a_session_in_the_place_of_another_of_the_same_person_goes_by_its_
     assert await storage.sessions.find_session(b"s1", NOW) is None
     assert await storage.grants.find_live_grant(kept, NOW) is not None
     assert await calls(storage) == []
-    # The old cookie once more, as after a double click: it is gone, and a new id is nobody else's.
+    # The old cookie once more, as after a double click: it is gone, and a new id is no one else's.
     twice = await storage.sessions.open_session(a_session(anna, b"twice"), a_record(), replaces=b"s1")
     assert twice.session_id != "s1"
 
@@ -116,7 +116,7 @@ async def test_each_call_is_given_to_one_caller_until_its_lease_is_over(storage:
     assert {call.tries for call in await claimed(storage, NOW + 60)} == {2}
 
 
-async def test_whoever_lost_a_call_to_another_changes_nothing(storage: Storage, anna: User) -> None:
+async def test_anyone_who_lost_a_call_to_another_changes_nothing(storage: Storage, anna: User) -> None:
     await sign_in(storage, anna)
     await storage.sessions.end_session(anna.user_id, "s1", a_record())
     (slow,) = await claimed(storage)

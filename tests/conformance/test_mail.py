@@ -38,7 +38,7 @@ async def test_the_longest_due_go_first_and_never_more_than_asked_for(storage: S
     assert [[claim.mail for claim in batch] for batch in batches] == [mails[:2], mails[2:4], mails[4:], []]
 
 
-async def test_a_claimed_mail_is_nobody_elses_until_its_lease_ends(storage: Storage) -> None:
+async def test_a_claimed_mail_is_no_one_elses_until_its_lease_ends(storage: Storage) -> None:
     await storage.mail.queue_mails([a_mail()], "")
     await storage.mail.claim_due(NOW, LEASE, 10)
     assert await storage.mail.claim_due(NOW + LEASE - 1, LEASE, 10) == []
@@ -87,7 +87,7 @@ async def test_what_was_given_up_is_never_due_and_still_counted(storage: Storage
     assert await storage.mail.outbox_status() == OutboxStatus(waiting=0, given_up=1, oldest_at=0, trouble="")
 
 
-async def test_who_lost_the_mail_to_somebody_else_cannot_give_it_free(storage: Storage) -> None:
+async def test_who_lost_the_mail_to_someone_else_cannot_give_it_free(storage: Storage) -> None:
     await storage.mail.queue_mails([a_mail()], "")
     [slow] = await storage.mail.claim_due(NOW, LEASE, 10)
     [quick] = await storage.mail.claim_due(NOW + LEASE, LEASE, 10)

@@ -184,7 +184,7 @@ async def test_op_09_a_newer_schema_is_refused_and_left_alone(migrated_url: str,
     assert dump_database(migrated_url) == before
 
 
-async def test_an_older_schema_is_left_alone_by_whoever_may_not_migrate(database_url: str) -> None:
+async def test_an_older_schema_is_left_alone_by_anyone_who_may_not_migrate(database_url: str) -> None:
     with pytest.raises(SchemaBehind, match="gatehouse migrate"):
         async with open_storage(database_url, migrate=False):
             pass

@@ -32,7 +32,7 @@ async def test_a_client_comes_back_as_it_was_kept(storage: Storage) -> None:
 
 async def test_an_unknown_client_is_not_found(storage: Storage) -> None:
     with pytest.raises(ClientNotFound):
-        await storage.clients.client("nobody")
+        await storage.clients.client("no_one")
 
 
 async def test_a_removed_client_is_not_found(storage: Storage) -> None:
@@ -105,7 +105,7 @@ async def test_never_more_than_two_secrets_live_however_many_rotate_at_once(stor
 
 async def test_rotating_an_unknown_client_is_not_found_and_not_recorded(storage: Storage) -> None:
     with pytest.raises(ClientNotFound):
-        await storage.clients.rotate_secret("nobody", a_client_secret(), a_record(), old_ends_at=1)
+        await storage.clients.rotate_secret("no_one", a_client_secret(), a_record(), old_ends_at=1)
     assert await storage.audit.unsealed_records(10) == []
 
 

@@ -122,7 +122,7 @@ async def test_an_application_is_made_in_a_project_that_exists(world: Storage) -
         await world.applications.edit_application(SHOP, set_fields(project_id="nothing"))
 
 
-async def test_a_creator_gets_what_was_written_for_him(world: Storage) -> None:
+async def test_a_creator_gets_what_was_written_for_them(world: Storage) -> None:
     own = UserRecord(application_id=SHOP, user_id=ANNA, secret_data={"application": {"canRead": {"value": True}}})
     await world.applications.create_application(
         lambda number: (replace(a_new_application(number), creator=replace(own, application_id=number)), ())
@@ -130,7 +130,7 @@ async def test_a_creator_gets_what_was_written_for_him(world: Storage) -> None:
     assert await record_of(world, ANNA, SHOP) == replace(own, version=1)
 
 
-async def test_what_a_creator_gets_in_application_1_is_added_to_what_he_has(world: Storage) -> None:
+async def test_what_a_creator_gets_in_application_1_is_added_to_what_they_have(world: Storage) -> None:
     before = await record_of(world, ANNA, 1)
     on_it = application_scope("mind_games", SHOP)
     await world.applications.create_application(
@@ -279,7 +279,7 @@ async def test_holders_are_distinct_users_with_an_unexpired_assignment_anywhere(
     await world.user_records.edit_record(SHOP, BOB, set_fields(scopes=bob), NOW)
     assert await world.applications.count_role_holders(SHOP, NOW) == {"moderator": 2}
     assert await world.applications.count_role_holders(SHOP, NOW - 1) == {"moderator": 2, "guest": 1}
-    assert await world.applications.count_holders_of_roles(SHOP, {"guest", "nobody"}, NOW - 1) == {"guest": 1}
+    assert await world.applications.count_holders_of_roles(SHOP, {"guest", "no_one"}, NOW - 1) == {"guest": 1}
     assert await world.applications.count_holders_of_roles(SHOP, set(), NOW) == {}
 
 

@@ -76,7 +76,7 @@ def test_facts_are_one_statement() -> None:
         verb.send([])
 
 
-async def test_there_are_no_facts_about_nobody(storage: Storage) -> None:
+async def test_there_are_no_facts_about_no_one(storage: Storage) -> None:
     assert await storage.permissions.facts("5", [1]) is None
 
 
@@ -233,7 +233,7 @@ async def test_models_hold_application_schema_and_roles_also_of_removed_applicat
     assert len(models[1].roles) == 7
 
 
-async def test_a_condition_that_no_rule_knows_any_more_holds_for_nobody(world: Storage) -> None:
+async def test_a_condition_that_no_rule_knows_any_more_holds_for_no_one(world: Storage) -> None:
     condition = replace(parse_condition({"tag": "staff"}), document={"moon": "full"})
     await world.applications.edit_schema(SHOP, set_roles(a_role("moderator", SHOP, condition=condition)))
     found = (await world.permissions.application_models([SHOP]))[SHOP].roles["moderator"].condition

@@ -117,7 +117,7 @@ async def test_what_ends_while_it_is_given_is_left_nowhere(world: Storage, migra
         assert {row.user_id for row in held[table]} <= people, table
 
 
-async def test_nobody_keeps_what_he_is_given_on_an_application_while_it_leaves(
+async def test_no_one_keeps_what_they_are_given_on_an_application_while_it_leaves(
     world: Storage, migrated_url: str
 ) -> None:
     won = run_races([racers.leave_project_while_given], migrated_url)
@@ -127,9 +127,9 @@ async def test_nobody_keeps_what_he_is_given_on_an_application_while_it_leaves(
 
 
 async def test_an_application_leaves_after_what_is_being_given_on_it(world: Storage, migrated_url: str) -> None:
-    """The giver is stopped behind his check; whoever takes the application away then waits for him."""
+    """The giver is stopped behind their check; anyone who takes the application away then waits for them."""
     if not migrated_url.startswith("postgresql"):
-        pytest.skip("on SQLite whoever writes is alone")
+        pytest.skip("on SQLite writes run one at a time")
     scopes = {application_scope("mind_games", SHOP): holdings_with("app_developer")}
     giving = partial(edit_record, 1, OWNERS[0], set_fields(scopes=scopes), NOW)
     leaving = world.applications.edit_application(SHOP, set_fields(removed=True))
@@ -140,7 +140,7 @@ async def test_an_application_leaves_after_what_is_being_given_on_it(world: Stor
 
 async def test_the_last_seat_goes_to_the_one_whose_check_came_first(world: Storage, migrated_url: str) -> None:
     if not migrated_url.startswith("postgresql"):
-        pytest.skip("on SQLite whoever writes is alone")
+        pytest.skip("on SQLite writes run one at a time")
     taken = set_fields(scopes={ROOT: holdings_with("few")})
     for user_id in OWNERS[:2]:
         await world.user_records.edit_record(SHOP, user_id, taken, NOW)
@@ -153,7 +153,7 @@ async def test_the_last_seat_goes_to_the_one_whose_check_came_first(world: Stora
 
 async def test_a_schema_is_saved_on_top_of_the_save_before_it(world: Storage, migrated_url: str) -> None:
     if not migrated_url.startswith("postgresql"):
-        pytest.skip("on SQLite whoever writes is alone")
+        pytest.skip("on SQLite writes run one at a time")
     before = (await world.permissions.application_models([SHOP]))[SHOP]
 
     def adding(name: str) -> Change[ApplicationModel]:
@@ -174,8 +174,8 @@ async def test_a_schema_is_saved_on_top_of_the_save_before_it(world: Storage, mi
     assert after.schema.private_data.keys() == after.roles.keys() - before.roles.keys() == {"one", "two"}
 
 
-async def test_whoever_changes_the_structure_waits_for_those_before_him_and_for_no_others(world: Storage) -> None:
-    """Records of other applications are saved all the while, so that at no moment nobody shares it."""
+async def test_anyone_who_changes_the_structure_waits_for_those_before_them_and_for_no_others(world: Storage) -> None:
+    """Records of other applications are saved all the while, so that at no moment no one shares it."""
     await create_application(world, "guest", name="Busy")
     busy, done = asyncio.Event(), asyncio.Event()
     saved = dict.fromkeys(OWNERS[:9], 0)
@@ -199,7 +199,7 @@ async def test_whoever_changes_the_structure_waits_for_those_before_him_and_for_
             await world.applications.edit_application(SHOP, set_fields(name=title))
             await world.applications.edit_schema(SHOP, set_fields())
             passed = sum(saved.values()) - before
-            assert passed < 20 * len(savers)  # those before him, three times; newcomers are thousands
+            assert passed < 20 * len(savers)  # those before them, three times; newcomers are thousands
     finally:
         done.set()
         await asyncio.gather(*savers)
@@ -226,7 +226,7 @@ async def test_one_owner_is_left_however_they_go(world: Storage, migrated_url: s
 
 
 async def test_facts_and_structure_of_one_version_are_of_one_moment(world: Storage) -> None:
-    """Someone leaves a group, and only then the group is granted something: he never holds it."""
+    """Someone leaves a group, and only then the group is granted something: they never hold it."""
     anna = OWNERS[0]
     grant = GroupGrant(group_id=GROUP, roles=("few",), action=GrantAction.GRANT)
     seen: set[tuple[bool, bool]] = set()
@@ -248,7 +248,7 @@ async def test_facts_and_structure_of_one_version_are_of_one_moment(world: Stora
 
 
 async def together(storage: Storage, user_id: str) -> set[tuple[bool, bool]]:
-    """Whether he is listed and whether the group is granted anything, if both were read at one version."""
+    """Whether they are listed and whether the group is granted anything, if both were read at one version."""
     facts: Facts | None = await storage.permissions.facts(user_id, [SHOP])
     structure: Structure = await storage.permissions.structure(["mind_games"], [])
     assert facts is not None

@@ -157,7 +157,7 @@ async def test_records_in_a_project_hold_its_scopes_only(world: Storage) -> None
 async def test_a_role_takes_as_many_users_as_it_may_have(world: Storage) -> None:
     await edit(
         world, ANNA, {ROOT: holdings_with("one"), P: holdings_with("one")}
-    )  # one seat, however often he holds it
+    )  # one seat, however often they hold it
     with pytest.raises(RoleFull):
         await edit(world, BOB, {P: holdings_with("one")})
     await edit(world, ANNA, {P: holdings_with("one")})
@@ -227,7 +227,7 @@ async def test_roles_of_other_applications_are_no_ownership(world: Storage) -> N
     assert (await edit(world, BOB, {})).version == 2
 
 
-async def test_the_last_owner_cannot_delete_his_account(world: Storage) -> None:
+async def test_the_last_owner_cannot_delete_their_account(world: Storage) -> None:
     with pytest.raises(LastOwner):
         await world.profile.erase_user(ANNA, a_record(), even_last_administrator=True, now=NOW)
     anna = await world.accounts.user(ANNA)

@@ -126,7 +126,7 @@ async def test_asking_again_finds_what_is_under_way_and_asks_anew_once_all_is_co
     assert len(await world.personal_data.find_requests(ANNA)) == 2
 
 
-async def test_nobody_is_asked_about_an_account_that_is_not_there(world: Storage) -> None:
+async def test_no_one_is_asked_about_an_account_that_is_not_there(world: Storage) -> None:
     with pytest.raises(UserNotFound):
         await ask(world, "1000000009")
 
@@ -143,7 +143,7 @@ async def test_without_addresses_nothing_is_kept_of_asking(storage: Storage) -> 
 # -- erasing ------------------------------------------------------------------------------------------
 
 
-async def test_an_erasure_that_does_not_happen_asks_nobody(world: Storage) -> None:
+async def test_an_erasure_that_does_not_happen_asks_no_one(world: Storage) -> None:
     """Refused before anything is written, and failing once all of it is."""
     await publish(world, owners=[ANNA])
     with pytest.raises(LastOwner):
@@ -179,7 +179,7 @@ async def test_an_account_that_a_file_removes_is_removed_in_applications_too(wor
 # -- calls --------------------------------------------------------------------------------------------
 
 
-async def test_a_call_is_nobody_elses_until_its_lease_ends_and_then_goes_on_elsewhere(world: Storage) -> None:
+async def test_a_call_is_no_one_elses_until_its_lease_ends_and_then_goes_on_elsewhere(world: Storage) -> None:
     await erase(world)
     first = await world.personal_data.claim_due_calls(NOW, LEASE, 9)
     assert (len(first), {call.tries for call in first}) == (2, {1})
@@ -189,7 +189,7 @@ async def test_a_call_is_nobody_elses_until_its_lease_ends_and_then_goes_on_else
     assert {call.tries for call in again} == {2}
 
 
-async def test_who_lost_a_call_to_somebody_else_changes_nothing_about_it(world: Storage) -> None:
+async def test_who_lost_a_call_to_someone_else_changes_nothing_about_it(world: Storage) -> None:
     await erase(world)
     slow = (await world.personal_data.claim_due_calls(NOW, LEASE, 1))[0]
     [quick] = [

@@ -91,11 +91,11 @@ async def test_name_and_language_are_set_and_recorded(storage: Storage, anna: Us
     await storage.profile.set_lang(anna.user_id, "de", entry_about(anna))
     assert await now(storage, anna) == replace(anna, nick="Änne", lang="de", version=3)
     assert len(await storage.audit.newest_records(9, anna.user_id, AuditEvent.PROFILE_CHANGED)) == 2
-    nobody = a_user()
+    no_one = a_user()
     for change in (storage.profile.set_nick, storage.profile.set_lang):
         with pytest.raises(UserNotFound):
-            await change(nobody.user_id, "de", entry_about(nobody))
-    assert await storage.audit.newest_records(9, nobody.user_id, "") == []
+            await change(no_one.user_id, "de", entry_about(no_one))
+    assert await storage.audit.newest_records(9, no_one.user_id, "") == []
 
 
 # -- another address ----------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ async def test_a_new_password_keeps_one_session_and_ends_everything_else(storage
     assert (await now(storage, anna)).password_hash == "new"
 
 
-async def test_whoever_was_thrown_out_meanwhile_sets_no_password(storage: Storage, anna: User) -> None:
+async def test_anyone_who_was_thrown_out_meanwhile_sets_no_password(storage: Storage, anna: User) -> None:
     await storage.sessions.revoke_user(anna.user_id, entry_about(anna), keep=None, now=NOW)
     with pytest.raises(UserChanged):
         await storage.profile.set_password(anna, "new", entry_about(anna), (), keep=b"mine", now=NOW)
@@ -241,7 +241,7 @@ async def test_the_last_administrator_left_is_found_by_the_one_whose_check_came_
     storage: Storage, migrated_url: str
 ) -> None:
     if not migrated_url.startswith("postgresql"):
-        pytest.skip("on SQLite whoever writes is alone")
+        pytest.skip("on SQLite writes run one at a time")
     anna, bert = [await a_person(storage, administrator=True) for _ in range(2)]
     first = partial(set_blocked, anna.user_id, entry_about(anna), blocked=True, now=NOW)
     second = storage.accounts.set_blocked(bert.user_id, entry_about(bert), blocked=True, now=NOW)

@@ -1,4 +1,4 @@
-"""A promoted database ends every token once, whoever notices (R3)."""
+"""A promoted database ends every token once, anyone who notices (R3)."""
 
 import asyncio
 from functools import partial

@@ -209,7 +209,7 @@ async def test_of_many_who_each_take_the_role_from_another_the_last_one_is_refus
     assert sorted(type(answer).__name__ for answer in answers) == ["NoAdministratorLeft", *["NoneType"] * 5]
 
 
-async def test_whoever_may_take_the_role_waits_for_the_one_who_is_at_it(migrated_postgres_url: str) -> None:
+async def test_anyone_who_may_take_the_role_waits_for_the_one_who_is_at_it(migrated_postgres_url: str) -> None:
     """On PostgreSQL; SQLite has one writer at a time."""
     both = [a_user(), a_user()]
     async with open_storage(migrated_postgres_url, migrate=False) as storage:
@@ -348,7 +348,7 @@ async def test_pruning_leaves_the_last_administrator_application_1_and_the_keys(
 
 
 class Held(ProvisionStorage):
-    """Waits before its first write until everybody has made his plan."""
+    """Waits before its first write until everybody has made their plan."""
 
     def __init__(self, storage: Storage, gate: asyncio.Barrier) -> None:
         super().__init__(storage.runner)

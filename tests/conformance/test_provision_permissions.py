@@ -337,8 +337,8 @@ async def test_a_key_that_is_named_gets_its_new_value_and_one_without_value_is_m
         ),
         (
             "applications",
-            {"application_id": 50001, "users": {"1001": {"roles": ["nobody"]}}},
-            "applications[0].users.1001: application 50001 has no role nobody",
+            {"application_id": 50001, "users": {"1001": {"roles": ["no_one"]}}},
+            "applications[0].users.1001: application 50001 has no role no_one",
         ),
         (
             "applications",
@@ -469,7 +469,7 @@ async def test_what_is_held_where_nothing_is_any_more_is_neither_told_nor_touche
 
 
 class Overtaken(ProvisionStorage):
-    """Somebody changes something just before the first write."""
+    """Someone changes something just before the first write."""
 
     def __init__(self, storage: Storage, act: Any) -> None:
         super().__init__(storage.runner)
@@ -485,7 +485,7 @@ class Overtaken(ProvisionStorage):
 async def test_changes_of_others_that_meet_a_file_are_kept(bench: ProvisionSetup, storage: Storage) -> None:
     await bench.apply(**FILE, environment=ENVIRONMENT)
 
-    async def somebody() -> None:
+    async def intruder() -> None:
         def retitled(model: Any) -> EditResult[Any]:
             return EditResult(replace(model, project=replace(model.project, title="Renamed")), ())
 
@@ -495,7 +495,7 @@ async def test_changes_of_others_that_meet_a_file_are_kept(bench: ProvisionSetup
         await storage.projects.edit_project("mind_games", retitled)
         await storage.user_records.edit_record(50001, "1001", sold, NOW)
 
-    slow = ProvisionSetup(Overtaken(storage, somebody))
+    slow = ProvisionSetup(Overtaken(storage, intruder))
     plan = await slow.apply(
         projects=[{"id": "mg", "description": "New"}],
         applications=[{"application_id": 50001, "users": {"1001": {"roles": []}}}],
@@ -537,7 +537,7 @@ async def test_of_two_who_apply_one_file_at_once_one_makes_everything(
     assert plan_lines(await benches[0].plan(**RICH)) == []
 
 
-async def test_somebody_may_be_a_member_of_several_projects_of_one_file(
+async def test_someone_may_be_a_member_of_several_projects_of_one_file(
     bench: ProvisionSetup, storage: Storage
 ) -> None:
     file = {

@@ -55,7 +55,7 @@ async def test_lg_06_no_more_passwords_are_checked_at_once_than_one_after_the_ot
         await storage.accounts.create_user(anna, a_record())
     allowed = {"SignInRefused": ACCOUNT_LIMIT.free_attempts, "TooMany": TRIES - ACCOUNT_LIMIT.free_attempts}
     assert race(racers.guess_password_of_anna, migrated_url) == allowed
-    assert race(racers.guess_password_of_nobody, migrated_url) == allowed
+    assert race(racers.guess_password_of_no_one, migrated_url) == allowed
 
 
 async def test_lg_10_one_password_at_many_accounts_is_checked_no_more_often_at_once(migrated_url: str) -> None:

@@ -1,4 +1,4 @@
-"""What a runner recalls is never older than the last commit, whoever made it."""
+"""What a runner recalls is never older than the last commit, anyone who made it."""
 
 from gatehouse.permissions.model.rules import ROOT
 from gatehouse.storage.database import Storage, open_storage
@@ -23,7 +23,7 @@ async def test_a_change_is_seen_at_its_answer(storage: Storage) -> None:
         assert [await is_blocked(storage) for _ in range(3)] == [wanted] * 3
 
 
-async def test_a_change_by_somebody_else_is_seen_at_its_answer(storage: Storage, migrated_url: str) -> None:
+async def test_a_change_by_someone_else_is_seen_at_its_answer(storage: Storage, migrated_url: str) -> None:
     """As the command line makes them beside a server."""
     await install_central(storage)
     await a_person(storage)

@@ -22,7 +22,7 @@ from gatehouse.storage.database import Storage
 from tests.support.builders import ORIGIN, a_record, a_user
 from tests.support.second_factors import SecondFactorSetup, code_at, second_factor_setup, wrong_code
 
-NONE = "7k2m9-x0q1z"  # a recovery code nobody has
+NONE = "7k2m9-x0q1z"  # a recovery code no one has
 
 
 @pytest.fixture
@@ -359,7 +359,7 @@ async def test_lg_13_ten_wrong_codes_of_any_kind_lock_every_kind_for_a_while(ben
         otp = wrong_code(code_at(app, bench.clock)) if n % 2 else NONE
         with pytest.raises(SecondFactorWrong):
             await bench.second_factors.verify(user, otp, origin=ORIGIN)
-    # Someone who comes with the right password again reads the account again; the count is not his to clear.
+    # Someone who comes with the right password again reads the account again; the count is not theirs to clear.
     user = await bench.reload(user)
     for otp in (code_at(app, bench.clock), NONE):
         with pytest.raises(TooMany) as caught:
@@ -444,11 +444,11 @@ async def test_the_factor_used_last_is_asked_for_first(bench: SecondFactorSetup)
 
 
 async def test_nothing_is_added_to_an_account_that_is_not_there(bench: SecondFactorSetup) -> None:
-    nobody = a_user(email_verified=True)
+    no_one = a_user(email_verified=True)
     with pytest.raises(UserNotFound):
-        await bench.email_codes.enable(nobody, origin=ORIGIN)
+        await bench.email_codes.enable(no_one, origin=ORIGIN)
     with pytest.raises(UserNotFound):
         await bench.totp.confirm_enrollment(
-            nobody, bench.code_of(await bench.totp.begin_enrollment(nobody)), origin=ORIGIN
+            no_one, bench.code_of(await bench.totp.begin_enrollment(no_one)), origin=ORIGIN
         )
     assert await bench.new_messages() == []

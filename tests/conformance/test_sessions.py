@@ -92,7 +92,7 @@ async def test_revoking_ends_all_but_the_one_to_keep(storage: Storage, anna: Use
     assert kept.user.rev == rev
 
 
-async def test_nobody_keeps_someone_elses_session(storage: Storage, anna: User) -> None:
+async def test_no_one_keeps_someone_elses_session(storage: Storage, anna: User) -> None:
     bob = a_user()
     await storage.accounts.create_user(bob, a_record())
     await open_session(storage, a_session(bob, b"bob"))
@@ -119,6 +119,6 @@ async def test_a_session_opened_while_everything_is_revoked_never_survives_it(st
     assert await storage.sessions.sessions_of_user(anna.user_id, NOW) == []
 
 
-async def test_revoking_nobody_is_not_found(storage: Storage) -> None:
+async def test_revoking_no_one_is_not_found(storage: Storage) -> None:
     with pytest.raises(UserNotFound):
         await storage.sessions.revoke_user("1000000009", a_record(), keep=None, now=NOW)

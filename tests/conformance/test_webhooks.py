@@ -1,4 +1,4 @@
-"""What webhooks need kept (WebhookStore): nobody's late word counts, and of those who race one wins."""
+"""What webhooks need kept (WebhookStore): no one's late word counts, and of those who race one wins."""
 
 import asyncio
 
@@ -38,7 +38,7 @@ def a_delivery(webhook: Webhook) -> Delivery:
     )
 
 
-async def test_who_has_lost_a_delivery_to_somebody_else_changes_nothing(storage: Storage) -> None:
+async def test_who_has_lost_a_delivery_to_someone_else_changes_nothing(storage: Storage) -> None:
     store = storage.webhooks
     webhook = await store.create_webhook(a_webhook(), a_record(AuditEvent.WEBHOOK_CREATED))
     delivery = a_delivery(webhook)

@@ -95,7 +95,7 @@ def test_what_only_resembles_an_id_is_none(house: Path, name: str) -> None:
     assert checklist.find_tests(house) == {}
 
 
-def test_a_test_that_names_an_id_nobody_listed_is_a_problem(house: Path) -> None:
+def test_a_test_that_names_an_id_no_one_listed_is_a_problem(house: Path) -> None:
     has_test(house, "def test_do_01_it(): ...\ndef test_do_02_it(): ...")
     assert problems_of(house) == [f"DO-02 is not an ID in {SOURCE}: tests/test_house.py::test_do_02_it"]
 
@@ -115,7 +115,7 @@ def test_nothing_waits_for_what_is_built(house: Path) -> None:
     assert problems_of(house) == ["WI-01 waits for people, which is built"]
 
 
-def test_nothing_waits_for_what_nobody_plans(house: Path) -> None:
+def test_nothing_waits_for_what_no_one_plans(house: Path) -> None:
     has_test(house, "def test_do_01_it(): ...")
     listed_in_addition(house, 'WI-02 = { holds = "A pane holds.", waits = ["glaziers"] }')
     assert problems_of(house) == [f"WI-02 waits for glaziers, which is not in {SOURCE}"]

@@ -27,7 +27,7 @@ def make_secrets(directory: Path, *host: str) -> dict[str, str]:
 
 def test_the_secrets_that_compose_wants_are_made_for_one_reader_each(tmp_path: Path) -> None:
     made = make_secrets(tmp_path)
-    brought = {"tls_certificate", "tls_key"}  # by whoever has them
+    brought = {"tls_certificate", "tls_key"}  # by anyone who has them
     assert made.keys() == (read_compose()["secrets"].keys() | read_compose(NODES)["secrets"].keys()) - brought
     assert {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in made} == {0o400}
     assert len(set(made.values())) == len(made)

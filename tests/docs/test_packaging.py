@@ -159,7 +159,7 @@ def test_the_operators_command_is_about_the_same_installation_as_the_unit() -> N
 
 @pytest.fixture
 def gatehouse_ctl(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """The operator's command about an installation below `tmp_path`, as whoever runs the tests; called in `desk`."""
+    """The operator's command for an installation in `tmp_path`, as the user who runs the tests, called in `desk`."""
     here, desk = tmp_path / "installed", tmp_path / "desk"
     for directory in (here, desk, here / "bin"):
         directory.mkdir()

@@ -26,13 +26,13 @@ def test_op_10_every_dependency_is_declared_imported_and_of_an_allowed_licence()
     assert "all licenses allowed" in check_licences()
 
 
-def test_op_10_a_dependency_nobody_imports_or_declares_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_op_10_a_dependency_no_one_imports_or_declares_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(release_check, "declared", lambda: {"click", "leftover"})
     with pytest.raises(NotReady, match=r"never imported: \['leftover'\].*'msgspec'"):
         check_imports()
 
 
-def test_op_10_a_licence_nobody_allowed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_op_10_a_licence_no_one_allowed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(release_check, "ALLOWED", ("MIT",))
     with pytest.raises(NotReady, match="cryptography"):
         check_licences()

@@ -13,8 +13,8 @@ from tests.faults.history import Act, Operation, Recorder, Result
 from tests.support.processes import Node
 from tests.support.tls import NO_TRUST_STORE
 
-CLIENT_TIMEOUT: Final = 20.0  # seconds for an answer; whoever waits longer knows nothing
-NODE_GONE: Final = 0.05  # seconds until the next node is asked, where nobody listened
+CLIENT_TIMEOUT: Final = 20.0  # seconds for an answer; anyone who waits longer knows nothing
+NODE_GONE: Final = 0.05  # seconds until the next node is asked, where no one listened
 STORM_SECONDS: Final = 0.2  # between a request and the same once more (faults R-29)
 PROXY_ERRORS: Final = 500
 WRITES: Final = frozenset(
@@ -82,7 +82,7 @@ class ClientPool:
         self.seed = seed
         self.storm = storm
         self.patience = patience
-        self.unreached = 0  # requests that reached nobody, and so are no operations
+        self.unreached = 0  # requests that reached no one, and so are no operations
         self.over = asyncio.Event()
         self.lost: list[tuple[FaultClient, CheckedRequest, Operation]] = []
         self._clients: list[FaultClient] = []
@@ -126,7 +126,7 @@ class FaultClient:
         return reply
 
     async def _ask_once(self, ask: CheckedRequest, node: int | None, repeats: int) -> CheckedReply:
-        """At a node that listens: whoever reached nobody has asked nothing."""
+        """At a node that listens: anyone who reached no one has asked nothing."""
         while True:
             place = self._next_node() if node is None else node
             try:

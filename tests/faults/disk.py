@@ -45,7 +45,7 @@ class FaultyDisk(apsw.VFS):
             self._may_sync.set()
 
     def wait_until_syncing(self) -> None:
-        assert self._syncing.wait(PATIENCE), "nobody syncs"
+        assert self._syncing.wait(PATIENCE), "no_one syncs"
 
     def on_read(self) -> None:
         if self.read_failure is not None:

@@ -1,6 +1,6 @@
 """What clients asked of the nodes and what they were told, one line of JSON for each operation.
 
-A checker reads nothing else (tests/faults/invariants), so whoever writes such lines can be checked: clients over
+A checker reads nothing else (tests/faults/invariants), so anyone who writes such lines can be checked: clients over
 HTTP here, a simulation elsewhere. An answer that did not come, or that blames the service, is `info`: the
 operation may have happened, may happen yet, or never.
 """
@@ -33,13 +33,13 @@ class Act(StrEnum):
     APPROVE = "approve"  # a game session
     DELIVER = "deliver"  # its answer
     SPEND = "spend"  # whatever works once: a TOTP step
-    BEGIN = "begin"  # something holds from now on: a key, a sign-in, a right of somebody
+    BEGIN = "begin"  # something holds from now on: a key, a sign-in, a right of someone
     END = "end"  # it does no more
     USE = "use"  # whether it does
     ADD = "add"  # the value, to the set of that key
     REMOVE = "remove"
     COUNT = "count"  # how many that set has, by a node or by the database
-    WRITE = "write"  # a value nobody else writes, to the record of that key
+    WRITE = "write"  # a value no one else writes, to the record of that key
     READ = "read"
     FOUND = "found"  # a record when all is over
     MEASURE = "measure"  # a figure of a process
@@ -97,7 +97,7 @@ def by_key(history: Iterable[Operation]) -> dict[str, list[Operation]]:
 
 
 def describe(one: Operation) -> str:
-    """A line about an operation, for whoever looks for it in the file."""
+    """A line about an operation, for anyone who looks for it in the file."""
     return f"#{one.number} {one.op} {one.key!r} {one.value!r} {one.result} ({one.t0:.4f} to {one.t1:.4f})"
 
 

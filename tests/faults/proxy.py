@@ -59,9 +59,9 @@ class HealthCheckingProxy:
         self._carrying.discard(asyncio.current_task())
 
     async def _answer(self, request: bytes) -> bytes:
-        """From the first that lets itself be reached: where nobody listens nothing was sent."""
+        """From the first that lets itself be reached: where no one listens nothing was sent."""
         self._turn += 1
-        ports = sorted(self.ready) or self._ports  # where nobody says he is, everybody is tried
+        ports = sorted(self.ready) or self._ports  # where no one says they are, everybody is tried
         for number in range(len(ports)):
             port = ports[(self._turn + number) % len(ports)]
             with suppress(ConnectionRefusedError):

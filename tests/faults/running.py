@@ -45,7 +45,7 @@ class FaultRun:
         return Rounds(self.ledger)
 
     async def progress(self, more: int = 60) -> None:
-        """Until so many more operations have succeeded; nodes that serve nobody fail the run."""
+        """Until so many more operations have succeeded; nodes that serve no one fail the run."""
         recorder = self.crew.recorder
         async with asyncio.timeout(PATIENCE):
             await recorder.until_succeeded(recorder.succeeded + more)

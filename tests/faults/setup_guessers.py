@@ -28,7 +28,7 @@ def get_request(target: str) -> bytes:
 
 
 class Guessers:
-    """They come one after the other, each from an address of his own, until the door is gone."""
+    """They come one after the other, each from an address of their own, until the door is gone."""
 
     def __init__(self) -> None:
         self.counted: Counter[str] = Counter()  # guesses that were answered, by address

@@ -66,7 +66,7 @@ async def fail_over(run: FaultRun, pair: Pair) -> None:
     await standby.promote()
 
 
-async def test_r_06_failover_to_a_synchronous_standby_loses_nothing_and_nobody_signs_in_again(
+async def test_r_06_failover_to_a_synchronous_standby_loses_nothing_and_no_one_signs_in_again(
     pair: Pair, tmp_path: Path, ledger: RunRecord
 ) -> None:
     async def promote(run: FaultRun) -> None:

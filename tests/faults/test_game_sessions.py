@@ -58,7 +58,7 @@ async def found_in(storage: Storage, gsid: str) -> GameSession:
     return found
 
 
-async def somebody(url: str) -> User:
+async def create_someone(url: str) -> User:
     async with open_storage(url, migrate=False) as storage:
         user = a_user()
         await storage.accounts.create_user(user, a_record())
@@ -75,7 +75,7 @@ async def confirm(url: str, gsid: str, user: User) -> None:
 
 @on_databases("postgres", "migrated_url")
 async def test_kill_9_of_the_holder_leaves_the_answer_deliverable(migrated_url: str, tmp_path: Path) -> None:
-    user = await somebody(migrated_url)
+    user = await create_someone(migrated_url)
     with Node(data=tmp_path, database_url=migrated_url, environment=FAST_SETTINGS) as node:
         gsid, where = await registered(node)
         async with polling(node, gsid, where, migrated_url):
@@ -91,7 +91,7 @@ async def test_kill_9_of_the_holder_leaves_the_answer_deliverable(migrated_url: 
 async def test_op_07_a_signal_answers_held_polls_with_retry_and_loses_no_session(
     migrated_url: str, tmp_path: Path
 ) -> None:
-    user = await somebody(migrated_url)
+    user = await create_someone(migrated_url)
     with Node(data=tmp_path, database_url=migrated_url, environment=FAST_SETTINGS) as node:
         gsid, where = await registered(node)
         async with polling(node, gsid, where, migrated_url) as poll:
@@ -105,7 +105,7 @@ async def test_op_07_a_signal_answers_held_polls_with_retry_and_loses_no_session
 
 
 async def test_a_poll_at_one_node_is_woken_by_a_login_at_another(migrated_postgres_url: str, tmp_path: Path) -> None:
-    user = await somebody(migrated_postgres_url)
+    user = await create_someone(migrated_postgres_url)
     with two_nodes(data=tmp_path, database_url=migrated_postgres_url, environment=FAST_SETTINGS) as (here, there):
         gsid, where = await registered(here)
         async with polling(there, gsid, where, migrated_postgres_url) as poll:
@@ -114,7 +114,7 @@ async def test_a_poll_at_one_node_is_woken_by_a_login_at_another(migrated_postgr
 
 
 async def test_of_many_polls_at_two_nodes_one_gets_the_answer(migrated_postgres_url: str, tmp_path: Path) -> None:
-    user = await somebody(migrated_postgres_url)
+    user = await create_someone(migrated_postgres_url)
     environment = {**FAST_SETTINGS, "GATEHOUSE__GAME__EARLY_POLLS": "100"}
     with two_nodes(data=tmp_path, database_url=migrated_postgres_url, environment=environment) as nodes:
         for _ in range(5):
@@ -145,10 +145,10 @@ async def several_polls(node: Node, gsid: str, where: str) -> AsyncIterator["asy
         yield held.pop()
 
 
-async def test_the_newest_poll_wins_between_nodes_however_many_are_not_stored_yet_and_whoever_dies(
+async def test_the_newest_poll_wins_between_nodes_however_many_are_not_stored_yet_and_anyone_who_dies(
     migrated_postgres_url: str, tmp_path: Path
 ) -> None:
-    user = await somebody(migrated_postgres_url)
+    user = await create_someone(migrated_postgres_url)
     environment = {**FAST_SETTINGS, "GATEHOUSE__GAME__EARLY_POLLS": "100"}
     with two_nodes(data=tmp_path, database_url=migrated_postgres_url, environment=environment) as (here, there):
         gsid, where = await registered(here)

@@ -1,4 +1,4 @@
-"""SQLite's one writer: what it answers is on the disk, and one failure is nobody else's (decisions/0004)."""
+"""SQLite's one writer: what it answers is on the disk, and one failure is no one else's (decisions/0004)."""
 
 import asyncio
 import shutil
@@ -129,7 +129,7 @@ async def test_a_refusal_disturbs_none_of_its_neighbours(disk: FaultyDisk, stora
 
 
 @pytest.mark.parametrize("failure", [apsw.FullError, apsw.IOError])
-async def test_when_the_commit_fails_nobody_in_the_group_is_told_anything_else(
+async def test_when_the_commit_fails_no_one_in_the_group_is_told_anything_else(
     disk: FaultyDisk, storage: Storage, failure: type[apsw.Error]
 ) -> None:
     logins = ("anna@studio.example", "anna@studio.example", "bob@studio.example")
@@ -157,7 +157,7 @@ async def test_no_answer_to_a_brief_verb_leaves_before_its_sync_either(disk: Fau
     assert disk.done[-1] == "sync db-wal"
 
 
-async def test_brief_verbs_share_a_group_with_long_ones_and_a_refusal_is_nobody_elses(
+async def test_brief_verbs_share_a_group_with_long_ones_and_a_refusal_is_no_one_elses(
     disk: FaultyDisk, storage: Storage
 ) -> None:
     anna, again, bob = (a_user(login=login) for login in ("anna@a.example", "anna@a.example", "bob@a.example"))
@@ -207,13 +207,13 @@ async def test_closing_finishes_what_waits(migrated_sqlite_url: str) -> None:
         assert [await storage.accounts.user(user.user_id) for user in users] == users
 
 
-async def test_a_caller_who_leaves_takes_nobody_along(disk: FaultyDisk, storage: Storage) -> None:
+async def test_a_caller_who_leaves_takes_no_one_along(disk: FaultyDisk, storage: Storage) -> None:
     users = [a_user() for _ in range(3)]
     acts = [storage.accounts.create_user(user, a_record()) for user in users]
     async with one_group(disk, storage, *acts) as waiting:
         waiting[1].cancel()
     assert await outcomes(waiting) == [NoneType, asyncio.CancelledError, NoneType]
-    for user in users:  # he may have left after his write had begun; so it is always finished, record and all
+    for user in users:  # they may have left after their write had begun; so it is always finished, record and all
         assert await storage.accounts.user(user.user_id) == user
     assert len(await storage.audit.unsealed_records(10)) == 4
 

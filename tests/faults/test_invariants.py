@@ -258,7 +258,7 @@ SELLS: dict[str, Any] = {"private_data": {"root": {"can_sell": {"value": True}}}
 
 
 def rows_about(role: dict[str, Any], assigned: str) -> Rows:
-    """One application with a rule that only protected roles may give, one role, and somebody who holds one."""
+    """One application with a rule that only protected roles may give, one role, and someone who holds one."""
     return {
         "application_schemas": [SimpleNamespace(application_id=7, **RULE)],
         "roles": [SimpleNamespace(**{**SELLER, **role})],

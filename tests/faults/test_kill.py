@@ -41,5 +41,5 @@ async def test_kill_9_loses_nothing_acknowledged_on_either_side_of_http(
         await every_account_has_one_record(house, kept)
         await every_guess_was_counted(house, guessers)
         assert await administrator_logins(house) == [FORM["login"]]
-    # SQLite lets whoever comes next write, and the writer may keep coming first until patience ends.
+    # SQLite lets anyone who comes next write, and the writer may keep coming first until patience ends.
     assert {answer.status for answer in guessers.answers} <= {403, 503}

@@ -1,4 +1,4 @@
-"""Somebody else takes locks at random, and transactions fail to serialize: bounded repeats, nothing twice (R-07)."""
+"""Someone else takes locks at random, and transactions fail to serialize: bounded repeats, nothing twice (R-07)."""
 
 import asyncio
 from pathlib import Path

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from tests.faults.run_record import sample
-from tests.faults.test_game_sessions import confirm, polling, registered, somebody
+from tests.faults.test_game_sessions import confirm, create_someone, polling, registered
 from tests.support.postgres import PostgresCluster, database_name
 from tests.support.postgres_proxy import PostgresProxy, postgres_proxy
 from tests.support.processes import LOOPBACK, Node
@@ -54,7 +54,7 @@ def swallow(proxy: PostgresProxy) -> None:
 async def test_r_91_gs_91_a_poll_held_where_no_notices_come_is_answered_within_seconds(
     migrated_postgres_url: str, tmp_path: Path, proxy: PostgresProxy, lose: Callable[[PostgresProxy], None]
 ) -> None:
-    user = await somebody(migrated_postgres_url)
+    user = await create_someone(migrated_postgres_url)
     with two_nodes(migrated_postgres_url, tmp_path, proxy) as (here, there):
         gsid, where = await registered(here)
         async with polling(there, gsid, where, migrated_postgres_url) as poll:
@@ -68,7 +68,7 @@ async def test_r_91_gs_91_a_node_that_never_heard_anything_answers_held_polls(
     migrated_postgres_url: str, tmp_path: Path, proxy: PostgresProxy
 ) -> None:
     proxy.refuses_connections = True
-    user = await somebody(migrated_postgres_url)
+    user = await create_someone(migrated_postgres_url)
     with two_nodes(migrated_postgres_url, tmp_path, proxy) as (here, there):
         gsid, where = await registered(here)
         async with polling(there, gsid, where, migrated_postgres_url) as poll:

@@ -134,7 +134,7 @@ async def until_held(watcher: Any, *gsids: str) -> None:
 
 
 async def until_ready(nodes: Collection[str]) -> None:
-    """Each of them: whoever the proxy asks next may be another than the one that said so."""
+    """Each of them: anyone the proxy asks next may be another than the one that said so."""
     async with asyncio.timeout(LOCK_TIMEOUT), httpx2.AsyncClient(timeout=LOCK_TIMEOUT) as client:
         for node in nodes:
             while (await client.get(f"http://{node}/readyz")).status_code != 200:  # noqa: ASYNC110

@@ -85,7 +85,7 @@ async def is_survived(url: str, data: Path, disk: SmallDisk) -> None:
         assert [one.event for one in await verified_audit_log(house)].count("setup.closed") == 1
 
 
-async def test_r_09_a_log_that_nobody_can_write_keeps_nobody_from_being_served(
+async def test_r_09_a_log_that_no_one_can_write_keeps_no_one_from_being_served(
     migrated_sqlite_url: str, tmp_path: Path, disk: SmallDisk
 ) -> None:
     log = disk.root / "log"

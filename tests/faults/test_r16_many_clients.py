@@ -57,13 +57,13 @@ async def test_r_16_a_held_poll_takes_no_thread_and_no_connection_and_one_approv
         looked = looks_of(service)
         await service.clock.advance(20)
         await wait_until_marks_stored(games[-1])
-        assert looked == []  # nobody asks the database while he waits
+        assert looked == []  # no one asks the database while they wait
         assert threading.active_count() <= before
         assert await watcher.fetchval(BUSY) == 0
         await approve_in_storage(games[7], anna)
         assert (await polls[7]).json()["status"] == "OK"
         assert len(service.services.waiters) == MANY - 1
-        assert len(looked) <= 2  # his own
+        assert len(looked) <= 2  # their own
     ends = [timer.due for timer in service.clock._timers if not timer.cancelled and timer.due <= POLL_HOLD_SECONDS]
     assert len(ends) == MANY - 1
     assert POLL_HOLD_SECONDS - HOLD_JITTER <= min(ends) < max(ends)
@@ -127,7 +127,7 @@ def writes_of(service: RunningService) -> list[object]:
     return made
 
 
-def test_r_18_whoever_vanishes_without_a_word_is_noticed_within_a_minute() -> None:
+def test_r_18_anyone_who_vanishes_without_a_word_is_noticed_within_a_minute() -> None:
     """The kernel asks, on every connection that is accepted; slow clients are HT-03's (tests/adversarial)."""
     with socket.create_server(("127.0.0.1", 0)) as door:
         enable_tcp_keepalive(door.fileno())

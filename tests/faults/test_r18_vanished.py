@@ -18,7 +18,7 @@ NOTICED_WITHIN: Final = 60  # seconds, with the values of a release
 SOONER: Final = {"TCP_KEEPIDLE": 1, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 2, "TCP_USER_TIMEOUT": 3_000}
 GLANCE: Final = 0.05  # seconds
 PATHS: Final = ("/echo", "/hold", "/big", "/write")
-# Somebody who has an answer and goes on, two who wait for theirs, and one who never reads what is poured on him.
+# Someone who has an answer and goes on, two who wait for theirs, and one who never reads what is poured on them.
 PEER: Final = """
 import signal, socket, sys
 host, port, *paths = sys.argv[1:]
@@ -53,7 +53,7 @@ async def test_r_18_a_peer_whose_network_is_gone_is_let_go_of_within_a_minute() 
                 await wait_until(lambda: sorted(echo.started) == sorted(PATHS))
                 machine.cut_link()
                 async with asyncio.timeout(NOTICED_WITHIN):
-                    while server.server_state.connections:  # noqa: ASYNC110 - the kernel tells nobody else
+                    while server.server_state.connections:  # noqa: ASYNC110 - the kernel tells no one else
                         await asyncio.sleep(GLANCE)
                 assert peer.running  # and has closed nothing
             await wait_until(lambda: echo.left == ["/hold"])  # it is told in one of the next turns of the loop

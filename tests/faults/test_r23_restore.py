@@ -50,7 +50,7 @@ class Studio:
         self._house = house
 
     async def furnish(self) -> None:
-        """Somebody with a session, a grant whose code is taken and one whose code waits, and a link."""
+        """Someone with a session, a grant whose code is taken and one whose code waits, and a link."""
         await self._house.clients.create(a_client("web"), ORIGIN)
         anna = await self.person("anna")
         for name in ("taken", "waiting"):

@@ -1,4 +1,4 @@
-"""Signing keys and the master key change under load, and whoever changes them is killed (faults R-24)."""
+"""Signing keys and the master key change under load, and anyone who changes them is killed (faults R-24)."""
 
 import asyncio
 from collections import Counter
@@ -109,7 +109,7 @@ async def test_r_24_a_rotation_killed_in_the_middle_costs_no_token_and_is_finish
 
 async def until_changed(storage: Storage, seen: int) -> None:
     async with asyncio.timeout(60):
-        while (await storage.keys.load_keys()).version == seen:  # noqa: ASYNC110 - somebody else writes it
+        while (await storage.keys.load_keys()).version == seen:  # noqa: ASYNC110 - someone else writes it
             await asyncio.sleep(0.001)
 
 

@@ -1,4 +1,4 @@
-"""Whoever takes a precaution out of the program is caught by a test; else the tests are blind (faults R-31)."""
+"""Anyone who takes a precaution out of the program is caught by a test; else the tests are blind (faults R-31)."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""One node after the other is restarted behind a proxy, and nobody who asks there notices (faults R-26)."""
+"""One node after the other is restarted behind a proxy, and no one who asks there notices (faults R-26)."""
 
 import asyncio
 from pathlib import Path

@@ -17,7 +17,7 @@ GONE_WITHIN: Final = 35.0  # seconds
 
 
 @on_databases("postgres", "migrated_url")
-async def test_a_write_that_has_begun_is_finished_and_nobody_is_told_of_an_error(
+async def test_a_write_that_has_begun_is_finished_and_no_one_is_told_of_an_error(
     migrated_url: str, tmp_path: Path
 ) -> None:
     environment = {**FAST_SETTINGS, "GATEHOUSE__LOG__LEVEL": "info"}

@@ -1,4 +1,4 @@
-"""Input nobody thought of. `make test` tries a little of it, the same each time; `make fuzz` much more, and new.
+"""Input no one thought of. `make test` tries a little of it, the same each time; `make fuzz` much more, and new.
 
 FUZZ_FACTOR says how many times more than in `make test`, FUZZ_SEED which of it; make prints both, so that a failure
 can be had again. Only the long search makes what it finds smaller, which takes minutes.

@@ -17,7 +17,7 @@ from tests.support.game import RESULT, Game, poll_ended_session, register_game, 
 from tests.support.permission_builders import a_person
 
 HOLD: Final = 30
-PACE: Final = 2  # seconds after RETRY in which nobody polls: those who do are another story (checklist GS-25)
+PACE: Final = 2  # seconds after RETRY in which no one polls: those who do are another story (checklist GS-25)
 A_MOMENT: Final = 0.2  # seconds of ours until a poll is asked for once more
 MOST: Final = 2
 PAUSES: Final = (1, LIFETIME - HOLD - 10, LIFETIME, 400)
@@ -84,7 +84,7 @@ class GameSessions(RuleBasedStateMachine):
 
     @initialize(times=st.sampled_from([0, 9, 11]))
     def linger(self, times: int) -> None:
-        """Whoever goes on polling keeps a session alive, up to its ceiling."""
+        """Anyone who goes on polling keeps a session alive, up to its ceiling."""
         self.sessions = [self.begun(), *self.sessions[: MOST - 1]]
         for _ in range(times):
             self.ground.bench.wait(LIFETIME - HOLD - 10)
@@ -144,7 +144,7 @@ class GameSessions(RuleBasedStateMachine):
     @precondition(lambda self: self.sessions)
     @rule(number=which)
     def guess(self, number: int) -> None:
-        """Whoever does not know the location gets nothing, and changes nothing."""
+        """Anyone who does not know the location gets nothing, and changes nothing."""
         game = self.chosen(number).game
         asked = {"params": {"location": f"{game.location[:-1]}~"}, "json": {"gsid": game.gsid}}
         assert self.do(self.ground.bench.service.client.post(RESULT, **asked)).status_code == 403

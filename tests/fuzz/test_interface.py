@@ -23,7 +23,7 @@ PHASES: Final = "examples,coverage,fuzzing,stateful" if IS_LONG else "fuzzing"
 A_MOMENT: Final = 0.5  # seconds of ours in which a held poll's half minute goes by
 HELD: Final = 31
 UNLIMITED: Final = {"GATEHOUSE__RATES__ENABLED": "false"}
-CALLERS: Final = ("nobody", "administrator", "access key", "client")
+CALLERS: Final = ("no_one", "administrator", "access key", "client")
 EVERY_PAIR: Final = [(kind, caller) for kind in ("sqlite", "postgres") for caller in CALLERS]
 SHORT: Final = [*(("sqlite", caller) for caller in CALLERS), ("postgres", "administrator")]
 
@@ -131,7 +131,7 @@ async def a_stage(service: RunningService) -> Stage:
     await studio.expect_ok("roles", role, owner)
     client = await a_native_client(service)
     headers = {
-        "nobody": {},
+        "no_one": {},
         "administrator": (await create_administrator(studio)).headers,
         "access key": {"Authorization": f"Bearer {await studio.access_key()}"},
         "client": client.headers,
@@ -172,7 +172,7 @@ async def run_schemathesis(
 
 
 async def while_time_goes_by(service: RunningService, command: Sequence[str]) -> tuple[int, str]:
-    """A poll that is held is let go after a moment; nobody else asks meanwhile, so the time passes for it alone."""
+    """A poll that is held is let go after a moment; no one else asks meanwhile, so the time passes for it alone."""
     child = await asyncio.create_subprocess_exec(
         *command, cwd=ROOT, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )

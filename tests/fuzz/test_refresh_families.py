@@ -120,7 +120,7 @@ class RefreshFamilies(RuleBasedStateMachine):
     @precondition(lambda self: any(len(family.tokens) > 1 for family in self.families))
     @rule(number=which_family, back=st.integers(2, 4))
     def steal(self, number: int, back: int) -> None:
-        """Whoever shows a token that was rotated ends the family, unless the token has ended by itself."""
+        """Anyone who shows a token that was rotated ends the family, unless the token has ended by itself."""
         family = self.chosen(number)
         if len(family.tokens) < back:
             return

@@ -35,7 +35,7 @@ def blocks(kind: str) -> list[str]:
 
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
-    """What somebody has who has cloned the project, and installed the compiler of TypeScript."""
+    """What someone has who has cloned the project, and installed the compiler of TypeScript."""
     home = tmp_path / "clone"
     shutil.copytree(CLIENTS, home / "clients", ignore=shutil.ignore_patterns("__pycache__"))
     programs = home / "clients" / "typescript" / "node_modules" / ".bin"

@@ -100,7 +100,7 @@ def test_a_client_keeps_tokens_to_itself(game: Game) -> None:
     [
         pytest.param(error("rec-1"), "refused", "rec-1", [], id="ERROR"),
         pytest.param(error("rec-2", 403), "refused", "rec-2", [], id="403"),
-        pytest.param(ScriptedReply(status=403, body=b"<html>"), "refused", "", [], id="403-of-somebody-else"),
+        pytest.param(ScriptedReply(status=403, body=b"<html>"), "refused", "", [], id="403-of-someone-else"),
         pytest.param(error("rec-3", 429, **{"Retry-After": "3600"}), "refused", "rec-3", [], id="429-for-an-hour"),
         pytest.param(
             ScriptedReply(body={"status": "CANCELLED", "gsid": GSID}),
@@ -144,7 +144,7 @@ def unreachable_by(game: Game, answers: Sequence[str]) -> None:
     assert service.closings == [{"gsid": GSID, "status": "Error"}] * len(answers)
 
 
-def test_an_answer_that_nobody_understands_is_no_answer(game: Game) -> None:
+def test_an_answer_that_no_one_understands_is_no_answer(game: Game) -> None:
     unreachable_by(game, ["", "[]", '{"status": "OK"'])
 
 
@@ -194,7 +194,7 @@ def test_a_client_talks_over_tls_or_to_its_own_machine(game: Game) -> None:
     assert game.play(",".join(NOT_SECURE))["outcome"].split() == ["invalid"] * len(NOT_SECURE)
 
 
-def test_a_client_refuses_a_certificate_nobody_vouches_for(game: Game, self_signed: ssl.SSLContext) -> None:
+def test_a_client_refuses_a_certificate_no_one_vouches_for(game: Game, self_signed: ssl.SSLContext) -> None:
     with scripted_responder(tls=self_signed) as service:
         assert game.play(service.address)["outcome"] == "unreachable"
     assert service.calls == []

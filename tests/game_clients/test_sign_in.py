@@ -62,7 +62,7 @@ def test_a_game_that_cancels_takes_its_link_with_it(game: Game, studio: GameStud
         assert 'name="decision"' not in player.client.get(link).text
 
 
-def test_a_session_that_somebody_else_closes_ends_with_a_record(game: Game, studio: GameStudio) -> None:
+def test_a_session_that_someone_else_closes_ends_with_a_record(game: Game, studio: GameStudio) -> None:
     with game.start(studio.base_url) as playing:
         link = playing.wait_for_line("^link (.+)$", playing.stdout)[1]
         closing = {"gsid": link.partition("gsid=")[2], "status": "Error"}

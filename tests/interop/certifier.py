@@ -128,7 +128,7 @@ class Certifier:
         return page
 
     async def expect_signed_out_page(self, page: httpx2.Response) -> None:
-        """The person is told on a page of the service that he is signed out, asked for his word or not."""
+        """The person is told on a page of the service that they are signed out, asked for their word or not."""
         if (await self.person.client.get("/account")).is_success:
             page = await self.person.post(form_action(page), **{**form_answers(page, "", ""), "decision": "confirm"})
         assert not page.is_redirect

@@ -16,7 +16,7 @@ STEPS_MOST: Final = 20
 
 
 class PersonInBrowser:
-    """Keeps cookies: whoever has signed in once is not asked again."""
+    """Keeps cookies: anyone who has signed in once is not asked again."""
 
     def __init__(self, issuer: str) -> None:
         self._issuer = issuer

@@ -88,11 +88,11 @@ def key_of(page: httpx2.Response) -> str:
     return str(header_of(page.headers["x-id-token"])["kid"])
 
 
-def test_apache_with_a_wrong_secret_lets_nobody_in(gatehouse: GatehouseNode, person: PersonInBrowser) -> None:
+def test_apache_with_a_wrong_secret_lets_no_one_in(gatehouse: GatehouseNode, person: PersonInBrowser) -> None:
     require_program(MODULE)
     port = free_port()
     registered = gatehouse.register("apache-wrong", "--redirect-uri", f"http://{LOOPBACK}:{port}/callback")
-    wrong = RegisteredClient(client_id=registered.client_id, client_secret="a secret of somebody else")
+    wrong = RegisteredClient(client_id=registered.client_id, client_secret="a secret of someone else")
     with serving(gatehouse, wrong, port) as process:
         page = person.open_address(f"http://{LOOPBACK}:{port}/page")
         assert "the page" not in page.text

@@ -68,7 +68,7 @@ def test_a_client_signs_in_verifies_reads_refreshes_and_survives_new_keys(
         gatehouse.sign_with_new_keys()
         renewed = refreshed_with_another_key(person, home, refreshed["id_token"])
         if program.fetches_keys_at_once:
-            gatehouse.sign_with_new_keys()  # after a theft: nobody was told before
+            gatehouse.sign_with_new_keys()  # after a theft: no one was told before
             refreshed_with_another_key(person, home, renewed)
         assert person.forms == ["password", "decision"], "asked again for nothing"
 
@@ -89,7 +89,7 @@ def test_a_client_with_a_wrong_secret_is_refused(
     program: Program, gatehouse: GatehouseNode, person: PersonInBrowser
 ) -> None:
     registered, port = register(gatehouse, program, f"{program.name}-wrong")
-    wrong = RegisteredClient(client_id=registered.client_id, client_secret="a secret of somebody else")
+    wrong = RegisteredClient(client_id=registered.client_id, client_secret="a secret of someone else")
     with running(program, gatehouse.issuer, wrong, port) as home:
         refused = person.open_address(f"{home}/login")
         assert refused.status_code >= 400, refused.text

@@ -108,7 +108,7 @@ async def test_an_authenticator_app_is_set_up_by_its_secret_and_used_at_the_next
 
 
 @pytest.mark.usefixtures("anna")
-async def test_a_recovery_code_lets_in_whoever_lost_the_device_once(service: RunningService, either: Page) -> None:
+async def test_a_recovery_code_lets_in_anyone_who_lost_the_device_once(service: RunningService, either: Page) -> None:
     page = either
     await sign_in(service, page)
     _, codes = await set_up_totp(service, page)

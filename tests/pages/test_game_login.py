@@ -137,7 +137,7 @@ async def test_too_late_is_no_dead_end_without_javascript(service: RunningServic
     await expect(plain.get_by_role("heading", name=OVER)).to_be_visible()
 
 
-async def test_the_question_goes_away_by_itself_when_nobody_waits_for_the_answer(
+async def test_the_question_goes_away_by_itself_when_no_one_waits_for_the_answer(
     service: RunningService, page: Page
 ) -> None:
     game = await register_game(service)

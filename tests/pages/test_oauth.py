@@ -32,7 +32,7 @@ ARRIVED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shop:
-    """A web application of somebody else, on a port of its own."""
+    """A web application of someone else, on a port of its own."""
 
     uri: str
     arrivals: asyncio.Queue[str]

@@ -13,7 +13,7 @@ from tests.scenarios.world import Scenario
 
 
 class NaiveEvaluation:
-    """What is held at `at`, as somebody foresees it now."""
+    """What is held at `at`, as someone foresees it now."""
 
     def __init__(self, world: Scenario, at: int | None = None) -> None:
         self.world = world

@@ -64,7 +64,7 @@ def hidden_fields(page: str) -> dict[str, str]:
     return fields
 
 
-# A person at home in his account: sends the very forms that the page in front of him holds.
+# A person at home in their account: sends the very forms that the page in front of them holds.
 
 
 LOGIN: Final = "anna@studio.example"

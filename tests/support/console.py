@@ -43,8 +43,8 @@ applications:
     schema:
       private_data:
         user:
-          kick: {value: false, protected: false, description: Throw somebody out}
-          mute: {value: false, protected: false, description: Silence somebody}
+          kick: {value: false, protected: false, description: Throw someone out}
+          mute: {value: false, protected: false, description: Silence someone}
         store:
           refund: {value: false, protected: false, description: Give money back}
           edit: {value: false, protected: false, description: Change offers}

@@ -70,7 +70,7 @@ MAX_RECORDS: Final = 1_000_000
 
 
 def dump_database(url: str) -> list[bytes]:
-    """All a database that nobody serves holds, schema and rows, to be compared with what it held before."""
+    """All a database that no one serves holds, schema and rows, to be compared with what it held before."""
     if url.startswith("sqlite:"):
         path = Path(url.removeprefix("sqlite:///"))
         return [file.read_bytes() for file in (path, *sorted(path.parent.glob(f"{path.name}-*")))]

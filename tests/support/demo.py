@@ -1,4 +1,4 @@
-"""The demo's studio on a running service, for whoever wants to see a console that is full: every screen of it."""
+"""The demo's studio on a running service, for anyone who wants to see a console that is full: every screen of it."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -142,7 +142,7 @@ class EchoServer:
         return self.server.port
 
     async def wait_until_read(self) -> None:
-        """Return when the server has seen all that was sent so far: it has since answered somebody else."""
+        """Return when the server has seen all that was sent so far: it has since answered someone else."""
         await send_request(self.port, GET)
 
     async def wait_until_no_connections(self) -> None:

@@ -101,7 +101,7 @@ async def wait_until_marks_stored(game: Game) -> None:
 
 
 async def approve_in_storage(game: Game, user: User) -> None:
-    """What the page does when somebody says yes, without the page."""
+    """What the page does when someone says yes, without the page."""
     store, now = game.service.services.storage.game_sessions, game.service.clock.now()
     assert await store.confirm_session(
         game.gsid, now, user_id=user.user_id, rev=user.rev, auth="login", entry=a_record(subject=user.user_id)

@@ -195,7 +195,7 @@ async def silent_server(accepted: asyncio.Event) -> AsyncIterator[int]:
 
 
 def refusing_port() -> int:
-    """Where nobody listens."""
+    """Where no one listens."""
     return free_port()
 
 
@@ -207,7 +207,7 @@ def smtp_transport_to(port: int, *, tls: ssl.SSLContext | None = None, **fields:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificates:
     server: ssl.SSLContext
-    client: ssl.SSLContext  # trusts that server and nobody else
+    client: ssl.SSLContext  # trusts that server and no one else
 
 
 def certificates(directory: Path) -> Certificates:

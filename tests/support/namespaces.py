@@ -39,7 +39,7 @@ class Machine:
     link: str = ""  # our end of its cable
 
     def cut_link(self) -> None:
-        """Nothing comes from there or gets there any more, and nobody is told."""
+        """Nothing comes from there or gets there any more, and no one is told."""
         subprocess.run([str(require_program(NAMESPACES)), "link", "set", self.link, "down"], check=True)
 
 

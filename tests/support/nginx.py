@@ -48,7 +48,7 @@ def nginx_proxy(port: int, nodes: Sequence[str]) -> Iterator[NginxProxy]:
     """`nodes` by address and port. The main file is deployed as it is; what lies beside it is this test's."""
     program = require_program(NGINX)
     place = Path(tempfile.mkdtemp(prefix="gatehouse-nginx-"))
-    place.chmod(0o755)  # nginx's workers are nobody, and write below it
+    place.chmod(0o755)  # nginx's workers are no one, and write below it
     try:
         certificate = write_certificate(place)
         shutil.copy(NODES / "nginx.conf", place)

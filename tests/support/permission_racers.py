@@ -209,7 +209,7 @@ def _with(*names: str, protected: bool = False) -> Callable[[ApplicationModel], 
 
 
 async def come_and_go(storage: Storage, _n: int) -> None:
-    """Someone is given things while his account ends."""
+    """Someone is given things while their account ends."""
     user = await a_person(storage, new_user_id())
 
     def join(state: Group) -> EditResult[Group]:

@@ -33,7 +33,7 @@ SETTINGS: Final = {
     "unix_socket_directories": "",
     "max_connections": "200",
     "jit": "off",  # costs more than it saves on small tables
-    "autovacuum": "off",  # nobody writes but the tests
+    "autovacuum": "off",  # no one writes but the tests
 }
 # Skips waiting for the disk, nothing else: locking, visibility and commit order are those of production.
 NO_DURABILITY: Final = {"fsync": "off", "full_page_writes": "off", "min_wal_size": "32MB", "max_wal_size": "128MB"}
@@ -115,7 +115,7 @@ class PostgresCluster:
         return await asyncio.to_thread(self.create_database_sync, template)
 
     async def drop(self, url: str) -> None:
-        """Drop the database at this URL, whoever is connected."""
+        """Drop the database at this URL, anyone who is connected."""
         await asyncio.to_thread(self.drop_sync, url)
 
     def create_database_sync(self, template: str | None = None) -> str:
@@ -138,7 +138,7 @@ class PostgresCluster:
 
 
 class DatabaseAdmin:
-    """Makes and drops databases on a loop of his own, whoever may be awaiting what; he keeps his connection."""
+    """Creates and drops databases on an event loop of its own, with one connection, whatever the caller awaits."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(max_workers=1)
@@ -179,7 +179,7 @@ def memory_directory() -> Path | None:
 
 
 def make_server_directory(parent: Path | None = None) -> Path:
-    """Not pytest's tmp_path: its parents let nobody but root in, and the server is not root."""
+    """Not pytest's tmp_path: its parents let no one but root in, and the server is not root."""
     directory = Path(tempfile.mkdtemp(prefix="gatehouse-postgres-", dir=parent))
     user = server_user()
     if user is not None:
@@ -194,7 +194,7 @@ def server_user() -> pwd.struct_passwd | None:
     try:
         return pwd.getpwnam("postgres")
     except KeyError:
-        return pwd.getpwnam("nobody")
+        return pwd.getpwnam("no_one")
 
 
 def run_in_thread(work: Coroutine[object, object, Result]) -> Result:

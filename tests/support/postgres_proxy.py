@@ -1,7 +1,7 @@
 """A proxy between a node and PostgreSQL that understands the protocol just enough to fail at a chosen moment.
 
 It carries every message until it is told otherwise: `cut_commit_of` loses the answer to one commit and the connection
-with it; `deaf` drops notices; `silent` drops all that the server says; `away` lets nobody in.
+with it; `deaf` drops notices; `silent` drops all that the server says; `away` lets no one in.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ class PostgresProxy:
         """Once: forward it, and close the connection instead of bringing the answer.
 
         `early`: the connection is closed as soon as the commit was sent, so that it may still be under way.
-        `stays_away`: nobody gets in any more after that.
+        `stays_away`: no one gets in any more after that.
         """
         self._statement_part, self._early, self._then_refuse = part_of_statement, early, then_refuse
 

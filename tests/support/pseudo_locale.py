@@ -1,4 +1,4 @@
-"""A language nobody speaks: English, accented, bracketed and a third longer.
+"""A language no one speaks: English, accented, bracketed and a third longer.
 
 What stays plain on a page was not translated; what breaks the layout would break it in a longer language too.
 """

@@ -73,8 +73,8 @@ async def guess_password_of_anna(storage: Storage, _n: int) -> None:
     await sign_in(storage, login="anna@studio.example", source=token_hex(8))
 
 
-async def guess_password_of_nobody(storage: Storage, _n: int) -> None:
-    await sign_in(storage, login="nobody@studio.example", source=token_hex(8))
+async def guess_password_of_no_one(storage: Storage, _n: int) -> None:
+    await sign_in(storage, login="no_one@studio.example", source=token_hex(8))
 
 
 async def try_one_password_everywhere(storage: Storage, _n: int) -> None:
@@ -211,7 +211,7 @@ ACTS: Final[Mapping[str, Act]] = {
         *(take_setup_link, take_login, take_user_id, take_client_id, rotate_client_secret, guess, claim_mail),
         *(spend_totp_step, use_recovery_code, try_right_email_code, try_wrong_email_code),
         *(take_challenge, use_passkey, add_passkey),
-        *(guess_password_of_anna, guess_password_of_nobody, try_one_password_everywhere),
+        *(guess_password_of_anna, guess_password_of_no_one, try_one_password_everywhere),
         *(take_code, fail_code, turn_refresh_token, turn_refresh_token_with_grace, spend_assertion),
         *(claim_game, take_game_answer, confirm_game),
         *PERMISSION_ACTS,
@@ -236,7 +236,7 @@ def run_races(acts: Sequence[Act], url: str, *, racers: int = 2, each: int = 10)
 
 @contextmanager
 def racer_pool(number: int) -> Iterator[Sequence[Racer]]:
-    """Processes that have raced before, for starting them is what takes time; whoever stumbles never races again."""
+    """Processes that raced before, because starting them takes time; one that failed is never used again."""
     processes = [IDLE_RACERS.pop() if IDLE_RACERS else start_racer() for _ in range(number)]
     try:
         yield processes
@@ -283,7 +283,7 @@ async def run(acts: Sequence[str], url: str, each: int) -> None:
             sys.stdin.readline()
             outcomes = await asyncio.gather(*(run_act(ACTS[act], storage, n) for n in range(each)))
             print(json.dumps(outcomes), flush=True)  # noqa: T201
-    print("left", flush=True)  # noqa: T201 - the database is nobody's again
+    print("left", flush=True)  # noqa: T201 - the database is no one's again
 
 
 async def run_act(act: Act, storage: Storage, n: int) -> str:

@@ -47,7 +47,7 @@ class SecondFactorSetup:
         return await self.storage.accounts.user(user.user_id)
 
     async def with_totp(self) -> tuple[User, pyotp.TOTP]:
-        """Someone with TOTP, set up a minute ago, and his app."""
+        """Someone with TOTP, set up a minute ago, and their app."""
         user = await self.create_person()
         enrolment = await self.totp.begin_enrollment(user)
         await self.totp.confirm_enrollment(user, self.code_of(enrolment), origin=ORIGIN)
@@ -85,7 +85,7 @@ class SecondFactorSetup:
         return [open_message(claim.mail) for claim in claims]
 
     async def events(self, user: User) -> list[str]:
-        """What the audit log says of him since his account was made; by name, for a second has no order."""
+        """What the audit log says of them since their account was made; by name, for a second has no order."""
         newest = await self.storage.audit.newest_records(100, user.user_id, "")
         return sorted(record.event for record in newest)
 

@@ -1,4 +1,4 @@
-"""Servers that somebody else runs, on loopback or nowhere at all; and names that lead wherever a test says."""
+"""Servers that someone else runs, on loopback or nowhere at all; and names that lead wherever a test says."""
 
 import asyncio
 import ssl

@@ -41,7 +41,7 @@ PROJECT: Final = "mind_games"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
-    """Someone who shows his JWT and factor."""
+    """Someone who shows their JWT and factor."""
 
     user_id: str
     jwt: str

@@ -1,4 +1,4 @@
-"""Whom the tests' own HTTP clients trust: nobody.
+"""Whom the tests' own HTTP clients trust: no one.
 
 They speak plain HTTP on loopback. Without this each of them reads every authority this machine trusts as it is
 made, which takes longer than what most of them ask.

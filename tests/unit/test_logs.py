@@ -192,7 +192,7 @@ def test_requests_are_not_told_where_only_warnings_are(stream: LogStream) -> Non
     assert stream.lines() == []
 
 
-def test_a_person_reads_the_line_of_a_request_as_he_reads_the_others(stream: LogStream) -> None:
+def test_a_person_reads_the_line_of_a_request_as_they_read_the_others(stream: LogStream) -> None:
     logs.configure(dev=True, stream=stream)
     logs.access_log.write(A_REQUEST)
     assert b"endpoint=oauth.token" in stream.getvalue()

@@ -22,7 +22,7 @@ class Recorded:
 
 
 def no_answer_blames_the_code(history: History) -> list[str]:
-    """Whatever is gone, it is 503 and says when to ask again; a 500 is nobody's fault but ours."""
+    """Whatever is gone, it is 503 and says when to ask again; a 500 is no one's fault but ours."""
     return [
         f"R-04: {one.status} {one.note}: {describe(one)}"
         for one in history
@@ -39,7 +39,7 @@ def answers_come_within(history: History, seconds: float) -> list[str]:
 
 
 def i8_one_record_for_each_change(history: History, records: Iterable[Recorded]) -> list[str]:
-    """Exactly one for what was acknowledged, none for what was refused, at most one where nobody knows."""
+    """Exactly one for what was acknowledged, none for what was refused, at most one where no one knows."""
     kept = Counter((one.event, one.request_id) for one in records)
     problems = []
     for one in history:
@@ -61,7 +61,7 @@ def i13_figures_stay_bounded(history: History, mosts: Mapping[str, float]) -> li
 
 
 def i14_a_lost_answer_hides_no_half(history: History) -> list[str]:
-    """Whoever asks once more is told the same, a conflict, or that his grant is spent."""
+    """Anyone who asks once more is told the same, a conflict, or that their grant is spent."""
     repeated: dict[int, list[Operation]] = {}
     for one in history:
         if one.repeats:
@@ -81,10 +81,10 @@ def is_clean(again: Operation) -> bool:
 
 
 def every_lost_answer_was_asked_for_again(history: History, acts: Sequence[Act]) -> list[str]:
-    """Without this I14 would hold for a run in which nobody asks."""
+    """Without this I14 would hold for a run in which no one asks."""
     answered = {one.repeats for one in history if one.repeats and one.result is not Result.INFO}
     return [
-        f"I14: nobody asked again: {describe(one)}"
+        f"I14: no_one asked again: {describe(one)}"
         for one in operations_of(history, *acts)
         if one.result is Result.INFO and not one.repeats and one.number not in answered
     ]

@@ -4,7 +4,7 @@ from tests.faults.history import Act, History, Operation, Result, by_key, descri
 
 
 def i3_what_was_ended_stays_ended(history: History) -> list[str]:
-    """After an acknowledged end nothing succeeds, unless somebody may have begun it anew since (I3, and I9)."""
+    """After an acknowledged end nothing succeeds, unless someone may have begun it anew since (I3, and I9)."""
     problems = []
     for about in by_key(operations_of(history, Act.BEGIN, Act.END, Act.USE)).values():
         uses = [one for one in operations_of(about, Act.USE) if one.ok]

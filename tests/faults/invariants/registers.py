@@ -32,7 +32,7 @@ def i6_every_record_is_linearizable(history: History) -> list[str]:
 
 
 def unknown_values(key: str, about: History) -> list[str]:
-    """A read of what nobody wrote, of what was refused, or of what nobody had begun to write yet."""
+    """A read of what no one wrote, of what was refused, or of what no one had begun to write yet."""
     begun: dict[str, float] = {}
     for one in operations_of(about, Act.WRITE):
         if one.maybe:

@@ -7,7 +7,7 @@ from tests.support.database_contents import Rows
 
 
 def i10_roles_are_whole(rows: Rows) -> list[str]:
-    """Nobody is assigned a role that is not there, and no public role gives a protected rule."""
+    """No one is assigned a role that is not there, and no public role gives a protected rule."""
     roles = {(row.application_id, row.role_key) for row in rows["roles"]}
     return [
         *(

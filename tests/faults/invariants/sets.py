@@ -50,7 +50,7 @@ def most_at_once(about: History) -> int:
 
 
 def i7_every_acknowledged_element_is_there(history: History, found: Mapping[str, Collection[str]]) -> list[str]:
-    """`found`: what each set holds when all is over. Nobody adds an element again that was removed."""
+    """`found`: what each set holds when all is over. No one adds an element again that was removed."""
     problems = []
     for key, about in by_key(operations_of(history, Act.ADD, Act.REMOVE)).items():
         there = found.get(key, ())

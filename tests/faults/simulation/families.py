@@ -30,7 +30,7 @@ class Family:
     grant_id: str
     user_id: str
     code: str
-    is_peaceful: bool  # nobody tries anything with it that could end it
+    is_peaceful: bool  # no one tries anything with it that could end it
     refresh: list[str] = field(default_factory=list)
     access: list[str] = field(default_factory=list)
 
@@ -156,7 +156,7 @@ class TokenClient:
         for _ in range(self._life.chance.randint(1, 4)):
             await self._life.pause(3)
             if not await self._present(self._family.refresh[-1]) and self._family.is_peaceful:
-                return  # which one is good now nobody can tell
+                return  # which one is good now no one can tell
 
     async def _present(self, token: str) -> bool:
         """Whether it was told anything."""
@@ -222,8 +222,8 @@ def what_ended_stays_ended(history: History, family: Family) -> list[str]:
     ]
 
 
-def nobody_is_refused_for_nothing(history: History, family: Family) -> list[str]:
-    """I11, I14: of a family that nobody does harm, whoever asks is served, or told to ask again."""
+def no_one_is_refused_for_nothing(history: History, family: Family) -> list[str]:
+    """I11, I14: of a family that no one does harm, anyone who asks is served, or told to ask again."""
     if not family.is_peaceful:
         return []
     refused = [op for op in history.of("refresh", "identify", key=family.grant_id) if op.result is Result.FAIL]

@@ -27,7 +27,7 @@ OPTIONS: Final = LoginOptions(factor="device", nojwt=True)
 
 
 class Connection:
-    """The line a poll came on, cut by whoever holds it."""
+    """The line a poll came on, cut by anyone who holds it."""
 
     def __init__(self) -> None:
         self._is_open = True
@@ -96,7 +96,7 @@ def confirm_session(session: Session) -> NodeCall:
             auth=SignInMethod.LOGIN.value,
             entry=entry,
         ):
-            raise Refused("not waiting, or not him any more")
+            raise Refused("not waiting, or not they any more")
         return None
 
     return confirm

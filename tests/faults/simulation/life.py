@@ -1,4 +1,4 @@
-"""One life: nodes that serve, die and come back, and whoever asks them."""
+"""One life: nodes that serve, die and come back, and anyone who asks them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -47,7 +47,7 @@ class Life:
         await asyncio.sleep(self.chance.random() * most)
 
     async def kill(self, name: str) -> None:
-        """Whoever asked it hears nothing any more."""
+        """Anyone who asked it hears nothing any more."""
         node = self._nodes.pop(name, None)
         if node is None:
             return

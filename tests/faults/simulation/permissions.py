@@ -18,7 +18,7 @@ from tests.faults.simulation.node import Node
 from tests.faults.simulation.world import PEOPLE, SEATS, SHOP
 from tests.support.permission_builders import P, a_role, holdings_with
 
-SEATED: Final = PEOPLE[2:]  # whom nobody blocks
+SEATED: Final = PEOPLE[2:]  # whom no one blocks
 LIMITED: Final = "few"
 THE_SHOP: Final = str(SHOP)
 
@@ -144,7 +144,7 @@ class Administrators:
 
 
 def no_limit_is_exceeded(history: History) -> list[str]:
-    """I5, at every moment somebody looked."""
+    """I5, at every moment someone looked."""
     limits = {"keys": MAX_ACCESS_KEYS, "holders": SEATS}
     return [
         f"I5: {op}"

@@ -78,7 +78,7 @@ class Schedule:
             async with asyncio.timeout(LONGEST):
                 await asyncio.gather(*self._all_actors(life))
         except TimeoutError:
-            problems.append("somebody was never answered")
+            problems.append("someone was never answered")
         await life.end()
         problems += await self._find_problems(life.history)
         return Outcome(seed=self._seed, problems=[*problems, *life.history.bugs], history=life.history)
@@ -166,7 +166,7 @@ class Schedule:
         asyncio.get_running_loop().call_later(1.0, connection.cut)  # what is there is told at once
         try:
             return (await node.polls.poll(session.gsid, GAME, connection, AuditOrigin(actor="end"))).status
-        except Exception as error:  # noqa: BLE001 - a refusal or nobody there
+        except Exception as error:  # noqa: BLE001 - a refusal or no one there
             return type(error).__name__
 
     async def _refresh_tokens(self, node: Node, history: History) -> list[str]:
@@ -176,7 +176,7 @@ class Schedule:
         for family in self._families:
             good = [generation_of(token) for token in family.newest_first() if await self._is_good(node, token)]
             problems += families.what_ended_stays_ended(history, family)
-            problems += families.nobody_is_refused_for_nothing(history, family)
+            problems += families.no_one_is_refused_for_nothing(history, family)
             problems += families.one_refresh_token_is_good(history, family, good)
         return problems
 

@@ -20,7 +20,7 @@ def start_session(user: User) -> NodeCall:
 def find_session(secret: str) -> NodeCall:
     async def find(node: Node, _origin: AuditOrigin) -> object:
         if await node.sessions.find(secret) is None:
-            raise Refused("nobody")
+            raise Refused("no_one")
         return None
 
     return find
@@ -61,7 +61,7 @@ class Browser:
 
 
 def sessions_end_when_they_do(history: History) -> list[str]:
-    """I3 and I11: found until somebody began to end it, never again once that was acknowledged."""
+    """I3 and I11: found until someone began to end it, never again once that was acknowledged."""
     problems = []
     for session_id in history.keys("find"):
         ends = history.of("end", key=session_id)

@@ -65,7 +65,7 @@ class LoopWriter:
         if self.is_gone:
             return
         if any(other.is_writing for other in self._others if other is not self):
-            self._soon(task)  # SQLite would wait, and here nobody may
+            self._soon(task)  # SQLite would wait, and here no one may
             return
         if self._chance.random() < self._odds.disk:
             self._disk.write_failure = self._chance.choice((apsw.FullError, apsw.IOError))
@@ -157,7 +157,7 @@ class FaultyRunner:
         """Never: there is one history."""
 
     async def close(self) -> None:
-        """Whoever made the node ends it."""
+        """Anyone who made the node ends it."""
 
     def _later(self) -> float:
         return self._chance.random() * self._odds.longest

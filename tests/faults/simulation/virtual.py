@@ -14,7 +14,7 @@ START = 1_800_000_000  # Unix seconds
 
 
 class NothingHappens(Exception):
-    """Everybody waits for somebody else."""
+    """Everybody waits for someone else."""
 
 
 class JumpingSelector(selectors.SelectSelector):
@@ -42,7 +42,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._hours.now
 
     def _write_to_self(self) -> None:
-        """Nobody sleeps who would have to be woken."""
+        """No one sleeps who would have to be woken."""
 
     def run_in_executor(self, executor: Executor | None, func: Callable[..., T], *args: object) -> asyncio.Future[T]:
         """On the loop, a little later: a thread would bring its own order of things."""

@@ -127,7 +127,7 @@ class Limits:
         )
 
     async def _take_name(self, client: FaultClient) -> None:
-        """Everyone wants the next name at once, each for an application of his own."""
+        """Everyone wants the next name at once, each for an application of their own."""
         name = f"Name {next(self._names) // 3}"
         data = {"name": name, "project_id": PROJECT, "description": client.name}
         await client.ask(
@@ -139,7 +139,7 @@ class Limits:
         )
 
     async def _gather(self, client: FaultClient) -> None:
-        """A list of people that nobody else makes; a hundred and one are too many."""
+        """A list of people that no one else makes; a hundred and one are too many."""
         size = client.chance.choice((40, 99, 100, 101))
         users = [one.user_id for one in client.chance.sample(self._people, size)]
         await client.ask(

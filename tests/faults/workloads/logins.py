@@ -65,7 +65,7 @@ class Logins:
 
     def guess_request(self) -> CheckedRequest:
         number = next(self._guesses)
-        login = f"nobody{number // AT_ONE}@studio.example"
+        login = f"no_one{number // AT_ONE}@studio.example"
         body = {"login": login, "password": "wrong"}
         return CheckedRequest(
             op=Act.ADD,
@@ -88,7 +88,7 @@ def judge_login(answer: httpx2.Response) -> JudgedAnswer:
     status = answer.json()["status"] if answer.is_success else error_of(answer)
     if status == "OK":
         return JudgedAnswer(result=Result.OK)
-    # What was spent is refused as what never was one: to whoever asks again that is the end of his grant.
+    # What was spent is refused as what never was one: to anyone who asks again that is the end of their grant.
     return JudgedAnswer(
         result=Result.FAIL, note=f"invalid_grant (told as {status})" if status == "2STEPERROR" else status
     )

@@ -1,4 +1,4 @@
-"""W7: what somebody may do is asked all the time and changed now and then; no cache may say what was."""
+"""W7: what someone may do is asked all the time and changed now and then; no cache may say what was."""
 
 from collections.abc import Coroutine, Sequence
 from typing import Any, Final
@@ -54,7 +54,7 @@ class Queries:
             *(Act.WRITE, f"{RULE}:{self._asked}", "roles", body, self._owner),
             value=value,
             event="role.saved",
-            repeatable=False,  # nobody else saves: the next value is the answer
+            repeatable=False,  # no one else saves: the next value is the answer
         )
 
     async def _read(self, client: FaultClient, number: int) -> None:

@@ -1,4 +1,4 @@
-"""W4: records that several save and read at once, each with a value that nobody else saves."""
+"""W4: records that several save and read at once, each with a value that no one else saves."""
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass

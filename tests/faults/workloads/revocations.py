@@ -118,7 +118,7 @@ class Revocations:
         await self._lead(client, Revocable(use=use, end=lambda who: who.ask(end)), surely=True)
 
     async def _free_a_slot(self, client: FaultClient, about: dict[str, Any]) -> None:
-        """An answer was lost, and there stands a key that nobody knows."""
+        """An answer was lost, and there stands a key that no one knows."""
         body = {"action": "get", **about}
         listed = await client.ask(permission_request(Act.READ, "", "accessKey", body, self._owner))
         for one in listed.json["data"] if listed.ok else []:

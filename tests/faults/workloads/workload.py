@@ -19,7 +19,7 @@ class Workload(Protocol):
         """What they do until the run is over."""
 
     async def finish(self, crew: ClientPool) -> None:
-        """When all is well again and nobody else asks anything."""
+        """When all is well again and no one else asks anything."""
 
     def problems(self, history: History, rows: Rows) -> list[str]:
         """What is wrong by the history and by all that the database holds, the nodes being gone."""

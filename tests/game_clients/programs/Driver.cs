@@ -59,7 +59,7 @@ public static class Driver
             }
             catch (HttpRequestException)
             {
-                // Nobody is there.
+                // No one is there.
             }
         }
     }

@@ -107,7 +107,7 @@ async def test_a_decision_is_asked_for_and_read_by_keyboard(
     assert complaints == []
 
 
-async def test_game_sessions_come_by_themselves_until_they_are_held_still_or_nobody_looks(
+async def test_game_sessions_come_by_themselves_until_they_are_held_still_or_no_one_looks(
     service: RunningService, page: Page
 ) -> None:
     await apply_document(service)
@@ -121,7 +121,7 @@ async def test_game_sessions_come_by_themselves_until_they_are_held_still_or_nob
     second = await register_game(service, app_id=SHOP)
     await page.clock.run_for(3_100)
     await expect(page.get_by_role("link", name=second.gsid[:13])).to_be_visible()
-    await expect(link).to_be_focused()  # whoever goes by keyboard stays where he was
+    await expect(link).to_be_focused()  # anyone who goes by keyboard stays where they were
     await page.evaluate(HIDE, True)
     await asks_for_nothing(page, asked)
     await page.evaluate(HIDE, False)

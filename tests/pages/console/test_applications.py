@@ -104,7 +104,7 @@ async def test_a_box_to_tick_looks_like_one_and_its_hint_stands_under_its_words(
     assert await hint.evaluate("one => getComputedStyle(one).marginLeft") == "0px"  # its column begins at the words
 
 
-NEVER_KEPT: Final = '{"keys": [{"kty": "OKP", "d": "nobody-keeps-this"}]}'
+NEVER_KEPT: Final = '{"keys": [{"kty": "OKP", "d": "no_one-keeps-this"}]}'
 
 
 async def prove(page: Page) -> None:
@@ -128,7 +128,7 @@ async def test_what_was_typed_stands_in_the_form_again_when_a_proof_came_between
     await service.clock.advance(601)
     await page.get_by_role("button", name="Create client").click()
     await expect(page.get_by_role("heading", name="Confirm it's you")).to_be_visible()
-    assert "nobody-keeps-this" not in await page.evaluate("JSON.stringify(sessionStorage)")
+    assert "no_one-keeps-this" not in await page.evaluate("JSON.stringify(sessionStorage)")
     await prove(page)
     await expect(page.get_by_text("Your changes are still here")).to_be_visible()
     for name, typed in (("client_name", "Wiki"), ("client_id", "wiki"), ("jwks", ""), ("access_seconds", "120")):
@@ -144,7 +144,7 @@ async def test_what_was_typed_stands_in_the_form_again_when_a_proof_came_between
     assert complaints == []
 
 
-async def test_a_form_is_not_filled_in_again_over_what_somebody_has_saved_meanwhile(
+async def test_a_form_is_not_filled_in_again_over_what_someone_has_saved_meanwhile(
     service: RunningService, page: Page, browser: Browser
 ) -> None:
     await apply_document(service)

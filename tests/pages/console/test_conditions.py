@@ -52,7 +52,7 @@ async def test_a_condition_is_built_with_a_live_count_and_applied(
     await sign_in_to_console(service, page, OLGA, ROLE)
     matching, value = page.locator("#matching"), page.get_by_label("Value")
     await expect(matching).to_contain_text("1 person matches")
-    await value.fill("nobody-has-it")
+    await value.fill("no_one-has-it")
     await expect(matching).to_contain_text("0 people match")
     await page.get_by_label("Type").select_option("domain")
     await value.fill("studio.example")  # at once: what is typed meanwhile is not lost

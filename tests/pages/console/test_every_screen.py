@@ -25,7 +25,7 @@ SEEN_BY: Final = {
     "tobias": EVERYBODYS | RAIDERS | GAME | {"activity", "games"},  # owns the project
     "priya": EVERYBODYS | RAIDERS | GAME | {"activity", "games"},  # administers it, and develops another application
     "emil": EVERYBODYS | {"application", "users", "check", "games"},  # manages users of the game
-    "noor": EVERYBODYS | {"check"},  # plays, and may ask about himself
+    "noor": EVERYBODYS | {"check"},  # plays, and may ask about themselves
 }
 OK: Final = 200
 FORBIDDEN: Final = 403

@@ -1,6 +1,6 @@
-"""Somebody who has only the README makes, gives, explains and takes away what a game needs, by mouse alone.
+"""Someone who has only the README makes, gives, explains and takes away what a game needs, by mouse alone.
 
-He follows what the screens offer: every step is a click on something he can see, from the setup link on.
+They follow what the screens offer: every step is a click on something they can see, from the setup link on.
 """
 
 from pathlib import Path

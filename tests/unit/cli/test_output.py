@@ -10,7 +10,7 @@ from gatehouse.cli.common import format_time, format_value, print_facts, print_t
 from gatehouse.cli.services import PasswordSource, password_line
 
 
-def test_a_table_is_not_folded_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_is_not_folded_where_no_one_looks(capsys: pytest.CaptureFixture[str]) -> None:
     long = "x" * 300
     print_table(("name", "value"), [("a", long), ("[red]:smile:", 1)])
     lines = capsys.readouterr().out.splitlines()
@@ -35,7 +35,7 @@ def test_a_time_is_in_utc_and_no_time_is_nothing() -> None:
     assert format_time(0) == ""
 
 
-def test_progress_is_silent_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_silent_where_no_one_looks(capsys: pytest.CaptureFixture[str]) -> None:
     with show_progress("Working", 10) as tell:
         tell(5)
     assert capsys.readouterr() == ("", "")

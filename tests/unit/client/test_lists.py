@@ -192,7 +192,7 @@ async def test_whatever_is_no_answer_allows_nothing(
             await case.allows()
 
 
-async def test_each_person_has_an_answer_of_his_own(a_case: Callable[..., Case]) -> None:
+async def test_each_person_has_an_answer_of_their_own(a_case: Callable[..., Case]) -> None:
     case = a_case()
     assert await case.allows()
     case.service.reply = holding(user_id="2")

@@ -22,7 +22,7 @@ def test_fastapi_awaits_it_and_asks_equal_ones_once() -> None:
     assert require("user.kick") != require("user.kick", project="games")
 
 
-async def test_without_the_middleware_nobody_passes() -> None:
+async def test_without_the_middleware_no_one_passes() -> None:
     request = Request({"type": "http", "headers": [], "user": object()})
     with pytest.raises(RuntimeError, match="GatehouseMiddleware"):
         await require("user.kick")(request)

@@ -63,7 +63,7 @@ async def test_of_two_polls_the_one_with_the_lower_number_is_sent_away_whichever
     assert [await poll.wait() for poll in polls] == [WakeReason.DISPLACED, WakeReason.CHANGED]
 
 
-async def test_whoever_comes_while_the_process_stops_is_not_held() -> None:
+async def test_anyone_who_comes_while_the_process_stops_is_not_held() -> None:
     waiters = Waiters()
     waiters.stop()
     assert await waiters.join("a").wait() is WakeReason.STOPPING

@@ -1,4 +1,4 @@
-"""A cached property: made once for each instance, and nobody waits for the one of another."""
+"""A cached property: made once for each instance, and no one waits for the one of another."""
 
 import threading
 

@@ -182,7 +182,7 @@ async def test_distrusted_keys_are_counted_and_replaced_ones_are_not() -> None:
     assert keyring.distrust_count == 2  # of tokens and of refresh tokens, not of the audit log
 
 
-async def test_a_reading_that_failed_counts_for_nobody_who_waited_for_it() -> None:
+async def test_a_reading_that_failed_counts_for_no_one_who_waited_for_it() -> None:
     class Failing(KeysInMemory):
         async def load_keys(self) -> StoredKeys:
             await super().load_keys()

@@ -23,7 +23,7 @@ def public_key() -> RSAPublicKey:
 
 
 def of_bits(bits: int, *, e: int = 65537) -> RSAPublicKey:
-    """A key nobody has the other half of: only its size and shape matter here."""
+    """A key no one has the other half of: only its size and shape matter here."""
     return RSAPublicNumbers(e, (1 << (bits - 1)) | 1).public_key()
 
 

@@ -1,4 +1,4 @@
-"""Every letter, in every language, and nothing in it that somebody else could have put there."""
+"""Every letter, in every language, and nothing in it that someone else could have put there."""
 
 import re
 from html.parser import HTMLParser
@@ -268,7 +268,7 @@ def test_a_letter_is_filled_with_exactly_what_it_needs(clock: MovableClock) -> N
         composer.compose(MailTemplate.TEST, to=TO, lang="en", nick="Anna")
 
 
-def test_a_stranger_cannot_put_words_into_a_letter_to_somebody_else() -> None:
+def test_a_stranger_cannot_put_words_into_a_letter_to_someone_else() -> None:
     for template in CAUSED_BY_STRANGERS:
         assert template.needs <= {"path", "minutes", "address"}
 

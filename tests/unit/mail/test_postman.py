@@ -127,7 +127,7 @@ async def test_a_recipient_refused_for_good_is_not_tried_again(clock: MovableClo
 
 
 async def test_one_that_is_refused_does_not_hold_up_the_others(clock: MovableClock) -> None:
-    bad = composed_mail(clock, to="nobody@studio.example")
+    bad = composed_mail(clock, to="no_one@studio.example")
     store = OutboxInMemory(composed_mail(clock), bad, composed_mail(clock))
     refusing = Server(lambda mail: RecipientRefused("550") if mail.mail_id == bad.mail_id else None)
     await postman(store, refusing, clock).run_once()
@@ -135,7 +135,7 @@ async def test_one_that_is_refused_does_not_hold_up_the_others(clock: MovableClo
     assert refusing.rounds == 1
 
 
-async def test_a_server_that_lets_nobody_in_is_asked_once_and_everybody_waits_longer(clock: MovableClock) -> None:
+async def test_a_server_that_lets_no_one_in_is_asked_once_and_everybody_waits_longer(clock: MovableClock) -> None:
     store = OutboxInMemory(*(composed_mail(clock) for _ in range(BATCH_SIZE + 1)))
     server = Server(door=ServerUnusable("connection refused"))
     await postman(store, server, clock).run_once()

@@ -1,4 +1,4 @@
-"""Claims that tell what somebody holds in applications."""
+"""Claims that tell what someone holds in applications."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace

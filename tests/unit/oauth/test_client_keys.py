@@ -35,7 +35,7 @@ def test_one_key_of_each_kind_is_read_with_its_algorithm() -> None:
     assert found[0].public.public_numbers().n.bit_length() == 2048  # type: ignore[union-attr]
 
 
-def test_members_that_nobody_needs_do_not_matter() -> None:
+def test_members_that_no_one_needs_do_not_matter() -> None:
     assert len(parse_client_keys({"keys": [{**RSA, "x5t": "abc", "key_ops": ["verify"]}]})) == 1
 
 

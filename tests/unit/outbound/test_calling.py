@@ -56,7 +56,7 @@ def trust(tmp_path_factory: pytest.TempPathFactory) -> TlsContexts:
 
 @pytest.fixture
 async def canary() -> AsyncIterator[StubServer]:
-    """Listens where nobody may get to."""
+    """Listens where no one may get to."""
     async with run_stub_server(StubServer()) as outsider:
         yield outsider
 
@@ -259,7 +259,7 @@ async def test_an_answer_larger_than_is_read_ends_the_call(said: bytes) -> None:
         await answered(said, limits)
 
 
-async def test_r_27_whoever_accepts_and_says_nothing_is_not_waited_for() -> None:
+async def test_r_27_anyone_who_accepts_and_says_nothing_is_not_waited_for() -> None:
     never = asyncio.get_running_loop().create_future()
     async with run_stub_server(StubServer(pause=lambda: never)) as outsider:
         out = outbound(StubResolver(), TcpConnector(), LOOPBACK, CallLimits(total_seconds=0.05))
@@ -298,7 +298,7 @@ async def test_no_more_calls_are_made_at_once_than_may_be() -> None:
     assert (outsider.max_open_connections, outsider.connections) == (2, 6)
 
 
-async def test_nobody_listening_is_a_failed_call(canary: StubServer) -> None:
+async def test_no_one_listening_is_a_failed_call(canary: StubServer) -> None:
     async with run_stub_server(StubServer()) as outsider:
         port = outsider.port
     with pytest.raises(CallFailed):

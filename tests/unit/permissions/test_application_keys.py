@@ -30,7 +30,7 @@ def the_pem() -> str:
 
 
 def a_huge_pem() -> str:
-    """16384 bits; nobody holds its private half."""
+    """16384 bits; no one holds its private half."""
     return public_pem(RSAPublicNumbers(e=65537, n=(1 << 16_383) + 1).public_key())
 
 

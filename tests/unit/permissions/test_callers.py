@@ -146,7 +146,7 @@ async def test_a_jwt_counts_while_its_account_says_so(office: CallerSetup, chang
     await refused(office, InvalidToken, replace(credentials, service_jwt=await office.service_jwt()))
 
 
-async def test_a_jwt_of_nobody_is_refused(office: CallerSetup) -> None:
+async def test_a_jwt_of_no_one_is_refused(office: CallerSetup) -> None:
     del office.permissions.facts_of[PERSON]
     await refused(
         office, InvalidToken, credentials_from_client(bearer=await office.user_jwt(), factor=FACTOR), DEFAULT_POLICY

@@ -80,7 +80,7 @@ def test_ro_10_everyone_is_true_or_false_and_nothing_else(value: object) -> None
         parse_condition({"everyone": value})
 
 
-def test_ro_10_everyone_false_holds_for_nobody() -> None:
+def test_ro_10_everyone_false_holds_for_no_one() -> None:
     assert not applies({"everyone": False})
     assert not applies({"everyone": False, "uid": ["1001"]})
 
@@ -218,12 +218,12 @@ def test_gr_04_the_condition_of_a_group_knows_no_address(document: object) -> No
         {"x\x00": 1},
     ],
 )
-def test_what_is_no_condition_is_refused_and_holds_for_nobody(document: object) -> None:
+def test_what_is_no_condition_is_refused_and_holds_for_no_one(document: object) -> None:
     with pytest.raises(Malformed, match=r"^condition"):
         parse_condition(document)
 
 
-def test_a_stored_condition_that_would_be_refused_today_holds_for_nobody() -> None:
+def test_a_stored_condition_that_would_be_refused_today_holds_for_no_one() -> None:
     stored = stored_condition({"everyone": True, "moon": "full"})
     assert not condition_holds(stored.test, ANNA, None)
     assert stored.document == {"everyone": True, "moon": "full"}
@@ -321,7 +321,7 @@ def test_a_condition_is_read_back_as_it_was_written(document: dict[str, object])
         {"or": [{"everyone": True}, {}]},
     ],
 )
-def test_what_is_stored_in_no_known_shape_holds_for_nobody(document: dict[str, object]) -> None:
+def test_what_is_stored_in_no_known_shape_holds_for_no_one(document: dict[str, object]) -> None:
     assert not condition_holds(
         stored_condition(document).test, ConditionSubject("1", domain="a.example"), parse_address("10.0.0.1")
     )

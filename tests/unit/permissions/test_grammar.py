@@ -145,7 +145,7 @@ def test_ro_17_other_user_limits_are_refused(limit: object) -> None:
         grammar.check_user_limit(limit, PLACE)
 
 
-def test_gr_03_a_hundred_users_and_no_more_whoever_is_named_twice_counts_once() -> None:
+def test_gr_03_a_hundred_users_and_no_more_anyone_who_is_named_twice_counts_once() -> None:
     hundred = [str(1_000 + number) for number in range(100)]
     assert grammar.parse_user_ids([*hundred, *hundred], PLACE) == tuple(hundred)
     with pytest.raises(Malformed, match="at most 100"):

@@ -260,7 +260,7 @@ async def test_null_clears_the_tables_of_a_client_and_a_given_one_replaces_it_wh
     assert after.token_settings == TokenSettings(access_seconds=300)
 
 
-async def test_a_table_of_a_client_with_a_member_nobody_knows_is_refused() -> None:
+async def test_a_table_of_a_client_with_a_member_no_one_knows_is_refused() -> None:
     (problem,) = await problems_of(clients=[{**OIDC, "token_settings": {"access_second": 60}}])
     assert "access_second" in problem
     (problem,) = await problems_of(clients=[{**OIDC, "claims": {"groups": {"application_id": 7, "told": "all"}}}])

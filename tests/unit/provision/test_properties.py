@@ -103,7 +103,7 @@ def test_users_are_settled_after_one_application(
 
 
 @given(states(), st.data(), st.booleans())
-def test_somebody_can_always_administer_who_could_before(
+def test_someone_can_always_administer_who_could_before(
     state: StoredState,
     data: st.DataObject,
     prune: bool,  # noqa: FBT001

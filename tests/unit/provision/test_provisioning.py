@@ -100,7 +100,7 @@ class Overtaken(ProvisionsInMemory):
         await super().write_changes(*args, **kwargs)  # type: ignore[arg-type]
 
 
-async def test_a_plan_is_made_anew_when_somebody_was_faster() -> None:
+async def test_a_plan_is_made_anew_when_someone_was_faster() -> None:
     store = Overtaken(StoredState(users=(a_user(user_id="1001", nick="Old"),)), times=4)
     plan = await ProvisionSetup(store).apply(users=[{"user_id": "1001", "nick": "New"}])
     assert plan_lines(plan)[0].endswith(" nick")

@@ -1,4 +1,4 @@
-"""Who may have an account, and which passwords nobody may have."""
+"""Who may have an account, and which passwords no one may have."""
 
 import pytest
 

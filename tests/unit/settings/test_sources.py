@@ -10,7 +10,7 @@ from tests.unit.settings.installation import MASTER, MASTER_KEY, OTHER_MASTER_KE
 PORT = "GATEHOUSE__SERVER__PORT"
 
 
-def test_a_setting_nobody_gave_has_its_default(installation: TemporaryInstallation) -> None:
+def test_a_setting_no_one_gave_has_its_default(installation: TemporaryInstallation) -> None:
     loaded = installation.load()
     assert loaded.settings.server.port == 8080
     assert loaded.sources["server.port"] == "default"

@@ -119,7 +119,7 @@ def test_settings_cannot_be_changed_once_read(installation: TemporaryInstallatio
     with pytest.raises(FrozenInstanceError):
         loaded.settings.server.port = 1  # type: ignore[misc]
     with pytest.raises(TypeError):
-        loaded.sources["server.port"] = "nobody"  # type: ignore[index]
+        loaded.sources["server.port"] = "no_one"  # type: ignore[index]
 
 
 def test_a_secret_shows_in_no_representation() -> None:

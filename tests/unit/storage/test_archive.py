@@ -143,7 +143,7 @@ def test_a_backup_of_a_later_format_names_the_version_that_reads_it(file: Path) 
         Archive(file).manifest()
 
 
-def test_nobody_closes_a_backup_without_the_key(file: Path) -> None:
+def test_no_one_closes_a_backup_without_the_key(file: Path) -> None:
     closing = written(file)
     with pytest.raises(BackupDamaged, match="not written by the installation"):
         refuse_wrong_mac(closing, b"another key".ljust(32))

@@ -187,7 +187,7 @@ async def test_gs_06_two_headers_that_differ_are_refused(other: str) -> None:
     assert (await through_proxy(("Forwarded", "for=192.0.2.9"), ("X-Forwarded-For", other))).status == 400
 
 
-async def test_a_proxy_that_names_nobody_proves_nothing() -> None:
+async def test_a_proxy_that_names_no_one_proves_nothing() -> None:
     caller = await caller_behind()
     assert caller.address == ip_address("10.0.0.1")
     assert not caller.proven

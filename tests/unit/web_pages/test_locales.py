@@ -114,7 +114,7 @@ def refusals(kind: type[GatehouseError] = GatehouseError) -> Iterator[str]:
 
 
 async def complaints() -> AsyncIterator[str]:
-    for check, wrong in ((check_login, "nobody"), (check_nick, "")):
+    for check, wrong in ((check_login, "no_one"), (check_nick, "")):
         with pytest.raises(BadAccount) as raised:
             check(wrong)
         yield raised.value.detail

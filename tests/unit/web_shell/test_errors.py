@@ -154,7 +154,7 @@ async def test_without_a_record_a_game_client_gets_the_request_id() -> None:
     assert answer.json() == {"status": "ERROR", "error": answer.headers["x-request-id"]}
 
 
-async def test_a_game_client_is_told_what_is_wrong_with_his_own_input() -> None:
+async def test_a_game_client_is_told_what_is_wrong_with_their_own_input() -> None:
     answer = await answer_to(BadInput("app_id: expected an integer"), Dialect.GAME)
     assert (answer.status, answer.json()["error"]) == (400, "app_id: expected an integer")
 

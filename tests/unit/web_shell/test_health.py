@@ -61,7 +61,7 @@ async def test_everyone_learns_only_whether_it_is_ready() -> None:
     assert (not_ready.status, not_ready.json()) == (503, {"status": "unavailable"})
 
 
-async def test_whoever_is_told_to_stop_is_ready_for_nothing_from_that_moment_on() -> None:
+async def test_anyone_who_is_told_to_stop_is_ready_for_nothing_from_that_moment_on() -> None:
     told: list[bool] = []
     readiness = Readiness({"database": fine}, clock=MovableClock(), is_stopping=lambda: bool(told))
     assert (await readiness.report()).status == "ok"  # and would be for a second more

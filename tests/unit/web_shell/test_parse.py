@@ -147,7 +147,7 @@ async def test_a_multipart_form_becomes_the_type_as_well() -> None:
 @pytest.mark.parametrize("encoding", ["7bit", "8bit", "Binary"])
 async def test_a_part_may_say_that_it_is_not_encoded_and_lines_before_the_first_are_skipped(encoding: str) -> None:
     body = parts((f"{named('factor')}\r\nContent-Transfer-Encoding: {encoding}", "a"))
-    asked = await read_form(a_request(b"for nobody\r\n" + body, content_type=MULTIPART), SessionAsk)
+    asked = await read_form(a_request(b"for no_one\r\n" + body, content_type=MULTIPART), SessionAsk)
     assert asked == SessionAsk(factor="a")
 
 
@@ -162,7 +162,7 @@ async def test_a_part_may_say_that_it_is_not_encoded_and_lines_before_the_first_
         (b"\r\n--frontier--\r\n", MULTIPART),
         (b"--frontier\r\n\r\n--frontier--\r\n", MULTIPART),
         (b"--frontier\r\n\r\n--frontier--", MULTIPART),
-        (b"for nobody\r\n--frontier--\r\n", MULTIPART),
+        (b"for no_one\r\n--frontier--\r\n", MULTIPART),
         (b"", FORM),
         (b"{}", "application/json"),
     ],

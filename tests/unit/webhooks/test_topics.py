@@ -26,7 +26,7 @@ def test_details_are_told_by_name_and_no_others() -> None:
     )
 
 
-def test_nobody_is_told_a_whole_gsid() -> None:
+def test_no_one_is_told_a_whole_gsid() -> None:
     gsid = "0a1b2c3d-1111-4222-8333-444455556666"
     body = event_body(a_record(AuditEvent.GAME_CLOSED, subject=gsid))
     assert gsid not in body

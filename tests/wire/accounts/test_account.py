@@ -25,7 +25,7 @@ async def now(service: RunningService, user: User) -> User:
     return await service.services.storage.accounts.user(user.user_id)
 
 
-async def test_a_stranger_is_sent_to_the_sign_in_whatever_he_asks_for(visitor: HttpBrowser) -> None:
+async def test_a_stranger_is_sent_to_the_sign_in_whatever_they_ask_for(visitor: HttpBrowser) -> None:
     for path in ("/account", "/account/totp", "/account/passkey", "/account/delete", "/confirm"):
         answer = await visitor.get(path)
         assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
@@ -166,7 +166,7 @@ async def test_language_and_theme_are_saved_with_the_account_and_in_this_browser
         assert (await resident.post_with_csrf("/account/look", **wrong)).status_code == 400
 
 
-async def test_a_page_about_somebody_elses_words_shows_no_notice(resident: AccountBrowser) -> None:
+async def test_a_page_about_someone_elses_words_shows_no_notice(resident: AccountBrowser) -> None:
     """The notice travels in a cookie of ours: no link can make the page claim something."""
     page = await resident.get("/account?notice=password_changed&done=password_changed")
     assert "Password changed" not in page.text

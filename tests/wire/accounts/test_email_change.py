@@ -102,7 +102,7 @@ async def test_a_reset_link_of_the_old_address_is_dead_afterwards(
 
 
 @pytest.mark.parametrize("act", ["/account/password", "/account/sessions/end-others"])
-async def test_whoever_is_thrown_out_cannot_take_the_account_along_by_a_link_asked_for_before(
+async def test_anyone_who_is_thrown_out_cannot_take_the_account_along_by_a_link_asked_for_before(
     service: RunningService, resident: AccountBrowser, other: HttpBrowser, anna: User, act: str
 ) -> None:
     thief = AccountBrowser(service)
@@ -146,7 +146,7 @@ async def test_an_address_taken_meanwhile_is_not_taken_over(
 @pytest.mark.parametrize(
     ("login", "words"),
     [
-        ("nobody", "must be an email address"),
+        ("no_one", "must be an email address"),
         ("anna@new.example.", "must be an email address"),
         (" ANNA@studio.example", "Your account already uses this address."),
     ],
@@ -172,7 +172,7 @@ async def test_it_needs_a_fresh_proof(service: RunningService, resident: Account
     assert await resident.submit_and_read_notice("/account/email", login=NEW) == SENT
 
 
-async def test_where_only_some_domains_may_register_nobody_moves_elsewhere(
+async def test_where_only_some_domains_may_register_no_one_moves_elsewhere(
     installed_url: str, tmp_path: Path
 ) -> None:
     allowed = {"GATEHOUSE__ACCOUNTS__ALLOWED_DOMAINS": "studio.example"}
@@ -188,7 +188,7 @@ async def test_where_only_some_domains_may_register_nobody_moves_elsewhere(
         await resident.client.aclose()
 
 
-async def test_a_mailbox_is_not_flooded_by_somebody_who_asks_again_and_again(
+async def test_a_mailbox_is_not_flooded_by_someone_who_asks_again_and_again(
     service: RunningService, resident: AccountBrowser
 ) -> None:
     for _ in range(8):

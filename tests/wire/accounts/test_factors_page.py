@@ -206,7 +206,7 @@ async def test_a_name_that_cannot_be_is_refused(service: RunningService, residen
     assert "1 to 64 visible characters" in resident.problem_in(answer)
 
 
-async def test_nobody_renames_or_removes_somebody_elses_passkey(
+async def test_no_one_renames_or_removes_someone_elses_passkey(
     service: RunningService, resident: AccountBrowser, anna: User
 ) -> None:
     await add_passkey(service, resident)
@@ -328,7 +328,7 @@ async def test_a_proof_that_is_still_fresh_is_not_asked_for(resident: AccountBro
     assert (answer.status_code, answer.headers["location"]) == (303, "/account/delete")
 
 
-async def test_whoever_has_a_second_factor_proves_both(service: RunningService, resident: AccountBrowser) -> None:
+async def test_anyone_who_has_a_second_factor_proves_both(service: RunningService, resident: AccountBrowser) -> None:
     secret, codes = await resident.set_up_totp(service)
     await service.clock.advance(STALE)
     wrong_password = await prove_again(resident, password="not it", otp=totp_code(secret, service))

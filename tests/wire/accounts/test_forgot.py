@@ -34,11 +34,11 @@ async def test_the_letter_can_be_asked_for_again_from_the_page_that_promised_it(
     assert [letter.to for letter in await new_messages(service)] == [anna.login, anna.login]
 
 
-async def test_nobody_and_blocked_accounts_get_no_letter_and_the_same_page(
+async def test_no_one_and_blocked_accounts_get_no_letter_and_the_same_page(
     service: RunningService, visitor: HttpBrowser, anna: User
 ) -> None:
     await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
-    answers = [await ask(visitor), await ask(visitor, "nobody@studio.example")]
+    answers = [await ask(visitor), await ask(visitor, "no_one@studio.example")]
     assert [answer.status_code for answer in answers] == [200, 200]
     assert await new_messages(service) == []
 

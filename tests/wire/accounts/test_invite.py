@@ -77,7 +77,7 @@ async def test_inviting_again_ends_the_earlier_link_and_makes_no_second_account(
     assert (await accept(visitor, new)).status_code == 303
 
 
-async def test_nobody_is_invited_to_an_account_that_is_in_use(service: RunningService, anna: User) -> None:
+async def test_no_one_is_invited_to_an_account_that_is_in_use(service: RunningService, anna: User) -> None:
     with pytest.raises(LoginTaken):
         await invite(service, anna.login or "")
     assert await new_messages(service) == []

@@ -14,7 +14,7 @@ PAGES = (
     Path.DEVICE,
     Path.DEVICE_DONE,
     Path.DEVICE_CANCELLED,
-    f"{Path.DEVICE_DENIED}?client_id=nobody",
+    f"{Path.DEVICE_DENIED}?client_id=no_one",
     Path.FORGOT,
     f"{Path.GAME_DONE}?gsid=nothing",
     Path.GAME_CANCELLED,
@@ -24,7 +24,7 @@ PAGES = (
     f"{Path.CONFIRM_SIGN_IN}?interaction=nothing",
     f"{Path.RESET}?token=nothing",
     f"{Path.VERIFY_EMAIL}?token=nothing",
-    f"{Path.AUTHORIZE}?client_id=nobody",
+    f"{Path.AUTHORIZE}?client_id=no_one",
     Path.LOGOUT,
     "/nowhere",
 )
@@ -46,7 +46,7 @@ async def languages_of(visitor: HttpBrowser, *paths: str) -> dict[str, str]:
     return {path: page.text.partition('<html lang="')[2][:2] for path, page in pages.items()}
 
 
-async def test_whoever_is_signed_in_reads_every_page_in_the_language_of_the_account(german: HttpBrowser) -> None:
+async def test_anyone_who_is_signed_in_reads_every_page_in_the_language_of_the_account(german: HttpBrowser) -> None:
     assert await languages_of(german, *PAGES) == dict.fromkeys(PAGES, "de")
 
 
@@ -65,7 +65,7 @@ async def test_what_answers_a_form_is_in_the_same_language(german: HttpBrowser) 
 
 async def test_a_client_may_wish_for_a_language_where_no_account_is_signed_in(visitor: HttpBrowser) -> None:
     visitor.client.headers["Accept-Language"] = "en"
-    asked = (f"{Path.AUTHORIZE}?client_id=nobody&ui_locales=fr+de", f"{Path.LOGOUT}?ui_locales=de")
+    asked = (f"{Path.AUTHORIZE}?client_id=no_one&ui_locales=fr+de", f"{Path.LOGOUT}?ui_locales=de")
     assert await languages_of(visitor, *asked) == dict.fromkeys(asked, "de")
 
 

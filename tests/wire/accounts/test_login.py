@@ -78,7 +78,7 @@ async def test_json_form_and_multipart_are_the_same_to_it_and_no_cookie_is_set(s
 
 async def test_wrong_unknown_and_blocked_are_loginerror_alike(service: RunningService, anna: User) -> None:
     wrong = await log_in(service, password="wrong")
-    unknown = await log_in(service, login="nobody@studio.example")
+    unknown = await log_in(service, login="no_one@studio.example")
     await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
     assert wrong == unknown == await log_in(service) == {"status": "LOGINERROR"}
 
@@ -162,7 +162,7 @@ async def test_the_country_is_the_accounts_else_that_of_the_address_else_empty(
 
 
 @pytest.mark.usefixtures("anna")
-async def test_the_email_is_told_only_to_whoever_knows_the_applications_secret(service: RunningService) -> None:
+async def test_the_email_is_told_only_to_anyone_who_knows_the_applications_secret(service: RunningService) -> None:
     await service.services.storage.permissions.add_email_secret(1, sha256("shared"), service.clock.now(), a_record())
     assert (await log_in(service, app_id=1, with_email="shared"))["login"] == LOGIN
     assert "login" not in await log_in(service, app_id=1, with_email="wrong")
@@ -170,7 +170,7 @@ async def test_the_email_is_told_only_to_whoever_knows_the_applications_secret(s
 
 
 @pytest.mark.usefixtures("anna")
-async def test_an_application_that_does_not_exist_lets_nobody_in(service: RunningService) -> None:
+async def test_an_application_that_does_not_exist_lets_no_one_in(service: RunningService) -> None:
     assert (await log_in(service, app_id=1))["status"] == "OK"
     assert await log_in(service, app_id=50_001) == {"status": "DENIED"}
     assert await log_in(service, gapp_id=50_001) == {"status": "DENIED"}

@@ -65,7 +65,7 @@ async def log_in(service: RunningService, login: str, password: str = "wrong") -
 
 
 def begin(service: RunningService, number: int) -> list[asyncio.Task[httpx2.Response]]:
-    return [asyncio.create_task(log_in(service, f"nobody{one}@studio.example")) for one in range(number)]
+    return [asyncio.create_task(log_in(service, f"no_one{one}@studio.example")) for one in range(number)]
 
 
 async def first_answers(tasks: list[asyncio.Task[httpx2.Response]], number: int) -> list[httpx2.Response]:

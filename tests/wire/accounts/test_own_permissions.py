@@ -71,7 +71,7 @@ async def test_who_holds_a_role_sees_its_rules_and_that_it_comes_from_the_role(
     assert "Sie haben die Rolle <bdi>moderator</bdi>" in await own(pia, "/account?lang=de")
 
 
-async def test_a_role_through_a_group_says_so_and_names_the_group_to_whoever_may_view_the_project(
+async def test_a_role_through_a_group_says_so_and_names_the_group_to_anyone_who_may_view_the_project(
     service: RunningService, inside: ConsoleBrowsers
 ) -> None:
     await apply_document(service)
@@ -121,7 +121,7 @@ applications:
     assert "Assigned to you directly" in section
     assert section.count(">many.r") == MAX_RULES
     assert "and 12 more" in section
-    assert "in project Mind Games for application 50001" in section  # of application 1: he manages people there
+    assert "in project Mind Games for application 50001" in section  # of application 1: they manage people there
 
 
 async def test_who_was_given_nothing_reads_that_and_no_application_is_named(service: RunningService) -> None:

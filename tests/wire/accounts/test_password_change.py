@@ -113,7 +113,7 @@ async def test_links_mailed_before_are_dead_afterwards(
     assert (await visitor.get(link)).status_code == 403
 
 
-async def test_whoever_is_thrown_out_while_his_password_is_being_hashed_sets_none(
+async def test_anyone_who_is_thrown_out_while_their_password_is_being_hashed_sets_none(
     service: RunningService, resident: AccountBrowser, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hashing = service.services.passwords.hash

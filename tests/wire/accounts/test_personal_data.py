@@ -184,7 +184,7 @@ async def test_r_27_one_that_never_answers_is_given_up_in_the_end(town: Town, an
 
 
 async def test_a_house_that_died_in_the_middle_is_finished_by_another(town: Town, anna: User) -> None:
-    """The call was taken and its taker is gone: nobody calls until the lease has run out, then somebody does."""
+    """The call was taken and its taker is gone: no one calls until the lease has run out, then someone does."""
     store, clock = town.service.services.storage.personal_data, town.service.clock
     await town.service.services.erasure.erase(anna, OPERATOR)
     assert len(await store.claim_due_calls(clock.now(), 50, 9)) == 2
@@ -261,7 +261,7 @@ async def test_without_such_applications_the_page_says_nothing_of_them(town: Tow
 # -- an erasure ---------------------------------------------------------------------------------------
 
 
-async def test_who_deletes_the_account_is_removed_everywhere_by_his_number_alone(
+async def test_who_deletes_the_account_is_removed_everywhere_by_their_number_alone(
     town: Town, resident: AccountBrowser, anna: User
 ) -> None:
     await resident.submit_and_read_notice("/account/export/applications")
@@ -286,7 +286,7 @@ async def test_who_deletes_the_account_is_removed_everywhere_by_his_number_alone
     assert events.count("user.data_removed") == 2
 
 
-async def test_an_erasure_that_is_refused_calls_nobody(town: Town) -> None:
+async def test_an_erasure_that_is_refused_calls_no_one(town: Town) -> None:
     admin = await town.service.services.administration.create(
         login=LOGIN, nick="Anna", password=PASSWORD, origin=OPERATOR, administrator=True
     )

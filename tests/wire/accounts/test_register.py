@@ -140,7 +140,7 @@ async def test_the_acts_are_in_the_audit_log_without_password_or_link(
     assert link.partition("=")[2] not in repr(records)
 
 
-async def test_nobody_registers_where_registration_is_closed(installed_url: str, tmp_path: Path) -> None:
+async def test_no_one_registers_where_registration_is_closed(installed_url: str, tmp_path: Path) -> None:
     closed = {"GATEHOUSE__ACCOUNTS__REGISTRATION": "false"}
     async with running_service(installed_url, tmp_path, environment=closed) as service:
         assert (await service.client.get("/register")).status_code == 403

@@ -27,7 +27,7 @@ async def choose(visitor: HttpBrowser, link: str, password: str = NEW) -> httpx2
     return await visitor.post("/reset", password=password, repeated=password)
 
 
-async def test_the_new_password_is_good_the_old_one_is_not_and_nobody_is_signed_in_by_it(
+async def test_the_new_password_is_good_the_old_one_is_not_and_no_one_is_signed_in_by_it(
     service: RunningService, visitor: HttpBrowser, anna: User
 ) -> None:
     answer = await choose(visitor, await reset_link(service, visitor))

@@ -68,7 +68,7 @@ async def test_so_does_one_for_the_sake_of_a_client(
     await assert_has_to_start_again(service, visitor, secret)
 
 
-async def test_whoever_has_no_factor_any_more_starts_again_and_needs_none(
+async def test_anyone_who_has_no_factor_any_more_starts_again_and_needs_none(
     service: RunningService, resident: AccountBrowser, visitor: HttpBrowser, secret: str
 ) -> None:
     assert visitor.page is not None

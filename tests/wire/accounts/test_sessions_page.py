@@ -49,7 +49,7 @@ async def test_everything_else_is_signed_out_at_once(
     assert (await service.client.get(f"/?stoken={stoken}")).status_code == 403
 
 
-async def test_nobody_ends_somebody_elses_session(service: RunningService, resident: AccountBrowser) -> None:
+async def test_no_one_ends_someone_elses_session(service: RunningService, resident: AccountBrowser) -> None:
     bob = await service.services.administration.create(
         login="bob@studio.example", nick="Bob", password=PASSWORD, origin=AuditOrigin(actor="test")
     )

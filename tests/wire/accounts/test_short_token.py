@@ -48,7 +48,7 @@ async def test_it_dies_with_a_revocation(service: RunningService, visitor: HttpB
 
 
 @pytest.mark.usefixtures("anna")
-async def test_an_address_that_somebody_only_says_proves_nothing(
+async def test_an_address_that_someone_only_says_proves_nothing(
     service: RunningService, visitor: HttpBrowser
 ) -> None:
     stoken = await short_token(service)

@@ -37,7 +37,7 @@ async def test_lg_05_wrong_unknown_and_blocked_accounts_get_one_identical_answer
     service: RunningService, visitor: HttpBrowser, anna: User
 ) -> None:
     wrong = await visitor.sign_in(LOGIN, "not the password")
-    unknown = await visitor.sign_in("nobody@studio.example", "not the password")
+    unknown = await visitor.sign_in("no_one@studio.example", "not the password")
     await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
     blocked = await visitor.sign_in(LOGIN)
     answers = [wrong, unknown, blocked]
@@ -107,7 +107,7 @@ async def test_lg_03_a_form_without_this_browsers_token_is_refused(visitor: Http
     assert "gh_session" not in visitor.cookies
 
 
-@pytest.mark.parametrize("login", [LOGIN, "nobody@studio.example"])
+@pytest.mark.parametrize("login", [LOGIN, "no_one@studio.example"])
 @pytest.mark.usefixtures("anna")
 async def test_lg_06_after_ten_failures_even_the_right_password_waits_alike_for_known_and_unknown(
     service: RunningService, visitor: HttpBrowser, login: str
@@ -132,7 +132,7 @@ async def test_lg_06_the_count_survives_a_restart_because_it_is_in_the_database(
 
 
 @pytest.mark.usefixtures("anna")
-async def test_lg_09_whoever_keeps_failing_does_not_lock_the_owner_out_of_his_known_browser(
+async def test_lg_09_anyone_who_keeps_failing_does_not_lock_the_owner_out_of_their_known_browser(
     visitor: HttpBrowser, other: HttpBrowser
 ) -> None:
     await visitor.sign_in(LOGIN)

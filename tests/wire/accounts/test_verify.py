@@ -64,14 +64,14 @@ async def test_a_newer_link_ends_the_older_one_and_time_ends_both(
     assert not await is_proved(service, anna)
 
 
-async def test_no_letter_goes_to_who_is_confirmed_blocked_or_nobody(
+async def test_no_letter_goes_to_who_is_confirmed_blocked_or_no_one(
     service: RunningService, visitor: HttpBrowser, anna: User
 ) -> None:
     await ask_again(visitor)
     link = await link_in_new_message(service)
     await visitor.get(link)
     await visitor.post("/verify-email")
-    answers = [await ask_again(visitor), await ask_again(visitor, "nobody@studio.example")]
+    answers = [await ask_again(visitor), await ask_again(visitor, "no_one@studio.example")]
     assert [answer.status_code for answer in answers] == [200, 200]
     assert await new_messages(service) == []
     assert await is_proved(service, anna)

@@ -47,7 +47,7 @@ applications:
 
 def test_what_rules_were_is_listed_and_printed(gatehouse: CommandLine, tmp_path: Path) -> None:
     file = tmp_path / "shop.yaml"
-    for words in ("Throw somebody out", "Show somebody the door"):
+    for words in ("Throw someone out", "Show someone the door"):
         file.write_text(APPLICATION % words)
         gatehouse("apply", file)
     newest, first = gatehouse.json("application", "versions", "50001")
@@ -55,7 +55,7 @@ def test_what_rules_were_is_listed_and_printed(gatehouse: CommandLine, tmp_path:
     assert newest["actor"].startswith("cli:")
     assert newest["changes"] == [{"what": "rule", "how": "changed", "count": 1, "names": ["private_data.user.kick"]}]
     assert "1 rule changed" in gatehouse("application", "versions", "50001")
-    assert "Throw somebody out" in gatehouse("application", "versions", "50001", "--show", "1")
+    assert "Throw someone out" in gatehouse("application", "versions", "50001", "--show", "1")
     assert "Version not found or no longer stored." in gatehouse.expect_failure(
         "application", "versions", "50001", "--show", "3"
     )

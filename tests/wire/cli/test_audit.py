@@ -25,7 +25,7 @@ def test_r_25_a_log_that_was_changed_is_found_out_and_the_place_named(
     assert gatehouse.json("audit", "verify")["unsealed"] == 1
     [made] = gatehouse.json("audit", "show", "--event", "user.created")
     assert made["place"] is not None
-    execute_statements(place.url, [f"UPDATE audit_events SET actor = 'nobody' WHERE place = {made['place']}"])  # noqa: S608
+    execute_statements(place.url, [f"UPDATE audit_events SET actor = 'no_one' WHERE place = {made['place']}"])  # noqa: S608
     broken = gatehouse.run("audit", "verify")
     assert broken.code == 1
     assert f"record {made['place']} ({made['record_id']}) was changed" in broken.err

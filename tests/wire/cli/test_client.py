@@ -87,5 +87,5 @@ def test_a_client_is_removed_for_good_and_that_is_on_record(gatehouse: CommandLi
 def test_what_a_client_was_granted_is_revoked(gatehouse: CommandLine) -> None:
     gatehouse("client", "create", "shop", "--name", "Shop", "--profile", "oidc", *REDIRECT)
     assert gatehouse.json("client", "revoke-tokens", "shop") == {"client_id": "shop", "revoked": 0}
-    assert "client not found" in gatehouse.expect_failure("client", "revoke-tokens", "nobody").lower()
+    assert "client not found" in gatehouse.expect_failure("client", "revoke-tokens", "no_one").lower()
     assert "client.tokens_revoked" in gatehouse("audit", "show", "--subject", "shop")

@@ -72,7 +72,7 @@ def test_nothing_is_made_where_nothing_is(tmp_path: Path) -> None:
     assert not (tmp_path / "none.db").exists()
     (tmp_path / "none.db").write_bytes(b"not a database, certainly" * 100)
     assert found(gatehouse)["database"][0] == "bad"
-    unreachable = {"GATEHOUSE__DATABASE__URL": "postgresql://nobody@127.0.0.1:1/none"}
+    unreachable = {"GATEHOUSE__DATABASE__URL": "postgresql://no_one@127.0.0.1:1/none"}
     assert "cannot reach PostgreSQL" in found(gatehouse, **unreachable)["database"][1]
 
 
@@ -107,7 +107,7 @@ def test_keys_that_are_damaged_gone_or_old_are_named(place: InstallationPaths, l
     assert f"{damaged['kid']} cannot be used" in told.out
 
 
-def test_a_missing_index_and_a_log_nobody_seals_are_noticed(place: InstallationPaths, lived_in: CommandLine) -> None:
+def test_a_missing_index_and_a_log_no_one_seals_are_noticed(place: InstallationPaths, lived_in: CommandLine) -> None:
     execute_statements(
         place.url, ["DROP INDEX ix_users_reg_time", "UPDATE audit_events SET at = 1 WHERE event = 'setup.closed'"]
     )

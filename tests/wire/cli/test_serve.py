@@ -16,7 +16,7 @@ def taken() -> Iterator[int]:
         yield other.getsockname()[1]
 
 
-def test_a_taken_port_is_named_and_nobody_is_sent_there(
+def test_a_taken_port_is_named_and_no_one_is_sent_there(
     place: InstallationPaths, gatehouse: CommandLine, taken: int
 ) -> None:
     refusal = f"Error: cannot listen on {LOOPBACK}:{taken}: Address already in use; use --port to choose another\n"

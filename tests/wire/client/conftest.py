@@ -54,7 +54,7 @@ class ClientShop:
         return Gatehouse(self.studio.service.base_url, **{**wanted, **changes})
 
     async def save(self, person: Person, **data: object) -> None:
-        """The owner changes what somebody holds in the shop."""
+        """The owner changes what someone holds in the shop."""
         ask = {
             "action": "save",
             "application_id": self.studio.shop.application_id,
@@ -72,7 +72,7 @@ class ClientShop:
         await self.studio.expect_ok("roles", ask, self.studio.owner.headers)
 
     async def jwt(self, person: Person, **more: Any) -> str:
-        """Another user JWT of his."""
+        """Another user JWT of theirs."""
         house = self.studio.service.services
         user = await house.storage.accounts.user(person.user_id)
         return await house.user_tokens.issue(user, auth="login", factor=FACTOR, **more)

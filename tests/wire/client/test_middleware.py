@@ -81,7 +81,7 @@ def bearing(jwt: str, **more: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {jwt}", **more}
 
 
-async def test_whoever_has_the_rule_passes_and_the_others_are_told_why_not(shop: ClientShop) -> None:
+async def test_anyone_who_has_the_rule_passes_and_the_others_are_told_why_not(shop: ClientShop) -> None:
     visitor, owner = bearing(shop.studio.stranger.jwt), bearing(shop.studio.owner.jwt)
     await shop.save(shop.studio.stranger, private_data=KICK)
     async with visiting(an_app(shop)) as client:
@@ -166,7 +166,7 @@ async def test_without_the_service_the_application_says_so(shop: ClientShop) -> 
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
 
 
-async def test_what_its_developer_did_wrong_is_told_him_and_no_visitor_is_blamed(
+async def test_what_its_developer_did_wrong_is_told_them_and_no_visitor_is_blamed(
     shop: ClientShop, caplog: pytest.LogCaptureFixture
 ) -> None:
     jwt = shop.studio.stranger.jwt

@@ -1,4 +1,4 @@
-"""What the client says somebody may do, against the running service (R5)."""
+"""What the client says someone may do, against the running service (R5)."""
 
 import asyncio
 from pathlib import Path
@@ -85,7 +85,7 @@ async def test_a_role_that_is_taken_away_is_gone_within_two_seconds(shop: Client
 
 
 @pytest.mark.parametrize("blocked", [True, False], ids=["blocked", "signed out everywhere"])
-async def test_whoever_is_blocked_or_signed_out_is_unknown_within_two_seconds(
+async def test_anyone_who_is_blocked_or_signed_out_is_unknown_within_two_seconds(
     shop: ClientShop, *, blocked: bool
 ) -> None:
     visitor, gatehouse, house = shop.studio.stranger, shop.client(stale_seconds=MINUTE), shop.studio.service.services
@@ -99,7 +99,7 @@ async def test_whoever_is_blocked_or_signed_out_is_unknown_within_two_seconds(
     await shop.studio.service.clock.advance(2)
     with pytest.raises(Unauthenticated):
         await gatehouse.allows(user, "user.kick")
-    shop.transport.is_disconnected = True  # nor is anything remembered about him
+    shop.transport.is_disconnected = True  # nor is anything remembered about them
     with pytest.raises(Unavailable):
         await gatehouse.allows(user, "user.kick")
 

@@ -98,13 +98,13 @@ async def test_half_an_answer_is_none(answer: bytes) -> None:
             await transport.send(GET)
 
 
-async def test_nobody_waits_for_ever() -> None:
+async def test_no_one_waits_for_ever() -> None:
     async with listening(Other(b"")) as port, transport_to(port, patience=0.05) as transport:
         with pytest.raises(Unavailable):
             await transport.send(GET)
 
 
-async def test_nobody_there_is_unavailable() -> None:
+async def test_no_one_there_is_unavailable() -> None:
     async with transport_to(free_port()) as transport:
         with pytest.raises(Unavailable):
             await transport.send(GET)
@@ -112,7 +112,7 @@ async def test_nobody_there_is_unavailable() -> None:
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Certificate and key for an address, signed by nobody but themselves."""
+    """Certificate and key for an address, signed by no one but themselves."""
 
     def make(address: str) -> Path:
         key, name = application_private_key(), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])

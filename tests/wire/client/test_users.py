@@ -70,7 +70,7 @@ async def test_a_jwt_of_fixed_addresses_is_good_from_there_only(shop: ClientShop
     jwt = await shop.jwt(shop.studio.stranger, fixed_ips=["10.0.0.0/8"])
     gatehouse = shop.client()
     user = await gatehouse.user(jwt, address="10.1.2.3")
-    assert not await gatehouse.allows(user, "user.kick")  # the service agrees that he is there
+    assert not await gatehouse.allows(user, "user.kick")  # the service agrees that they are there
     for address in ("11.1.2.3", "::1", "nonsense", "", None):
         with pytest.raises(Denied):
             await gatehouse.user(jwt, address=address)

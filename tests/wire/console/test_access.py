@@ -71,7 +71,7 @@ async def test_a_check_says_of_a_blocked_account_that_it_signs_in_nowhere(
     assert "This person can sign in" not in said
 
 
-async def test_everybody_asks_about_himself_and_about_others_who_may_read_what_they_hold(
+async def test_everybody_asks_about_themselves_and_about_others_who_may_read_what_they_hold(
     inside: ConsoleBrowsers,
 ) -> None:
     asked = [
@@ -93,7 +93,7 @@ async def test_everybody_asks_about_himself_and_about_others_who_may_read_what_t
     assert f'<option value="{PIA}">Pia · pia@players.example</option>' in found
 
 
-async def test_projects_groups_and_resources_are_suggested_by_title_to_whoever_may_see_them(
+async def test_projects_groups_and_resources_are_suggested_by_title_to_anyone_who_may_see_them(
     studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
     await apply_document(
@@ -125,7 +125,7 @@ async def test_projects_groups_and_resources_are_suggested_by_title_to_whoever_m
         assert (shop in found.text) is is_offered
 
 
-async def test_the_beginnings_of_permissions_are_suggested_where_somebody_may_read_the_schema(
+async def test_the_beginnings_of_permissions_are_suggested_where_someone_may_read_the_schema(
     inside: ConsoleBrowsers,
 ) -> None:
     page = (await (await inside(ADA)).get(WHO)).text

@@ -120,7 +120,7 @@ async def fill(studio: RunningService, number: int) -> None:
     await studio.services.storage.runner.write(verb)
 
 
-async def test_an_owner_sees_what_happened_to_his_project_and_nobody_else_anything(
+async def test_an_owner_sees_what_happened_to_their_project_and_no_one_else_anything(
     studio: RunningService, inside: ConsoleBrowsers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await change_project(inside, ADA, "By Ada")
@@ -167,7 +167,7 @@ async def test_who_may_only_view_a_project_sees_what_happened_to_it_and_nothing_
     assert {json.loads(line)["subject"] for line in lines} == {f"project {PROJECT}", f"application {SHOP}"}
 
 
-async def test_over_the_api_the_log_answers_everybody_what_the_console_shows_him_and_nothing_else(
+async def test_over_the_api_the_log_answers_everybody_what_the_console_shows_them_and_nothing_else(
     studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
     await change_project(inside, ADA, "By Ada")
@@ -224,7 +224,7 @@ async def each_record(
             assert "Record not found" in answer.json()["error"]
 
 
-async def test_what_was_refused_is_listed_with_its_reason_for_whoever_administers(
+async def test_what_was_refused_is_listed_with_its_reason_for_anyone_who_administers(
     studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
     ada = await inside(ADA)

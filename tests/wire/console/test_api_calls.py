@@ -112,7 +112,7 @@ async def test_a_list_shows_no_call_that_would_be_refused_and_no_json_longer_tha
             assert (CALL.search(page) is None, RECORD.search(page) is None) == (False, not is_shown), path
 
 
-async def test_who_can_looks_for_nobody_twice_its_call_is_shown_without_the_answer(
+async def test_who_can_looks_for_no_one_twice_its_call_is_shown_without_the_answer(
     studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
     page = (await (await inside(ADA)).get(f"/console/access/who?application_id={SHOP}&rules=user.kick")).text

@@ -54,7 +54,7 @@ async def proved(visitor: HttpBrowser) -> None:
         (PIA, "", ()),
     ],
 )
-async def test_everyone_finds_the_applications_and_tabs_his_rights_open(
+async def test_everyone_finds_the_applications_and_tabs_their_rights_open(
     inside: ConsoleBrowsers, user_id: str, listed: str, tabs: tuple[str, ...]
 ) -> None:
     visitor = await inside(user_id)
@@ -194,7 +194,7 @@ async def test_rules_are_changed_with_a_look_at_who_gains_and_who_loses(
 
     kick = f"{PAGE}/rules/private_data.user.kick"
     await olga.get(kick)
-    held = await olga.post(kick, protected="yes", description="Throw somebody out", value="")
+    held = await olga.post(kick, protected="yes", description="Throw someone out", value="")
     assert (held.status_code, "moderator" in held.text) == (409, True)
 
     await olga.get(f"{PAGE}/rules/private_data.user.mute")

@@ -137,7 +137,7 @@ async def test_what_may_not_be_given_is_not_offered_and_refused(
 ) -> None:
     manager, olga = await rich(MAX), await rich(OLGA)
     page = (await manager.get(PAGE)).text
-    assert "In Mind Games" not in page  # he manages people of the application, not of the project
+    assert "In Mind Games" not in page  # they manage people of the application, not of the project
     assert "<option>boss</option>" not in page
     review = await reviewed(manager, f"{PIA},boss,,\n{PIA},cashier,{PROJECT},\n77,cashier,,\n{PIA},none,,")
     for words in (
@@ -174,9 +174,9 @@ async def test_strangers_are_found_by_who_may_know_them(rich: ConsoleBrowsers) -
         (manager, "who=all", [PIA]),
         (manager, "who=all&q=dev", []),
         (manager, f"who=all&q={DEV[-3:]}", []),
-        (manager, f"q={DEV}", [DEV]),  # to whoever knows the id it tells the nick
+        (manager, f"q={DEV}", [DEV]),  # to anyone who knows the id it tells the nick
         (manager, "q=dev@studio.example", []),
-        (manager, "q=pia@players.example", []),  # nor whose address it is among those he sees
+        (manager, "q=pia@players.example", []),  # nor whose address it is among those they see
         (manager, "q=PI", [PIA]),
         (olga, "who=all&q=dev", []),
         (olga, "q=Dev@studio.example", [DEV]),  # she manages the project
@@ -196,7 +196,7 @@ async def test_strangers_are_found_by_who_may_know_them(rich: ConsoleBrowsers) -
         assert f"<small>{OLGA}</small>" in review
 
 
-async def test_who_is_not_told_of_roles_sees_the_names_he_works_with(rich: ConsoleBrowsers) -> None:
+async def test_who_is_not_told_of_roles_sees_the_names_they_work_with(rich: ConsoleBrowsers) -> None:
     manager, olga = await rich(MAX), await rich(OLGA)
 
     async def columns(visitor: HttpBrowser, query: str = "") -> Sequence[str]:
@@ -212,7 +212,7 @@ async def test_who_is_not_told_of_roles_sees_the_names_he_works_with(rich: Conso
     assert seats == [False, True, False, True]
     ada = await rich(ADA)
     await applied(ada, await reviewed(ada, f"{PIA},boss,,"))
-    assert "boss" in await columns(manager)  # somebody whom he sees holds it
+    assert "boss" in await columns(manager)  # someone whom they see holds it
 
 
 async def test_a_file_that_comes_back_changes_nothing(rich: ConsoleBrowsers) -> None:

@@ -42,7 +42,7 @@ async def test_while_the_console_is_built_others_are_served_and_a_failure_is_tri
     assert builds == 2
 
 
-async def test_op_13_a_stranger_is_not_told_what_there_is_and_nobody_finds_a_debug_page(
+async def test_op_13_a_stranger_is_not_told_what_there_is_and_no_one_finds_a_debug_page(
     studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
     """Before the console is built as after."""

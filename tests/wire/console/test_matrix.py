@@ -123,11 +123,11 @@ async def test_what_cannot_be_is_said_in_the_review_and_left_out(
 ) -> None:
     olga = await rich(OLGA)
     review = await reviewed(
-        olga, "store.edit,cashier,true\nno.such,cashier,true\nuser.kick,nobody,true\nuser.kick,cashier,true"
+        olga, "store.edit,cashier,true\nno.such,cashier,true\nuser.kick,no_one,true\nuser.kick,cashier,true"
     )
     assert "is protected, and <strong>cashier</strong> is not" in review
     assert "permission not found" in review
-    assert "role <strong>nobody</strong> not found" in review
+    assert "role <strong>no_one</strong> not found" in review
     result = await applied(olga, review)
     assert len(staged_edits(result)) == 3
     assert set((await model_of(service, SHOP)).roles["cashier"].meta["private_data"]) == {"store", "user"}
@@ -153,7 +153,7 @@ async def test_rights_are_those_of_the_schema_and_of_who_may_see_what_people_hol
 async def test_who_may_change_a_schema_and_not_read_it_is_told_nothing_of_what_others_saved(
     service: RunningService, rich: ConsoleBrowsers
 ) -> None:
-    """The schema, its versions and the log are closed to him: so is what a stale save or a form tells of them."""
+    """The schema, its versions and the log are closed to them: so is what a stale save or a form tells of them."""
     dev, pia = await rich(DEV), await rich(PIA)
     await applied(dev, await reviewed(dev, "user.mute,moderator,false"))
     stale = '[["private_data.user.kick/cashier","default","true",0,"user.kick","cashier"]]'

@@ -168,7 +168,7 @@ async def test_blocking_signing_out_and_erasing_end_what_they_say(
     assert (await ada.get(f"{HERE}/{OLGA}/act/nonsense")).status_code == 404
 
 
-async def test_somebody_administers_always(studio: RunningService, inside: ConsoleBrowsers) -> None:
+async def test_someone_administers_always(studio: RunningService, inside: ConsoleBrowsers) -> None:
     ada = await inside(ADA)
     for name, typed in (("block", ""), ("demote", ""), ("erase", ADA)):
         assert await act(ada, ADA, name, typed=typed) == 409, name
@@ -210,7 +210,7 @@ async def test_a_lost_factor_is_removed_for_a_reason_on_record(
     assert (await ada.post(removal, reason="again")).status_code == 404
 
 
-async def test_where_and_with_what_somebody_signs_in_is_answered_over_the_api_to_whoever_sees_the_tab(
+async def test_where_and_with_what_someone_signs_in_is_answered_over_the_api_to_anyone_who_sees_the_tab(
     studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
     await apply_document(studio, MORE)
@@ -229,8 +229,8 @@ async def test_where_and_with_what_somebody_signs_in_is_answered_over_the_api_to
                 told[tab] = shown_in(page.text)[0][1]
                 assert told[tab] == answer.json()["data"]
                 assert [one for one in secrets if one in page.text + answer.text] == []
-                nobody = {"action": "get", "data": {"user_id": "77"}}
-                unknown = await studio.client.post(f"/api/permissions/user/{tab}", json=nobody, headers=headers)
+                no_one = {"action": "get", "data": {"user_id": "77"}}
+                unknown = await studio.client.post(f"/api/permissions/user/{tab}", json=no_one, headers=headers)
                 assert unknown.status_code == 404
     assert told["methods"] == {
         "password": True,
@@ -265,7 +265,7 @@ async def with_everything(studio: RunningService, user_id: str) -> list[str]:
     return [enrolment.secret, *recovery, "$argon2", *encoded]
 
 
-async def test_what_somebody_may_do_is_shown_with_where_it_comes_from(inside: ConsoleBrowsers) -> None:
+async def test_what_someone_may_do_is_shown_with_where_it_comes_from(inside: ConsoleBrowsers) -> None:
     ada = await inside(ADA)
     page = (await ada.get(f"{HERE}/{PIA}/permissions")).text
     assert "Role moderator" in page
@@ -335,7 +335,7 @@ async def test_from_a_person_it_is_one_step_to_change_a_role(inside: ConsoleBrow
     assert f'data-row="{MAX}"' not in found
 
 
-async def test_nobody_is_found_under_an_id_that_nobody_has(inside: ConsoleBrowsers) -> None:
+async def test_no_one_is_found_under_an_id_that_no_one_has(inside: ConsoleBrowsers) -> None:
     answer = await (await inside(ADA)).get(f"{HERE}/999")
     assert answer.status_code == 404
     assert "No person has this ID." in answer.text

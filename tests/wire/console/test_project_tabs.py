@@ -48,7 +48,7 @@ async def group_id(studio: RunningService, title: str) -> str:
     return next(one for one, group in groups.items() if group.title == title)
 
 
-async def test_nobody_comes_in_by_any_path_whose_rights_do_not_open_it(
+async def test_no_one_comes_in_by_any_path_whose_rights_do_not_open_it(
     studio: RunningService, inside: ConsoleBrowsers
 ) -> None:
     testers = await group_id(studio, "Testers")

@@ -8,7 +8,7 @@ from tests.support.service import RunningService
 PAGE = f"/console/projects/{PROJECT}"
 
 
-async def test_a_stranger_signs_in_and_comes_to_the_page_he_asked_for(inside: ConsoleBrowsers) -> None:
+async def test_a_stranger_signs_in_and_comes_to_the_page_they_asked_for(inside: ConsoleBrowsers) -> None:
     stranger = await inside(OLGA)
     stranger.client.cookies.clear()
     await stranger.get(f"{PAGE}?page=2")
@@ -19,7 +19,7 @@ async def test_a_stranger_signs_in_and_comes_to_the_page_he_asked_for(inside: Co
     assert stranger.page.headers["location"] == f"{PAGE}?page=2"
 
 
-async def test_everyone_sees_the_projects_his_rights_show_him(inside: ConsoleBrowsers) -> None:
+async def test_everyone_sees_the_projects_their_rights_show_them(inside: ConsoleBrowsers) -> None:
     for user_id, seen in ((ADA, True), (OLGA, True), (PIA, False)):
         visitor = await inside(user_id)
         assert ("Mind Games" in (await visitor.get("/console/projects")).text) is seen

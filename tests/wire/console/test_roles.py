@@ -10,7 +10,7 @@ TAGGED = {"kind": ("all", "tag"), "value": ("", "beta"), "depth": ("0", "1")}
 AT_STUDIO = {"kind": ("all", "domain"), "value": ("", "studio.example"), "depth": ("0", "1")}
 
 
-async def test_everyone_sees_the_roles_his_rights_show_him(inside: ConsoleBrowsers) -> None:
+async def test_everyone_sees_the_roles_their_rights_show_them(inside: ConsoleBrowsers) -> None:
     for user_id, listed, role, members in (
         (ADA, True, 200, 200),
         (OLGA, True, 200, 200),

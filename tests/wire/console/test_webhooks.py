@@ -94,7 +94,7 @@ def a_delivery(webhook: Webhook, number: int) -> Delivery:
     )
 
 
-async def test_whoever_does_not_administer_sees_none(inside: ConsoleBrowsers) -> None:
+async def test_anyone_who_does_not_administer_sees_none(inside: ConsoleBrowsers) -> None:
     olga = await inside(OLGA)
     assert (await olga.get(PATH)).status_code == 403
     assert (await olga.get(f"{PATH}/new")).status_code == 403

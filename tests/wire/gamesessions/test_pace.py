@@ -94,7 +94,7 @@ async def test_gs_25_the_same_session_from_another_address_is_not_blocked(servic
         assert (await polling).json()["status"] == "RETRY"
 
 
-async def test_gs_25_twenty_blocked_sessions_block_their_address_but_nobody_with_a_location(
+async def test_gs_25_twenty_blocked_sessions_block_their_address_but_no_one_with_a_location(
     installed_url: str, tmp_path: Path
 ) -> None:
     environment = {"GATEHOUSE__GAME__BLOCKED_MOST": "2"}

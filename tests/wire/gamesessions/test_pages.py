@@ -39,7 +39,7 @@ PLACES = {"country": {"iso_code": "SE", "names": {"en": "Sweden", "de": "Schwede
 
 @pytest.fixture
 async def bob(service: RunningService) -> AsyncIterator[HttpBrowser]:
-    """Another person's browser; he is signed in."""
+    """Another person's browser; they are signed in."""
     await service.services.administration.create(
         login=BOB, nick="Bob", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
@@ -260,7 +260,7 @@ async def test_gs_18_a_wrong_number_ends_it(service: RunningService, at_home: Ht
     assert OVER in (at_home.page.text if at_home.page else "")
 
 
-async def test_gs_18_without_a_number_the_page_asks_once_more_and_nobody_is_signed_in(
+async def test_gs_18_without_a_number_the_page_asks_once_more_and_no_one_is_signed_in(
     service: RunningService, at_home: HttpBrowser, anna: User
 ) -> None:
     game = await register_game_elsewhere(service, code="1")
@@ -275,7 +275,7 @@ async def test_gs_18_without_a_number_the_page_asks_once_more_and_nobody_is_sign
 async def test_gs_18_addresses_that_prove_nothing_are_no_sign_of_closeness(
     service: RunningService, at_home: HttpBrowser
 ) -> None:
-    """A proxy in front that nobody told us to trust: game and browser have the same address, the proxy's."""
+    """A proxy in front that no one told us to trust: game and browser have the same address, the proxy's."""
     game = await register_game(service, {"X-Forwarded-For": "203.0.113.66"}, code="1")
     at_home.client.headers["X-Forwarded-For"] = "198.51.100.7"
     page = await asked(at_home, game)
@@ -449,7 +449,7 @@ async def test_whom_the_application_does_not_let_in_is_told_which_and_whom_to_as
     assert (stranger.status_code, ANNA in stranger.text, "Mind Games" in stranger.text) == (404, False, False)
 
 
-async def test_of_two_applications_the_one_that_lets_him_not_in_is_named(
+async def test_of_two_applications_the_one_that_lets_them_not_in_is_named(
     service: RunningService, at_home: HttpBrowser
 ) -> None:
     launcher = await create_application(service.services.storage, name="Launcher")
@@ -463,7 +463,7 @@ async def test_of_two_applications_the_one_that_lets_him_not_in_is_named(
     assert ("Sky Raiders" in page.text, "Launcher" in page.text) == (True, False)
 
 
-async def test_whoever_administers_is_told_the_missing_right_and_nobody_else(
+async def test_anyone_who_administers_is_told_the_missing_right_and_no_one_else(
     service: RunningService, bob: HttpBrowser
 ) -> None:
     """As on the page of an application that a web client stands for."""
@@ -494,7 +494,7 @@ async def test_whoever_administers_is_told_the_missing_right_and_nobody_else(
 # -- afterwards --
 
 
-async def test_nobody_else_is_told_whom_to_ask(service: RunningService, at_home: HttpBrowser) -> None:
+async def test_no_one_else_is_told_whom_to_ask(service: RunningService, at_home: HttpBrowser) -> None:
     game = await names(service)
     await game.close("Error")
     page = await at_home.get(f"/game/denied?gsid={game.gsid}")
@@ -520,7 +520,7 @@ async def test_the_state_tells_whether_the_game_waits_and_nothing_about_people(
     assert await state_of(service, game.gsid) == {"state": "confirmed", "closed": "", "waiting": True}
     await game.close("Success")
     assert await state_of(service, game.gsid) == {"state": "confirmed", "closed": "Success", "waiting": True}
-    for unknown in ("", "nobody"):
+    for unknown in ("", "no_one"):
         assert await state_of(service, unknown) == {"state": "over"}
 
 

@@ -1,4 +1,4 @@
-"""getGsidResult: held until somebody has answered, and answered once (interface §3, §4.3, R4)."""
+"""getGsidResult: held until someone has answered, and answered once (interface §3, §4.3, R4)."""
 
 import asyncio
 from collections.abc import Callable
@@ -86,10 +86,10 @@ async def test_gs_02_a_poll_without_a_login_is_held_for_thirty_seconds(service: 
     assert 29 <= told["ts"] - told["started"] <= 31
 
 
-async def test_held_polls_are_counted_for_whoever_reads_the_figures(
+async def test_held_polls_are_counted_for_anyone_who_reads_the_figures(
     installed_sqlite_url: str, tmp_path: Path
 ) -> None:
-    token = "the token of whoever reads the figures"
+    token = "the token of the metrics reader"
 
     async def held_requests(service: RunningService) -> bool:
         answer = await service.client.get("/metrics", headers={"Authorization": f"Bearer {token}"})
@@ -219,7 +219,7 @@ async def test_a_client_that_gives_up_and_polls_again_at_once_is_no_offender(
         async with raw_connection(service.client.base_url.port or 0) as gone:
             gone.send(raw_poll(game))
             await wait_until_held(service)
-        while len(service.services.waiters):  # noqa: ASYNC110 - the end of a connection tells nobody here
+        while len(service.services.waiters):  # noqa: ASYNC110 - the end of a connection tells no one here
             await asyncio.sleep(0.001)
     await approve_in_storage(game, anna)
     assert (await game.poll()).json()["status"] == "OK"
@@ -510,7 +510,7 @@ async def test_op_07_held_polls_are_answered_with_retry_when_the_service_stops(
     await wait_until_held(service, held_polls)
     service.stopping.begin()
     assert {(await poll).json()["status"] for poll in polls} == {"RETRY"}
-    assert (await games[0].poll()).json()["status"] == "RETRY"  # whoever still gets through is not held
+    assert (await games[0].poll()).json()["status"] == "RETRY"  # anyone who still gets through is not held
     assert await service.services.storage.game_sessions.find_session(games[0].gsid, service.clock.now()) is not None
 
 

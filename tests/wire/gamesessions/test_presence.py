@@ -252,7 +252,7 @@ async def test_a_cancelled_sign_in_is_told_and_ends_the_socket(service: RunningS
     assert (await row(game)).cancels == 0
 
 
-async def test_whoever_connects_late_hears_where_things_stand(service: RunningService) -> None:
+async def test_anyone_who_connects_late_hears_where_things_stand(service: RunningService) -> None:
     game = await register_game(service)
     await service.services.game_purpose.open_page(game.gsid)
     async with connect_game_socket(game) as socket:
@@ -294,7 +294,7 @@ async def test_ws_04_only_the_end_of_the_owners_last_socket_cancels(service: Run
     again.cancel()
 
 
-async def test_whoever_comes_back_in_time_cancels_nothing(service: RunningService) -> None:
+async def test_anyone_who_comes_back_in_time_cancels_nothing(service: RunningService) -> None:
     game = await register_game(service)
     polling = game.start_poll()
     await wait_until_held(service)
@@ -355,7 +355,7 @@ async def test_ws_08_an_open_socket_does_not_stretch_a_session_beyond_twenty_min
     assert await reason_of(service, last["error"]) == "the session has expired"
 
 
-async def test_ws_08_an_open_socket_does_not_keep_a_session_that_nobody_polls(service: RunningService) -> None:
+async def test_ws_08_an_open_socket_does_not_keep_a_session_that_no_one_polls(service: RunningService) -> None:
     game = await register_game(service)
     async with connect_game_socket(game) as socket:
         for _ in range(23):

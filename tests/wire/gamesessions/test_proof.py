@@ -448,7 +448,7 @@ async def test_gs_27_info_answers_listed_addresses_with_the_sessions_own_fields(
     assert await refusal_reason(service, spoofed) == "info is not allowed from this IP address"
 
 
-async def test_gs_27_nobody_is_listed_unless_the_operator_says_so(installed_url: str, tmp_path: Path) -> None:
+async def test_gs_27_no_one_is_listed_unless_the_operator_says_so(installed_url: str, tmp_path: Path) -> None:
     async with behind_a_proxy(installed_url, tmp_path) as service:
         game = await register_game(service, forwarded("203.0.113.9"))
         answer = await service.client.post(INFO, json={"gsid": game.gsid}, headers=game.headers)

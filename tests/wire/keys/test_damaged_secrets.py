@@ -1,4 +1,4 @@
-"""Stored secrets that lost a bit: refused in the words of whoever asks, an alarm, no error of ours (faults R-25)."""
+"""Stored secrets that lost a bit: refused in the words of the endpoint, an alarm, no error of ours (faults R-25)."""
 
 from pathlib import Path
 from typing import Final
@@ -22,7 +22,7 @@ LOGIN: Final = "/proxy/api/login"
 AT: Final = 90  # the first byte of the secret itself, after its key
 
 
-async def test_r_25_a_damaged_secret_is_refused_with_an_alarm_and_nobody_else_notices(
+async def test_r_25_a_damaged_secret_is_refused_with_an_alarm_and_no_one_else_notices(
     installed_url: str, tmp_path: Path
 ) -> None:
     async with (

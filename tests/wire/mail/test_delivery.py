@@ -23,7 +23,7 @@ from tests.support.mail import (
 )
 
 CREDENTIALS = {"username": "gatehouse", "password": "of the mail server"}
-NOBODY = "nobody@studio.example"
+NO_ONE = "no_one@studio.example"
 
 
 async def deliver(carrier: SmtpTransport, mail: OutboxMail, clock: MovableClock) -> None:
@@ -131,9 +131,9 @@ async def test_a_server_that_cannot_prove_its_name_gets_nothing(
 async def test_a_recipient_refused_for_good_is_given_up_and_one_put_off_is_kept(
     storage: Storage, mailbox: Mailbox, clock: MovableClock
 ) -> None:
-    replies = {NOBODY: f"550 5.1.1 <{NOBODY}> no such mailbox", "later@studio.example": "451 4.7.1 come back later"}
+    replies = {NO_ONE: f"550 5.1.1 <{NO_ONE}> no such mailbox", "later@studio.example": "451 4.7.1 come back later"}
     mailbox.recipient_reply = lambda address: replies.get(address, "250 OK")
-    await storage.mail.queue_mails([composed_mail(clock, to=to) for to in (NOBODY, "later@studio.example", TO)], "")
+    await storage.mail.queue_mails([composed_mail(clock, to=to) for to in (NO_ONE, "later@studio.example", TO)], "")
     async with mail_server(mailbox) as port:
         postman = OutboxWorker(
             store=storage.mail, transport=smtp_transport_to(port), sealer=master_keys(), clock=clock
@@ -154,7 +154,7 @@ async def test_the_recipient_is_not_named_in_what_went_wrong(mailbox: Mailbox, c
     mailbox.recipient_reply = lambda address: f"550 5.1.1 <{address}> no such mailbox"
     async with mail_server(mailbox) as port:
         with pytest.raises(RecipientRefused) as refused:
-            await deliver(smtp_transport_to(port), composed_mail(clock, to=NOBODY), clock)
+            await deliver(smtp_transport_to(port), composed_mail(clock, to=NO_ONE), clock)
     assert str(refused.value) == "550 5.1.1 <(recipient)> no such mailbox"
 
 
@@ -183,7 +183,7 @@ async def test_a_server_that_closes_the_door_between_two_letters_gets_the_second
     assert len(mailbox.taken) == 2
 
 
-async def test_nobody_listening_is_told_with_the_address(clock: MovableClock) -> None:
+async def test_no_one_listening_is_told_with_the_address(clock: MovableClock) -> None:
     port = refusing_port()
     with pytest.raises(ServerUnusable, match=rf"127\.0\.0\.1:{port}"):
         await deliver(smtp_transport_to(port), composed_mail(clock), clock)

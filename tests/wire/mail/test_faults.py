@@ -1,4 +1,4 @@
-"""R-27: a mail server that is down or hangs costs nobody anything but the mail's delay."""
+"""R-27: a mail server that is down or hangs costs no one anything but the mail's delay."""
 
 import asyncio
 

@@ -23,7 +23,7 @@ CODE: Final = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)  # 256 bit
 
 
 def is_error_page(answer: httpx2.Response) -> bool:
-    """An error page: nobody is sent anywhere."""
+    """An error page: no one is sent anywhere."""
     return (
         answer.status_code == 400
         and "location" not in answer.headers

@@ -39,7 +39,7 @@ async def app(service: RunningService) -> RelyingPartyClient:
 
 @pytest.fixture
 async def visitor(service: RunningService) -> AsyncIterator[HttpBrowser]:
-    """Somebody's browser."""
+    """Someone's browser."""
     someone = HttpBrowser(service)
     yield someone
     await someone.client.aclose()

@@ -65,7 +65,7 @@ async def test_az_01_a_complete_request_ends_at_exactly_the_redirect_uri_with_co
     assert grant.scopes == ("openid", "offline_access", "email", "profile", "trust")
 
 
-async def test_someone_signed_in_goes_straight_back_with_a_code_of_his_session(
+async def test_someone_signed_in_goes_straight_back_with_a_code_of_their_session(
     service: RunningService, at_home: HttpBrowser, anna: User, web: RelyingPartyClient
 ) -> None:
     proved_at = service.clock.now()
@@ -389,7 +389,7 @@ async def test_az_25_an_id_token_hint_names_who_is_expected(
 
 
 @pytest.mark.usefixtures("anna")
-async def test_az_25_whoever_signs_in_instead_of_the_hinted_person_is_refused(
+async def test_az_25_anyone_who_signs_in_instead_of_the_hinted_person_is_refused(
     service: RunningService, visitor: HttpBrowser, web: RelyingPartyClient
 ) -> None:
     berta = await service.services.administration.create(
@@ -414,13 +414,13 @@ async def test_claims_may_name_who_is_expected_as_a_hint_does(
     assert redirect_error(await at_home.get(asking_for("1000000009", id_token_hint=hint))) == "login_required"
     for wrong in (7, "", None, ["x"]):
         assert redirect_error(await at_home.get(asking_for(wrong))) == "invalid_request", wrong
-    for nobody in ({"sub": None}, {"sub": {"essential": True}}, {}):
-        claims = json.dumps({"id_token": nobody})
+    for no_one in ({"sub": None}, {"sub": {"essential": True}}, {}):
+        claims = json.dumps({"id_token": no_one})
         assert "code" in redirect_parameters(await at_home.get(web.authorize_path(claims=claims)))
 
 
 @pytest.mark.usefixtures("anna")
-async def test_whoever_signs_in_instead_of_the_person_that_claims_name_is_refused(
+async def test_anyone_who_signs_in_instead_of_the_person_that_claims_name_is_refused(
     service: RunningService, visitor: HttpBrowser, web: RelyingPartyClient
 ) -> None:
     claims = json.dumps({"id_token": {"sub": {"value": "1000000009"}}})
@@ -562,7 +562,7 @@ async def test_az_31_whom_the_application_keeps_out_gets_access_denied(
     assert "code" in query_of(await shop.walk_authorize(visitor, LOGIN))
     for login in ({"can": {"value": False}}, {"cannot": {"value": True}}):
         await storage.user_records.edit_record(number, anna.user_id, set_fields(login=login), 0)
-        for client in (shop, third):  # nobody is asked to allow what will not happen
+        for client in (shop, third):  # no one is asked to allow what will not happen
             assert redirect_error(await visitor.get(client.authorize_path())) == "access_denied"
             stranger = HttpBrowser(service)
             assert query_of(await client.walk_authorize(stranger, LOGIN))["error"] == "access_denied"

@@ -1,4 +1,4 @@
-"""Clients are told when somebody signs out (OpenID Connect Back-Channel Logout 1.0, R3)."""
+"""Clients are told when someone signs out (OpenID Connect Back-Channel Logout 1.0, R3)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -83,7 +83,7 @@ async def resident(service: RunningService, anna: User) -> AsyncIterator[Account
 
 
 async def signed_in(client: RelyingPartyClient, resident: AccountBrowser, **changes: str) -> dict[str, Any]:
-    """The tokens of a client that the resident goes to with his browser."""
+    """The tokens of a client that the resident goes to with their browser."""
     return await client.tokens(client.code_from(await client.walk_authorize(resident, ANNA, **changes)))
 
 

@@ -113,7 +113,7 @@ async def test_no_name_no_secret_and_a_confidential_client_without_one_are_refus
     for headers, fields in (
         ({}, {}),
         ({}, {"client_id": "shelf"}),
-        ({}, {"client_id": "nobody"}),
+        ({}, {"client_id": "no_one"}),
         ({"Authorization": basic_auth("shelf", "")}, {}),
         ({"Authorization": basic_auth("", shelf.secret)}, {}),
         ({"Authorization": "Basic " + b64encode(b"shelf").decode()}, {}),
@@ -229,7 +229,7 @@ async def test_private_key_jwt_refuses_whatever_is_not_this_clients_word_for_us_
         asserted(service, other, "ES256"),
         asserted(service, key, "ES256", {"kid": "k2"}),
         asserted(service, key, "ES256", {"jku": "https://keyed.example/jwks"}),
-        asserted(service, key, "ES256", iss="somebody"),
+        asserted(service, key, "ES256", iss="someone"),
         asserted(service, key, "ES256", aud="https://other.example"),
         asserted(service, key, "ES256", aud=f"{service.base_url}/"),
         asserted(service, key, "ES256", aud=None),
@@ -320,9 +320,9 @@ async def test_wrong_proofs_are_among_the_refusals_until_their_source_is_kept_ou
     assert len(await refusals_kept(service)) == 2 + [one.status_code for one in answers].count(401)
 
 
-async def test_right_proofs_and_names_of_nobody_leave_no_refusal(
+async def test_right_proofs_and_names_of_no_one_leave_no_refusal(
     service: RunningService, shelf: RelyingPartyClient, anna: User
 ) -> None:
     await shelf.tokens(await shelf.issue_code(anna))
-    assert oauth_error(await redeem(shelf, "code", {"Authorization": basic_auth("nobody", "x")})) == UNPROVED
+    assert oauth_error(await redeem(shelf, "code", {"Authorization": basic_auth("no_one", "x")})) == UNPROVED
     assert await refusals_kept(service) == []

@@ -29,7 +29,7 @@ CONSENT = "/sign-in/consent"
 
 @pytest.fixture
 async def third(service: RunningService) -> RelyingPartyClient:
-    """Somebody else's client."""
+    """Someone else's client."""
     return await an_oidc_client(service, "third", first_party=False, name="Sky <Atlas>")
 
 
@@ -233,7 +233,7 @@ async def test_the_account_page_lists_what_was_allowed_and_withdrawing_ends_it(
     await resident.client.aclose()
 
 
-async def test_nobody_withdraws_for_another(
+async def test_no_one_withdraws_for_another(
     service: RunningService, at_home: HttpBrowser, anna: User, third: RelyingPartyClient
 ) -> None:
     await asked(at_home, third)

@@ -124,7 +124,7 @@ async def test_a_person_types_the_code_signs_in_and_confirms(
     assert oauth_error(await poll(tv, given["device_code"])) == (400, "invalid_grant")
 
 
-async def test_somebody_signed_in_is_asked_all_the_same(
+async def test_someone_signed_in_is_asked_all_the_same(
     service: RunningService, tv: RelyingPartyClient, visitor: HttpBrowser, anna: User
 ) -> None:
     await visitor.sign_in(anna.login or "")
@@ -224,8 +224,8 @@ async def test_only_clients_of_the_device_grant_get_codes(
     service: RunningService, app: RelyingPartyClient, tv: RelyingPartyClient
 ) -> None:
     assert oauth_error(await service.client.post(ASK, data=asking(app))) == (400, "unauthorized_client")
-    nobody = {"client_id": "nobody", "scope": "openid"}
-    assert oauth_error(await service.client.post(ASK, data=nobody)) == (401, "invalid_client")
+    no_one = {"client_id": "no_one", "scope": "openid"}
+    assert oauth_error(await service.client.post(ASK, data=no_one)) == (401, "invalid_client")
     assert oauth_error(await service.client.post(ASK, data=asking(tv, scope="email"))) == (400, "invalid_scope")
     assert oauth_error(await service.client.post(TOKEN, data={"grant_type": GRANT, "client_id": "tv"})) == (
         400,
@@ -257,7 +257,7 @@ async def test_of_many_polls_at_once_one_gets_the_tokens(tv: RelyingPartyClient,
 async def test_what_the_application_does_not_let_in_is_not_signed_in(
     service: RunningService, tv: RelyingPartyClient, visitor: HttpBrowser
 ) -> None:
-    """The page says which application and, to whoever administers, which rule."""
+    """The page says which application and, to anyone who administers, which rule."""
     application = await create_application(
         service.services.storage, settings={"restricted_domains": ["other.example"]}
     )
@@ -279,7 +279,7 @@ async def test_what_the_application_does_not_let_in_is_not_signed_in(
     assert "You were not signed in on the device." in page.text
     assert "Why access was denied" not in page.text
     assert oauth_error(await poll(shop, given["device_code"])) == (400, "access_denied")
-    for client_id in (open_to_all.client.client_id, "nobody"):  # says nothing of what refuses nobody
+    for client_id in (open_to_all.client.client_id, "no_one"):  # says nothing of what refuses no one
         assert "Not signed in" in (await visitor.get(f"/device/denied?client_id={client_id}")).text
     await service.services.administration.create(
         login="ada@studio.example", nick="Ada", password=PASSWORD, origin=ORIGIN, administrator=True
@@ -293,7 +293,7 @@ async def test_what_the_application_does_not_let_in_is_not_signed_in(
     await ada.client.aclose()
 
 
-async def test_whoever_is_blocked_before_the_device_asks_again_is_not_signed_in(
+async def test_anyone_who_is_blocked_before_the_device_asks_again_is_not_signed_in(
     service: RunningService, tv: RelyingPartyClient, visitor: HttpBrowser, anna: User
 ) -> None:
     given = await ask(tv)
@@ -333,7 +333,7 @@ async def test_a_device_goes_on_when_the_browser_that_confirmed_it_signs_out(
     assert (await tv.userinfo(tokens["access_token"])).status_code == 401
 
 
-async def test_whoever_signs_in_meanwhile_does_not_answer_for_the_one_who_was_asked(
+async def test_anyone_who_signs_in_meanwhile_does_not_answer_for_the_one_who_was_asked(
     service: RunningService, tv: RelyingPartyClient, visitor: HttpBrowser
 ) -> None:
     await service.services.administration.create(

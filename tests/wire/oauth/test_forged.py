@@ -1,4 +1,4 @@
-"""JWTs that somebody tampered with, at each OAuth endpoint that reads one.
+"""JWTs that someone tampered with, at each OAuth endpoint that reads one.
 
 A user JWT at exchange, a refresh token, a client's assertion. The signature is right wherever it can be, so that only
 the oddity is refused.

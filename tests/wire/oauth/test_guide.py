@@ -71,7 +71,7 @@ async def test_by_hand_a_code_becomes_tokens_that_refresh_and_tell_who_it_is(
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the guide shows curl, and there is none here")
-async def test_over_http_a_client_is_made_by_whoever_may_save_its_application(service: RunningService) -> None:
+async def test_over_http_a_client_is_made_by_anyone_who_may_save_its_application(service: RunningService) -> None:
     studio = await a_studio(service)
     known = {"ISSUER": service.base_url, "APPLICATION": str(studio.shop.application_id)}
     said = json.loads(await shell(blocks("sh")[-1], **known, JWT=studio.owner.jwt, FACTOR=FACTOR))

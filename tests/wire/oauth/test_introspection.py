@@ -77,7 +77,7 @@ async def test_another_clients_tokens_are_inactive_unless_it_is_of_the_same_appl
         assert success_body(await asked(second, token))["client_id"] == "first"
 
 
-async def test_whoever_asks_has_to_prove_himself(
+async def test_anyone_who_asks_has_to_prove_themselves(
     service: RunningService, shelf: RelyingPartyClient, app: RelyingPartyClient, anna: User
 ) -> None:
     token = (await given(shelf, anna))["access_token"]

@@ -133,7 +133,7 @@ async def test_a_hint_of_another_client_than_is_named_ends_nothing(
 ) -> None:
     await an_oidc_client(service, "other", post_logout_uris=(BYE,))
     assert (await visitor.get(path(id_token_hint=id_token, client_id="other"))).status_code == 400
-    assert (await visitor.get(path(client_id="nobody"))).status_code == 400
+    assert (await visitor.get(path(client_id="no_one"))).status_code == 400
     assert await is_signed_in(visitor)
 
 
@@ -179,7 +179,7 @@ async def test_the_form_of_another_site_ends_nothing(visitor: HttpBrowser) -> No
     assert await is_signed_in(visitor)
 
 
-async def test_a_hint_about_somebody_else_asks_first(
+async def test_a_hint_about_someone_else_asks_first(
     service: RunningService, visitor: HttpBrowser, id_token: str
 ) -> None:
     await service.services.administration.create(
@@ -191,7 +191,7 @@ async def test_a_hint_about_somebody_else_asks_first(
     assert await is_signed_in(visitor)
 
 
-async def test_nobody_signed_in_is_led_back_by_a_hint_and_else_told_here(
+async def test_no_one_signed_in_is_led_back_by_a_hint_and_else_told_here(
     service: RunningService, visitor: HttpBrowser, id_token: str
 ) -> None:
     stranger = HttpBrowser(service)
@@ -212,7 +212,7 @@ async def test_head_and_repeated_parameters_end_nothing(visitor: HttpBrowser, id
 @pytest.mark.parametrize(
     "headers", [{"Sec-Purpose": "prefetch;prerender"}, {"Purpose": "prefetch"}], ids=["new", "old"]
 )
-async def test_a_browser_that_reads_ahead_signs_nobody_out(
+async def test_a_browser_that_reads_ahead_signs_no_one_out(
     visitor: HttpBrowser, id_token: str, headers: dict[str, str]
 ) -> None:
     ahead = await visitor.client.get(path(id_token_hint=id_token, post_logout_redirect_uri=BYE), headers=headers)

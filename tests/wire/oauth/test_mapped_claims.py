@@ -73,7 +73,7 @@ async def test_an_id_token_with_mapped_claims_is_a_hint_still(service: RunningSe
     assert answer.status_code == 200
 
 
-async def test_an_application_that_never_was_is_held_by_nobody(service: RunningService, anna: User) -> None:
+async def test_an_application_that_never_was_is_held_by_no_one(service: RunningService, anna: User) -> None:
     shelf = await a_mapping_client(service, 59_999)
     claims = claims_of((await shelf.tokens(await shelf.issue_code(anna)))["id_token"])
     assert (claims["roles"], claims["groups"], claims["rules"]) == ([], [], [])

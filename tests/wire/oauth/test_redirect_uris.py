@@ -276,7 +276,7 @@ async def test_az_20_a_stored_uri_with_a_reserved_name_matches_no_more(
 
 
 @pytest.mark.parametrize("query", SPELLINGS)
-def test_az_20_reserved_names_are_registered_by_nobody(query: str) -> None:
+def test_az_20_reserved_names_are_registered_by_no_one(query: str) -> None:
     """The check of every registration: API, console, apply and command line, which have a test each."""
     client = Client(client_id="web", name="Web", redirect_uris=(HOST, f"{HOST}?{query}"), created_at=0)
     with pytest.raises(BadClient, match=r"the query parameter .* is reserved") as refused:
@@ -324,4 +324,4 @@ async def test_a_developer_is_shown_what_was_received_beside_what_is_registered(
     await service.services.storage.accounts.create_user(root, a_record(), administrator=True)
     await visitor.sign_in("root@studio.example")
     assert HOST in shown((await visitor.get(quiet.authorize_path(redirect_uri=wrong))).text)
-    assert "the client is unknown" in (await visitor.get(quiet.authorize_path(client_id="nobody"))).text
+    assert "the client is unknown" in (await visitor.get(quiet.authorize_path(client_id="no_one"))).text

@@ -55,7 +55,7 @@ async def test_ui_06_a_revocation_with_wrong_credentials_or_token_revokes_nothin
     token = {"refresh_token": tokens["refresh_token"]}
     for credentials in (
         {"client_id": "web", "client_secret": "wrong"},
-        {"client_id": "nobody", "client_secret": "x"},
+        {"client_id": "no_one", "client_secret": "x"},
     ):
         assert oauth_error(await service.client.post(OWN, json={**credentials, **token})) == (401, "invalid_client")
     for missing in ({"client_id": "web"}, {"client_secret": web.secret}, {}):
@@ -99,7 +99,7 @@ async def test_ui_07_a_client_cannot_revoke_anothers_token(
 
 
 @pytest.mark.parametrize(("path", "status"), [(RFC_7009, 200), (OWN, 400)], ids=["RFC 7009", "own"])
-async def test_a_rotated_token_ends_its_family_whoever_rotated_it(
+async def test_a_rotated_token_ends_its_family_anyone_who_rotated_it(
     service: RunningService, web: RelyingPartyClient, anna: User, path: str, status: int
 ) -> None:
     stolen = (await given(web, anna))["refresh_token"]
@@ -111,7 +111,7 @@ async def test_a_rotated_token_ends_its_family_whoever_rotated_it(
     assert events.count("grant.revoked") == 1
 
 
-async def test_rfc_7009_tells_nobody_which_foreign_tokens_live(
+async def test_rfc_7009_tells_no_one_which_foreign_tokens_live(
     service: RunningService, shelf: RelyingPartyClient, app: RelyingPartyClient, anna: User
 ) -> None:
     old = (await given(shelf, anna))["refresh_token"]

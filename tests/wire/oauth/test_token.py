@@ -206,7 +206,7 @@ async def test_tk_07_of_many_at_once_one_gets_tokens_and_then_they_are_dead(
     assert oauth_error(await web.userinfo(good[0].json()["access_token"])) == (401, "invalid_token")
 
 
-async def test_tk_07_whoever_cannot_prove_to_be_the_client_revokes_nothing(
+async def test_tk_07_anyone_who_cannot_prove_to_be_the_client_revokes_nothing(
     service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
     code = await web.issue_code(anna)

@@ -59,7 +59,7 @@ async def with_rules(service: RunningService, user: User, count: int) -> Applica
 
 
 def largest_key() -> str:
-    """An RSA key of 8192 bits as PEM with the longest line ends; nobody has its private half."""
+    """An RSA key of 8192 bits as PEM with the longest line ends; no one has its private half."""
     numbers = RSAPublicNumbers(65_537, (1 << 8_192) - 1)
     pem = numbers.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
     return pem.replace("\n", "\r\n")

@@ -94,7 +94,7 @@ async def test_ak_04_a_deleted_key_is_refused_on_every_node_at_once(
 async def test_ak_05_a_key_is_deleted_through_its_own_application_only(studio: Studio) -> None:
     key = await studio.access_key()
     [listed] = (await studio.expect_ok("accessKey", asking("get", studio.shop), studio.owner.headers))["data"]
-    # The owner may manage keys of both, once the other application is in his project too.
+    # The owner may manage keys of both, once the other application is in their project too.
     storage = studio.service.services.storage
     await storage.applications.edit_application(studio.other.application_id, set_fields(project_id=PROJECT))
     through_other = asking("delete", studio.other, id=listed["id"])
@@ -163,7 +163,7 @@ async def test_ak_09_keys_of_a_removed_application_or_project_are_refused(studio
     assert await read_with(studio, key) == 401
 
 
-async def test_ak_10_whoever_has_no_right_neither_sees_nor_makes_keys(studio: Studio) -> None:
+async def test_ak_10_anyone_who_has_no_right_neither_sees_nor_makes_keys(studio: Studio) -> None:
     for action in ("get", "save", "delete"):
         ask = asking(action, studio.shop, id="x")
         await studio.expect_error(403, "accessKey", ask, studio.stranger.headers)

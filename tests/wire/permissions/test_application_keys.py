@@ -89,7 +89,7 @@ async def test_the_kid_of_a_user_jwt_is_answered_too(studio: Studio) -> None:
     for kid in kids:
         answer = await client.get(f"/api/permissions/application/publicKey/{kid}")
         assert answer.json()["key"]["data"].startswith("-----BEGIN PUBLIC KEY-----")
-    assert len(kids) < len(first_keys())  # those of other purposes are nobody's business
+    assert len(kids) < len(first_keys())  # those of other purposes are no one's business
 
 
 async def test_keys_in_the_directory_are_published_first(installed_url: str, tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ async def test_ap_01_can_create_app_creates_outside_a_project_and_updates_nothin
     assert await audit_records(studio, AuditEvent.APPLICATION_CREATED)
 
 
-async def test_whoever_makes_an_application_outside_a_project_may_work_with_it(studio: Studio) -> None:
+async def test_anyone_who_makes_an_application_outside_a_project_may_work_with_it(studio: Studio) -> None:
     maker = await create_person_with(studio, {ROOT: holdings_with_rules("can_create_app")})
     number = (await save(studio, maker, name="Chess"))["application_id"]
     await save(studio, maker, application_id=number, description="Mine")
@@ -88,7 +88,7 @@ async def test_whoever_makes_an_application_outside_a_project_may_work_with_it(s
     assert "secret_data" not in (await studio.expect_ok("meta/data", theirs, maker.headers))["data"]
 
 
-async def test_whoever_makes_an_application_in_a_project_gets_roles_on_it(studio: Studio) -> None:
+async def test_anyone_who_makes_an_application_in_a_project_gets_roles_on_it(studio: Studio) -> None:
     maker = await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES)})
     made = await save(studio, maker, name="Chess", project_id=PROJECT)
     assert made["project_id"] == PROJECT

@@ -24,7 +24,7 @@ ROBOT = "5000000001"
 
 
 def everything(studio: Studio) -> dict[str, Mapping[str, object]]:
-    """One request to every endpoint that a caller has to show himself at."""
+    """One request to every endpoint that a caller has to show themselves at."""
     shop = studio.shop.application_id
     return {
         "application": {"action": "get", "data": {"application_id": shop}},
@@ -87,7 +87,7 @@ async def test_pa_02_a_jwt_needs_its_own_factor(studio: Studio) -> None:
 
 
 @pytest.mark.parametrize("more", [{}, {"Content-Type": "application/json"}])
-async def test_whoever_shows_everything_in_headers_needs_no_body(studio: Studio, more: dict[str, str]) -> None:
+async def test_anyone_who_shows_everything_in_headers_needs_no_body(studio: Studio, more: dict[str, str]) -> None:
     path = "/api/permissions/user/info"
     answer = await studio.service.client.post(path, headers={**studio.owner.headers, **more})
     assert (answer.status_code, answer.json()) == (200, {"status": "OK", "projects": 1})
@@ -101,7 +101,7 @@ async def test_the_deprecated_fields_of_the_body_work(studio: Studio) -> None:
 
 
 async def test_pa_03_the_header_decides_for_check_and_action_alike(studio: Studio) -> None:
-    theirs = {"jwt": studio.stranger.jwt, "factor": "not his"}
+    theirs = {"jwt": studio.stranger.jwt, "factor": "not their"}
     answer = await studio.expect_ok("meta/data", own_record(studio.shop, **theirs), studio.owner.headers)
     assert answer["user_id"] == studio.owner.user_id
     ours = {"jwt": studio.owner.jwt, "factor": FACTOR}
@@ -197,7 +197,7 @@ async def test_pa_05_an_expired_user_jwt_opens_meta_data_beside_a_service_within
     await studio.expect_error(401, "meta/data", own_record(studio.shop, jwt=studio.owner.jwt), beside_key)
 
 
-async def test_pa_07_a_service_lends_nobody_rights(studio: Studio) -> None:
+async def test_pa_07_a_service_lends_no_one_rights(studio: Studio) -> None:
     headers = bearing(studio.stranger.jwt, Service_Jwt=await studio.service_jwt())
     for path in ("application", "application/keys", "accessKey", "project", "roles", "meta/schema"):
         await studio.expect_error(403, path, everything(studio)[path], headers)
@@ -224,8 +224,8 @@ async def test_pa_08_an_access_key_opens_nothing_but_its_own_records(studio: Stu
     await studio.expect_error(
         403, "meta/data", {**roles, "application_id": studio.other.application_id}, bearing(key)
     )
-    nobody = own_record(studio.shop, data={"type": "roles"})
-    await studio.expect_error(400, "meta/data", nobody, bearing(key))
+    no_one = own_record(studio.shop, data={"type": "roles"})
+    await studio.expect_error(400, "meta/data", no_one, bearing(key))
 
 
 async def send(studio: Studio, raw: bytes, headers: Mapping[str, str]) -> int:

@@ -1,4 +1,4 @@
-"""OAuth clients over the API: whoever may save an application, and only he, manages its clients (R3, R6)."""
+"""OAuth clients over the API: anyone who may save an application, and only they, manages its clients (R3, R6)."""
 
 import asyncio
 from typing import Any
@@ -90,7 +90,7 @@ async def test_clients_are_managed_with_the_right_to_save_their_application_and_
         (403, bearer_headers(studio.owner.jwt, Service_Jwt=await studio.service_jwt(studio.other))),
         (403, robots[1]),
         (403, bearer_headers(exchanged["jwt"], Factor="the device")),  # good for this application, but not for this
-        (403, bearer_headers(key)),  # of the application itself, which is nobody
+        (403, bearer_headers(key)),  # of the application itself, which is no one
         (401, {}),
     )
     for number, headers in enumerate(may):
@@ -100,7 +100,7 @@ async def test_clients_are_managed_with_the_right_to_save_their_application_and_
             await studio.expect_ok("client", asking(action, shop, client_id=of["client_id"]), headers)
     for status, headers in may_not:
         for action in ACTIONS:
-            for client_id in ("web", "nobody"):  # whether it exists is not told
+            for client_id in ("web", "no_one"):  # whether it exists is not told
                 await studio.expect_error(
                     status, "client", asking(action, shop, **WEB | {"client_id": client_id}), headers
                 )

@@ -82,7 +82,7 @@ async def test_a_group_is_made_read_changed_and_deleted(studio: Studio) -> None:
     assert (await get(studio, studio.owner))["groups"] == []
 
 
-async def test_gr_01_whoever_manages_one_of_five_groups_sees_exactly_that_one(studio: Studio) -> None:
+async def test_gr_01_anyone_who_manages_one_of_five_groups_sees_exactly_that_one(studio: Studio) -> None:
     groups = [await make(studio, f"Group {n}") for n in range(5)]
     manager = await a_manager(studio, groups[2]["id"])
     assert [group["id"] for group in (await get(studio, manager))["groups"]] == [groups[2]["id"]]
@@ -173,7 +173,7 @@ async def test_a_group_stays_in_its_project(studio: Studio) -> None:
     await studio.expect_error(400, "group", body, studio.owner.headers)
 
 
-async def test_gr_06_a_manager_reaches_his_group_alone_and_opening_it_is_audited_as_high(studio: Studio) -> None:
+async def test_gr_06_a_manager_reaches_their_group_alone_and_opening_it_is_audited_as_high(studio: Studio) -> None:
     mine, theirs = await make(studio, "Mine"), await make(studio, "Theirs")
     manager = await a_manager(studio, mine["id"])
     await studio.expect_error(403, "group/access", access(theirs["id"], users=[]), manager.headers)
@@ -349,7 +349,7 @@ async def test_a_project_one_may_not_see_is_no_other_place_than_none(studio: Stu
     assert answers[0].content == answers[1].content
 
 
-async def test_who_lets_himself_in_by_a_condition_is_audited_too(studio: Studio) -> None:
+async def test_who_lets_themselves_in_by_a_condition_is_audited_too(studio: Studio) -> None:
     made = await make(studio)
     manager = await a_manager(studio, made["id"])
     for others in ([{"uid": [studio.stranger.user_id]}], [{"domain": "studio.example"}]):
@@ -361,7 +361,7 @@ async def test_who_lets_himself_in_by_a_condition_is_audited_too(studio: Studio)
     assert len(await audit_records(studio, AuditEvent.GROUP_OPENED)) == 1
     again = [*own, {"title": "u", "condition": {"uid": [manager.user_id]}}]
     await studio.expect_ok("group/access", access(made["id"], conditions=again), manager.headers)
-    assert len(await audit_records(studio, AuditEvent.GROUP_OPENED)) == 1  # he was in already
+    assert len(await audit_records(studio, AuditEvent.GROUP_OPENED)) == 1  # they were in already
 
 
 async def test_the_users_that_the_conditions_of_a_project_name_are_limited(studio: Studio) -> None:

@@ -66,7 +66,7 @@ async def test_accounts_refusals_and_service_tokens_are_read_by_administrators_i
         await studio.expect_error(400, path, {"action": "get"}, admin.headers)
 
 
-async def test_the_installation_is_read_by_administrators_in_person_and_its_secrets_by_nobody(studio: Studio) -> None:
+async def test_the_installation_is_read_by_administrators_in_person_and_its_secrets_by_no_one(studio: Studio) -> None:
     admin, settings = await create_administrator(studio), studio.service.services.settings
     others = [
         studio.stranger,
@@ -150,7 +150,7 @@ async def test_a_game_session_is_seen_with_its_application_and_its_person_by_adm
         await studio.expect_error(404, "gameSession", ask | {"data": {"ref": ref}}, admin.headers)
 
 
-async def test_a_schema_is_read_as_it_was_by_whoever_may_read_it_as_it_is(studio: Studio) -> None:
+async def test_a_schema_is_read_as_it_was_by_anyone_who_may_read_it_as_it_is(studio: Studio) -> None:
     shop = studio.shop.application_id
     current = {"action": "get", "application_id": shop}
     first = (await studio.expect_ok("meta/schema", current, studio.owner.headers))["data"]
@@ -177,8 +177,8 @@ async def test_a_schema_is_read_as_it_was_by_whoever_may_read_it_as_it_is(studio
         studio, secret_data=secret_document("canReadSchema"), application_id=studio.other.application_id
     )
     unread = await create_person_with(studio, secret_data=secret_document("canRead"))
-    for nobody in (studio.stranger, elsewhere, unread):
-        await studio.expect_error(403, "meta/schema/versions", current, nobody.headers)
+    for no_one in (studio.stranger, elsewhere, unread):
+        await studio.expect_error(403, "meta/schema/versions", current, no_one.headers)
     await studio.expect_error(400, "meta/schema", at("1"), studio.owner.headers)
 
 

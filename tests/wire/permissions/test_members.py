@@ -155,7 +155,7 @@ async def test_it_is_told_as_csv_when_that_is_asked_for(studio: Studio) -> None:
         assert (row["user_id"], row["until"], row["source"], row["role"]) == (OWNER, "", "assigned_role", "'-sum")
 
 
-async def test_whoever_takes_json_too_gets_json(studio: Studio) -> None:
+async def test_anyone_who_takes_json_too_gets_json(studio: Studio) -> None:
     await put_roles(studio)
     ask = question_body(studio, rule="user.kick")
     for accepted in ("application/json;q=0.9, text/csv;q=0.1", "text/csv, application/json", "*/*"):

@@ -207,15 +207,15 @@ async def test_the_last_owner_stays(studio: Studio) -> None:
 async def test_owners_are_made_and_unmade_by_owners(studio: Studio) -> None:
     deputy = await create_person_with(studio, {IN_PROJECT: holdings_with("project_administrator")})
     second = await create_person_with(studio, {IN_PROJECT: holdings_with("project_owner")})
-    owner, nobody = {"roles": ["project_owner"]}, {"roles": ["project_administrator"]}
-    for users in ({deputy.user_id: owner}, {second.user_id: None}, {second.user_id: nobody}):
+    owner, no_one = {"roles": ["project_owner"]}, {"roles": ["project_administrator"]}
+    for users in ({deputy.user_id: owner}, {second.user_id: None}, {second.user_id: no_one}):
         await studio.expect_error(403, "project/membership", saving(users=users), deputy.headers)
-    await save(studio, studio.owner, users={second.user_id: nobody})
+    await save(studio, studio.owner, users={second.user_id: no_one})
     boss = await create_administrator(studio)
     await save(studio, boss, users={deputy.user_id: owner})
 
 
-async def test_nobody_gives_what_he_does_not_hold_there(studio: Studio) -> None:
+async def test_no_one_gives_what_they_do_not_hold_there(studio: Studio) -> None:
     shop = studio.shop.application_id
     manager = await create_person_with(
         studio, {IN_PROJECT: holdings_with_rules("project.can_manage_project", "project.can_view_project")}

@@ -56,7 +56,7 @@ def grant(*roles: str, action: str = "grant", group_id: str = GROUP) -> dict[str
 
 
 async def elsewhere(studio: Studio) -> Application:
-    """Another project with an application that nobody published and a group."""
+    """Another project with an application that no one published and a group."""
     storage = studio.service.services.storage
     await publish(storage, a_project("Elsewhere"), owners=[studio.stranger.user_id])
     await storage.groups.create_group(a_group(FOREIGN_GROUP, project_id="elsewhere"), [a_record()])
@@ -124,7 +124,7 @@ async def test_pr_12_a_project_has_one_id_and_its_aliases(studio: Studio) -> Non
     assert "id" in await studio.expect_error(400, "project", two, studio.owner.headers)
 
 
-async def test_aliases_are_nobody_elses_name(studio: Studio) -> None:
+async def test_aliases_are_no_one_elses_name(studio: Studio) -> None:
     await elsewhere(studio)
     await studio.service.services.storage.projects.edit_project("elsewhere", set_project_fields(aliases=("taken",)))
     for alias in ("elsewhere", "taken", PROJECT):

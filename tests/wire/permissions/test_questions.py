@@ -61,7 +61,7 @@ async def explained(studio: Studio, **data: object) -> Any:
 
 
 async def explained_to_owner(studio: Studio, **data: object) -> Any:
-    """What is said about the visitor to somebody who may see everything there."""
+    """What is said about the visitor to someone who may see everything there."""
     ask = question_body(studio, **{"rule": "user.kick", "user_id": STRANGER, **data})
     return (await studio.expect_ok("explain", ask, studio.owner.headers))["data"]
 
@@ -117,7 +117,7 @@ async def test_an_alias_of_a_project_is_as_good_as_its_id(studio: Studio) -> Non
     assert (await explained(studio, project_id="mg"))["scope"] == {"project_id": PROJECT}
 
 
-async def test_in_a_project_that_nobody_can_have_nothing_is_held(studio: Studio) -> None:
+async def test_in_a_project_that_no_one_can_have_nothing_is_held(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
     await set_user_roles(studio, STRANGER, {ROOT: ["moderator"], P: ["moderator"]})
     resource = {"kind": "applications", "id": studio.shop.application_id}
@@ -199,14 +199,14 @@ async def test_a_check_sees_no_address(studio: Studio) -> None:
     assert await checked(studio, KICK) == [False]
 
 
-async def test_about_others_only_whoever_may_read_all_of_them(studio: Studio) -> None:
+async def test_about_others_only_anyone_who_may_read_all_of_them(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
     await set_user_roles(studio, STRANGER, {ROOT: ["moderator"]})
     for path, data in (("check", {"checks": [KICK]}), ("explain", KICK)):
         ask = question_body(studio, user_id=STRANGER, **data)
         assert (await studio.expect_ok(path, ask, studio.owner.headers))["user_id"] == STRANGER
-        nobody = question_body(studio, user_id="1999999999", **data)
-        assert await studio.expect_error(404, path, nobody, studio.owner.headers) == "user not found"
+        no_one = question_body(studio, user_id="1999999999", **data)
+        assert await studio.expect_error(404, path, no_one, studio.owner.headers) == "user not found"
         for user_id in (OWNER, "1999999999"):
             await studio.expect_error(
                 403, path, question_body(studio, user_id=user_id, **data), studio.stranger.headers
@@ -304,7 +304,7 @@ async def test_a_grant_through_a_group_names_the_group(studio: Studio) -> None:
     assert (step["source"], step["group"]) == ("group_grant", {"id": GROUP, "title": "Testers"})
 
 
-async def test_why_somebody_is_no_member_of_a_group_is_told(studio: Studio) -> None:
+async def test_why_someone_is_no_member_of_a_group_is_told(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
     await put_group(studio, conditions=[{"domain": "studio.example"}])
     await grant_roles_to_group(studio, "moderator")
@@ -422,7 +422,7 @@ async def test_a_stranger_cannot_tell_a_project_from_one_that_is_not_there(studi
 
 
 async def test_who_may_not_see_a_project_cannot_try_out_what_it_has(studio: Studio) -> None:
-    """He develops one of its applications, and is told the same of what it has and of what it has not."""
+    """They develop one of its applications, and are told the same of what it has and of what it has not."""
     storage = studio.service.services.storage
     one = await create_application(storage, name="Tools", project_id=PROJECT)
     on_shop = application_scope(PROJECT, studio.shop.application_id)
@@ -489,7 +489,7 @@ async def test_each_right_opens_what_it_would_show_anyway(studio: Studio) -> Non
     assert [one for one in SECRETS if one not in boss] == ["vip_secret", "10.9.8.0"]
 
 
-async def test_a_right_in_a_project_that_lets_nobody_in_opens_nothing(studio: Studio) -> None:
+async def test_a_right_in_a_project_that_lets_no_one_in_opens_nothing(studio: Studio) -> None:
     await a_guarded_project(studio)
     viewer = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
     told = await explained_by(studio, viewer, project_id=PROJECT)

@@ -280,7 +280,7 @@ async def test_ro_06_a_default_role_applies_in_its_own_application_and_is_audite
     await studio.expect_error(403, "roles", central, studio.owner.headers)
 
 
-async def test_ro_10_everyone_is_true_or_false_and_false_is_nobody(studio: Studio) -> None:
+async def test_ro_10_everyone_is_true_or_false_and_false_is_no_one(studio: Studio) -> None:
     for value in ("false", "true", 1, 0, None, []):
         await refused(studio, 400, name="All", meta=KICK, condition={"everyone": value})
     await save(studio, studio.owner, name="All", meta=KICK, condition={"everyone": False})
@@ -477,7 +477,7 @@ async def test_ro_23_what_is_held_in_a_removed_project_takes_no_seat(studio: Stu
     assert (await get(studio, boss, name="Few"))["users_count"] == 1
 
 
-async def test_ro_18_a_role_made_again_under_its_old_name_belongs_to_nobody(studio: Studio) -> None:
+async def test_ro_18_a_role_made_again_under_its_old_name_belongs_to_no_one(studio: Studio) -> None:
     storage = studio.service.services.storage
     await storage.groups.create_group(a_group(GROUP, users=(studio.owner.user_id,)), [a_record()])
     await save(studio, studio.owner, name="Moderator", meta=KICK)
@@ -579,10 +579,10 @@ async def test_a_role_of_another_application_is_unknown_here(studio: Studio) -> 
 
 async def test_the_roles_gatehouse_is_run_by_apply_to_whom_they_are_given_and_no_others(studio: Studio) -> None:
     boss = await create_administrator(studio)
-    nobody, everybody = {"everyone": False}, {"everyone": True}
+    no_one, everybody = {"everyone": False}, {"everyone": True}
     for name in ("administrator", "project_owner", "app_developer"):
         for change in (
-            {"condition": nobody, "condition_mode": "require"},
+            {"condition": no_one, "condition_mode": "require"},
             {"condition": everybody},
             {"condition_mode": "require"},
             {"default": True},

@@ -436,7 +436,7 @@ async def test_sc_15_broken_json_is_refused_at_every_endpoint(studio: Studio) ->
     headers = {**studio.owner.headers, "Content-Type": "application/json"}
     for path in ENDPOINTS:
         for name, raw in BROKEN.items():
-            if (path, name) == ("user/info", "nothing"):  # it needs none: whoever asks says so in headers
+            if (path, name) == ("user/info", "nothing"):  # it needs none: anyone who asks says so in headers
                 continue
             answer = await studio.service.client.post(f"/api/permissions/{path}", content=raw, headers=headers)
             assert (answer.status_code, answer.json()["status"]) == (400, "ERROR"), (path, name, answer.text)

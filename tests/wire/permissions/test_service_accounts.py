@@ -106,7 +106,7 @@ async def test_it_gets_no_role_its_maker_could_not_give(studio: Studio) -> None:
     assert [one["name"] for one in await listed(studio)] == ["ci"]
 
 
-async def test_it_never_owns_a_project_whoever_would_give_it_that(studio: Studio) -> None:
+async def test_it_never_owns_a_project_anyone_who_would_give_it_that(studio: Studio) -> None:
     ask = asking("save", project_id=PROJECT, name="two", roles=["project_owner"])
     assert "cannot own" in await studio.expect_error(403, "serviceAccount", ask, studio.owner.headers)
     account = await made(studio)

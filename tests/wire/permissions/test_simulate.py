@@ -150,7 +150,7 @@ CHANGES: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
         {"action": "save"},
     ),
     (
-        "somebody becomes an owner of a shut project",
+        "someone becomes an owner of a shut project",
         {
             "kind": "membership",
             "data": {"id": PROJECT, "users": {STRANGER: {"roles": ["project_owner"]}}, "disallow": [GROUP]},
@@ -159,7 +159,7 @@ CHANGES: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
         {"action": "save"},
     ),
     (
-        "somebody's record is saved",
+        "someone's record is saved",
         {
             "kind": "record",
             "data": {

@@ -150,7 +150,7 @@ async def test_pr_11_a_project_removed_on_one_node_is_removed_on_the_other(nodes
     await two.expect_error(401, "meta/data", with_key, bearer_headers(key))
 
 
-async def test_ro_18_a_role_deleted_and_made_again_on_another_node_belongs_to_nobody(nodes: Nodes) -> None:
+async def test_ro_18_a_role_deleted_and_made_again_on_another_node_belongs_to_no_one(nodes: Nodes) -> None:
     one, two = nodes
     shop, who = one.shop.application_id, one.stranger
     role = {"name": "Moderator", "meta": {"private_data": {"kick": {"value": True}}}}

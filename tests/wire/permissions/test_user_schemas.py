@@ -141,7 +141,7 @@ async def test_sc_07_a_save_is_all_or_nothing(studio: Studio) -> None:
     assert (seen["public_data"], seen["secret_data"], seen["version"]) == ({}, {}, 0)
 
 
-async def test_sc_08_nobody_grants_himself_more_than_he_may_grant(studio: Studio) -> None:
+async def test_sc_08_no_one_grants_themselves_more_than_they_may_grant(studio: Studio) -> None:
     ban = {"private_data": {"ban": {"value": True}}}
     schema = {
         "private_data": {"ban": {"value": False, "protected": True}},
@@ -170,7 +170,7 @@ async def test_sc_08_nobody_grants_himself_more_than_he_may_grant(studio: Studio
         await studio.expect_error(403, "meta/data", {**central, "data": data}, sly.headers)
 
 
-async def test_nobody_gives_secret_data_he_does_not_hold_nor_makes_it_last(studio: Studio) -> None:
+async def test_no_one_gives_secret_data_they_do_not_hold_nor_makes_it_last(studio: Studio) -> None:
     other, now = await create_person_with(studio), studio.service.clock.now()
     giver = await create_person_with(
         studio, secret_data=secret_document("canRead", secret=("all", "all"), roles=("self", "none"))
@@ -379,7 +379,7 @@ async def test_sc_11_a_project_that_cannot_be_told_of_is_left_out_without_a_hint
         await studio.expect_error(400, "meta/data", body, who.headers)
 
 
-async def test_sc_12_with_apps_data_tells_of_what_he_may_see(studio: Studio) -> None:
+async def test_sc_12_with_apps_data_tells_of_what_they_may_see(studio: Studio) -> None:
     storage = studio.service.services.storage
     apps = [await create_application(storage, name=f"App {n}", project_id=PROJECT) for n in range(10)]
     await storage.projects.edit_project(PROJECT, set_project_fields(aliases=("minds",)))
@@ -492,22 +492,22 @@ async def test_sc_13_sc_14_entries_are_strict(studio: Studio) -> None:
         await studio.expect_error(400, "meta/data", wrong, studio.owner.headers)
 
 
-async def test_sc_17_a_record_is_saved_for_who_never_logged_in_and_not_for_nobody(studio: Studio) -> None:
+async def test_sc_17_a_record_is_saved_for_who_never_logged_in_and_not_for_no_one(studio: Studio) -> None:
     user = await create_person_with(studio)
     saved = await save(studio, studio.owner, user.user_id, public_data=BADGE)
     assert saved["public_data"] == BADGE
-    nobody = "4444444444"
-    body = saving(studio, nobody, public_data=BADGE)
+    no_one = "4444444444"
+    body = saving(studio, no_one, public_data=BADGE)
     assert await studio.expect_error(404, "meta/data", body, studio.owner.headers) == "user not found"
     assert (
-        await studio.expect_error(404, "meta/data", reading(studio, nobody), studio.owner.headers) == "user not found"
+        await studio.expect_error(404, "meta/data", reading(studio, no_one), studio.owner.headers) == "user not found"
     )
     blind = await create_person_with(studio, secret_data=all_of(secret=("self", "self")))
     foreign, unknown = [
-        await studio.post("meta/data", reading(studio, one), blind.headers) for one in (user.user_id, nobody)
+        await studio.post("meta/data", reading(studio, one), blind.headers) for one in (user.user_id, no_one)
     ]
     assert (foreign.status_code, foreign.content) == (unknown.status_code, unknown.content)
-    for body in (saving(studio, one, public_data=BADGE) for one in (user.user_id, nobody)):
+    for body in (saving(studio, one, public_data=BADGE) for one in (user.user_id, no_one)):
         await studio.expect_error(403, "meta/data", body, blind.headers)
 
 
@@ -655,7 +655,7 @@ async def test_what_someone_holds_can_be_given_back_as_it_was_told(studio: Studi
 
 
 async def test_project_access_of_a_stranger_is_nothing_to_a_visitor(studio: Studio) -> None:
-    """Neither that he exists, nor what he holds, nor its version: each answer is the same (R6, checklist PA-13)."""
+    """Neither that they exist, nor what they hold, nor its version: each answer is the same (R6, checklist PA-13)."""
     owns, manages = {"roles": ["project_owner"]}, {"roles": ["project_administrator"]}
     answers = set()
     for application_id in (1, studio.shop.application_id, studio.other.application_id, 999_999):

@@ -12,7 +12,7 @@ from tests.wire.webhooks.test_delivery import is_signed
 DAY = 86_400
 
 
-async def test_nobody_but_an_administrator_may_do_anything_and_no_service_in_his_name(town: WebhookSetup) -> None:
+async def test_no_one_but_an_administrator_may_do_anything_and_no_service_in_their_name(town: WebhookSetup) -> None:
     hook = await town.create_webhook()
     vouched = {"Authorization": f"Bearer {town.admin.jwt}", "Service-Jwt": await town.studio.service_jwt()}
     named = {"webhook_id": hook["webhook_id"]}

@@ -421,7 +421,7 @@ def cut_seals() -> Verb[None]:
     yield Statement(delete(audit_seals))()
 
 
-async def test_a_broken_audit_log_is_told_to_whoever_listens_to_it(town: WebhookSetup) -> None:
+async def test_a_broken_audit_log_is_told_to_anyone_who_listens_to_it(town: WebhookSetup) -> None:
     await town.create_webhook("audit")
     await town.service.services.storage.runner.write(cut_seals)
     await town.create_user()

@@ -1,11 +1,11 @@
-// Keeps what changes by itself up to date, every few seconds, while somebody looks at it. It can be held still.
+// Keeps what changes by itself up to date, every few seconds, while someone looks at it. It can be held still.
 "use strict";
 
 const EVERY = 3000;
 const button = document.querySelector("[data-live]");
 let held = false;
 
-// Nothing is fetched for a tab in the background, nor over what somebody has just opened or is choosing from.
+// Nothing is fetched for a tab in the background, nor over what someone has just opened or is choosing from.
 const refresh = () => {
   const list = document.getElementById("list");
   const opened = list && list.querySelector("details[open]");

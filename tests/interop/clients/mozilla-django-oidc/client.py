@@ -74,7 +74,7 @@ def userinfo(request: HttpRequest) -> HttpResponse:
 
 
 def refresh(request: HttpRequest) -> HttpResponse:
-    """Let its session run out: the middleware then asks with prompt=none, and nobody has to do anything."""
+    """Let its session run out: the middleware then asks with prompt=none, and no one has to do anything."""
     request.session["oidc_id_token_expiration"] = 0
     return HttpResponse(status=302, headers={"Location": "/done"})
 

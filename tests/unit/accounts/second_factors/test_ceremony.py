@@ -30,7 +30,7 @@ def test_passkeys_are_for_named_hosts(host: str, possible: bool) -> None:  # noq
     assert RelyingParty(name="Gatehouse", origin=f"https://{host}:8443", host=host).supports_passkeys is possible
 
 
-def test_a_registration_asks_for_a_verified_person_and_leaves_out_what_he_has() -> None:
+def test_a_registration_asks_for_a_verified_person_and_leaves_out_what_they_have() -> None:
     user = a_user(nick="Anna", login="anna@studio.example")
     options = json.loads(CEREMONY.registration_options(user, CHALLENGE, [PASSKEY]))
     assert options["rp"] == {"name": "Gatehouse", "id": "id.example"}

@@ -162,9 +162,9 @@ def wrappers(modules: Sequence[Module]) -> Iterator[str]:
     """ASGI applications of web/http, which a request passes before its handler; responses are none."""
     for path, node in classes(modules):
         if path.startswith("web/http/") and not any("Response" in ast.unparse(base) for base in node.bases):
-            for method in node.body:
-                if isinstance(method, ast.AsyncFunctionDef) and [one.arg for one in method.args.args] == ASGI:
-                    yield f"{path}: {node.name}"
+            called = [one for one in node.body if isinstance(one, ast.AsyncFunctionDef) and one.name == "__call__"]
+            if any([argument.arg for argument in one.args.args] == ASGI for one in called):
+                yield f"{path}: {node.name}"
 
 
 def protocol_implementations(modules: Sequence[Module]) -> Mapping[str, Sequence[str]]:

@@ -8,8 +8,8 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parent.parent
 PAGE: Final = ROOT / "docs" / "architecture.md"
-BEGIN: Final = "<!-- rooms -->\n"
-END: Final = "<!-- /rooms -->"
+BEGIN: Final = "<!-- packages -->\n"
+END: Final = "<!-- /packages -->"
 
 
 def packages() -> Iterator[str]:

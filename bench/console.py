@@ -72,24 +72,24 @@ def screens(application_id: int) -> dict[str, str]:
 async def measure(url: str, data: Path, kind: str) -> list[Figure]:
     settings = {"GATEHOUSE__RATES__ENABLED": "false"}
     async with running_service(url, data, clock=SystemClock(), environment=settings) as service:  # type: ignore[arg-type]
-        house = service.services
-        application_id = await create_model(house.storage)
+        services = service.services
+        application_id = await create_model(services.storage)
         for start in range(0, MANY_USERS, AT_ONCE):
-            await house.storage.runner.write(partial(insert_people, application_id, range(start, start + AT_ONCE)))
-        await house.storage.runner.write(analyze)
-        await house.administration.create(
+            await services.storage.runner.write(partial(insert_people, application_id, range(start, start + AT_ONCE)))
+        await services.storage.runner.write(analyze)
+        await services.administration.create(
             login=LOGIN, nick="Ada", password=PASSWORD, origin=ORIGIN, administrator=True
         )
-        visitor = HttpBrowser(service)
-        visitor.client.timeout = PATIENCE
-        await visitor.sign_in(LOGIN)
+        browser_client = HttpBrowser(service)
+        browser_client.client.timeout = PATIENCE
+        await browser_client.sign_in(LOGIN)
         figures = []
         for name, path in screens(application_id).items():
-            taken = await time_request(visitor.client, path)
+            taken = await time_request(browser_client.client, path)
             figures.append(
                 Figure(name=f"console, {name}, {MANY_USERS:,} people, {kind}", value=taken, unit="ms", goal=GOAL)
             )
-        await visitor.client.aclose()
+        await browser_client.client.aclose()
     return figures
 
 

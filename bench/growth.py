@@ -218,9 +218,9 @@ def growth(urls: Sequence[str], kind: str, empty: float, sizes: Sequence[int] = 
 async def measure(urls: Sequence[str], kind: str, empty: float, sizes: Sequence[int]) -> list[Figure]:
     async with AsyncExitStack() as stack:
         houses = [await filled_database(stack, url, people) for url, people in zip(urls, sizes, strict=True)]
-        for house in houses:
-            await one_round(house)  # statements are prepared, the model is read
-        rounds = [[await one_round(house) for house in houses] for _ in range(ROUNDS)]
+        for services in houses:
+            await one_round(services)  # statements are prepared, the model is read
+        rounds = [[await one_round(services) for services in houses] for _ in range(ROUNDS)]
     return [
         figure
         for name in rounds[0][0]

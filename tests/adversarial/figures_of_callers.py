@@ -81,8 +81,8 @@ async def measured_installation(target: Target) -> AsyncIterator[MeasuredInstall
     url = f"sqlite:///{target.data / 'gatehouse.db'}"
     loaded = load_test_settings(url, target.data, port=target.node.port)
     async with open_services(loaded, clock=SystemClock(), serving=False) as house:
-        owner, visitor = [await a_person(house.storage, user_id) for user_id in (OWNER, STRANGER)]
-        jwts = [await house.user_tokens.issue(user, auth="login", factor=FACTOR) for user in (owner, visitor)]
+        owner, browser_client = [await a_person(house.storage, user_id) for user_id in (OWNER, STRANGER)]
+        jwts = [await house.user_tokens.issue(user, auth="login", factor=FACTOR) for user in (owner, browser_client)]
         await publish(house.storage, a_project(), owners=[OWNER])
         shop = await create_application(house.storage, name="Shop", project_id=PROJECT)
         client = Client(

@@ -64,7 +64,7 @@ async def anna(service: RunningService) -> User:
 
 
 @asynccontextmanager
-async def at_home(service: RunningService, login: str = LOGIN) -> AsyncIterator[AccountBrowser]:
+async def account_browser_for(service: RunningService, login: str = LOGIN) -> AsyncIterator[AccountBrowser]:
     someone = AccountBrowser(service)
     try:
         await someone.sign_in_and_open_account(login)
@@ -74,8 +74,8 @@ async def at_home(service: RunningService, login: str = LOGIN) -> AsyncIterator[
 
 
 @pytest.fixture
-async def resident(service: RunningService, anna: User) -> AsyncIterator[AccountBrowser]:
-    async with at_home(service, anna.login or "") as someone:
+async def account_browser(service: RunningService, anna: User) -> AsyncIterator[AccountBrowser]:
+    async with account_browser_for(service, anna.login or "") as someone:
         yield someone
 
 
@@ -118,12 +118,12 @@ async def test_lg_20_every_session_and_token_is_dead_on_the_other_node_at_the_an
 ) -> None:
     here, there = nodes
     anna = await create(here)
-    async with at_home(here) as resident, at_home(there) as elsewhere:
+    async with account_browser_for(here) as account_browser, account_browser_for(there) as elsewhere:
         asked = {"login": LOGIN, "password": PASSWORD, "factor": "f", "short_token": "1"}
         told = (await here.client.post("/proxy/api/login", json=asked)).json()
         assert await elsewhere.is_signed_in()
         assert await there.services.storage.runner.snapshot_read(lambda: good_tokens(anna.user_id)) == 1
-        await ending(here, resident, anna)
+        await ending(here, account_browser, anna)
         assert not await elsewhere.is_signed_in()
         assert await there.services.storage.runner.snapshot_read(lambda: good_tokens(anna.user_id)) == 0
         assert (await there.client.get(f"/?stoken={told['stoken']}")).status_code == 403
@@ -144,13 +144,13 @@ async def test_lg_20_a_session_that_works_on_one_node_works_on_the_other_until_t
 ) -> None:
     here, there = nodes
     await create(here)
-    async with at_home(here) as resident:
-        cookie = {"Cookie": f"gh_session={resident.cookies['gh_session']}"}
+    async with account_browser_for(here) as account_browser:
+        cookie = {"Cookie": f"gh_session={account_browser.cookies['gh_session']}"}
         assert (await there.client.get("/account", headers=cookie)).status_code == 200
-        await resident.post_with_csrf("/account/sessions/end-others")
+        await account_browser.post_with_csrf("/account/sessions/end-others")
         assert (await there.client.get("/account", headers=cookie)).status_code == 200
-        await resident.get("/account")
-        await resident.submit("/sign-out")
+        await account_browser.get("/account")
+        await account_browser.submit("/sign-out")
         assert (await there.client.get("/account", headers=cookie)).status_code == 303
 
 
@@ -162,37 +162,37 @@ async def test_lg_28_sessions_are_listed_and_ended_on_all_nodes_after_a_fresh_pr
 ) -> None:
     here, there = nodes
     await create(here)
-    async with at_home(here) as resident, at_home(there) as stolen:
+    async with account_browser_for(here) as account_browser, account_browser_for(there) as stolen:
         await here.clock.advance(STALE)
-        page = (await resident.get("/account")).text
+        page = (await account_browser.get("/account")).text
         assert page.count("last seen") == 2
-        asked = await resident.submit("/account/sessions/end")
+        asked = await account_browser.submit("/account/sessions/end")
         assert asked.headers["location"] == "/confirm?next=%2Faccount%2Fsessions%2Fend"
         assert await stolen.is_signed_in()
-        await resident.confirm(password=PASSWORD)
-        await resident.submit_and_read_notice("/account/sessions/end")
+        await account_browser.confirm(password=PASSWORD)
+        await account_browser.submit_and_read_notice("/account/sessions/end")
         assert not await stolen.is_signed_in()
-        assert await resident.is_signed_in()
+        assert await account_browser.is_signed_in()
 
 
 # -- LG-24: nothing is left to look at -----------------------------------------------------------------
 
 
-async def test_lg_24_no_page_of_the_account_is_kept_by_any_cache(resident: AccountBrowser) -> None:
+async def test_lg_24_no_page_of_the_account_is_kept_by_any_cache(account_browser: AccountBrowser) -> None:
     for path in ("/account", "/account/totp", "/account/passkey", "/account/delete", "/confirm"):
-        answer = await resident.get(path)
+        answer = await account_browser.get(path)
         assert answer.headers["cache-control"] == "no-store"
-    await resident.get("/account")
-    answer = await resident.submit("/sign-out")
+    await account_browser.get("/account")
+    answer = await account_browser.submit("/sign-out")
     assert (answer.headers["cache-control"], answer.headers["clear-site-data"]) == ("no-store", '"cache"')
-    assert (await resident.get("/account")).headers["location"] == "/sign-in"
+    assert (await account_browser.get("/account")).headers["location"] == "/sign-in"
 
 
 async def test_lg_24_after_the_account_is_deleted_the_browser_forgets_it(
-    service: RunningService, resident: AccountBrowser
+    service: RunningService, account_browser: AccountBrowser
 ) -> None:
-    await resident.get("/account/delete")
-    answer = await resident.submit("/account/delete", login=LOGIN)
+    await account_browser.get("/account/delete")
+    answer = await account_browser.submit("/account/delete", login=LOGIN)
     assert answer.headers["clear-site-data"] == '"cache"'
     assert LOGIN not in answer.text
     assert (await service.client.get("/account")).status_code == 303
@@ -201,21 +201,23 @@ async def test_lg_24_after_the_account_is_deleted_the_browser_forgets_it(
 # -- OP-14: a copy, and the end ------------------------------------------------------------------------
 
 
-async def test_op_14_no_one_gets_a_copy_of_someone_else(service: RunningService, resident: AccountBrowser) -> None:
+async def test_op_14_no_one_gets_a_copy_of_someone_else(
+    service: RunningService, account_browser: AccountBrowser
+) -> None:
     bob = await create(service, "bob@studio.example")
-    assert (await resident.post_with_csrf("/account/export", user_id=bob.user_id)).status_code == 400
-    written = await resident.post_with_csrf("/account/export")
+    assert (await account_browser.post_with_csrf("/account/export", user_id=bob.user_id)).status_code == 400
+    written = await account_browser.post_with_csrf("/account/export")
     assert "bob@" not in written.text
     assert (await service.client.post("/account/export")).headers["location"] == "/sign-in"
 
 
 async def test_op_14_the_person_is_gone_from_every_table_and_others_are_not(
-    service: RunningService, resident: AccountBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
     bob = await create(service, "bob@studio.example")
-    async with at_home(service, "bob@studio.example") as other:
-        await resident.get("/account/delete")
-        await resident.submit("/account/delete", login=LOGIN)
+    async with account_browser_for(service, "bob@studio.example") as other:
+        await account_browser.get("/account/delete")
+        await account_browser.submit("/account/delete", login=LOGIN)
         rows = await read_all_tables(service.services.storage)
         assert tables_that_mention(rows, "anna@") == set()
         assert tables_that_mention(rows, anna.user_id) == {"user_ids", "audit_events"}
@@ -228,14 +230,14 @@ async def test_op_14_the_person_is_gone_from_every_table_and_others_are_not(
 
 
 async def test_lg_01_a_fresh_proof_changes_the_session_id_and_kills_the_old_one(
-    service: RunningService, resident: AccountBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
-    before = resident.cookies["gh_session"]
+    before = account_browser.cookies["gh_session"]
     (listed,) = await service.services.storage.sessions.sessions_of_user(anna.user_id, service.clock.now())
     await service.clock.advance(STALE)
-    await resident.get("/confirm?next=/account/totp")
-    await resident.submit("/confirm", password=PASSWORD)
-    assert resident.cookies["gh_session"] != before
+    await account_browser.get("/confirm?next=/account/totp")
+    await account_browser.submit("/confirm", password=PASSWORD)
+    assert account_browser.cookies["gh_session"] != before
     old = await service.client.get("/account", headers={"Cookie": f"gh_session={before}"})
     assert old.headers["location"] == "/sign-in"
     (renewed,) = await service.services.storage.sessions.sessions_of_user(anna.user_id, service.clock.now())
@@ -247,30 +249,30 @@ async def test_lg_01_a_fresh_proof_changes_the_session_id_and_kills_the_old_one(
 
 
 async def test_lg_03_no_form_of_the_account_works_without_this_sessions_own_token(
-    service: RunningService, resident: AccountBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
     await create(service, "bob@studio.example")
     before = await now(service, anna)
-    async with at_home(service, "bob@studio.example") as bob:
+    async with account_browser_for(service, "bob@studio.example") as bob:
         foreign = hidden_fields((await bob.get("/account")).text)["csrf"]
     strange = AccountBrowser(service)
     unsigned = hidden_fields((await strange.get("/sign-in")).text)["csrf"]
     await strange.client.aclose()
     for path, fields in FORMS.items():
         for csrf in ("", foreign, unsigned, "é"):
-            answer = await resident.client.post(path, data={**fields, "csrf": csrf})
+            answer = await account_browser.client.post(path, data={**fields, "csrf": csrf})
             assert answer.status_code == 403, path
-        own = hidden_fields((await resident.get("/account")).text)["csrf"]
+        own = hidden_fields((await account_browser.get("/account")).text)["csrf"]
         for headers in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}):
-            answer = await resident.client.post(path, data={**fields, "csrf": own}, headers=headers)
+            answer = await account_browser.client.post(path, data={**fields, "csrf": own}, headers=headers)
             assert answer.status_code == 403, path
-        plain = await resident.client.post(
+        plain = await account_browser.client.post(
             path, content=f"csrf={own}".encode(), headers={"Content-Type": "text/plain"}
         )
         assert plain.status_code == 415, path
-        assert (await resident.client.get(path + "?csrf=" + own)).status_code in (200, 303, 405)
+        assert (await account_browser.client.get(path + "?csrf=" + own)).status_code in (200, 303, 405)
     assert await now(service, anna) == before
-    assert await resident.is_signed_in()
+    assert await account_browser.is_signed_in()
     assert await new_messages(service) == []
 
 
@@ -301,16 +303,16 @@ async def test_lg_03_no_form_of_the_account_works_without_this_sessions_own_toke
     ],
 )
 async def test_lg_04_a_fresh_proof_leads_to_an_address_of_our_own_list_only(
-    service: RunningService, resident: AccountBrowser, goal: str
+    service: RunningService, account_browser: AccountBrowser, goal: str
 ) -> None:
-    fresh = await resident.client.get("/confirm", params={"next": goal})
+    fresh = await account_browser.client.get("/confirm", params={"next": goal})
     assert fresh.headers["location"] == "/account"
     await service.clock.advance(STALE)
-    page = await resident.client.get("/confirm", params={"next": goal})
+    page = await account_browser.client.get("/confirm", params={"next": goal})
     assert page.status_code == 200
     assert "interaction" not in hidden_fields(page.text)
-    resident.page = page
-    proved = await resident.submit("/confirm", password=PASSWORD, interaction=goal)
+    account_browser.page = page
+    proved = await account_browser.submit("/confirm", password=PASSWORD, interaction=goal)
     assert (proved.status_code, proved.headers["location"]) == (303, "/account")
 
 
@@ -319,21 +321,21 @@ def test_lg_04_that_list_names_pages_of_the_account_only() -> None:
 
 
 async def test_lg_19_no_form_says_that_an_address_is_verified_or_names_a_field_it_does_not_have(
-    service: RunningService, resident: AccountBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
     before = await now(service, anna)
     for path, fields in FORMS.items():
         for more in ({"email_verified": "true"}, {"user_id": "1"}, {"rev": "0"}, {"tags": "staff"}):
-            assert (await resident.post_with_csrf(path, **fields, **more)).status_code == 400, path
+            assert (await account_browser.post_with_csrf(path, **fields, **more)).status_code == 400, path
     assert await now(service, anna) == before
 
 
 @pytest.mark.parametrize("taken", ["bob@studio.example", "BOB@Studio.Example", " bob@STUDIO.example "])
 async def test_lg_19_no_spelling_takes_over_someone_elses_address(
-    service: RunningService, resident: AccountBrowser, anna: User, taken: str
+    service: RunningService, account_browser: AccountBrowser, anna: User, taken: str
 ) -> None:
     bob = await create(service, "bob@studio.example")
-    await resident.submit_and_read_notice("/account/email", login=taken)
+    await account_browser.submit_and_read_notice("/account/email", login=taken)
     (letter,) = await new_messages(service)
     assert letter.to == "bob@studio.example"
     assert "/verify-email" not in letter.text
@@ -341,14 +343,14 @@ async def test_lg_19_no_spelling_takes_over_someone_elses_address(
 
 
 async def test_lg_19_the_new_address_counts_only_after_its_own_proof_and_the_old_one_is_told(
-    service: RunningService, resident: AccountBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
-    await resident.submit_and_read_notice("/account/email", login="anna@new.example")
+    await account_browser.submit_and_read_notice("/account/email", login="anna@new.example")
     waiting = await now(service, anna)
     assert (waiting.login, waiting.email_verified) == (LOGIN, False)
-    await resident.get(await link_in_new_message(service))
+    await account_browser.get(await link_in_new_message(service))
     assert (await now(service, anna)).login == LOGIN
-    await resident.submit("/verify-email")
+    await account_browser.submit("/verify-email")
     moved = await now(service, anna)
     assert (moved.login, moved.email_verified) == ("anna@new.example", True)
     assert LOGIN in {letter.to for letter in await new_messages(service)}
@@ -358,15 +360,15 @@ HOSTILE: Final = "\"><script>alert(1)</script>{{7*7}}${7*7}'"
 
 
 async def test_lg_21_whatever_a_person_calls_things_is_shown_escaped_and_never_evaluated(
-    service: RunningService, resident: AccountBrowser
+    service: RunningService, account_browser: AccountBrowser
 ) -> None:
-    await resident.submit_and_read_notice("/account/profile", nick=HOSTILE[:64])
+    await account_browser.submit_and_read_notice("/account/profile", nick=HOSTILE[:64])
     intruder = AccountBrowser(service, agent=f"Firefox/1 {HOSTILE}")
     await intruder.sign_in_and_open_account()
     await intruder.client.aclose()
-    await resident.submit_and_read_notice("/account/email", login="{{7*7}}@new.example")
-    page = (await resident.get("/account")).text
-    typed = (await resident.submit("/account/email", login=HOSTILE)).text
+    await account_browser.submit_and_read_notice("/account/email", login="{{7*7}}@new.example")
+    page = (await account_browser.get("/account")).text
+    typed = (await account_browser.submit("/account/email", login=HOSTILE)).text
     for shown in (page, typed):
         assert "<script>alert" not in shown
         assert "&lt;script&gt;alert(1)&lt;/script&gt;{{7*7}}${7*7}&#39;" in shown

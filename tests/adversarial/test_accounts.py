@@ -36,7 +36,7 @@ async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[RunningSe
 
 
 @pytest.fixture
-async def visitor(service: RunningService) -> AsyncIterator[HttpBrowser]:
+async def browser_client(service: RunningService) -> AsyncIterator[HttpBrowser]:
     someone = HttpBrowser(service)
     yield someone
     await someone.client.aclose()
@@ -56,21 +56,23 @@ async def now(service: RunningService, user: User) -> User:
     return await service.services.storage.accounts.user(user.user_id)
 
 
-async def ask(visitor: HttpBrowser, path: str, login: str) -> httpx2.Response:
+async def ask(browser_client: HttpBrowser, path: str, login: str) -> httpx2.Response:
     """Register, forget or have it sent again, with a page of its own each time."""
-    await visitor.get("/register")
+    await browser_client.get("/register")
     new = {"nick": "Someone", "password": NEW, "repeated": NEW} if path == "/register" else {}
-    return await visitor.post(path, login=login, **new)
+    return await browser_client.post(path, login=login, **new)
 
 
-async def reset_link(service: RunningService, visitor: HttpBrowser, login: str = ANNA) -> str:
-    await ask(visitor, "/forgot", login)
+async def reset_link(service: RunningService, browser_client: HttpBrowser, login: str = ANNA) -> str:
+    await ask(browser_client, "/forgot", login)
     return await link_in_new_message(service)
 
 
-async def choose(visitor: HttpBrowser, link: str, password: str = NEW, **more: str) -> httpx2.Response:
-    await visitor.get("/forgot")
-    return await visitor.post("/reset", token=token_in_link(link), password=password, repeated=password, **more)
+async def choose(browser_client: HttpBrowser, link: str, password: str = NEW, **more: str) -> httpx2.Response:
+    await browser_client.get("/forgot")
+    return await browser_client.post(
+        "/reset", token=token_in_link(link), password=password, repeated=password, **more
+    )
 
 
 def as_seen(answer: httpx2.Response) -> tuple[object, ...]:
@@ -83,8 +85,8 @@ def as_seen(answer: httpx2.Response) -> tuple[object, ...]:
 
 @pytest.mark.usefixtures("anna")
 @pytest.mark.parametrize("path", ["/register", "/forgot", "/verify-email/again"])
-async def test_lg_05_known_and_unknown_addresses_get_one_answer(visitor: HttpBrowser, path: str) -> None:
-    known, unknown = await ask(visitor, path, ANNA), await ask(visitor, path, NO_ONE)
+async def test_lg_05_known_and_unknown_addresses_get_one_answer(browser_client: HttpBrowser, path: str) -> None:
+    known, unknown = await ask(browser_client, path, ANNA), await ask(browser_client, path, NO_ONE)
     assert as_seen(known) == as_seen(unknown)
     assert known.status_code == 200
 
@@ -104,11 +106,11 @@ async def test_lg_05_a_first_visit_gets_the_same_cookies_for_known_and_unknown(
 @pytest.mark.usefixtures("anna")
 @pytest.mark.parametrize("login", [ANNA, NO_ONE])
 async def test_lg_05_registering_hashes_one_password_for_known_and_unknown(
-    service: RunningService, visitor: HttpBrowser, login: str
+    service: RunningService, browser_client: HttpBrowser, login: str
 ) -> None:
-    await ask(visitor, "/register", NO_ONE.replace("none", "warm"))  # the decoy is made once
+    await ask(browser_client, "/register", NO_ONE.replace("none", "warm"))  # the decoy is made once
     worked = counted(service)
-    await ask(visitor, "/register", login)
+    await ask(browser_client, "/register", login)
     assert len(list(worked)) == 1
 
 
@@ -125,11 +127,13 @@ def counted(service: RunningService) -> Iterator[object]:
     return iter(done)
 
 
-async def test_lg_15_a_reset_link_works_once(service: RunningService, visitor: HttpBrowser, anna: User) -> None:
-    link = await reset_link(service, visitor)
-    assert (await choose(visitor, link)).status_code == 303
-    assert (await choose(visitor, link, "yet another phrase")).status_code == 403
-    assert (await visitor.sign_in(ANNA, NEW)).status_code == 303
+async def test_lg_15_a_reset_link_works_once(
+    service: RunningService, browser_client: HttpBrowser, anna: User
+) -> None:
+    link = await reset_link(service, browser_client)
+    assert (await choose(browser_client, link)).status_code == 303
+    assert (await choose(browser_client, link, "yet another phrase")).status_code == 403
+    assert (await browser_client.sign_in(ANNA, NEW)).status_code == 303
     assert (await now(service, anna)).version == 2
 
 
@@ -145,65 +149,65 @@ async def test_lg_15_of_many_at_once_one_uses_it(service: RunningService, anna: 
 
 @pytest.mark.usefixtures("anna")
 async def test_lg_15_of_two_links_only_the_newer_works_and_using_it_ends_both(
-    service: RunningService, visitor: HttpBrowser
+    service: RunningService, browser_client: HttpBrowser
 ) -> None:
-    older, newer = await reset_link(service, visitor), await reset_link(service, visitor)
-    assert (await choose(visitor, older)).status_code == 403
-    assert (await choose(visitor, newer)).status_code == 303
-    assert (await choose(visitor, older)).status_code == 403
+    older, newer = await reset_link(service, browser_client), await reset_link(service, browser_client)
+    assert (await choose(browser_client, older)).status_code == 403
+    assert (await choose(browser_client, newer)).status_code == 303
+    assert (await choose(browser_client, older)).status_code == 403
 
 
 async def test_lg_15_a_link_is_good_for_its_own_user_only(
-    service: RunningService, visitor: HttpBrowser, anna: User
+    service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
     bob = await create(service, BOB)
-    link = await reset_link(service, visitor, BOB)
+    link = await reset_link(service, browser_client, BOB)
     for field in ({"login": ANNA}, {"user_id": anna.user_id}, {"email_verified": "true"}):
-        assert (await choose(visitor, link, **field)).status_code == 400
-    assert (await choose(visitor, link)).status_code == 303
+        assert (await choose(browser_client, link, **field)).status_code == 400
+    assert (await choose(browser_client, link)).status_code == 303
     assert await now(service, anna) == anna
     assert (await now(service, bob)).password_hash != bob.password_hash
 
 
 @pytest.mark.usefixtures("anna")
-async def test_lg_15_it_is_dead_after_half_an_hour(service: RunningService, visitor: HttpBrowser) -> None:
-    link = await reset_link(service, visitor)
+async def test_lg_15_it_is_dead_after_half_an_hour(service: RunningService, browser_client: HttpBrowser) -> None:
+    link = await reset_link(service, browser_client)
     await service.clock.advance(HALF_AN_HOUR)
-    assert (await choose(visitor, link)).status_code == 403
+    assert (await choose(browser_client, link)).status_code == 403
 
 
 async def test_lg_15_it_is_dead_after_a_change_of_address(
-    service: RunningService, visitor: HttpBrowser, anna: User
+    service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
-    link = await reset_link(service, visitor)
+    link = await reset_link(service, browser_client)
     moved = replace(anna, login="anna@elsewhere.example")
     await service.services.storage.runner.write(partial(update_user, moved))
-    assert (await choose(visitor, link)).status_code == 403
+    assert (await choose(browser_client, link)).status_code == 403
     assert (await now(service, anna)).password_hash == anna.password_hash
 
 
 async def test_lg_15_a_second_factor_is_still_asked_for(
-    service: RunningService, visitor: HttpBrowser, anna: User
+    service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
     totp = service.services.totp
     enrolment = await totp.begin_enrollment(anna)
     app = pyotp.TOTP(enrolment.secret)
     await totp.confirm_enrollment(anna, app.generate_otp(service.clock.now() // 30), origin=OURS)
     await new_messages(service)
-    assert (await choose(visitor, await reset_link(service, visitor))).status_code == 303
-    assert "gh_session" not in visitor.cookies
-    answer = await visitor.sign_in(ANNA, NEW)
+    assert (await choose(browser_client, await reset_link(service, browser_client))).status_code == 303
+    assert "gh_session" not in browser_client.cookies
+    answer = await browser_client.sign_in(ANNA, NEW)
     assert answer.headers["location"].startswith("/sign-in/factor")
-    assert "gh_session" not in visitor.cookies
+    assert "gh_session" not in browser_client.cookies
 
 
 async def test_lg_15_every_session_and_token_ends_with_the_old_password(
-    service: RunningService, visitor: HttpBrowser, anna: User
+    service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
     signed_in = HttpBrowser(service)
     await signed_in.sign_in(ANNA)
     assert (await signed_in.get("/")).status_code == 303
-    await choose(visitor, await reset_link(service, visitor))
+    await choose(browser_client, await reset_link(service, browser_client))
     assert (await signed_in.get("/")).status_code == 200
     assert (await now(service, anna)).rev > anna.rev  # an older user JWT is refused by it (R2)
     await signed_in.client.aclose()
@@ -212,31 +216,35 @@ async def test_lg_15_every_session_and_token_ends_with_the_old_password(
 @pytest.mark.parametrize("login", [ANNA, NO_ONE])
 @pytest.mark.usefixtures("anna")
 async def test_lg_16_a_flood_sends_five_letters_and_every_answer_is_the_same(
-    service: RunningService, visitor: HttpBrowser, login: str
+    service: RunningService, browser_client: HttpBrowser, login: str
 ) -> None:
     spellings = (login, login.upper(), f" {login} ", login.capitalize())
-    answers = [await ask(visitor, "/forgot", spellings[n % 4]) for n in range(12)]
+    answers = [await ask(browser_client, "/forgot", spellings[n % 4]) for n in range(12)]
     assert len({as_seen(answer)[0] for answer in answers}) == 1
     assert as_seen(answers[0]) == as_seen(answers[8])
     letters = await new_messages(service)
     assert len(letters) == (5 if login == ANNA else 0)
     await service.clock.advance(HALF_AN_HOUR)
-    await ask(visitor, "/forgot", login)
+    await ask(browser_client, "/forgot", login)
     assert len(await new_messages(service)) == (1 if login == ANNA else 0)
 
 
 @pytest.mark.usefixtures("anna")
-async def test_lg_16_the_last_letter_of_a_flood_still_works(service: RunningService, visitor: HttpBrowser) -> None:
-    links = [await reset_link(service, visitor) for _ in range(5)]
-    await ask(visitor, "/forgot", ANNA)
-    assert (await choose(visitor, links[-1])).status_code == 303
+async def test_lg_16_the_last_letter_of_a_flood_still_works(
+    service: RunningService, browser_client: HttpBrowser
+) -> None:
+    links = [await reset_link(service, browser_client) for _ in range(5)]
+    await ask(browser_client, "/forgot", ANNA)
+    assert (await choose(browser_client, links[-1])).status_code == 303
 
 
 @pytest.mark.usefixtures("anna")
-async def test_lg_16_every_door_to_a_mailbox_shares_one_count(service: RunningService, visitor: HttpBrowser) -> None:
+async def test_lg_16_every_door_to_a_mailbox_shares_one_count(
+    service: RunningService, browser_client: HttpBrowser
+) -> None:
     for _ in range(4):
         for path in ("/forgot", "/register", "/verify-email/again"):
-            assert (await ask(visitor, path, ANNA)).status_code == 200
+            assert (await ask(browser_client, path, ANNA)).status_code == 200
     assert [letter.to for letter in await new_messages(service)] == [ANNA] * 5
 
 
@@ -254,16 +262,18 @@ LG_17 = {
 @pytest.mark.usefixtures("anna")
 @pytest.mark.parametrize(("password", "other"), LG_17.values(), ids=LG_17.keys())
 async def test_lg_17_passwords_count_to_their_last_byte_and_are_kept_as_typed(
-    service: RunningService, visitor: HttpBrowser, password: str, other: str
+    service: RunningService, browser_client: HttpBrowser, password: str, other: str
 ) -> None:
-    assert (await choose(visitor, await reset_link(service, visitor), password)).status_code == 303
-    assert (await visitor.sign_in(ANNA, other)).status_code == 403
-    assert (await visitor.sign_in(ANNA, password)).status_code == 303
+    assert (await choose(browser_client, await reset_link(service, browser_client), password)).status_code == 303
+    assert (await browser_client.sign_in(ANNA, other)).status_code == 403
+    assert (await browser_client.sign_in(ANNA, password)).status_code == 303
 
 
-async def test_lg_17_a_nul_ends_no_password(service: RunningService, visitor: HttpBrowser, anna: User) -> None:
-    link = await reset_link(service, visitor)
-    assert (await choose(visitor, link, "abcdefghijk\0x and more")).status_code == 400  # refused centrally (S-19)
+async def test_lg_17_a_nul_ends_no_password(service: RunningService, browser_client: HttpBrowser, anna: User) -> None:
+    link = await reset_link(service, browser_client)
+    assert (
+        await choose(browser_client, link, "abcdefghijk\0x and more")
+    ).status_code == 400  # refused centrally (S-19)
     assert await now(service, anna) == anna
     kept = await service.services.passwords.hash("abc\0x")
     assert await service.services.passwords.matches("abc\0x", kept)
@@ -273,12 +283,12 @@ async def test_lg_17_a_nul_ends_no_password(service: RunningService, visitor: Ht
 @pytest.mark.parametrize(("size", "status"), [(1_025, 400), (100_000, 400), (2**20, 413)])
 @pytest.mark.usefixtures("anna")
 async def test_lg_17_an_oversized_password_is_refused_unhashed(
-    service: RunningService, visitor: HttpBrowser, size: int, status: int
+    service: RunningService, browser_client: HttpBrowser, size: int, status: int
 ) -> None:
-    link = await reset_link(service, visitor)
+    link = await reset_link(service, browser_client)
     worked = counted(service)
-    await visitor.get("/forgot")
-    answer = await visitor.post("/reset", token=token_in_link(link), password="x" * size, repeated="x" * size)
+    await browser_client.get("/forgot")
+    answer = await browser_client.post("/reset", token=token_in_link(link), password="x" * size, repeated="x" * size)
     assert answer.status_code == status
     assert list(worked) == []
 
@@ -286,54 +296,56 @@ async def test_lg_17_an_oversized_password_is_refused_unhashed(
 @pytest.mark.usefixtures("anna")
 @pytest.mark.parametrize(("at_set", "at_check"), [("NFC", "NFD"), ("NFD", "NFC"), ("NFD", "NFD")])
 async def test_lg_18_both_spellings_of_a_password_are_one(
-    service: RunningService, visitor: HttpBrowser, at_set: str, at_check: str
+    service: RunningService, browser_client: HttpBrowser, at_set: str, at_check: str
 ) -> None:
     password = "fünf grüne Elefanten"
     chosen, typed = (unicodedata.normalize(form, password) for form in (at_set, at_check))  # type: ignore[arg-type]
-    assert (await choose(visitor, await reset_link(service, visitor), chosen)).status_code == 303
-    assert (await visitor.sign_in(ANNA, typed)).status_code == 303
+    assert (await choose(browser_client, await reset_link(service, browser_client), chosen)).status_code == 303
+    assert (await browser_client.sign_in(ANNA, typed)).status_code == 303
 
 
 @pytest.mark.parametrize("spelling", [ANNA, "ANNA@studio.example", "Anna@STUDIO.EXAMPLE", f" {ANNA} "])
 async def test_lg_19_no_one_registers_a_spelling_of_someone_elses_address(
-    service: RunningService, visitor: HttpBrowser, anna: User, spelling: str
+    service: RunningService, browser_client: HttpBrowser, anna: User, spelling: str
 ) -> None:
-    await ask(visitor, "/register", spelling)
+    await ask(browser_client, "/register", spelling)
     assert [user.user_id for user in await service.services.storage.accounts.all_users()] == [anna.user_id]
     assert await now(service, anna) == anna
-    assert (await visitor.sign_in(ANNA, NEW)).status_code == 403
+    assert (await browser_client.sign_in(ANNA, NEW)).status_code == 403
 
 
 @pytest.mark.parametrize(
     "spelling", [f"{ANNA}.", "anna@@studio.example", "anna @studio.example", f"{ANNA}\0", "anna@"]
 )
 async def test_lg_19_what_only_looks_like_the_address_is_no_address(
-    service: RunningService, visitor: HttpBrowser, anna: User, spelling: str
+    service: RunningService, browser_client: HttpBrowser, anna: User, spelling: str
 ) -> None:
     for path in ("/register", "/forgot", "/verify-email/again"):
-        assert (await ask(visitor, path, spelling)).status_code == 400
+        assert (await ask(browser_client, path, spelling)).status_code == 400
     assert [user.user_id for user in await service.services.storage.accounts.all_users()] == [anna.user_id]
     assert await new_messages(service) == []
 
 
 @pytest.mark.parametrize("field", ["email_verified", "tags", "user_id", "administrator", "level"])
 async def test_lg_19_no_body_says_that_an_address_is_verified(
-    service: RunningService, visitor: HttpBrowser, field: str
+    service: RunningService, browser_client: HttpBrowser, field: str
 ) -> None:
-    await visitor.get("/register")
+    await browser_client.get("/register")
     form = {"login": BOB, "nick": "Bob", "password": NEW, "repeated": NEW, field: "true"}
-    assert (await visitor.post("/register", **form)).status_code == 400
+    assert (await browser_client.post("/register", **form)).status_code == 400
     assert await service.services.storage.accounts.user_by_login(login_key(BOB)) is None
 
 
-async def test_lg_19_the_flag_is_false_until_the_mailed_proof(service: RunningService, visitor: HttpBrowser) -> None:
-    await ask(visitor, "/register", BOB)
+async def test_lg_19_the_flag_is_false_until_the_mailed_proof(
+    service: RunningService, browser_client: HttpBrowser
+) -> None:
+    await ask(browser_client, "/register", BOB)
     link = await link_in_new_message(service)
-    await visitor.sign_in(BOB, NEW)
+    await browser_client.sign_in(BOB, NEW)
     made = await service.services.storage.accounts.user_by_login(login_key(BOB))
     assert made is not None
     assert not made.email_verified
     assert "email_verified" not in made.tag_text
-    await visitor.get(link)
-    await visitor.post("/verify-email")
+    await browser_client.get(link)
+    await browser_client.post("/verify-email")
     assert (await now(service, made)).email_verified

@@ -165,19 +165,19 @@ class Victim:
         run_in_thread(self._go_on())
 
     async def _go_on(self) -> None:
-        async with self.opened() as house:
-            await note(house)
-            await house.audit_sealer.seal_all()
+        async with self.opened() as services:
+            await note(services)
+            await services.audit_sealer.seal_all()
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Services]:
-        async with open_services(self.place.load_settings(), clock=SystemClock(), serving=False) as house:
-            yield house
+        async with open_services(self.place.load_settings(), clock=SystemClock(), serving=False) as services:
+            yield services
 
 
-async def note(house: Services) -> None:
-    await house.storage.accounts.add_record(
-        house.recorder.record(AuditEvent.USER_CHANGED, ORIGIN, subject="1000000001")
+async def note(services: Services) -> None:
+    await services.storage.accounts.add_record(
+        services.recorder.record(AuditEvent.USER_CHANGED, ORIGIN, subject="1000000001")
     )
 
 
@@ -378,8 +378,8 @@ def test_op_04_retention_is_not_misled_by_the_time_of_a_seal(victim: Victim) -> 
 @pytest.mark.parametrize("place", ["-5", "1000000000", "+1"])
 def test_op_04_a_record_that_was_given_a_place_before_it_was_sealed_is_found(victim: Victim, place: str) -> None:
     async def record() -> None:
-        async with victim.opened() as house:
-            await note(house)
+        async with victim.opened() as services:
+            await note(services)
 
     run_in_thread(record())
     given = victim.log.end + 1 if place == "+1" else int(place)
@@ -450,12 +450,12 @@ def test_op_04_a_replaced_database_that_went_on_is_found_by_a_noted_head(older_v
     log = older_victim.log
 
     async def go_on() -> None:
-        async with older_victim.opened() as house:
+        async with older_victim.opened() as services:
             for number in range(log.old_end + 1, log.end + 5):
-                await note(house)
+                await note(services)
                 if number in log.seals:
-                    await house.audit_sealer.seal_all()
-            await house.audit_sealer.seal_all()
+                    await services.audit_sealer.seal_all()
+            await services.audit_sealer.seal_all()
 
     run_in_thread(go_on())
     assert older_victim.problems() == []

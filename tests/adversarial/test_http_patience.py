@@ -27,69 +27,69 @@ def limited(app: ASGIApp) -> ASGIApp:
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[EchoServer]:
-    async with echo_server(LIMITS, wrap=limited) as house:
-        yield house
+async def server() -> AsyncIterator[EchoServer]:
+    async with echo_server(LIMITS, wrap=limited) as server:
+        yield server
 
 
-async def test_ht_02_ten_gigabytes_are_refused_before_a_byte_of_them_is_read(house: EchoServer) -> None:
-    async with raw_connection(house.port) as connection:
+async def test_ht_02_ten_gigabytes_are_refused_before_a_byte_of_them_is_read(server: EchoServer) -> None:
+    async with raw_connection(server.port) as connection:
         connection.send(POST + b"Content-Length: 10000000000\r\n\r\n")
         answer = await connection.read_response()
         assert answer.status == 413
         assert answer.header("connection") == "close"
         assert await connection.read_to_end() == b""
-    assert house.echo.started == []
-    await house.wait_until_no_connections()
+    assert server.echo.started == []
+    await server.wait_until_no_connections()
 
 
-async def test_ht_02_an_endless_chunked_body_is_cut_off_at_the_limit(house: EchoServer) -> None:
+async def test_ht_02_an_endless_chunked_body_is_cut_off_at_the_limit(server: EchoServer) -> None:
     chunk = b"400\r\n" + b"c" * KIBIBYTE + b"\r\n"
-    async with raw_connection(house.port) as connection:
+    async with raw_connection(server.port) as connection:
         connection.send(POST + b"Transfer-Encoding: chunked\r\n\r\n")
         for _ in range(300):
             connection.send(chunk)
         assert (await connection.read_response()).status == 413
         assert await connection.read_to_end() == b""
-    await house.wait_until_no_connections()
-    assert house.echo.left == ["/echo"]
-    assert house.echo.bodies_read == 0
+    await server.wait_until_no_connections()
+    assert server.echo.left == ["/echo"]
+    assert server.echo.bodies_read == 0
 
 
-async def test_ht_02_what_comes_after_413_is_thrown_away_and_not_taken_for_requests(house: EchoServer) -> None:
+async def test_ht_02_what_comes_after_413_is_thrown_away_and_not_taken_for_requests(server: EchoServer) -> None:
     body = GET * 10_000
-    async with raw_connection(house.port) as connection:
+    async with raw_connection(server.port) as connection:
         connection.send(POST + b"Content-Length: %d\r\n\r\n" % len(body))
         assert (await connection.read_response()).status == 413
         connection.send(body + GET * 10)
         assert await connection.read_to_end() == b""
         await connection.drain()
-        await house.wait_until_read()
-    await house.wait_until_no_connections()
-    assert house.echo.started == ["/echo"]  # the one of has_read
+        await server.wait_until_read()
+    await server.wait_until_no_connections()
+    assert server.echo.started == ["/echo"]  # the one of has_read
 
 
-async def test_ht_02_who_goes_on_sending_after_413_is_cut_off(house: EchoServer) -> None:
-    async with raw_connection(house.port) as connection:
+async def test_ht_02_who_goes_on_sending_after_413_is_cut_off(server: EchoServer) -> None:
+    async with raw_connection(server.port) as connection:
         connection.send(POST + b"Content-Length: 10000000000\r\n\r\n" + b"b" * 100_000)
         assert (await connection.read_response()).status == 413
-        assert len(house.server.server_state.connections) == 1
-        await house.clock.advance(LIMITS.linger)
-        await house.wait_until_no_connections()
+        assert len(server.server.server_state.connections) == 1
+        await server.clock.advance(LIMITS.linger)
+        await server.wait_until_no_connections()
 
 
-async def test_ht_02_an_answer_given_before_the_body_has_come_ends_the_connection(house: EchoServer) -> None:
-    async with raw_connection(house.port) as connection:
+async def test_ht_02_an_answer_given_before_the_body_has_come_ends_the_connection(server: EchoServer) -> None:
+    async with raw_connection(server.port) as connection:
         connection.send(b"POST /unread HTTP/1.1\r\n" + HOST + b"Content-Length: 100\r\n\r\nhalf")
         answer = await connection.read_response()
         assert answer.body == b"unread"
         assert answer.header("connection") == "close"  # else the client's next request would get no answer
         assert await connection.read_to_end() == b""
-    await house.wait_until_no_connections()
+    await server.wait_until_no_connections()
 
 
-async def test_an_answer_to_a_body_that_is_there_leaves_the_connection_open(house: EchoServer) -> None:
-    async with raw_connection(house.port) as connection:
+async def test_an_answer_to_a_body_that_is_there_leaves_the_connection_open(server: EchoServer) -> None:
+    async with raw_connection(server.port) as connection:
         for _ in range(2):
             connection.send(b"POST /unread HTTP/1.1\r\n" + HOST + b"Content-Length: 5\r\n\r\nwhole")
             answer = await connection.read_response()
@@ -97,99 +97,99 @@ async def test_an_answer_to_a_body_that_is_there_leaves_the_connection_open(hous
 
 
 @pytest.mark.parametrize("encoding", [b"gzip", b"br", b"deflate", b"identity, gzip", b""])
-async def test_ht_07_a_compressed_body_is_refused_unread(house: EchoServer, encoding: bytes) -> None:
-    async with raw_connection(house.port) as connection:
+async def test_ht_07_a_compressed_body_is_refused_unread(server: EchoServer, encoding: bytes) -> None:
+    async with raw_connection(server.port) as connection:
         connection.send(POST + b"Content-Encoding: " + encoding + b"\r\nContent-Length: 5\r\n\r\nhello")
         assert (await connection.read_response()).status == 415
         assert await connection.read_to_end() == b""
-    assert house.echo.started == []
+    assert server.echo.started == []
 
 
-async def test_ht_03_r_18_a_hundred_clients_dripping_header_bytes_are_all_dropped(house: EchoServer) -> None:
+async def test_ht_03_r_18_a_hundred_clients_dripping_header_bytes_are_all_dropped(server: EchoServer) -> None:
     async with AsyncExitStack() as stack:
-        slow = [await stack.enter_async_context(raw_connection(house.port)) for _ in range(100)]
+        slow = [await stack.enter_async_context(raw_connection(server.port)) for _ in range(100)]
         for byte in b"GET ":
             for connection in slow:
                 connection.send(bytes([byte]))
-            await house.wait_until_read()
-            await house.clock.advance(LIMITS.head / 4)
+            await server.wait_until_read()
+            await server.clock.advance(LIMITS.head / 4)
         statuses = [(await connection.read_response()).status for connection in slow]
         assert statuses == [408] * 100
         assert [await connection.read_to_end() for connection in slow] == [b""] * 100
-        assert request_seen_by_app(await send_request(house.port, GET))["path"] == "/echo"
-    await house.wait_until_no_connections()
+        assert request_seen_by_app(await send_request(server.port, GET))["path"] == "/echo"
+    await server.wait_until_no_connections()
 
 
 @pytest.mark.parametrize("nothing", [b"", b"\r\n\r\n\r\n"])
 async def test_ht_03_r_18_a_connection_that_never_begins_a_request_is_closed_silently(
-    house: EchoServer, nothing: bytes
+    server: EchoServer, nothing: bytes
 ) -> None:
-    async with raw_connection(house.port) as connection:
+    async with raw_connection(server.port) as connection:
         connection.send(nothing)
-        await house.wait_until_read()
-        await house.clock.advance(LIMITS.head)
+        await server.wait_until_read()
+        await server.clock.advance(LIMITS.head)
         assert await connection.read_to_end() == b""
 
 
 @pytest.mark.parametrize("framing", [b"Content-Length: 1000\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n"])
 async def test_ht_03_r_18_a_body_that_drips_is_dropped_and_the_application_told(
-    house: EchoServer, framing: bytes
+    server: EchoServer, framing: bytes
 ) -> None:
-    async with raw_connection(house.port) as connection:
+    async with raw_connection(server.port) as connection:
         connection.send(POST + framing)
         for _ in range(3):
             connection.send(b"1\r\n1\r\n")
-            await house.wait_until_read()
-            await house.clock.advance(LIMITS.body / 3)
+            await server.wait_until_read()
+            await server.clock.advance(LIMITS.body / 3)
         assert (await connection.read_response()).status == 408
         assert await connection.read_to_end() == b""
-        await wait_until(lambda: house.echo.left == ["/echo"])
-    await house.wait_until_no_connections()
+        await wait_until(lambda: server.echo.left == ["/echo"])
+    await server.wait_until_no_connections()
 
 
-async def test_ht_03_a_body_just_in_time_is_served(house: EchoServer) -> None:
-    async with raw_connection(house.port) as connection:
+async def test_ht_03_a_body_just_in_time_is_served(server: EchoServer) -> None:
+    async with raw_connection(server.port) as connection:
         connection.send(POST + b"Content-Length: 10\r\n\r\nfirst")
-        await house.wait_until_read()
-        await house.clock.advance(LIMITS.body - 1)
+        await server.wait_until_read()
+        await server.clock.advance(LIMITS.body - 1)
         connection.send(b"after")
         assert request_seen_by_app(await connection.read_response())["body"] == "firstafter"
 
 
-async def test_ht_03_an_idle_connection_is_closed_and_a_used_one_kept(house: EchoServer) -> None:
-    async with raw_connection(house.port) as connection:
+async def test_ht_03_an_idle_connection_is_closed_and_a_used_one_kept(server: EchoServer) -> None:
+    async with raw_connection(server.port) as connection:
         for _ in range(3):
             connection.send(GET)
             await connection.read_response()
-            await house.clock.advance(LIMITS.idle - 1)
+            await server.clock.advance(LIMITS.idle - 1)
         connection.send(b"\r\n")  # no request, no reprieve
-        await house.wait_until_read()
-        await house.clock.advance(1)
+        await server.wait_until_read()
+        await server.clock.advance(1)
         assert await connection.read_to_end() == b""
-    await house.wait_until_no_connections()
+    await server.wait_until_no_connections()
 
 
-async def test_ht_03_a_held_request_is_not_hurried_by_any_deadline(house: EchoServer) -> None:
-    async with raw_connection(house.port) as connection:
+async def test_ht_03_a_held_request_is_not_hurried_by_any_deadline(server: EchoServer) -> None:
+    async with raw_connection(server.port) as connection:
         connection.send(b"GET /hold HTTP/1.1\r\n" + HOST + b"\r\n\r\n")  # with a stray line end after it
-        await wait_until(lambda: house.echo.started == ["/hold"])
-        await house.clock.advance(10 * LIMITS.idle)
-        house.echo.released.set()
+        await wait_until(lambda: server.echo.started == ["/hold"])
+        await server.clock.advance(10 * LIMITS.idle)
+        server.echo.released.set()
         assert (await connection.read_response()).body == b"released"
 
 
-async def test_ht_03_a_head_that_comes_too_late_behind_a_held_request_is_not_served(house: EchoServer) -> None:
-    async with raw_connection(house.port) as connection:
+async def test_ht_03_a_head_that_comes_too_late_behind_a_held_request_is_not_served(server: EchoServer) -> None:
+    async with raw_connection(server.port) as connection:
         connection.send(b"GET /hold HTTP/1.1\r\n" + HOST + b"\r\nGET /ec")
-        await wait_until(lambda: house.echo.started == ["/hold"])
-        await house.clock.advance(LIMITS.head)
+        await wait_until(lambda: server.echo.started == ["/hold"])
+        await server.clock.advance(LIMITS.head)
         connection.send(b"ho HTTP/1.1\r\n" + HOST + b"\r\n")
-        await house.wait_until_read()
-        house.echo.released.set()
+        await server.wait_until_read()
+        server.echo.released.set()
         assert (await connection.read_response()).body == b"released"
         assert (await connection.read_response()).status == 408
         assert await connection.read_to_end() == b""
-    assert house.echo.bodies_read == 1  # the one of has_read
+    assert server.echo.bodies_read == 1  # the one of has_read
 
 
 async def deaf_client(port: int, request: bytes) -> socket.socket:
@@ -203,77 +203,77 @@ async def deaf_client(port: int, request: bytes) -> socket.socket:
     return client
 
 
-def is_stuck(house: EchoServer) -> bool:
-    return any(connection.flow.write_paused for connection in house.server.server_state.connections)  # type: ignore[union-attr]
+def is_stuck(server: EchoServer) -> bool:
+    return any(connection.flow.write_paused for connection in server.server.server_state.connections)  # type: ignore[union-attr]
 
 
-async def test_ht_03_r_18_a_client_that_does_not_read_a_big_answer_is_dropped(house: EchoServer) -> None:
-    client = await deaf_client(house.port, b"GET /big HTTP/1.1\r\n" + HOST + b"\r\n")
+async def test_ht_03_r_18_a_client_that_does_not_read_a_big_answer_is_dropped(server: EchoServer) -> None:
+    client = await deaf_client(server.port, b"GET /big HTTP/1.1\r\n" + HOST + b"\r\n")
     try:
-        await wait_until(lambda: is_stuck(house))
-        await house.clock.advance(LIMITS.drain - 1)
-        assert is_stuck(house)
-        await house.clock.advance(1)
-        await house.wait_until_no_connections()
+        await wait_until(lambda: is_stuck(server))
+        await server.clock.advance(LIMITS.drain - 1)
+        assert is_stuck(server)
+        await server.clock.advance(1)
+        await server.wait_until_no_connections()
     finally:
-        house.echo.released.set()  # let the application stop pouring
+        server.echo.released.set()  # let the application stop pouring
         client.close()
 
 
-async def test_ht_03_a_client_that_reads_again_in_time_is_kept(house: EchoServer) -> None:
-    client = await deaf_client(house.port, b"GET /big HTTP/1.1\r\n" + HOST + b"\r\n")
+async def test_ht_03_a_client_that_reads_again_in_time_is_kept(server: EchoServer) -> None:
+    client = await deaf_client(server.port, b"GET /big HTTP/1.1\r\n" + HOST + b"\r\n")
     loop = asyncio.get_running_loop()
     try:
-        await wait_until(lambda: is_stuck(house))
-        await house.clock.advance(LIMITS.drain - 1)
-        house.echo.released.set()
+        await wait_until(lambda: is_stuck(server))
+        await server.clock.advance(LIMITS.drain - 1)
+        server.echo.released.set()
         while not (await loop.sock_recv(client, 1_000_000)).endswith(b"0\r\n\r\n"):
             pass
-        await house.clock.advance(1)
+        await server.clock.advance(1)
         await loop.sock_sendall(client, GET)
         assert (await loop.sock_recv(client, 1_000_000)).startswith(b"HTTP/1.1 200 ")
     finally:
         client.close()
 
 
-async def test_ht_03_a_closed_connection_does_not_wait_for_ever_for_its_reader(house: EchoServer) -> None:
+async def test_ht_03_a_closed_connection_does_not_wait_for_ever_for_its_reader(server: EchoServer) -> None:
     """These answers are too small for the transport to call its buffer full."""
     request = b"GET /page HTTP/1.1\r\n" + HOST + b"\r\n"
-    client = await deaf_client(house.port, b"")
+    client = await deaf_client(server.port, b"")
     try:
         for count in itertools.count(1):
             await asyncio.get_running_loop().sock_sendall(client, request)
-            await wait_until(partial(has_served, house, count))
-            if unsent(house):
+            await wait_until(partial(has_served, server, count))
+            if unsent(server):
                 break
-        assert not is_stuck(house)
-        await house.clock.advance(LIMITS.idle)
-        assert unsent(house)
-        await house.clock.advance(LIMITS.drain)
-        await house.wait_until_no_connections()
+        assert not is_stuck(server)
+        await server.clock.advance(LIMITS.idle)
+        assert unsent(server)
+        await server.clock.advance(LIMITS.drain)
+        await server.wait_until_no_connections()
     finally:
         client.close()
 
 
-def has_served(house: EchoServer, count: int) -> bool:
-    return house.server.server_state.total_requests == count
+def has_served(server: EchoServer, count: int) -> bool:
+    return server.server.server_state.total_requests == count
 
 
-def unsent(house: EchoServer) -> int:
-    transports = (connection.transport for connection in house.server.server_state.connections)
+def unsent(server: EchoServer) -> int:
+    transports = (connection.transport for connection in server.server.server_state.connections)
     return sum(transport.get_write_buffer_size() for transport in transports)
 
 
-async def test_ht_03_our_own_slowness_in_reading_is_not_held_against_the_client(house: EchoServer) -> None:
+async def test_ht_03_our_own_slowness_in_reading_is_not_held_against_the_client(server: EchoServer) -> None:
     """A second request waits, half read, behind a held one that does not let us read on."""
     body = b"b" * 200_000
-    async with raw_connection(house.port) as connection:
+    async with raw_connection(server.port) as connection:
         connection.send(b"GET /write HTTP/1.1\r\n" + HOST + b"\r\n")
         connection.send(POST + b"Content-Length: 200000\r\n\r\n" + body)
-        await wait_until(lambda: house.echo.started == ["/write"])
-        await house.wait_until_read()
-        await house.clock.advance(3 * LIMITS.body)
-        house.echo.released.set()
+        await wait_until(lambda: server.echo.started == ["/write"])
+        await server.wait_until_read()
+        await server.clock.advance(3 * LIMITS.body)
+        server.echo.released.set()
         assert (await connection.read_response()).body == b"written"
         assert request_seen_by_app(await connection.read_response())["body"] == body.decode()
 
@@ -284,7 +284,7 @@ async def drip(connection: RawConnection, data: bytes) -> None:
         await connection.drain()
 
 
-async def test_ht_03_a_slow_client_within_its_time_is_served_byte_by_byte(house: EchoServer) -> None:
-    async with raw_connection(house.port) as connection:
+async def test_ht_03_a_slow_client_within_its_time_is_served_byte_by_byte(server: EchoServer) -> None:
+    async with raw_connection(server.port) as connection:
         await drip(connection, POST + b"Content-Length: 5\r\n\r\nhello")
         assert request_seen_by_app(await connection.read_response())["body"] == "hello"

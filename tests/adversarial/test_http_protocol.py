@@ -15,21 +15,21 @@ ONE_CHUNK: Final = b"5\r\nhello\r\n0\r\n\r\n"
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[EchoServer]:
-    async with echo_server() as house:
-        yield house
+async def server() -> AsyncIterator[EchoServer]:
+    async with echo_server() as server:
+        yield server
 
 
-async def refused(house: EchoServer, request: bytes, *, status: int = 400) -> RawResponse:
+async def refused(server: EchoServer, request: bytes, *, status: int = 400) -> RawResponse:
     """Assert that this request gets that status and is never run, and that nothing after it is answered."""
-    async with raw_connection(house.port) as connection:
+    async with raw_connection(server.port) as connection:
         connection.send(request + GET)
         answer = await connection.read_response()
         assert answer.status == status
         assert answer.header("connection") == "close"
         assert await connection.read_to_end() == b""
-    assert house.echo.bodies_read == 0
-    await house.wait_until_no_connections()
+    assert server.echo.bodies_read == 0
+    await server.wait_until_no_connections()
     return answer
 
 
@@ -50,8 +50,8 @@ async def refused(house: EchoServer, request: bytes, *, status: int = 400) -> Ra
         b"Content-Length: " + b"0" * 5_000 + b"5\r\n",
     ],
 )
-async def test_ht_04_a_length_told_twice_or_oddly_is_refused(house: EchoServer, headers: bytes) -> None:
-    await refused(house, LINE + HOST + headers + b"\r\n" + ONE_CHUNK)
+async def test_ht_04_a_length_told_twice_or_oddly_is_refused(server: EchoServer, headers: bytes) -> None:
+    await refused(server, LINE + HOST + headers + b"\r\n" + ONE_CHUNK)
 
 
 @pytest.mark.parametrize(
@@ -72,14 +72,14 @@ async def test_ht_04_a_length_told_twice_or_oddly_is_refused(house: EchoServer, 
     ],
 )
 async def test_ht_04_a_transfer_encoding_other_than_one_plain_chunked_is_refused(
-    house: EchoServer, value: bytes
+    server: EchoServer, value: bytes
 ) -> None:
-    await refused(house, LINE + HOST + b"Transfer-Encoding: " + value + b"\r\n\r\n" + ONE_CHUNK)
-    assert house.echo.started == []  # not even started: the parser alone is too late for some of these
+    await refused(server, LINE + HOST + b"Transfer-Encoding: " + value + b"\r\n\r\n" + ONE_CHUNK)
+    assert server.echo.started == []  # not even started: the parser alone is too late for some of these
 
 
-async def test_ht_04_a_transfer_encoding_in_http_1_0_is_refused(house: EchoServer) -> None:
-    await refused(house, b"POST /echo HTTP/1.0\r\n" + CHUNKED + b"\r\n" + ONE_CHUNK)
+async def test_ht_04_a_transfer_encoding_in_http_1_0_is_refused(server: EchoServer) -> None:
+    await refused(server, b"POST /echo HTTP/1.0\r\n" + CHUNKED + b"\r\n" + ONE_CHUNK)
 
 
 @pytest.mark.parametrize(
@@ -102,10 +102,10 @@ async def test_ht_04_a_transfer_encoding_in_http_1_0_is_refused(house: EchoServe
     ],
 )
 async def test_ht_04_a_bare_line_end_a_fold_or_a_space_before_a_colon_is_refused(
-    house: EchoServer, head: bytes
+    server: EchoServer, head: bytes
 ) -> None:
-    await refused(house, head)
-    assert house.echo.started == []
+    await refused(server, head)
+    assert server.echo.started == []
 
 
 @pytest.mark.parametrize(
@@ -123,27 +123,27 @@ async def test_ht_04_a_bare_line_end_a_fold_or_a_space_before_a_colon_is_refused
     ],
 )
 async def test_ht_04_a_chunk_that_is_malformed_or_has_a_giant_extension_is_refused(
-    house: EchoServer, body: bytes
+    server: EchoServer, body: bytes
 ) -> None:
-    await refused(house, LINE + HOST + CHUNKED + b"\r\n" + body)
+    await refused(server, LINE + HOST + CHUNKED + b"\r\n" + body)
 
 
-async def test_ht_04_trailers_never_reach_the_headers_and_are_bounded(house: EchoServer) -> None:
+async def test_ht_04_trailers_never_reach_the_headers_and_are_bounded(server: EchoServer) -> None:
     request = LINE + HOST + CHUNKED + b"\r\n5\r\nhello\r\n0\r\n"
-    async with raw_connection(house.port) as connection:
+    async with raw_connection(server.port) as connection:
         connection.send(request + b"Authorization: Bearer stolen\r\n\r\n")
         seen = request_seen_by_app(await connection.read_response())
     assert seen["body"] == "hello"
     assert "authorization" not in str(seen["headers"])
-    async with raw_connection(house.port) as connection:
+    async with raw_connection(server.port) as connection:
         connection.send(request + b"T: t\r\n" * 10_000 + b"\r\n")
         assert (await connection.read_response()).status == 400
 
 
-async def test_ht_04_honest_bodies_of_both_kinds_arrive_whole(house: EchoServer) -> None:
+async def test_ht_04_honest_bodies_of_both_kinds_arrive_whole(server: EchoServer) -> None:
     sized = LINE + HOST + b"Content-Length: 100000\r\n\r\n" + b"s" * 100_000
     chunked = LINE + HOST + CHUNKED + b"\r\n" + b"1;e=1\r\nc\r\n" * 5_000 + b"0\r\n\r\n"
-    async with raw_connection(house.port) as connection:
+    async with raw_connection(server.port) as connection:
         connection.send(sized + chunked)
         assert request_seen_by_app(await connection.read_response())["body"] == "s" * 100_000
         assert request_seen_by_app(await connection.read_response())["body"] == "c" * 5_000
@@ -165,35 +165,35 @@ async def test_ht_04_honest_bodies_of_both_kinds_arrive_whole(house: EchoServer)
     ],
 )
 async def test_ht_05_too_long_a_url_or_header_or_too_many_headers_are_refused(
-    house: EchoServer, head: bytes, status: int
+    server: EchoServer, head: bytes, status: int
 ) -> None:
-    answer = await refused(house, head, status=status)
-    assert house.echo.started == []
+    answer = await refused(server, head, status=status)
+    assert server.echo.started == []
     assert answer.header("x-content-type-options") == "nosniff"
     assert answer.header("content-type") == "text/plain; charset=utf-8"
     assert answer.header("server") is None
     assert answer.header("date") is not None
 
 
-async def test_ht_05_a_head_just_within_the_limits_is_served(house: EchoServer) -> None:
+async def test_ht_05_a_head_just_within_the_limits_is_served(server: EchoServer) -> None:
     url = b"/echo?" + b"q" * (8_192 - 6)
     fields = b"X: " + b"v" * 16_000 + b"\r\n" + b"Y: z\r\n" * 30
-    async with raw_connection(house.port) as connection:
+    async with raw_connection(server.port) as connection:
         connection.send(b"GET " + url + b" HTTP/1.1\r\n" + HOST + fields + b"\r\n")
         assert len(str(request_seen_by_app(await connection.read_response())["headers"])) > 16_000
 
 
-async def test_ht_05_a_long_head_does_not_count_against_the_body_that_comes_later(house: EchoServer) -> None:
+async def test_ht_05_a_long_head_does_not_count_against_the_body_that_comes_later(server: EchoServer) -> None:
     url = b"/echo?" + b"q" * 8_000
-    async with raw_connection(house.port) as connection:
+    async with raw_connection(server.port) as connection:
         connection.send(b"POST " + url + b" HTTP/1.1\r\n" + HOST + CHUNKED + b"X: " + b"v" * 15_000 + b"\r\n\r\n")
-        await house.wait_until_read()
+        await server.wait_until_read()
         connection.send(ONE_CHUNK)
         assert request_seen_by_app(await connection.read_response())["body"] == "hello"
 
 
-async def test_ht_05_a_long_pipelined_body_does_not_count_against_the_next_head(house: EchoServer) -> None:
-    async with raw_connection(house.port) as connection:
+async def test_ht_05_a_long_pipelined_body_does_not_count_against_the_next_head(server: EchoServer) -> None:
+    async with raw_connection(server.port) as connection:
         body = LINE + HOST + b"Content-Length: 60000\r\n\r\n" + b"b" * 60_000
         connection.send(body + b"GET /ec")
         assert request_seen_by_app(await connection.read_response())["body"] == "b" * 60_000
@@ -217,22 +217,22 @@ async def test_ht_05_a_long_pipelined_body_does_not_count_against_the_next_head(
     ],
 )
 async def test_ht_19_no_host_two_hosts_or_a_target_that_is_no_path_are_refused(
-    house: EchoServer, head: bytes
+    server: EchoServer, head: bytes
 ) -> None:
-    await refused(house, head)
-    assert house.echo.started == []
+    await refused(server, head)
+    assert server.echo.started == []
 
 
 @pytest.mark.parametrize(
     "head", [b"GET /echo\r\n\r\n", b"GET /echo HTTP/0.9\r\n\r\n", b"GET /echo HTTP/2.0\r\n" + HOST + b"\r\n"]
 )
-async def test_ht_19_other_versions_of_http_are_refused_as_such(house: EchoServer, head: bytes) -> None:
-    await refused(house, head, status=505)
-    assert house.echo.started == []
+async def test_ht_19_other_versions_of_http_are_refused_as_such(server: EchoServer, head: bytes) -> None:
+    await refused(server, head, status=505)
+    assert server.echo.started == []
 
 
-async def test_ht_19_http_1_0_without_a_host_is_served_once(house: EchoServer) -> None:
-    async with raw_connection(house.port) as connection:
+async def test_ht_19_http_1_0_without_a_host_is_served_once(server: EchoServer) -> None:
+    async with raw_connection(server.port) as connection:
         connection.send(b"GET /echo HTTP/1.0\r\n\r\n" + GET)
         answer = await connection.read_response()
         assert request_seen_by_app(answer)["path"] == "/echo"
@@ -240,40 +240,40 @@ async def test_ht_19_http_1_0_without_a_host_is_served_once(house: EchoServer) -
         assert await connection.read_to_end() == b""
 
 
-async def test_ht_19_the_value_of_host_is_never_looked_at(house: EchoServer) -> None:
-    async with raw_connection(house.port) as connection:
+async def test_ht_19_the_value_of_host_is_never_looked_at(server: EchoServer) -> None:
+    async with raw_connection(server.port) as connection:
         connection.send(b"GET /echo HTTP/1.1\r\nHost: user:secret@evil.example\r\n\r\n")
         assert request_seen_by_app(await connection.read_response())["path"] == "/echo"
 
 
-async def test_ht_11_connect_is_refused_and_what_follows_is_not_read(house: EchoServer) -> None:
-    await refused(house, b"CONNECT internal.example:443 HTTP/1.1\r\n" + HOST + b"\r\n", status=405)
-    assert house.echo.started == []
+async def test_ht_11_connect_is_refused_and_what_follows_is_not_read(server: EchoServer) -> None:
+    await refused(server, b"CONNECT internal.example:443 HTTP/1.1\r\n" + HOST + b"\r\n", status=405)
+    assert server.echo.started == []
 
 
-async def test_ht_24_expect_100_continue_is_answered_when_the_body_is_wanted(house: EchoServer) -> None:
+async def test_ht_24_expect_100_continue_is_answered_when_the_body_is_wanted(server: EchoServer) -> None:
     head = LINE + HOST + b"Expect: 100-continue\r\nContent-Length: 5\r\n\r\n"
-    async with raw_connection(house.port) as connection:
+    async with raw_connection(server.port) as connection:
         connection.send(head)
         assert (await connection.read_response()).status == 100
         connection.send(b"hello")
         assert request_seen_by_app(await connection.read_response())["body"] == "hello"
 
 
-async def test_ht_24_an_expected_body_that_no_one_wants_ends_the_connection(house: EchoServer) -> None:
+async def test_ht_24_an_expected_body_that_no_one_wants_ends_the_connection(server: EchoServer) -> None:
     head = b"POST /unread HTTP/1.1\r\n" + HOST + b"Expect: 100-continue\r\nContent-Length: 5\r\n\r\n"
-    async with raw_connection(house.port) as connection:
+    async with raw_connection(server.port) as connection:
         connection.send(head)
         assert (await connection.read_response()).body == b"unread"
         assert await connection.read_to_end() == b""
         connection.send(GET)  # would have been taken for the body, or for a request
-    await house.wait_until_no_connections()
-    assert house.echo.started == ["/unread"]
+    await server.wait_until_no_connections()
+    assert server.echo.started == ["/unread"]
 
 
 @pytest.mark.parametrize("protocol", [b"h2c", b"websocket", b"TLS/1.0", b"anything"])
 async def test_ht_24_an_upgrade_is_ignored_and_its_body_is_no_second_request(
-    house: EchoServer, protocol: bytes
+    server: EchoServer, protocol: bytes
 ) -> None:
     smuggled = b"GET /smuggled HTTP/1.1\r\n" + HOST + b"\r\n"
     head = (
@@ -283,29 +283,29 @@ async def test_ht_24_an_upgrade_is_ignored_and_its_body_is_no_second_request(
         + protocol
         + b"\r\nContent-Length: %d\r\n\r\n" % len(smuggled)
     )
-    async with raw_connection(house.port) as connection:
+    async with raw_connection(server.port) as connection:
         connection.send(head + smuggled + head)
         assert request_seen_by_app(await connection.read_response())["body"] == smuggled.decode()
-        await house.wait_until_read()
+        await server.wait_until_read()
         connection.send(smuggled + GET)  # the body in a later packet than the head
         assert request_seen_by_app(await connection.read_response())["body"] == smuggled.decode()
         assert request_seen_by_app(await connection.read_response())["method"] == "GET"
-    assert "/smuggled" not in house.echo.started
+    assert "/smuggled" not in server.echo.started
 
 
 async def test_a_websocket_leaves_http_and_its_deadlines_behind() -> None:
     handshake = b"GET /ws HTTP/1.1\r\n" + HOST + b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
-    async with echo_server(ws="tests.support.echo:UpgradedProtocol") as house:
-        async with raw_connection(house.port) as connection:
+    async with echo_server(ws="tests.support.echo:UpgradedProtocol") as server:
+        async with raw_connection(server.port) as connection:
             connection.send(handshake)
             assert (await connection.read_response()).status == 101
-            await house.clock.advance(1_000)
+            await server.clock.advance(1_000)
             connection.send(b"any bytes at all")
             assert (await connection.read_response()).status == 102
-        async with raw_connection(house.port) as connection:
+        async with raw_connection(server.port) as connection:
             connection.send(b"GET /hold HTTP/1.1\r\n" + HOST + b"\r\n" + handshake)
-            await house.wait_until_read()
-            house.echo.released.set()
+            await server.wait_until_read()
+            server.echo.released.set()
             assert (await connection.read_response()).body == b"released"
             assert (
                 request_seen_by_app(await connection.read_response())["path"] == "/ws"
@@ -315,12 +315,12 @@ async def test_a_websocket_leaves_http_and_its_deadlines_behind() -> None:
 @pytest.mark.parametrize("missing", [b"", HOST * 2])
 async def test_ht_19_a_websocket_handshake_is_held_to_the_same_rules(missing: bytes) -> None:
     handshake = b"GET /ws HTTP/1.1\r\n" + missing + b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
-    async with echo_server(ws="tests.support.echo:UpgradedProtocol") as house:
-        await refused(house, handshake)
+    async with echo_server(ws="tests.support.echo:UpgradedProtocol") as server:
+        await refused(server, handshake)
 
 
-async def test_s_11_header_names_with_an_underscore_are_dropped(house: EchoServer) -> None:
-    async with raw_connection(house.port) as connection:
+async def test_s_11_header_names_with_an_underscore_are_dropped(server: EchoServer) -> None:
+    async with raw_connection(server.port) as connection:
         connection.send(LINE + HOST + b"X_Forwarded_For: 10.0.0.1\r\nX-Kept: \t yes \t\r\n\r\n")
         seen = request_seen_by_app(await connection.read_response())
     assert seen["headers"] == [["host", "gatehouse.example"], ["x-kept", "yes"]]

@@ -19,9 +19,9 @@ MALFORMED: Final = b"GET /echo HTTP/1.1\r\nHost : a\r\n\r\n"
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[EchoServer]:
-    async with echo_server() as house:
-        yield house
+async def server() -> AsyncIterator[EchoServer]:
+    async with echo_server() as server:
+        yield server
 
 
 def request_of(user: str, number: int) -> bytes:
@@ -40,8 +40,8 @@ def belongs_to(seen: dict[str, object], user: str, number: int) -> bool:
     ] in list(seen["headers"])  # type: ignore[call-overload]
 
 
-async def test_ht_20_pipelined_requests_of_two_users_never_mix(house: EchoServer) -> None:
-    async with raw_connection(house.port) as connection:
+async def test_ht_20_pipelined_requests_of_two_users_never_mix(server: EchoServer) -> None:
+    async with raw_connection(server.port) as connection:
         for number in range(ROUNDS):
             both = request_of("alice", number) + request_of("bob", number)
             cut = number % len(both)  # another place in every round
@@ -62,38 +62,38 @@ def no_one_looks_for_cycles() -> Iterator[None]:
 @pytest.mark.usefixtures("no_one_looks_for_cycles")
 @pytest.mark.parametrize("sent", [GET, HELD, HELD + GET + GET, MALFORMED, HELD + MALFORMED, UPGRADE])
 async def test_a_connection_that_ends_is_let_go_of_at_once_with_all_its_requests(sent: bytes) -> None:
-    async with echo_server(ws="tests.support.echo:UpgradedProtocol") as house:
-        connections = house.server.server_state.connections
-        async with raw_connection(house.port) as connection:
+    async with echo_server(ws="tests.support.echo:UpgradedProtocol") as server:
+        connections = server.server.server_state.connections
+        async with raw_connection(server.port) as connection:
             await wait_until(lambda: bool(connections))
             [made] = [weakref.ref(one) for one in connections]
             connection.send(sent)
-            await house.wait_until_read()
+            await server.wait_until_read()
         await wait_until(lambda: made() is None)
 
 
-async def test_ht_20_a_request_aborted_halfway_leaves_nothing_to_the_next_user(house: EchoServer) -> None:
+async def test_ht_20_a_request_aborted_halfway_leaves_nothing_to_the_next_user(server: EchoServer) -> None:
     for number in range(ROUNDS):
-        async with raw_connection(house.port) as connection:
+        async with raw_connection(server.port) as connection:
             whole = request_of("alice", number)
             connection.send(request_of("bob", number) + whole[: number % len(whole)])
             assert belongs_to(request_seen_by_app(await connection.read_response()), "bob", number)
             connection.abort()
-    assert house.echo.bodies_read == ROUNDS  # not one of the aborted ones was taken for whole
+    assert server.echo.bodies_read == ROUNDS  # not one of the aborted ones was taken for whole
 
 
-async def test_ht_20_a_hundred_requests_sent_at_once_are_answered_in_their_order(house: EchoServer) -> None:
-    async with raw_connection(house.port) as connection:
+async def test_ht_20_a_hundred_requests_sent_at_once_are_answered_in_their_order(server: EchoServer) -> None:
+    async with raw_connection(server.port) as connection:
         connection.send(b"".join(request_of("alice", number) for number in range(100)))
         for number in range(100):
             assert belongs_to(request_seen_by_app(await connection.read_response()), "alice", number)
 
 
-async def test_ht_20_reading_goes_on_after_pipelined_requests_that_no_one_read(house: EchoServer) -> None:
-    async with raw_connection(house.port) as connection:
+async def test_ht_20_reading_goes_on_after_pipelined_requests_that_no_one_read(server: EchoServer) -> None:
+    async with raw_connection(server.port) as connection:
         connection.send(b"GET /write HTTP/1.1\r\n" + HOST + b"\r\nGET /unread HTTP/1.1\r\n" + HOST + b"\r\n")
-        await wait_until(lambda: house.echo.started == ["/write"])
-        house.echo.released.set()
+        await wait_until(lambda: server.echo.started == ["/write"])
+        server.echo.released.set()
         assert (await connection.read_response()).body == b"written"
         assert (await connection.read_response()).body == b"unread"
         connection.send(GET)
@@ -101,57 +101,57 @@ async def test_ht_20_reading_goes_on_after_pipelined_requests_that_no_one_read(h
 
 
 async def test_ht_20_a_flood_of_pipelined_requests_is_cut_off_after_those_that_may_queue() -> None:
-    async with echo_server(ProtocolLimits(pipelined=5)) as house, raw_connection(house.port) as connection:
+    async with echo_server(ProtocolLimits(pipelined=5)) as server, raw_connection(server.port) as connection:
         connection.send(HELD + GET * 1_000)
-        await house.wait_until_read()
-        house.echo.released.set()
+        await server.wait_until_read()
+        server.echo.released.set()
         statuses = [(await connection.read_response()).status for _ in range(7)]
         assert statuses == [200] * 6 + [400]
         assert await connection.read_to_end() == b""
 
 
-async def test_ht_20_a_malformed_request_does_not_take_the_answer_of_the_one_before_it(house: EchoServer) -> None:
-    async with raw_connection(house.port) as connection:
+async def test_ht_20_a_malformed_request_does_not_take_the_answer_of_the_one_before_it(server: EchoServer) -> None:
+    async with raw_connection(server.port) as connection:
         connection.send(HELD + request_of("bob", 1) + MALFORMED + GET)
-        await wait_until(lambda: house.echo.started == ["/hold"])
-        await house.wait_until_read()
-        house.echo.released.set()
+        await wait_until(lambda: server.echo.started == ["/hold"])
+        await server.wait_until_read()
+        server.echo.released.set()
         assert (await connection.read_response()).body == b"released"
         assert belongs_to(request_seen_by_app(await connection.read_response()), "bob", 1)
         assert (await connection.read_response()).status == 400
         assert await connection.read_to_end() == b""
 
 
-async def test_ht_20_a_queued_request_whose_body_goes_wrong_is_never_run(house: EchoServer) -> None:
+async def test_ht_20_a_queued_request_whose_body_goes_wrong_is_never_run(server: EchoServer) -> None:
     broken = b"POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n"
-    async with raw_connection(house.port) as connection:
+    async with raw_connection(server.port) as connection:
         connection.send(HELD + broken)
-        await wait_until(lambda: house.echo.started == ["/hold"])
-        await house.wait_until_read()
-        house.echo.released.set()
+        await wait_until(lambda: server.echo.started == ["/hold"])
+        await server.wait_until_read()
+        server.echo.released.set()
         assert (await connection.read_response()).body == b"released"
         assert (await connection.read_response()).status == 400
-    assert house.echo.started == ["/hold", "/echo"]  # /echo is the one of has_read
-    assert house.echo.bodies_read == 1
+    assert server.echo.started == ["/hold", "/echo"]  # /echo is the one of has_read
+    assert server.echo.bodies_read == 1
 
 
-async def test_ht_20_a_body_that_goes_wrong_under_a_started_answer_cuts_it_off(house: EchoServer) -> None:
+async def test_ht_20_a_body_that_goes_wrong_under_a_started_answer_cuts_it_off(server: EchoServer) -> None:
     head = b"POST /big HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
-    async with raw_connection(house.port) as connection:
+    async with raw_connection(server.port) as connection:
         connection.send(head)
-        await wait_until(lambda: house.echo.started == ["/big"])
+        await wait_until(lambda: server.echo.started == ["/big"])
         connection.send(b"nonsense\r\n")
         received = await connection.read_to_end()
-        house.echo.released.set()
+        server.echo.released.set()
         assert received.count(b"HTTP/1.1 ") == 1
         assert not received.endswith(b"0\r\n\r\n")
 
 
-async def test_ht_20_a_held_request_hears_that_its_client_left_though_another_is_queued(house: EchoServer) -> None:
-    async with raw_connection(house.port) as connection:
+async def test_ht_20_a_held_request_hears_that_its_client_left_though_another_is_queued(server: EchoServer) -> None:
+    async with raw_connection(server.port) as connection:
         connection.send(HELD + GET)
-        await wait_until(lambda: house.echo.started == ["/hold"])
+        await wait_until(lambda: server.echo.started == ["/hold"])
         connection.abort()
-        await wait_until(lambda: house.echo.left == ["/hold"])
-    await house.wait_until_no_connections()
-    assert house.echo.bodies_read == 0  # the queued one died with its connection
+        await wait_until(lambda: server.echo.left == ["/hold"])
+    await server.wait_until_no_connections()
+    assert server.echo.bodies_read == 0  # the queued one died with its connection

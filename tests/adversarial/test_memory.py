@@ -72,13 +72,13 @@ class Studio:
 async def a_studio(url: str, data: Path, **settings: str) -> AsyncIterator[Studio]:
     with Node(data=data, database_url=url, environment={**UNLIMITED, **settings}) as node:
         loaded = load_test_settings(url, data, port=node.port)
-        async with client_of(node) as client, open_services(loaded, clock=SystemClock(), serving=False) as house:
-            owner = await a_person(house.storage, OWNER)
-            await publish(house.storage, a_project(), owners=[OWNER])
-            jwt = await house.user_tokens.issue(owner, auth="login", factor=FACTOR)
+        async with client_of(node) as client, open_services(loaded, clock=SystemClock(), serving=False) as services:
+            owner = await a_person(services.storage, OWNER)
+            await publish(services.storage, a_project(), owners=[OWNER])
+            jwt = await services.user_tokens.issue(owner, auth="login", factor=FACTOR)
             yield Studio(
                 target=Target(node=node, data=data, client=client),
-                storage=house.storage,
+                storage=services.storage,
                 headers={"Authorization": f"Bearer {jwt}", "Factor": FACTOR},
                 url=url,
             )

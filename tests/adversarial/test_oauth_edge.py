@@ -99,15 +99,17 @@ async def test_ht_13_nothing_that_authorize_or_logout_reflect_splits_a_header(
 ) -> None:
     port = port_of(service)
     bye = "https://shop.example/bye"
-    shelf = await an_oidc_client(service, post_logout_uris=(bye,), explain_errors=True)
-    visitor = HttpBrowser(service)
-    tokens = await shelf.tokens(shelf.code_from(await shelf.walk_authorize(visitor, anna.login or "")))
-    cookie = "; ".join(f"{name}={value}" for name, value in visitor.cookies.items())
-    await visitor.client.aclose()
+    oidc_client = await an_oidc_client(service, post_logout_uris=(bye,), explain_errors=True)
+    browser_client = HttpBrowser(service)
+    tokens = await oidc_client.tokens(
+        oidc_client.code_from(await oidc_client.walk_authorize(browser_client, anna.login or ""))
+    )
+    cookie = "; ".join(f"{name}={value}" for name, value in browser_client.cookies.items())
+    await browser_client.client.aclose()
     leaving = {"id_token_hint": tokens["id_token"], "post_logout_redirect_uri": bye, "client_id": "shelf"}
     asked: list[tuple[str, dict[str, str]]] = []
     for name in FIELDS:
-        fields = shelf.authorize_fields()
+        fields = oidc_client.authorize_fields()
         asked.append((AUTHORIZE, {**fields, name: fields.get(name, "") + split}))
     asked += [(LOGOUT, {**leaving, name: leaving.get(name, "") + split}) for name in (*leaving, "state")]
     asked += [("/device", {"user_code": split}), ("/sign-in/consent", {"interaction": split})]
@@ -129,9 +131,9 @@ async def test_ht_13_nothing_that_authorize_or_logout_reflect_splits_a_header(
 
 
 async def test_ht_13_a_raw_line_end_in_the_address_splits_nothing_either(service: RunningService) -> None:
-    shelf = await an_oidc_client(service)
+    oidc_client = await an_oidc_client(service)
     for raw in (b"\r", b"\n", b"\r\n", b"\xe5\x98\x8a\xe5\x98\x8d", b"\x00", b"\x0b", b"\x85"):
-        target = shelf.authorize_path().encode().replace(b"state=st", b"state=st" + raw + b"X-Split:y")
+        target = oidc_client.authorize_path().encode().replace(b"state=st", b"state=st" + raw + b"X-Split:y")
         answer = await send_request(port_of(service), request_for(target))
         assert is_whole(answer), (raw, answer.headers)
         assert answer.status in (303, 400, 505)

@@ -83,11 +83,11 @@ async def held_in(place: InstallationPaths) -> tuple[list[PrivateKey], bytes, by
             for value in row:
                 found.extend((value if isinstance(value, bytes) else str(value).encode()) + b"\n")
 
-    async with open_services(place.load_settings(), clock=SystemClock(), serving=False) as house:
-        await house.storage.runner.snapshot_read(partial(dump_rows, put))
-        kids = [key.kid for key in (await house.storage.keys.load_keys()).keys]
-        opened = [await house.keyring.verification_key(kid, house.clock.now()) for kid in kids]
-        return [key.private for key in opened if key is not None], house.instance_key, bytes(found)
+    async with open_services(place.load_settings(), clock=SystemClock(), serving=False) as services:
+        await services.storage.runner.snapshot_read(partial(dump_rows, put))
+        kids = [key.kid for key in (await services.storage.keys.load_keys()).keys]
+        opened = [await services.keyring.verification_key(kid, services.clock.now()) for kid in kids]
+        return [key.private for key in opened if key is not None], services.instance_key, bytes(found)
 
 
 async def files_of(place: InstallationPaths, cluster_data: Path | None) -> bytes:
@@ -154,8 +154,8 @@ class Load:
         self.acknowledged: list[str] = []
 
     async def run(self) -> None:
-        async with open_services(self._place.load_settings(), clock=SystemClock(), serving=False) as house:
-            await asyncio.gather(*(self._create(house.administration, line) for line in range(4)))
+        async with open_services(self._place.load_settings(), clock=SystemClock(), serving=False) as services:
+            await asyncio.gather(*(self._create(services.administration, line) for line in range(4)))
 
     def stop(self) -> None:
         self._stop = True

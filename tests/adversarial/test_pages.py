@@ -46,13 +46,13 @@ async def test_lg_02_over_https_every_cookie_is_bound_to_this_host(installed_url
 
 
 async def cookies_of_a_sign_in(service: RunningService) -> list[str]:
-    visitor = HttpBrowser(service)
-    shown = await visitor.get("/sign-in")
+    browser_client = HttpBrowser(service)
+    shown = await browser_client.get("/sign-in")
     browser = shown.headers["set-cookie"]
     # A client that keeps Secure cookies to itself over http; the test carries them by hand.
-    visitor.client.headers["Cookie"] = browser.partition(";")[0]
-    signed_in = await visitor.post("/sign-in", login="anna@studio.example", password=PASSWORD)
-    await visitor.client.aclose()
+    browser_client.client.headers["Cookie"] = browser.partition(";")[0]
+    signed_in = await browser_client.post("/sign-in", login="anna@studio.example", password=PASSWORD)
+    await browser_client.client.aclose()
     assert signed_in.status_code == 303
     return [browser, *signed_in.headers.get_list("set-cookie")]
 

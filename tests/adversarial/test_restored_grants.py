@@ -154,11 +154,11 @@ async def test_op_05_r_23_nothing_that_clients_held_before_a_restore_works_after
     file, clock = tmp_path / "backup.gz", MovableClock(SystemClock().now())
     async with serving(place, clock) as service:
         await service.services.administration.create(login=LOGIN, nick="Anna", password=PASSWORD, origin=ORIGIN)
-        web, shelf, tv = await clients_of(service)
+        web, oidc_client, tv = await clients_of(service)
         browser = HttpBrowser(service)
         await browser.sign_in(LOGIN)
         device_codes = [await device_code(tv, None), await device_code(tv, browser)]
-        loads = [Load(client) for client in (web, shelf) * LINES]
+        loads = [Load(client) for client in (web, oidc_client) * LINES]
         async with asyncio.TaskGroup() as working:  # whose failure ends the test
             for load in loads:
                 working.create_task(load.run())
@@ -169,17 +169,17 @@ async def test_op_05_r_23_nothing_that_clients_held_before_a_restore_works_after
         ended = loads[0].issued.refresh[0]  # revoked after the backup, which holds it alive
         body = {"client_id": "web", "client_secret": web.secret, "refresh_token": ended}
         assert success_body(await service.client.post(f"{TOKEN}/revoke", json=body))
-        assert success_body(await shelf.userinfo(loads[1].issued.access[0])), "what was held until now was good"
+        assert success_body(await oidc_client.userinfo(loads[1].issued.access[0])), "what was held until now was good"
         assert (await ask_permissions(web, loads[2].issued.jwts[0])).status_code == 200
         await browser.client.aclose()
 
     await asyncio.to_thread(restored.command_line(), "restore", file, "--replace")
     async with serving(restored, clock) as service:
-        for load, client in zip(loads, (web, shelf) * LINES, strict=True):
+        for load, client in zip(loads, (web, oidc_client) * LINES, strict=True):
             await nothing_works(replace(client, service=service), load.issued)
         for code in device_codes:
             assert oauth_error(await poll(replace(tv, service=service), code)) == (400, "invalid_grant")
-        for client in (replace(web, service=service), replace(shelf, service=service)):
+        for client in (replace(web, service=service), replace(oidc_client, service=service)):
             assert success_body(
                 await client.userinfo((await client.tokens(await client.sign_in(LOGIN)))["access_token"])
             )

@@ -59,7 +59,7 @@ async def anna(nodes: Nodes) -> User:
 
 
 @pytest.fixture
-async def resident(nodes: Nodes, anna: User) -> AsyncIterator[AccountBrowser]:
+async def account_browser(nodes: Nodes, anna: User) -> AsyncIterator[AccountBrowser]:
     """Anna, on the one node."""
     someone = AccountBrowser(nodes.here)
     await someone.sign_in_and_open_account(anna.login or "")
@@ -107,12 +107,12 @@ class Held:
         return [success_body(answer)["active"] for answer in answers]
 
 
-async def held_by(nodes: Nodes, here: RelyingPartyClient, visitor: HttpBrowser) -> Held:
+async def held_by(nodes: Nodes, here: RelyingPartyClient, browser_client: HttpBrowser) -> Held:
     """Signed in on the one node, with a browser of the person."""
-    tokens = await here.tokens(here.code_from(await here.walk_authorize(visitor, LOGIN)))
+    tokens = await here.tokens(here.code_from(await here.walk_authorize(browser_client, LOGIN)))
     bearer = {"Authorization": f"Bearer {tokens['access_token']}"}
     exchanged = success_body(await nodes.here.client.post("/proxy/oauth/exchangeToken", headers=bearer))["token"]
-    code = here.code_from(await here.walk_authorize(visitor, LOGIN))
+    code = here.code_from(await here.walk_authorize(browser_client, LOGIN))
     return Held(there=replace(here, service=nodes.there), tokens=tokens, exchanged=exchanged, code=code)
 
 
@@ -127,13 +127,13 @@ async def clients_of(service: RunningService) -> list[RelyingPartyClient]:
 
 @pytest.mark.parametrize("ending", ENDINGS)
 async def test_lg_20_whatever_clients_hold_is_dead_on_the_other_node_at_the_answer(
-    nodes: Nodes, anna: User, resident: AccountBrowser, ending: Ending
+    nodes: Nodes, anna: User, account_browser: AccountBrowser, ending: Ending
 ) -> None:
-    held = [await held_by(nodes, client, resident) for client in await clients_of(nodes.here)]
+    held = [await held_by(nodes, client, account_browser) for client in await clients_of(nodes.here)]
     for one in held:
         await one.works()
-    await resident.get("/account")
-    await ending(nodes.here, resident, anna)
+    await account_browser.get("/account")
+    await ending(nodes.here, account_browser, anna)
     for one in held:
         await one.is_dead()
 
@@ -143,8 +143,8 @@ async def test_lg_20_whatever_clients_hold_is_dead_on_the_other_node_at_the_answ
 Out = Callable[[Studio, AccountBrowser], Awaitable[None]]
 
 
-async def withdraw_consent(_: Studio, resident: AccountBrowser) -> None:
-    await resident.submit_and_read_notice(REVOKE, "sky")
+async def withdraw_consent(_: Studio, account_browser: AccountBrowser) -> None:
+    await account_browser.submit_and_read_notice(REVOKE, "sky")
 
 
 async def remove_application(studio: Studio, _: AccountBrowser) -> None:
@@ -163,15 +163,15 @@ async def remove_client(studio: Studio, _: AccountBrowser) -> None:
 
 @pytest.mark.parametrize("out", [withdraw_consent, remove_application, remove_project, remove_client])
 async def test_tk_18_no_refresh_on_any_node_after_consent_application_or_project_is_gone(
-    nodes: Nodes, resident: AccountBrowser, out: Out
+    nodes: Nodes, account_browser: AccountBrowser, out: Out
 ) -> None:
     studio = await a_studio(nodes.here)
     sky = await an_oidc_client(
         nodes.here, "sky", first_party=False, application_id=studio.shop.application_id, may_exchange=True
     )
-    held = await held_by(nodes, sky, resident)
+    held = await held_by(nodes, sky, account_browser)
     refreshed = success_body(await held.there.refresh(held.tokens["refresh_token"]))["refresh_token"]
-    await out(studio, resident)
+    await out(studio, account_browser)
     answer = await held.there.refresh(refreshed)
     # A client of what is removed is refused itself, whatever it shows (R5).
     assert oauth_error(answer) == ((400, "invalid_grant") if out is withdraw_consent else (401, "invalid_client"))
@@ -184,28 +184,28 @@ async def test_tk_18_no_refresh_on_any_node_after_consent_application_or_project
 
 
 async def test_lg_28_what_clients_have_is_listed_and_ended_on_all_nodes_after_a_fresh_proof(
-    nodes: Nodes, resident: AccountBrowser
+    nodes: Nodes, account_browser: AccountBrowser
 ) -> None:
     """A client of the house needs no consent, but what it holds is the person's to end as well."""
-    native, theirs = [await held_by(nodes, client, resident) for client in await clients_of(nodes.here)]
+    native, theirs = [await held_by(nodes, client, account_browser) for client in await clients_of(nodes.here)]
     await nodes.here.clock.advance(STALE)
     for held, name, other in ((native, "Web shop", theirs), (theirs, "Sky Atlas", None)):
         client_id = held.there.client.client_id
-        assert name in await connected(resident)
-        asked = await resident.submit(REVOKE, f'value="{client_id}"')
+        assert name in await connected(account_browser)
+        asked = await account_browser.submit(REVOKE, f'value="{client_id}"')
         assert asked.headers["location"] == "/confirm?next=%2Faccount%2Fapplications%2Frevoke"
         await held.works()
-        assert (await resident.confirm(password=PASSWORD)).headers["location"] == "/account#applications"
-        await resident.submit_and_read_notice(REVOKE, f'value="{client_id}"')
+        assert (await account_browser.confirm(password=PASSWORD)).headers["location"] == "/account#applications"
+        await account_browser.submit_and_read_notice(REVOKE, f'value="{client_id}"')
         await held.is_dead()
-        assert name not in await connected(resident)
+        assert name not in await connected(account_browser)
         if other is not None:
             await other.works()
         await nodes.here.clock.advance(STALE)
 
 
-async def connected(resident: AccountBrowser) -> str:
-    page = (await resident.get("/account")).text
+async def connected(account_browser: AccountBrowser) -> str:
+    page = (await account_browser.get("/account")).text
     return page.split('id="applications"')[1].split("</section>")[0]
 
 
@@ -237,12 +237,14 @@ def named(profile: ClientProfile, name: str) -> Client:
     return a_client(name=name, profile=profile, redirect_hosts=(), redirect_uris=(REDIRECT,))
 
 
-async def test_lg_23_consent_shows_the_host_that_a_name_cannot_hide(nodes: Nodes, resident: AccountBrowser) -> None:
+async def test_lg_23_consent_shows_the_host_that_a_name_cannot_hide(
+    nodes: Nodes, account_browser: AccountBrowser
+) -> None:
     for number, (name, host) in enumerate(SUPPORT.items()):
         uri = f"https://{host}/callback"
         names = {"client_id": f"evil{number}", "name": name, "redirect_uris": (uri,)}
         client = await an_oidc_client(nodes.here, **names, first_party=False)
-        await resident.get(replace(client, redirect_uri=uri).authorize_path())
-        page = (await resident.follow()).text
+        await account_browser.get(replace(client, redirect_uri=uri).authorize_path())
+        page = (await account_browser.follow()).text
         assert name in page
         assert f"<dd>{host}</dd>" in page

@@ -46,19 +46,19 @@ print("clean", flush=True)
 
 
 async def test_op_07_held_requests_are_answered_and_writes_finish_before_the_end() -> None:
-    async with AsyncExitStack() as stack, echo_server() as house:
-        polls = [await stack.enter_async_context(raw_connection(house.port)) for _ in range(50)]
-        writes = [await stack.enter_async_context(raw_connection(house.port)) for _ in range(10)]
-        idle = await stack.enter_async_context(raw_connection(house.port))
+    async with AsyncExitStack() as stack, echo_server() as services:
+        polls = [await stack.enter_async_context(raw_connection(services.port)) for _ in range(50)]
+        writes = [await stack.enter_async_context(raw_connection(services.port)) for _ in range(10)]
+        idle = await stack.enter_async_context(raw_connection(services.port))
         idle.send(GET)
         request_seen_by_app(await idle.read_response())
         for poll in polls:
             poll.send(HOLD)
         for write in writes:
             write.send(WRITE)
-        await wait_until(lambda: len(house.echo.started) == 61)
-        port = house.port
-        ending = asyncio.create_task(house.server.shutdown())
+        await wait_until(lambda: len(services.echo.started) == 61)
+        port = services.port
+        ending = asyncio.create_task(services.server.shutdown())
         answers = [await poll.read_response() for poll in polls]
         assert {answer.body for answer in answers} == {b"RETRY"}
         assert {answer.header("connection") for answer in answers} == {"close"}
@@ -66,10 +66,10 @@ async def test_op_07_held_requests_are_answered_and_writes_finish_before_the_end
         assert not ending.done()
         with pytest.raises(ConnectionRefusedError):
             await asyncio.open_connection("127.0.0.1", port)
-        house.echo.released.set()
+        services.echo.released.set()
         assert {(await write.read_response()).body for write in writes} == {b"written"}
         await ending
-        assert house.server.server_state.tasks == set()
+        assert services.server.server_state.tasks == set()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -51,7 +51,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class House:
+class SocketServer:
     server: HttpServer
     clock: MovableClock
     records: list[Record]
@@ -63,7 +63,7 @@ class House:
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[House]:
+async def socket_server() -> AsyncIterator[SocketServer]:
     records: list[Record] = []
 
     class LetIn:
@@ -76,7 +76,7 @@ async def house() -> AsyncIterator[House]:
     clock = MovableClock()
     app = Router([WebSocketRoute("/ws", LetIn())])
     async with serve_in_loop(app, clock=clock) as server:
-        yield House(server=server, clock=clock, records=records)
+        yield SocketServer(server=server, clock=clock, records=records)
 
 
 @pytest.mark.parametrize(
@@ -114,12 +114,12 @@ async def house() -> AsyncIterator[House]:
     ],
 )
 async def test_ws_07_a_client_that_breaks_the_rules_is_told_which_and_closed(
-    house: House, sent: bytes, code: int
+    socket_server: SocketServer, sent: bytes, code: int
 ) -> None:
-    async with raw_websocket(house.server.port, b"/ws") as connection:
+    async with raw_websocket(socket_server.server.port, b"/ws") as connection:
         connection.send(sent)
         assert close_frame_code(await connection.read_to_end()) == code
-    record = await house.record()
+    record = await socket_server.record()
     await wait_until(lambda: record.times_released == 1)
     assert record.gone_by_client == [False]  # we ended it
 
@@ -136,11 +136,11 @@ async def test_ws_07_a_client_that_breaks_the_rules_is_told_which_and_closed(
         websocket_frame(PING) * 90,
     ],
 )
-async def test_what_keeps_to_the_rules_is_let_be(house: House, sent: bytes) -> None:
-    async with raw_websocket(house.server.port, b"/ws") as connection:
+async def test_what_keeps_to_the_rules_is_let_be(socket_server: SocketServer, sent: bytes) -> None:
+    async with raw_websocket(socket_server.server.port, b"/ws") as connection:
         connection.send(sent + websocket_frame(CLOSE, (1000).to_bytes(2)))
         assert close_frame_code(await connection.read_to_end()) == 1000
-    assert (await house.record()).gone_by_client == [True]
+    assert (await socket_server.record()).gone_by_client == [True]
 
 
 @pytest.mark.parametrize(
@@ -158,52 +158,56 @@ async def test_what_keeps_to_the_rules_is_let_be(house: House, sent: bytes) -> N
     ],
 )
 async def test_ws_07_a_flood_ends_the_connection_and_takes_no_memory(
-    house: House, piece: bytes, times: int, code: int
+    socket_server: SocketServer, piece: bytes, times: int, code: int
 ) -> None:
-    before = resident()
-    async with raw_websocket(house.server.port, b"/ws") as connection:
+    before = resident_bytes()
+    async with raw_websocket(socket_server.server.port, b"/ws") as connection:
         flooding = asyncio.create_task(flood_connection(connection, piece, times))
         assert close_frame_code(await connection.read_to_end()) == code
-        await house.clock.advance(2 * ROUND)  # we listen no longer than that
+        await socket_server.clock.advance(2 * ROUND)  # we listen no longer than that
         async with asyncio.timeout(SOCKET_TIMEOUT):
             await flooding
-    await wait_until(lambda: house.records[0].times_released == 1)
-    assert resident() - before < 8 * MEGABYTE
+    await wait_until(lambda: socket_server.records[0].times_released == 1)
+    assert resident_bytes() - before < 8 * MEGABYTE
 
 
-def resident() -> int:
+def resident_bytes() -> int:
     found = re.search(r"VmRSS:\s+(\d+) kB", Path("/proc/self/status").read_text())
     assert found is not None
     return int(found[1]) * 1024
 
 
-async def test_ws_07_compression_is_not_agreed_to(house: House) -> None:
-    url = f"ws://127.0.0.1:{house.server.port}/ws"
+async def test_ws_07_compression_is_not_agreed_to(socket_server: SocketServer) -> None:
+    url = f"ws://127.0.0.1:{socket_server.server.port}/ws"
     async with connect(url, compression="deflate", proxy=None) as socket:
         assert socket.protocol.extensions == []
 
 
-async def test_ws_07_a_handshake_that_does_not_come_to_its_end_is_not_waited_for(house: House) -> None:
-    async with raw_connection(house.server.port) as connection:
+async def test_ws_07_a_handshake_that_does_not_come_to_its_end_is_not_waited_for(socket_server: SocketServer) -> None:
+    async with raw_connection(socket_server.server.port) as connection:
         connection.send(b"GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" + KEY)
-        await wait_until(lambda: len(house.server.server_state.connections) == 1)
-        await send_request(house.server.port, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-        await house.clock.advance(10)
+        await wait_until(lambda: len(socket_server.server.server_state.connections) == 1)
+        await send_request(socket_server.server.port, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        await socket_server.clock.advance(10)
         assert (await connection.read_response()).status == 408
 
 
 @pytest.mark.parametrize("header", [b"X: " + b"x" * 9_000, b"Sec-WebSocket-Version: 12", b"Sec-WebSocket-Key: short"])
-async def test_ws_07_a_handshake_that_is_none_is_answered_and_closed(house: House, header: bytes) -> None:
-    async with raw_connection(house.server.port) as connection:
+async def test_ws_07_a_handshake_that_is_none_is_answered_and_closed(
+    socket_server: SocketServer, header: bytes
+) -> None:
+    async with raw_connection(socket_server.server.port) as connection:
         connection.send(b"GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n")
         connection.send(KEY + header + b"\r\n\r\n")
         assert 400 <= (await connection.read_response()).status < 500
         assert await connection.read_to_end() == b""
-    assert house.records == []
+    assert socket_server.records == []
 
 
-async def test_a_client_that_does_not_wait_for_the_answer_to_its_handshake_is_not_heard(house: House) -> None:
-    async with raw_connection(house.server.port) as connection:
+async def test_a_client_that_does_not_wait_for_the_answer_to_its_handshake_is_not_heard(
+    socket_server: SocketServer,
+) -> None:
+    async with raw_connection(socket_server.server.port) as connection:
         connection.send(b"GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" + KEY)
         connection.send(b"\r\n" + websocket_frame(CLOSE, (1000).to_bytes(2)))
         assert (await connection.read_response()).status == 101
@@ -211,41 +215,43 @@ async def test_a_client_that_does_not_wait_for_the_answer_to_its_handshake_is_no
         assert close_frame_code(await connection.read_to_end()) == 1001
 
 
-async def test_ws_05_pings_come_every_five_seconds_and_ten_without_an_answer_are_the_end(house: House) -> None:
-    async with raw_websocket(house.server.port, b"/ws") as connection:
-        record = await house.record()
-        await house.clock.advance(10)
+async def test_ws_05_pings_come_every_five_seconds_and_ten_without_an_answer_are_the_end(
+    socket_server: SocketServer,
+) -> None:
+    async with raw_websocket(socket_server.server.port, b"/ws") as connection:
+        record = await socket_server.record()
+        await socket_server.clock.advance(10)
         assert record.gone_by_client == []
-        await house.clock.advance(ROUND)
+        await socket_server.clock.advance(ROUND)
         assert record.gone_by_client == [True]
         assert await connection.read_to_end() == b"\x89\x00" * 2
     await wait_until(lambda: record.times_released == 1)
 
 
-async def test_ws_05_anyone_who_gives_any_sign_of_life_stays(house: House) -> None:
-    async with raw_websocket(house.server.port, b"/ws") as connection:
-        record = await house.record()
+async def test_ws_05_anyone_who_gives_any_sign_of_life_stays(socket_server: SocketServer) -> None:
+    async with raw_websocket(socket_server.server.port, b"/ws") as connection:
+        record = await socket_server.record()
         for sign in (b"\x8a\x80\x00\x00\x00\x00", websocket_frame(TEXT, b"hello"), websocket_frame(PING), b"\x8a"):
-            await house.clock.advance(9.9)
+            await socket_server.clock.advance(9.9)
             connection.send(sign)
-            await send_request(house.server.port, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")  # it was read by now
+            await send_request(socket_server.server.port, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")  # it was read by now
         assert record.gone_by_client == []
 
 
-async def test_many_sockets_share_one_timer_and_none_is_left_over(house: House) -> None:
+async def test_many_sockets_share_one_timer_and_none_is_left_over(socket_server: SocketServer) -> None:
     async with AsyncExitStack() as stack:
         for _ in range(20):
-            await stack.enter_async_context(raw_websocket(house.server.port, b"/ws"))
-        assert len([timer for timer in house.clock._timers if not timer.cancelled]) == 1
-    await wait_until(lambda: sum(record.times_released for record in house.records) == 20)
-    await house.clock.advance(1)
-    assert [timer for timer in house.clock._timers if not timer.cancelled] == []
-    assert not house.server.server_state.connections
+            await stack.enter_async_context(raw_websocket(socket_server.server.port, b"/ws"))
+        assert len([timer for timer in socket_server.clock._timers if not timer.cancelled]) == 1
+    await wait_until(lambda: sum(record.times_released for record in socket_server.records) == 20)
+    await socket_server.clock.advance(1)
+    assert [timer for timer in socket_server.clock._timers if not timer.cancelled] == []
+    assert not socket_server.server.server_state.connections
 
 
-async def test_a_client_that_does_not_read_is_cut_off(house: House) -> None:
-    async with raw_websocket(house.server.port, b"/ws"):
-        record = await house.record()
+async def test_a_client_that_does_not_read_is_cut_off(socket_server: SocketServer) -> None:
+    async with raw_websocket(socket_server.server.port, b"/ws"):
+        record = await socket_server.record()
         assert record.socket is not None
         for _ in range(10_000):
             record.socket.send_text(b"x" * 1_000)
@@ -253,23 +259,23 @@ async def test_a_client_that_does_not_read_is_cut_off(house: House) -> None:
         assert record.gone_by_client == [True]
 
 
-async def test_a_client_that_does_not_answer_our_close_is_cut_off(house: House) -> None:
-    async with raw_websocket(house.server.port, b"/ws") as connection:
-        record = await house.record()
+async def test_a_client_that_does_not_answer_our_close_is_cut_off(socket_server: SocketServer) -> None:
+    async with raw_websocket(socket_server.server.port, b"/ws") as connection:
+        record = await socket_server.record()
         assert record.socket is not None
         record.socket.close(4410, "over", b"last word")
         record.socket.send_text(b"nothing more")
         record.socket.close(1000, "twice")
         assert record.gone_by_client == [False]
-        await house.clock.advance(2 * ROUND)
+        await socket_server.clock.advance(2 * ROUND)
         await wait_until(lambda: record.times_released == 1)
         assert await connection.read_to_end() == b"\x81\x09last word\x88\x06\x11\x3aover"
     assert record.gone_by_client == [False]
 
 
-async def test_a_client_that_answers_our_close_is_gone_at_once(house: House) -> None:
-    async with raw_websocket(house.server.port, b"/ws") as connection:
-        record = await house.record()
+async def test_a_client_that_answers_our_close_is_gone_at_once(socket_server: SocketServer) -> None:
+    async with raw_websocket(socket_server.server.port, b"/ws") as connection:
+        record = await socket_server.record()
         assert record.socket is not None
         record.socket.close(4410, "over")
         connection.send(websocket_frame(TEXT, b"too late") + websocket_frame(CLOSE, (4410).to_bytes(2)))
@@ -278,8 +284,8 @@ async def test_a_client_that_answers_our_close_is_gone_at_once(house: House) -> 
     assert record.gone_by_client == [False]
 
 
-async def test_no_other_path_takes_sockets(house: House) -> None:
-    async with raw_connection(house.server.port) as connection:
+async def test_no_other_path_takes_sockets(socket_server: SocketServer) -> None:
+    async with raw_connection(socket_server.server.port) as connection:
         connection.send(
             b"GET /other HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" + KEY + b"\r\n"
         )

@@ -73,20 +73,20 @@ async def test_lg_05_known_and_unknown_addresses_take_as_long(
 async def measure_pairs(service: RunningService, path: str, *, samples: int, warm_up: int) -> Timing:
     """Pairs, one after the other and in turn first: what else the machine does weighs on both alike."""
     logins = await people_of(service, samples + warm_up)
-    visitor = HttpBrowser(service)
-    await visitor.get("/register")
-    page = visitor.page
+    browser_client = HttpBrowser(service)
+    await browser_client.get("/register")
+    page = browser_client.page
     taken: dict[bool, list[float]] = {True: [], False: []}
     for number, login in enumerate(logins):
         if number % A_BATCH == 0:
             await service.clock.advance(A_DAY)
         for exists in (True, False) if number % 2 else (False, True):
-            visitor.page = page
+            browser_client.page = page
             began = time.perf_counter()
-            answer = await send_attempt(visitor, path, login if exists else login.replace("known", "other"))
+            answer = await send_attempt(browser_client, path, login if exists else login.replace("known", "other"))
             taken[exists].append(time.perf_counter() - began)
             assert answer.status_code == 200
-    await visitor.client.aclose()
+    await browser_client.client.aclose()
     pairs = list(zip(taken[True], taken[False], strict=True))[warm_up:]
     return Timing(
         pairs=len(pairs),

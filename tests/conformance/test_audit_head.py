@@ -25,28 +25,28 @@ from tests.support.command_line import InstallationPaths
 @asynccontextmanager
 async def opened(url: str, data: Path) -> AsyncIterator[Services]:
     place = InstallationPaths(data=data, url=url)
-    async with open_services(place.load_settings(), clock=SystemClock(), serving=False) as house:
-        yield house
+    async with open_services(place.load_settings(), clock=SystemClock(), serving=False) as services:
+        yield services
 
 
-async def note(house: Services) -> None:
-    await house.storage.accounts.add_record(
-        house.recorder.record(AuditEvent.USER_CHANGED, ORIGIN, subject="1000000001")
+async def note(services: Services) -> None:
+    await services.storage.accounts.add_record(
+        services.recorder.record(AuditEvent.USER_CHANGED, ORIGIN, subject="1000000001")
     )
 
 
 async def test_a_new_installation_has_a_head_from_the_start(migrated_url: str, tmp_path: Path) -> None:
-    async with opened(migrated_url, tmp_path) as house:
-        head = HeadCodec(house.masters).decode((await house.storage.audit.chain_end()).head)
+    async with opened(migrated_url, tmp_path) as services:
+        head = HeadCodec(services.masters).decode((await services.storage.audit.chain_end()).head)
         assert head is not None
         assert (head.place, head.begins, head.unlinked) == (0, 1, 0)
-        assert (await house.audit_verification().verify()).problems == ()
+        assert (await services.audit_verification().verify()).problems == ()
 
 
 async def test_processes_that_start_together_make_one_key_and_one_head(migrated_url: str, tmp_path: Path) -> None:
     async def start() -> tuple[bytes, str | None]:
-        async with opened(migrated_url, tmp_path) as house:
-            return house.instance_key, (await house.storage.audit.chain_end()).head
+        async with opened(migrated_url, tmp_path) as services:
+            return services.instance_key, (await services.storage.audit.chain_end()).head
 
     assert len(set(await asyncio.gather(*(start() for _ in range(4))))) == 1
 
@@ -55,33 +55,33 @@ async def test_processes_that_start_together_make_one_key_and_one_head(migrated_
 async def test_an_installation_from_before_gets_a_head_at_its_first_start(
     migrated_url: str, tmp_path: Path, forgotten: int
 ) -> None:
-    async with opened(migrated_url, tmp_path) as house:
-        await house.audit_sealer.seal_all()
+    async with opened(migrated_url, tmp_path) as services:
+        await services.audit_sealer.seal_all()
         for _ in range(3):
-            await note(house)
-            await house.audit_sealer.seal_all()
+            await note(services)
+            await services.audit_sealer.seal_all()
         if forgotten:
-            assert await house.audit_retention.delete_before(house.clock.now() + 1) > 0
-            await note(house)
-            await house.audit_sealer.seal_all()
-        await make_older(house)
-    async with opened(migrated_url, tmp_path) as house:
-        assert (await house.audit_verification().verify()).problems == ()
-        await note(house)
-        await house.audit_sealer.seal_all()
-        assert (await house.audit_verification().verify()).problems == ()
-        await cut(house, AUDIT_HEAD)
-        assert len((await house.audit_verification().verify()).problems) > 0
-    async with opened(migrated_url, tmp_path) as house:  # no second head is made
-        assert len((await house.audit_verification().verify()).problems) > 0
+            assert await services.audit_retention.delete_before(services.clock.now() + 1) > 0
+            await note(services)
+            await services.audit_sealer.seal_all()
+        await make_older(services)
+    async with opened(migrated_url, tmp_path) as services:
+        assert (await services.audit_verification().verify()).problems == ()
+        await note(services)
+        await services.audit_sealer.seal_all()
+        assert (await services.audit_verification().verify()).problems == ()
+        await cut(services, AUDIT_HEAD)
+        assert len((await services.audit_verification().verify()).problems) > 0
+    async with opened(migrated_url, tmp_path) as services:  # no second head is made
+        assert len((await services.audit_verification().verify()).problems) > 0
 
 
-async def make_older(house: Services) -> None:
+async def make_older(services: Services) -> None:
     """As the version before left it: no mark, no head, and seals that name no predecessor."""
-    sealed = house.masters.seal(house.instance_key, purpose=INSTANCE_KEY)
+    sealed = services.masters.seal(services.instance_key, purpose=INSTANCE_KEY)
     seals = [
-        {"of": seal.place, "signed": house.audit_signer.sign(unlinked_seal_message(seal))[1]}
-        for seal in await house.storage.audit.seals_from(1, 100)
+        {"of": seal.place, "signed": services.audit_signer.sign(unlinked_seal_message(seal))[1]}
+        for seal in await services.storage.audit.seals_from(1, 100)
     ]
 
     def verb() -> Verb[None]:
@@ -90,11 +90,11 @@ async def make_older(house: Services) -> None:
         resign = update(audit_seals).where(audit_seals.c.place == bindparam("of"))
         yield Statement(resign.values(signature=bindparam("signed"))).bulk(seals)
 
-    await house.storage.runner.write(verb)
+    await services.storage.runner.write(verb)
 
 
-async def cut(house: Services, name: str) -> None:
+async def cut(services: Services, name: str) -> None:
     def verb() -> Verb[None]:
         yield Statement(delete(installation).where(installation.c.name == name))()
 
-    await house.storage.runner.write(verb)
+    await services.storage.runner.write(verb)

@@ -163,8 +163,8 @@ async def test_op_09_two_nodes_that_start_together_on_nothing_are_one_service(
     finally:
         first.kill()
         second.kill()
-    async with open_services_on(postgres_url, tmp_path) as house:
-        lines = [key.line for key in (await house.storage.keys.load_keys()).keys]
+    async with open_services_on(postgres_url, tmp_path) as services:
+        lines = [key.line for key in (await services.storage.keys.load_keys()).keys]
         assert len(lines) == len(set(lines)) > 0
 
 

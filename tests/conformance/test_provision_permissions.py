@@ -36,7 +36,7 @@ RICH: Mapping[str, Any] = yaml.safe_load((HERE / "every_field.yaml").read_text()
 
 
 @pytest.fixture
-async def bench(storage: Storage) -> ProvisionSetup:
+async def provision_setup(storage: Storage) -> ProvisionSetup:
     return await a_bench_on(storage)
 
 
@@ -67,9 +67,9 @@ async def holds(storage: Storage, user_id: str, application_id: int, scope: Scop
 
 
 async def test_the_file_of_the_interface_is_applied_once_and_changes_nothing_the_second_time(
-    bench: ProvisionSetup, storage: Storage
+    provision_setup: ProvisionSetup, storage: Storage
 ) -> None:
-    plan = await bench.apply(**FILE, environment=ENVIRONMENT)
+    plan = await provision_setup.apply(**FILE, environment=ENVIRONMENT)
     assert plan_lines(plan) == [
         "add user anna@studio.example",
         "add client web",
@@ -79,31 +79,31 @@ async def test_the_file_of_the_interface_is_applied_once_and_changes_nothing_the
         "add group Testers of mind_games",
         "add record of user 1001 in application 50001",
     ]
-    assert plan_lines(await bench.apply(**FILE, environment=ENVIRONMENT)) == []
+    assert plan_lines(await provision_setup.apply(**FILE, environment=ENVIRONMENT)) == []
     assert await holds(storage, "1001", 50001, ROOT, KICK)
     assert (await storage.application_keys.access_keys(50001))[0].comment == "ci"
     assert (await storage.projects.project("mg")).project.project_id == "mind_games"
 
 
 async def test_everything_a_record_may_say_is_applied_exported_and_applied_elsewhere(
-    bench: ProvisionSetup, second: ProvisionSetup, storage: Storage
+    provision_setup: ProvisionSetup, second: ProvisionSetup, storage: Storage
 ) -> None:
-    await bench.apply(**RICH)
-    assert plan_lines(await bench.plan(**RICH)) == []
-    document = await bench.export()
-    assert plan_lines(await bench.plan(**document, prune=True)) == []
-    assert plan_lines(await bench.plan(**await bench.export(secrets=False), prune=True)) == []
+    await provision_setup.apply(**RICH)
+    assert plan_lines(await provision_setup.plan(**RICH)) == []
+    document = await provision_setup.export()
+    assert plan_lines(await provision_setup.plan(**document, prune=True)) == []
+    assert plan_lines(await provision_setup.plan(**await provision_setup.export(secrets=False), prune=True)) == []
     await second.apply(**document)
     assert write_yaml(await second.export()) == write_yaml(document)
     assert await holds(storage, "1003", 50001, Scope("mind_games"), KICK)
 
 
 async def test_an_installation_that_is_the_same_has_the_same_records(
-    bench: ProvisionSetup, second: ProvisionSetup, storage: Storage
+    provision_setup: ProvisionSetup, second: ProvisionSetup, storage: Storage
 ) -> None:
     """Not only what an export tells: what decisions are made from."""
-    await bench.apply(**RICH)
-    await second.apply(**await bench.export())
+    await provision_setup.apply(**RICH)
+    await second.apply(**await provision_setup.export())
     here, there = (await stored(storage)).permissions, (await second.state()).permissions
     assert {place: one.scopes for place, one in here.records.items() if one.scopes} == {
         place: one.scopes for place, one in there.records.items() if one.scopes
@@ -116,10 +116,10 @@ async def test_an_installation_that_is_the_same_has_the_same_records(
     }
 
 
-async def test_what_a_plan_foresees_is_what_is_stored_then(bench: ProvisionSetup, storage: Storage) -> None:
+async def test_what_a_plan_foresees_is_what_is_stored_then(provision_setup: ProvisionSetup, storage: Storage) -> None:
     """Later sections of a file are planned on it; so it is to be exact, also where one act takes others along."""
-    first = without_versions(await bench.predicted_state(**RICH))
-    await bench.apply(**RICH)
+    first = without_versions(await provision_setup.predicted_state(**RICH))
+    await provision_setup.apply(**RICH)
     # Ids and keys that are made up differ from plan to plan; those that the file names do not.
     stored_then = without_versions((await stored(storage)).permissions)
     assert set(first["applications"]) == set(stored_then["applications"])
@@ -133,8 +133,8 @@ async def test_what_a_plan_foresees_is_what_is_stored_then(bench: ProvisionSetup
         "groups": [{"project_id": "mg", "title": "Staff"}],
         "prune": True,
     }
-    then = without_versions(await bench.predicted_state(**narrower))
-    await bench.apply(**narrower)
+    then = without_versions(await provision_setup.predicted_state(**narrower))
+    await provision_setup.apply(**narrower)
     assert without_versions((await stored(storage)).permissions) == then
 
 
@@ -164,9 +164,9 @@ def without_versions(world: PermissionState) -> dict[str, Any]:
     }
 
 
-async def test_secrets_are_exported_sealed_or_not_at_all(bench: ProvisionSetup) -> None:
-    await bench.apply(**RICH)
-    with_secrets, without = str(await bench.export()), str(await bench.export(secrets=False))
+async def test_secrets_are_exported_sealed_or_not_at_all(provision_setup: ProvisionSetup) -> None:
+    await provision_setup.apply(**RICH)
+    with_secrets, without = str(await provision_setup.export()), str(await provision_setup.export(secrets=False))
     assert CI_KEY not in with_secrets
     assert "BEGIN X" not in with_secrets
     assert with_secrets.count("sealed") == 3
@@ -174,9 +174,9 @@ async def test_secrets_are_exported_sealed_or_not_at_all(bench: ProvisionSetup) 
 
 
 async def test_a_new_project_gets_the_application_of_its_name_if_the_file_lists_none_for_it(
-    bench: ProvisionSetup, storage: Storage
+    provision_setup: ProvisionSetup, storage: Storage
 ) -> None:
-    plan = await bench.apply(
+    plan = await provision_setup.apply(
         projects=[{"title": "One"}, {"title": "Two"}],
         applications=[{"application_id": 50001, "name": "Listed", "project_id": "two"}],
     )
@@ -189,26 +189,28 @@ async def test_a_new_project_gets_the_application_of_its_name_if_the_file_lists_
     own = await storage.applications.application(50002)
     assert (own.name, own.project_id) == ("One", "one")
     assert (await storage.projects.project("one")).project.application_id == 50002
-    assert plan_lines(await bench.apply(applications=[{"name": "Next"}])) == ["add application 50003"]
+    assert plan_lines(await provision_setup.apply(applications=[{"name": "Next"}])) == ["add application 50003"]
 
 
 async def test_groups_are_found_by_project_and_title_and_keep_their_id(
-    bench: ProvisionSetup, storage: Storage
+    provision_setup: ProvisionSetup, storage: Storage
 ) -> None:
-    await bench.apply(**FILE, environment=ENVIRONMENT)
+    await provision_setup.apply(**FILE, environment=ENVIRONMENT)
     (before,) = (await storage.projects.project("mg")).groups.values()
-    plan = await bench.apply(groups=[{"project_id": "mg", "title": "TESTERS", "users": []}])
+    plan = await provision_setup.apply(groups=[{"project_id": "mg", "title": "TESTERS", "users": []}])
     assert plan_lines(plan) == ["change group Testers of mind_games title,users"]
     (group,) = (await storage.projects.project("mg")).groups.values()
     assert (group.group_id, group.title, group.users) == (before.group_id, "TESTERS", ())
 
 
 async def test_owners_and_administrators_are_assigned_in_application_1_and_handed_over_at_once(
-    bench: ProvisionSetup, storage: Storage
+    provision_setup: ProvisionSetup, storage: Storage
 ) -> None:
     people = [{"user_id": one, "login": f"{one}@x.example", "nick": one} for one in ("1", "2", "3")]
-    await bench.apply(users=people, projects=[{"title": "P", "owners": ["1", "2"], "administrators": ["1"]}])
-    plan = await bench.apply(projects=[{"title": "P", "owners": ["3"]}])
+    await provision_setup.apply(
+        users=people, projects=[{"title": "P", "owners": ["1", "2"], "administrators": ["1"]}]
+    )
+    plan = await provision_setup.apply(projects=[{"title": "P", "owners": ["3"]}])
     assert plan_lines(plan) == ["change project p owners"]
     records = await storage.user_records.records_in_project(1, "p")
     assert {one.user_id: [given.role for given in one.scopes[Scope("p")].roles] for one in records} == {
@@ -216,13 +218,13 @@ async def test_owners_and_administrators_are_assigned_in_application_1_and_hande
         "3": ["project_owner"],
     }
     with pytest.raises(Unfit, match=r"projects\[0\].owners: a project needs at least one owner"):
-        await bench.apply(projects=[{"title": "P", "owners": []}])
+        await provision_setup.apply(projects=[{"title": "P", "owners": []}])
 
 
-async def test_only_what_a_file_names_is_touched(bench: ProvisionSetup) -> None:
-    await bench.apply(**RICH)
-    before = await bench.export()
-    plan = await bench.apply(
+async def test_only_what_a_file_names_is_touched(provision_setup: ProvisionSetup) -> None:
+    await provision_setup.apply(**RICH)
+    before = await provision_setup.export()
+    plan = await provision_setup.apply(
         projects=[{"id": "mg", "description": "New"}],
         applications=[
             {
@@ -245,14 +247,14 @@ async def test_only_what_a_file_names_is_touched(bench: ProvisionSetup) -> None:
     shop["roles"]["moderator"]["description"] = "New"
     shop["users"]["1001"]["roles"] = []
     del expected["memberships"][0]["users"]["1003"]
-    assert await bench.export() == expected
+    assert await provision_setup.export() == expected
 
 
 async def test_pruning_removes_the_rest_of_a_named_section_but_never_application_1_or_keys(
-    bench: ProvisionSetup, storage: Storage
+    provision_setup: ProvisionSetup, storage: Storage
 ) -> None:
-    await bench.apply(**RICH)
-    plan = await bench.apply(
+    await provision_setup.apply(**RICH)
+    plan = await provision_setup.apply(
         projects=[{"id": "mg"}],
         applications=[{"application_id": 50001, "roles": {"Judge": {}}, "access_keys": []}],
         groups=[{"project_id": "mg", "title": "Staff"}],
@@ -272,35 +274,37 @@ async def test_pruning_removes_the_rest_of_a_named_section_but_never_application
     assert (await storage.projects.project("mg")).project.allow != ()
     assert not await holds(storage, "1002", 50001, Scope("mind_games"), KICK)
     again = {"projects": [{"id": "mg"}], "applications": [{"application_id": 50001}], "service_accounts": []}
-    assert plan_lines(await bench.plan(**again, prune=True)) == []
+    assert plan_lines(await provision_setup.plan(**again, prune=True)) == []
 
 
 async def test_pruning_a_membership_takes_what_the_file_does_not_give_but_for_listed_owners(
-    bench: ProvisionSetup,
+    provision_setup: ProvisionSetup,
 ) -> None:
-    await bench.apply(**RICH)
-    plan = await bench.apply(
+    await provision_setup.apply(**RICH)
+    plan = await provision_setup.apply(
         projects=[{"id": "mg", "owners": ["1001"]}],
         memberships=[{"id": "mg", "users": {}}],
         prune=True,
     )
     assert plan_lines(plan)[-1] == "change membership mind_games users.1002,users.1003"
-    (membership,) = (await bench.export())["memberships"]
+    (membership,) = (await provision_setup.export())["memberships"]
     assert membership["users"] == {"1001": {"roles": ["project_owner"]}}
 
 
 async def test_a_key_that_is_named_gets_its_new_value_and_one_without_value_is_made(
-    bench: ProvisionSetup, storage: Storage
+    provision_setup: ProvisionSetup, storage: Storage
 ) -> None:
-    await bench.apply(**FILE, environment=ENVIRONMENT)
+    await provision_setup.apply(**FILE, environment=ENVIRONMENT)
     keys = [{"comment": "ci", "hash": "ab" * 32}, {"comment": "new"}]
-    plan = await bench.apply(applications=[{"application_id": 50001, "access_keys": keys}])
+    plan = await provision_setup.apply(applications=[{"application_id": 50001, "access_keys": keys}])
     assert plan_lines(plan) == ["change application 50001 access_keys"]
     generated = (plan.changes[0].generated_secret or "").removeprefix("new: ")
     assert len(generated) == 64
     assert [one.comment for one in await storage.application_keys.access_keys(50001)] == ["ci", "new"]
     again = [{"comment": "ci", "hash": "ab" * 32}, {"comment": "new", "hash": generated}]
-    assert plan_lines(await bench.plan(applications=[{"application_id": 50001, "access_keys": again}])) == []
+    assert (
+        plan_lines(await provision_setup.plan(applications=[{"application_id": 50001, "access_keys": again}])) == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -392,21 +396,21 @@ async def test_a_key_that_is_named_gets_its_new_value_and_one_without_value_is_m
     ],
 )  # fmt: skip
 async def test_what_is_wrong_is_told_with_its_place_and_nothing_is_changed(
-    bench: ProvisionSetup, storage: Storage, section: str, record: dict[str, Any], problem: str
+    provision_setup: ProvisionSetup, storage: Storage, section: str, record: dict[str, Any], problem: str
 ) -> None:
-    await bench.apply(**FILE, environment=ENVIRONMENT)
+    await provision_setup.apply(**FILE, environment=ENVIRONMENT)
     before = await stored(storage)
     with pytest.raises(Unfit) as unfit:
-        await bench.apply(**{section: [record]})
+        await provision_setup.apply(**{section: [record]})
     assert unfit.value.problems[0].startswith(problem)
     assert len(unfit.value.problems) == 1
     assert await stored(storage) == before
 
 
-async def test_one_mistake_is_one_complaint(bench: ProvisionSetup) -> None:
+async def test_one_mistake_is_one_complaint(provision_setup: ProvisionSetup) -> None:
     """What refers to a record that is refused says nothing of its own; what refers to nothing does."""
     with pytest.raises(Unfit) as unfit:
-        await bench.apply(
+        await provision_setup.apply(
             projects=[{"title": "New", "aliases": ["NEW"]}],
             applications=[{"name": "Shop", "project_id": "new"}],
             groups=[{"project_id": "new", "title": "Staff"}, {"project_id": "old", "title": "Staff"}],
@@ -418,52 +422,58 @@ async def test_one_mistake_is_one_complaint(bench: ProvisionSetup) -> None:
     ]
 
 
-async def test_two_sections_that_contradict_each_other_are_refused(bench: ProvisionSetup) -> None:
-    await bench.apply(**FILE, environment=ENVIRONMENT)
+async def test_two_sections_that_contradict_each_other_are_refused(provision_setup: ProvisionSetup) -> None:
+    await provision_setup.apply(**FILE, environment=ENVIRONMENT)
     with pytest.raises(Unfit, match=r"memberships\[0\].users.1001: projects\[0\].administrators lists 1001"):
-        await bench.apply(
+        await provision_setup.apply(
             projects=[{"id": "mg", "administrators": ["1001"]}],
             memberships=[{"id": "mg", "users": {"1001": {"roles": ["project_owner"]}}}],
         )
 
 
-async def test_a_removed_project_or_application_does_not_come_back(bench: ProvisionSetup) -> None:
-    await bench.apply(**FILE, environment=ENVIRONMENT)
-    await bench.apply(applications=[], prune=True)
+async def test_a_removed_project_or_application_does_not_come_back(provision_setup: ProvisionSetup) -> None:
+    await provision_setup.apply(**FILE, environment=ENVIRONMENT)
+    await provision_setup.apply(applications=[], prune=True)
     with pytest.raises(Unfit, match=r"applications\[0\].application_id: application 50001 was removed"):
-        await bench.apply(applications=FILE["applications"], environment=ENVIRONMENT)
-    await bench.apply(projects=[], prune=True)
+        await provision_setup.apply(applications=FILE["applications"], environment=ENVIRONMENT)
+    await provision_setup.apply(projects=[], prune=True)
     with pytest.raises(Unfit, match=r"projects\[0\]: the project mind_games was removed"):
-        await bench.apply(projects=FILE["projects"])
+        await provision_setup.apply(projects=FILE["projects"])
 
 
-async def test_a_revoked_service_account_does_not_come_back(bench: ProvisionSetup, storage: Storage) -> None:
+async def test_a_revoked_service_account_does_not_come_back(
+    provision_setup: ProvisionSetup, storage: Storage
+) -> None:
     account = {"project_id": "mg", "name": "ci"}
-    await bench.apply(**FILE, environment=ENVIRONMENT)
-    assert plan_lines(await bench.apply(service_accounts=[{**account, "comment": "", "ip_ranges": ["::1/128"]}])) == [
-        "change service account ci of mind_games comment,ip_ranges"
-    ]
-    await bench.apply(service_accounts=[{**account, "revoked": True}])
+    await provision_setup.apply(**FILE, environment=ENVIRONMENT)
+    assert plan_lines(
+        await provision_setup.apply(service_accounts=[{**account, "comment": "", "ip_ranges": ["::1/128"]}])
+    ) == ["change service account ci of mind_games comment,ip_ranges"]
+    await provision_setup.apply(service_accounts=[{**account, "revoked": True}])
     (stored_account,) = await storage.service_accounts.service_accounts("mind_games")
     assert (stored_account.revoked, stored_account.ip_ranges) == (True, ("::1/128",))
     with pytest.raises(Unfit, match=r"service_accounts\[0\].revoked: a revoked account cannot be restored"):
-        await bench.apply(service_accounts=[{**account, "revoked": False}])
+        await provision_setup.apply(service_accounts=[{**account, "revoked": False}])
 
 
 async def test_what_is_held_where_nothing_is_any_more_is_neither_told_nor_touched(
-    bench: ProvisionSetup, storage: Storage
+    provision_setup: ProvisionSetup, storage: Storage
 ) -> None:
     access = {"mind_games": {"roles": ["moderator"]}, "other": {"roles": ["moderator"]}}
     shop = {"application_id": 50001, "service_meta": {"name": "Shop"}}
-    await bench.apply(**{**FILE, "projects": [*FILE["projects"], {"title": "Other"}]}, environment=ENVIRONMENT)
-    await bench.apply(applications=[{**shop, "users": {"1001": {"private_data": {"projectAccess": access}}}}])
-    await bench.apply(projects=[{"id": "mg"}], prune=True)
-    document = await bench.export()
+    await provision_setup.apply(
+        **{**FILE, "projects": [*FILE["projects"], {"title": "Other"}]}, environment=ENVIRONMENT
+    )
+    await provision_setup.apply(
+        applications=[{**shop, "users": {"1001": {"private_data": {"projectAccess": access}}}}]
+    )
+    await provision_setup.apply(projects=[{"id": "mg"}], prune=True)
+    document = await provision_setup.export()
     exported = next(one for one in document["applications"] if one["application_id"] == 50001)
     assert exported["users"]["1001"]["private_data"] == {"projectAccess": {"mind_games": {"roles": ["moderator"]}}}
-    assert plan_lines(await bench.plan(**document, prune=True)) == []
+    assert plan_lines(await provision_setup.plan(**document, prune=True)) == []
     emptied = {"private_data": {"projectAccess": None}}
-    await bench.apply(applications=[{**shop, "users": {"1001": emptied}}])
+    await provision_setup.apply(applications=[{**shop, "users": {"1001": emptied}}])
     record = (await stored(storage)).permissions.record(50001, "1001")
     assert set(record.scopes) == {ROOT, Scope("other")}
 
@@ -482,8 +492,8 @@ class Overtaken(ProvisionStorage):
         await super().write_changes(*args, **kwargs)
 
 
-async def test_changes_of_others_that_meet_a_file_are_kept(bench: ProvisionSetup, storage: Storage) -> None:
-    await bench.apply(**FILE, environment=ENVIRONMENT)
+async def test_changes_of_others_that_meet_a_file_are_kept(provision_setup: ProvisionSetup, storage: Storage) -> None:
+    await provision_setup.apply(**FILE, environment=ENVIRONMENT)
 
     async def intruder() -> None:
         def retitled(model: Any) -> EditResult[Any]:
@@ -510,10 +520,10 @@ async def test_changes_of_others_that_meet_a_file_are_kept(bench: ProvisionSetup
     assert (record.login, record.scopes) == ({"can": {"value": False}}, {})
 
 
-async def test_a_role_that_is_full_refuses_the_whole_file(bench: ProvisionSetup) -> None:
-    await bench.apply(**FILE, environment=ENVIRONMENT)
+async def test_a_role_that_is_full_refuses_the_whole_file(provision_setup: ProvisionSetup) -> None:
+    await provision_setup.apply(**FILE, environment=ENVIRONMENT)
     with pytest.raises(Unfit, match="moderator"):
-        await bench.apply(
+        await provision_setup.apply(
             users=[{"user_id": "2", "login": "two@x.example", "nick": "Two"}],
             applications=[
                 {
@@ -523,13 +533,13 @@ async def test_a_role_that_is_full_refuses_the_whole_file(bench: ProvisionSetup)
                 }
             ],
         )
-    assert [user["user_id"] for user in (await bench.export())["users"]] == ["1001"]
+    assert [user["user_id"] for user in (await provision_setup.export())["users"]] == ["1001"]
 
 
 async def test_of_two_who_apply_one_file_at_once_one_makes_everything(
-    bench: ProvisionSetup, storage: Storage, migrated_url: str
+    provision_setup: ProvisionSetup, storage: Storage, migrated_url: str
 ) -> None:
-    del bench
+    del provision_setup
     async with open_storage(migrated_url, migrate=False) as other:
         benches = [ProvisionSetup(ProvisionStorage(one.runner)) for one in (storage, other)]
         plans = await asyncio.gather(*(one.apply(**RICH) for one in benches))
@@ -538,7 +548,7 @@ async def test_of_two_who_apply_one_file_at_once_one_makes_everything(
 
 
 async def test_someone_may_be_a_member_of_several_projects_of_one_file(
-    bench: ProvisionSetup, storage: Storage
+    provision_setup: ProvisionSetup, storage: Storage
 ) -> None:
     file = {
         "users": [{"user_id": "1001", "login": "anna@studio.example", "nick": "Anna"}],
@@ -547,7 +557,7 @@ async def test_someone_may_be_a_member_of_several_projects_of_one_file(
             {"id": name, "users": {"1001": {"roles": ["project_administrator"]}}} for name in ("one", "two")
         ],
     }
-    await bench.apply(**file)
+    await provision_setup.apply(**file)
     record = (await stored(storage)).permissions.record(1, "1001")
     assert {scope.project_id for scope in record.scopes} == {"one", "two"}
-    assert plan_lines(await bench.apply(**file)) == []
+    assert plan_lines(await provision_setup.apply(**file)) == []

@@ -43,12 +43,12 @@ def url(migrated_url: str) -> str:
 async def house_under(url: str, data: Path, *keys: str) -> AsyncIterator[Services]:
     given = {MASTER: keys[0], PREVIOUS: ",".join(keys[1:])}
     place = InstallationPaths(data=data, url=url, environment={name: value for name, value in given.items() if value})
-    async with open_services(place.load_settings(), clock=SystemClock(), serving=False) as house:
-        yield house
+    async with open_services(place.load_settings(), clock=SystemClock(), serving=False) as services:
+        yield services
 
 
 @pytest.fixture
-async def house(url: str, tmp_path: Path) -> AsyncIterator[Services]:
+async def services(url: str, tmp_path: Path) -> AsyncIterator[Services]:
     """Three clients and a TOTP secret sealed under the old key; opened with the new one, and the old beside it."""
     async with house_under(url, tmp_path, OLD) as before:
         for client_id in ("a", "b", "c"):
@@ -60,33 +60,33 @@ async def house(url: str, tmp_path: Path) -> AsyncIterator[Services]:
         yield after
 
 
-async def key_ids(house: Services) -> dict[str, str]:
-    return {client.client_id: sealing_key_id(client.secrets[0].secret) for client in await house.clients.list()}
+async def key_ids(services: Services) -> dict[str, str]:
+    return {client.client_id: sealing_key_id(client.secrets[0].secret) for client in await services.clients.list()}
 
 
-async def test_everything_moves_once(house: Services) -> None:
+async def test_everything_moves_once(services: Services) -> None:
     kinds = {"signing_keys": 5, "client_secrets": 3, "totp_factors": 1, "installation": 2}
-    assert await count_under_old_keys(house.storage, house.masters) == kinds
+    assert await count_under_old_keys(services.storage, services.masters) == kinds
     told: list[int] = []
-    outcome = await rewrap_all(house, ORIGIN, told.append)
+    outcome = await rewrap_all(services, ORIGIN, told.append)
     assert (outcome.moved, outcome.left) == (kinds, {})
     assert sum(told) == 11
-    assert set((await key_ids(house)).values()) == {house.masters.primary_id}
-    again = await rewrap_all(house, ORIGIN)
+    assert set((await key_ids(services)).values()) == {services.masters.primary_id}
+    again = await rewrap_all(services, ORIGIN)
     assert (again.moved, again.left) == ({}, {})
 
 
-async def test_it_goes_on_where_it_was_stopped(house: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_it_goes_on_where_it_was_stopped(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rewrapping, "BATCH", 1)
 
     def stop(_moved: int) -> None:
         raise Stopped
 
     with pytest.raises(Stopped):
-        await rewrap_column(house, CLIENT_SECRETS, ORIGIN, stop)
-    assert sorted((await key_ids(house)).values()).count(house.masters.primary_id) == 1
-    assert (await count_under_old_keys(house.storage, house.masters))["client_secrets"] == 2
-    outcome = await rewrap_all(house, ORIGIN)
+        await rewrap_column(services, CLIENT_SECRETS, ORIGIN, stop)
+    assert sorted((await key_ids(services)).values()).count(services.masters.primary_id) == 1
+    assert (await count_under_old_keys(services.storage, services.masters))["client_secrets"] == 2
+    outcome = await rewrap_all(services, ORIGIN)
     assert (outcome.moved["client_secrets"], outcome.left) == (2, {})
 
 
@@ -95,40 +95,42 @@ def every_secret() -> Verb[Sequence[Row]]:
     return (yield from CLIENT_SECRETS.read_page(b"none begins like this", None, 100))
 
 
-async def test_a_secret_replaced_meanwhile_stays(house: Services) -> None:
-    primary = rewrapping.primary_key_prefix(house.masters)
-    rows = await house.storage.runner.snapshot_read(partial(CLIENT_SECRETS.read_page, primary, None, 10))
-    moved = [one for row in rows if (one := rewrap_row(CLIENT_SECRETS, row, house.masters)) is not None]
-    fresh = (await house.clients.list())[0]
-    await house.storage.clients.rotate_secret(
-        fresh.client_id, house.clients.stored_secret(fresh, "first"), a_record(), old_ends_at=1
+async def test_a_secret_replaced_meanwhile_stays(services: Services) -> None:
+    primary = rewrapping.primary_key_prefix(services.masters)
+    rows = await services.storage.runner.snapshot_read(partial(CLIENT_SECRETS.read_page, primary, None, 10))
+    moved = [one for row in rows if (one := rewrap_row(CLIENT_SECRETS, row, services.masters)) is not None]
+    fresh = (await services.clients.list())[0]
+    await services.storage.clients.rotate_secret(
+        fresh.client_id, services.clients.stored_secret(fresh, "first"), a_record(), old_ends_at=1
     )
-    await house.storage.clients.rotate_secret(
-        fresh.client_id, house.clients.stored_secret(fresh, "second"), a_record(), old_ends_at=1
+    await services.storage.clients.rotate_secret(
+        fresh.client_id, services.clients.stored_secret(fresh, "second"), a_record(), old_ends_at=1
     )
-    before = (await house.storage.clients.client(fresh.client_id)).secrets
+    before = (await services.storage.clients.client(fresh.client_id)).secrets
     assert {secret.kind for secret in before} == {SecretKind.SEALED}
-    await house.storage.runner.write(partial(CLIENT_SECRETS.save_rewrapped, moved, a_record()))
-    kept = {(row.client_id, row.slot): row.secret for row in await house.storage.runner.snapshot_read(every_secret)}
+    await services.storage.runner.write(partial(CLIENT_SECRETS.save_rewrapped, moved, a_record()))
+    kept = {
+        (row.client_id, row.slot): row.secret for row in await services.storage.runner.snapshot_read(every_secret)
+    }
     assert {secret.slot: secret.secret for secret in before} == {
         slot: held for (client_id, slot), held in kept.items() if client_id == fresh.client_id
     }
 
 
-async def test_a_damaged_secret_is_left_counted_and_holds_up_no_other(house: Services) -> None:
-    kept = house.clients.stored_secret(a_client("d"), "text")
+async def test_a_damaged_secret_is_left_counted_and_holds_up_no_other(services: Services) -> None:
+    kept = services.clients.stored_secret(a_client("d"), "text")
     broken = replace(kept, secret=kept.secret[:1] + bytes(8) + kept.secret[9:])
-    await house.storage.clients.create_client(replace(a_client("d"), secrets=(broken,)), a_record())
-    outcome = await rewrap_all(house, ORIGIN)
+    await services.storage.clients.create_client(replace(a_client("d"), secrets=(broken,)), a_record())
+    outcome = await rewrap_all(services, ORIGIN)
     assert outcome.left == {"client_secrets": 1}
     assert outcome.moved["client_secrets"] == 3
 
 
 async def test_a_former_key_taken_away_too_early_is_noticed_at_the_start(url: str, tmp_path: Path) -> None:
-    async with house_under(url, tmp_path, OLD) as house:
-        await house.clients.create(a_client("a"), ORIGIN)
-    async with house_under(url, tmp_path, NEW, OLD) as house:
-        await rewrap_column(house, CLIENT_SECRETS, ORIGIN, lambda _: None)
+    async with house_under(url, tmp_path, OLD) as services:
+        await services.clients.create(a_client("a"), ORIGIN)
+    async with house_under(url, tmp_path, NEW, OLD) as services:
+        await rewrap_column(services, CLIENT_SECRETS, ORIGIN, lambda _: None)
     with pytest.raises(rewrapping.WrongMasterKey):
         async with house_under(url, tmp_path, NEW):
             pytest.fail("the rest is still under the old key")
@@ -151,21 +153,23 @@ async def test_access_keys_and_private_keys_of_applications_open_under_the_new_k
         assert after.masters.open(kept, purpose=PRIVATE_KEY_PURPOSE) == b"private"
 
 
-async def test_the_head_of_the_audit_log_moves_with_the_master_key(house: Services, url: str, tmp_path: Path) -> None:
-    await forget_records_of_builders(house)
-    await rewrap_all(house, ORIGIN)
-    await house.audit_sealer.seal_all()
-    noted = (await house.audit_verification().verify()).head
+async def test_the_head_of_the_audit_log_moves_with_the_master_key(
+    services: Services, url: str, tmp_path: Path
+) -> None:
+    await forget_records_of_builders(services)
+    await rewrap_all(services, ORIGIN)
+    await services.audit_sealer.seal_all()
+    noted = (await services.audit_verification().verify()).head
     async with house_under(url, tmp_path, NEW) as after:
         verdict = await after.audit_verification().verify(after.head_exporter.parse_all(noted))
     assert verdict.problems == ()
     assert verdict.records > 0
 
 
-async def forget_records_of_builders(house: Services) -> None:
+async def forget_records_of_builders(services: Services) -> None:
     """They are made with a key of their own."""
 
     def forget() -> Verb[None]:
         yield Statement(delete(audit_events))()
 
-    await house.storage.runner.write(forget)
+    await services.storage.runner.write(forget)

@@ -25,7 +25,7 @@ WI-01 = "A window is shut."
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Path:
+def project_root(tmp_path: Path) -> Path:
     """A project of its own: one id that must be tested, one that waits for people."""
     for place in ("docs/security", "docs/reference", "tests"):
         (tmp_path / place).mkdir(parents=True)
@@ -33,20 +33,20 @@ def house(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def listed_in_addition(house: Path, item: str) -> None:
-    (house / SOURCE).write_text(f"{LISTED}{item}\n")
+def listed_in_addition(project_root: Path, item: str) -> None:
+    (project_root / SOURCE).write_text(f"{LISTED}{item}\n")
 
 
-def has_test(house: Path, source: str) -> None:
-    (house / "tests" / "test_house.py").write_text(source)
+def has_test(project_root: Path, source: str) -> None:
+    (project_root / "tests" / "test_house.py").write_text(source)
 
 
-def problems_of(house: Path) -> list[str]:
-    return checklist.problems(checklist.load(house), checklist.find_tests(house))
+def problems_of(project_root: Path) -> list[str]:
+    return checklist.problems(checklist.load(project_root), checklist.find_tests(project_root))
 
 
-def page_of(house: Path) -> str:
-    return checklist.page(checklist.load(house), checklist.find_tests(house))
+def page_of(project_root: Path) -> str:
+    return checklist.page(checklist.load(project_root), checklist.find_tests(project_root))
 
 
 def test_every_id_of_the_checklist_has_a_test_or_does_not_apply() -> None:
@@ -60,20 +60,20 @@ def test_the_page_shows_what_the_tests_answer_today() -> None:
     assert (ROOT / PAGE).read_text() == page_of(ROOT), "run python tools/checklist.py"
 
 
-def test_an_id_that_has_a_test_is_shown_with_it(house: Path) -> None:
-    has_test(house, "def test_do_01_the_door_is_shut(): ...")
-    assert problems_of(house) == []
-    assert "| DO-01 | A door is shut. | `tests/test_house.py::test_do_01_the_door_is_shut` |" in page_of(house)
-    assert "2 IDs: 1 with tests, 1 waiting, 0 not applicable, 0 missing." in page_of(house)
+def test_an_id_that_has_a_test_is_shown_with_it(project_root: Path) -> None:
+    has_test(project_root, "def test_do_01_the_door_is_shut(): ...")
+    assert problems_of(project_root) == []
+    assert "| DO-01 | A door is shut. | `tests/test_house.py::test_do_01_the_door_is_shut` |" in page_of(project_root)
+    assert "2 IDs: 1 with tests, 1 waiting, 0 not applicable, 0 missing." in page_of(project_root)
 
 
-def test_an_id_without_a_test_is_missing(house: Path) -> None:
-    assert problems_of(house) == ["DO-01 has no test: A door is shut."]
-    assert "| DO-01 | A door is shut. | **missing** |" in page_of(house)
+def test_an_id_without_a_test_is_missing(project_root: Path) -> None:
+    assert problems_of(project_root) == ["DO-01 has no test: A door is shut."]
+    assert "| DO-01 | A door is shut. | **missing** |" in page_of(project_root)
 
 
-def test_an_id_that_waits_says_for_what(house: Path) -> None:
-    assert "| WI-01 | A window is shut. | waits for people |" in page_of(house)
+def test_an_id_that_waits_says_for_what(project_root: Path) -> None:
+    assert "| WI-01 | A window is shut. | waits for people |" in page_of(project_root)
 
 
 @pytest.mark.parametrize(
@@ -84,62 +84,62 @@ def test_an_id_that_waits_says_for_what(house: Path) -> None:
         "class TestHouse:\n    def test_do_01(self): ...\n    def test_wi_01(self): ...",
     ],
 )
-def test_ids_are_found_wherever_they_stand_in_a_name(house: Path, source: str) -> None:
-    has_test(house, source)
-    assert checklist.find_tests(house).keys() == {"DO-01", "WI-01"}
+def test_ids_are_found_wherever_they_stand_in_a_name(project_root: Path, source: str) -> None:
+    has_test(project_root, source)
+    assert checklist.find_tests(project_root).keys() == {"DO-01", "WI-01"}
 
 
 @pytest.mark.parametrize("name", ["test_redo_01_it", "test_do_011_it", "test_do_1_it", "do_01_it"])
-def test_what_only_resembles_an_id_is_none(house: Path, name: str) -> None:
-    has_test(house, f"def {name}(): ...")
-    assert checklist.find_tests(house) == {}
+def test_what_only_resembles_an_id_is_none(project_root: Path, name: str) -> None:
+    has_test(project_root, f"def {name}(): ...")
+    assert checklist.find_tests(project_root) == {}
 
 
-def test_a_test_that_names_an_id_no_one_listed_is_a_problem(house: Path) -> None:
-    has_test(house, "def test_do_01_it(): ...\ndef test_do_02_it(): ...")
-    assert problems_of(house) == [f"DO-02 is not an ID in {SOURCE}: tests/test_house.py::test_do_02_it"]
+def test_a_test_that_names_an_id_no_one_listed_is_a_problem(project_root: Path) -> None:
+    has_test(project_root, "def test_do_01_it(): ...\ndef test_do_02_it(): ...")
+    assert problems_of(project_root) == [f"DO-02 is not an ID in {SOURCE}: tests/test_house.py::test_do_02_it"]
 
 
-def test_an_id_that_waits_in_part_needs_a_test_now(house: Path) -> None:
-    has_test(house, "def test_do_01_it(): ...")
-    listed_in_addition(house, 'WI-02 = { holds = "A pane holds.", partly = true }')
-    assert problems_of(house) == ["WI-02 has no test: A pane holds."]
-    has_test(house, "def test_do_01_it(): ...\ndef test_wi_02_it(): ...")
-    assert problems_of(house) == []
-    assert "`tests/test_house.py::test_wi_02_it`<br>the rest waits for people |" in page_of(house)
+def test_an_id_that_waits_in_part_needs_a_test_now(project_root: Path) -> None:
+    has_test(project_root, "def test_do_01_it(): ...")
+    listed_in_addition(project_root, 'WI-02 = { holds = "A pane holds.", partly = true }')
+    assert problems_of(project_root) == ["WI-02 has no test: A pane holds."]
+    has_test(project_root, "def test_do_01_it(): ...\ndef test_wi_02_it(): ...")
+    assert problems_of(project_root) == []
+    assert "`tests/test_house.py::test_wi_02_it`<br>the rest waits for people |" in page_of(project_root)
 
 
-def test_nothing_waits_for_what_is_built(house: Path) -> None:
-    has_test(house, "def test_do_01_it(): ...")
-    (house / SOURCE).write_text(LISTED.replace("built = []", 'built = ["people"]'))
-    assert problems_of(house) == ["WI-01 waits for people, which is built"]
+def test_nothing_waits_for_what_is_built(project_root: Path) -> None:
+    has_test(project_root, "def test_do_01_it(): ...")
+    (project_root / SOURCE).write_text(LISTED.replace("built = []", 'built = ["people"]'))
+    assert problems_of(project_root) == ["WI-01 waits for people, which is built"]
 
 
-def test_nothing_waits_for_what_no_one_plans(house: Path) -> None:
-    has_test(house, "def test_do_01_it(): ...")
-    listed_in_addition(house, 'WI-02 = { holds = "A pane holds.", waits = ["glaziers"] }')
-    assert problems_of(house) == [f"WI-02 waits for glaziers, which is not in {SOURCE}"]
+def test_nothing_waits_for_what_no_one_plans(project_root: Path) -> None:
+    has_test(project_root, "def test_do_01_it(): ...")
+    listed_in_addition(project_root, 'WI-02 = { holds = "A pane holds.", waits = ["glaziers"] }')
+    assert problems_of(project_root) == [f"WI-02 waits for glaziers, which is not in {SOURCE}"]
 
 
-def test_an_id_that_does_not_apply_says_why_and_needs_no_test(house: Path) -> None:
-    has_test(house, "def test_do_01_it(): ...")
-    listed_in_addition(house, 'WI-02 = { holds = "A pane holds.", void = "there is no glass" }')
-    assert problems_of(house) == []
-    assert "| WI-02 | A pane holds. | not applicable: there is no glass |" in page_of(house)
+def test_an_id_that_does_not_apply_says_why_and_needs_no_test(project_root: Path) -> None:
+    has_test(project_root, "def test_do_01_it(): ...")
+    listed_in_addition(project_root, 'WI-02 = { holds = "A pane holds.", void = "there is no glass" }')
+    assert problems_of(project_root) == []
+    assert "| WI-02 | A pane holds. | not applicable: there is no glass |" in page_of(project_root)
 
 
-def test_the_check_fails_while_the_page_is_old(house: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    has_test(house, "def test_do_01_it(): ...")
-    assert checklist.main(["--check"], house) == 1
+def test_the_check_fails_while_the_page_is_old(project_root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    has_test(project_root, "def test_do_01_it(): ...")
+    assert checklist.main(["--check"], project_root) == 1
     assert "is out of date" in capsys.readouterr().err
-    assert checklist.main([], house) == 0
-    assert checklist.main(["--check"], house) == 0
+    assert checklist.main([], project_root) == 0
+    assert checklist.main(["--check"], project_root) == 0
     assert capsys.readouterr().err == ""
 
 
 def test_the_check_fails_while_an_id_is_missing_although_the_page_says_so(
-    house: Path, capsys: pytest.CaptureFixture[str]
+    project_root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert checklist.main([], house) == 0
-    assert checklist.main(["--check"], house) == 1
+    assert checklist.main([], project_root) == 0
+    assert checklist.main(["--check"], project_root) == 1
     assert capsys.readouterr().err == "DO-01 has no test: A door is shut.\n" * 2

@@ -44,18 +44,18 @@ async def storage(disk: FaultyDisk, migrated_sqlite_url: str) -> AsyncIterator[S
 
 
 @pytest.fixture
-def ledger(
+def run_record(
     request: pytest.FixtureRequest, tmp_path: Path, rounds: int, record_property: Callable[[str, object], None]
 ) -> Iterator[RunRecord]:
     """The history of this test's run, kept if it fails."""
     recorder = Recorder(tmp_path / "history.jsonl")
-    ledger = RunRecord(seed=pick_seed(), recorder=recorder, rounds=rounds, seconds=SECONDS)
-    print(f"FAULT_SEED={ledger.seed}")  # noqa: T201 - shown when the test fails
-    yield ledger
+    run_record = RunRecord(seed=pick_seed(), recorder=recorder, rounds=rounds, seconds=SECONDS)
+    print(f"FAULT_SEED={run_record.seed}")  # noqa: T201 - shown when the test fails
+    yield run_record
     recorder.close()
-    told = f"{request.node.name}: seed {ledger.seed}, {len(recorder.operations):,} operations"
+    told = f"{request.node.name}: seed {run_record.seed}, {len(recorder.operations):,} operations"
     if request.node.stash.get(CALL_FAILED, False):
-        told += f"; its history is {ledger.save_history(request.node.nodeid)}"
+        told += f"; its history is {run_record.save_history(request.node.nodeid)}"
     record_property(SUMMARY_PROPERTY, told)
 
 

@@ -72,10 +72,10 @@ class FaultRun:
 class Rounds:
     """As many as the ledger says, and for as long."""
 
-    def __init__(self, ledger: RunRecord) -> None:
-        self._ledger = ledger
+    def __init__(self, run_record: RunRecord) -> None:
+        self._ledger = run_record
         self._number = 0
-        self._ends = asyncio.get_running_loop().time() + ledger.seconds
+        self._ends = asyncio.get_running_loop().time() + run_record.seconds
 
     def __iter__(self) -> "Rounds":
         return self
@@ -108,7 +108,7 @@ class RunSetup:
 
 
 async def run_under_load(
-    place: RunSetup, workloads: Sequence[Workload], nemesis: Nemesis, ledger: RunRecord, *, lossy: bool = False
+    place: RunSetup, workloads: Sequence[Workload], nemesis: Nemesis, run_record: RunRecord, *, lossy: bool = False
 ) -> FaultRun:
     """Everything of a run; AssertionError names all that is wrong. What may be lost is the caller's to check."""
     nodes = nodes_of(place.url, place.data, flags=place.flags or [DEV] * place.nodes, **place.settings)
@@ -118,14 +118,14 @@ async def run_under_load(
     async with AsyncExitStack() as stack:
         front = None if place.front is None else await stack.enter_async_context(place.front(nodes))
         asked = addresses(nodes) if front is None else [front.address]
-        crew = ClientPool(asked, ledger.recorder, ledger.seed, storm=place.storm, patience=place.patience)
+        crew = ClientPool(asked, run_record.recorder, run_record.seed, storm=place.storm, patience=place.patience)
         stack.push_async_callback(crew.close)
-        run = FaultRun(nodes=nodes, crew=crew, ledger=ledger, front=front)
+        run = FaultRun(nodes=nodes, crew=crew, ledger=run_record, front=front)
         stack.push_async_callback(run.kill, *nodes)
         await run.start(*nodes)
         await run_clients(run, workloads, nemesis)
     problems = [] if lossy else await find_problems(place, workloads, run)
-    assert not problems, f"seed {ledger.seed}: {len(problems)} problems\n" + "\n".join(problems[:40])
+    assert not problems, f"seed {run_record.seed}: {len(problems)} problems\n" + "\n".join(problems[:40])
     return run
 
 
@@ -193,9 +193,9 @@ def seconds_of_work(pid: int) -> float:
 
 async def find_problems(place: RunSetup, workloads: Sequence[Workload], run: FaultRun) -> list[str]:
     history = run.crew.recorder.operations
-    async with open_services_on(place.aftermath_url or place.url, place.data) as house:
-        records = [Recorded(event=one.event, request_id=one.request_id) for one in await verified_audit_log(house)]
-        rows = await read_all_tables(house.storage)
+    async with open_services_on(place.aftermath_url or place.url, place.data) as services:
+        records = [Recorded(event=one.event, request_id=one.request_id) for one in await verified_audit_log(services)]
+        rows = await read_all_tables(services.storage)
     return [
         *(problem for one in workloads for problem in one.problems(history, rows)),
         *no_answer_blames_the_code(history),

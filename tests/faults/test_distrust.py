@@ -48,11 +48,11 @@ async def test_tk_85_tk_86_a_node_without_notices_judges_and_signs_by_the_keys_o
             two_nodes(installed_postgres_url, tmp_path, **{LISTEN_URL: deaf}) as (first, second, world),
             calling(first) as hearing,
             calling(second) as http,
-            open_services_on(installed_postgres_url, tmp_path) as house,
+            open_services_on(installed_postgres_url, tmp_path) as services,
         ):
-            for use in world.uses(http, await world.issue(http, house)):
-                tokens = await world.issue(http, house)
-                await distrust_all(house)
+            for use in world.uses(http, await world.issue(http, services)):
+                tokens = await world.issue(http, services)
+                await distrust_all(services)
                 assert not await world.uses(http, tokens)[use](), use
             # What it signs now is believed where the notices arrive, and the other way round.
             assert (await world.own_record(hearing, await world.log_in(http))).status_code == 200
@@ -69,12 +69,12 @@ async def test_tk_85_a_node_that_was_stopped_meanwhile_takes_no_request_by_a_dis
     async with (
         two_nodes(installed_postgres_url, tmp_path) as (_, second, world),
         calling(second) as http,
-        open_services_on(installed_postgres_url, tmp_path) as house,
+        open_services_on(installed_postgres_url, tmp_path) as services,
     ):
-        tokens = await world.issue(http, house)
+        tokens = await world.issue(http, services)
         assert tokens.kids & await published_kids(http)
         second.process.send(signal.SIGSTOP)
-        await distrust_all(house)
+        await distrust_all(services)
         # Sent while it stands still: they are the first that it sees when it goes on.
         asked = {name: asyncio.create_task(use()) for name, use in world.uses(http, tokens).items()}
         published = asyncio.create_task(published_kids(http))

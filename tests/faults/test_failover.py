@@ -67,7 +67,7 @@ async def fail_over(run: FaultRun, pair: Pair) -> None:
 
 
 async def test_r_06_failover_to_a_synchronous_standby_loses_nothing_and_no_one_signs_in_again(
-    pair: Pair, tmp_path: Path, ledger: RunRecord
+    pair: Pair, tmp_path: Path, run_record: RunRecord
 ) -> None:
     async def promote(run: FaultRun) -> None:
         await run.progress()
@@ -76,11 +76,11 @@ async def test_r_06_failover_to_a_synchronous_standby_loses_nothing_and_no_one_s
 
     await pair[1].make_synchronous()
     place = await place_on(pair, tmp_path, GATEHOUSE__DATABASE__STANDBY_SYNCHRONOUS="true")
-    await run_under_load(place, usual_workloads(), promote, ledger)
+    await run_under_load(place, usual_workloads(), promote, run_record)
 
 
 async def test_r_06_failover_to_a_standby_that_missed_something_revives_nothing(
-    pair: Pair, tmp_path: Path, ledger: RunRecord
+    pair: Pair, tmp_path: Path, run_record: RunRecord
 ) -> None:
     promoted: list[float] = []
 
@@ -101,7 +101,7 @@ async def test_r_06_failover_to_a_standby_that_missed_something_revives_nothing(
 
     place = await place_on(pair, tmp_path)
     ends = Revocations()
-    run = await run_under_load(place, [Codes(), ends], promote, ledger, lossy=True)
+    run = await run_under_load(place, [Codes(), ends], promote, run_record, lossy=True)
     history = run.crew.recorder.operations
     about_people = [one for one in history if one.key.startswith(OF_PEOPLE)]
     assert [

@@ -37,9 +37,9 @@ async def test_kill_9_loses_nothing_acknowledged_on_either_side_of_http(
         kept += acknowledged_ids(writer)
     with node:  # it starts again on what is left, and closes it in order
         assert node.terminate() == 0
-    async with open_services_on(migrated_url, tmp_path) as house:
-        await every_account_has_one_record(house, kept)
-        await every_guess_was_counted(house, guessers)
-        assert await administrator_logins(house) == [FORM["login"]]
+    async with open_services_on(migrated_url, tmp_path) as services:
+        await every_account_has_one_record(services, kept)
+        await every_guess_was_counted(services, guessers)
+        assert await administrator_logins(services) == [FORM["login"]]
     # SQLite lets anyone who comes next write, and the writer may keep coming first until patience ends.
     assert {answer.status for answer in guessers.answers} <= {403, 503}

@@ -13,7 +13,7 @@ READY_WITHIN = 5.0  # seconds of work until a node that was killed serves again
 
 
 async def test_r_01_kill_9_of_one_at_a_time_loses_nothing_and_the_others_serve(
-    installed_postgres_url: str, tmp_path: Path, ledger: RunRecord
+    installed_postgres_url: str, tmp_path: Path, run_record: RunRecord
 ) -> None:
     """One node has a supervisor and two workers, of which one is killed; the other node is killed whole."""
 
@@ -32,12 +32,12 @@ async def test_r_01_kill_9_of_one_at_a_time_loses_nothing_and_the_others_serve(
         assert len(workers_of(supervised)) == 2
 
     place = RunSetup(url=installed_postgres_url, data=tmp_path, flags=[("--dev", "--workers", "2"), ("--dev",)])
-    await run_under_load(place, all_workloads(), kill_one, ledger)
+    await run_under_load(place, all_workloads(), kill_one, run_record)
 
 
 @on_databases("postgres")
 async def test_r_02_kill_9_of_all_at_once_loses_nothing_acknowledged(
-    url: str, tmp_path: Path, ledger: RunRecord
+    url: str, tmp_path: Path, run_record: RunRecord
 ) -> None:
     async def kill_all(run: FaultRun) -> None:
         for _ in run.rounds():
@@ -50,5 +50,5 @@ async def test_r_02_kill_9_of_all_at_once_loses_nothing_acknowledged(
         await run.progress()
 
     nodes = 1 if url.startswith("sqlite") else 2
-    run = await run_under_load(RunSetup(url=url, data=tmp_path, nodes=nodes), usual_workloads(), kill_all, ledger)
+    run = await run_under_load(RunSetup(url=url, data=tmp_path, nodes=nodes), usual_workloads(), kill_all, run_record)
     assert median(run.starts[nodes:]) < READY_WITHIN

@@ -36,9 +36,9 @@ async def bite(other: Any, chance: Random) -> None:
 
 
 async def test_r_07_locks_of_others_and_serializable_transactions_lose_and_double_nothing(
-    installed_postgres_url: str, tmp_path: Path, ledger: RunRecord
+    installed_postgres_url: str, tmp_path: Path, run_record: RunRecord
 ) -> None:
-    chance = Random(ledger.seed)  # noqa: S311
+    chance = Random(run_record.seed)  # noqa: S311
 
     async def lock(run: FaultRun) -> None:
         async with postgres_session(installed_postgres_url) as other:
@@ -51,7 +51,7 @@ async def test_r_07_locks_of_others_and_serializable_transactions_lose_and_doubl
                     await bite(other, chance)
                 await run.progress(40)
 
-    await run_under_load(RunSetup(url=installed_postgres_url, data=tmp_path), usual_workloads(), lock, ledger)
+    await run_under_load(RunSetup(url=installed_postgres_url, data=tmp_path), usual_workloads(), lock, run_record)
 
 
 async def be_strict(other: Any, database: str) -> None:

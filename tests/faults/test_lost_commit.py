@@ -192,10 +192,10 @@ async def test_r_90_ak_90_an_access_key_is_shown_and_takes_one_of_two_places(
 async def test_r_90_tk_90_a_rotated_client_secret_is_shown_and_the_one_before_stays(
     service: RunningService, proxy: PostgresProxy, anna: User, *, early: bool
 ) -> None:
-    shelf = await an_oidc_client(service)
+    oidc_client = await an_oidc_client(service)
     proxy.cut_commit_of(ADD_SECRET, early=early)
-    secret = await service.services.clients.rotate_secret(shelf.client.client_id, ORIGIN)
+    secret = await service.services.clients.rotate_secret(oidc_client.client.client_id, ORIGIN)
     assert proxy.cuts == 1
-    for known in (secret, shelf.secret):
-        answer: httpx2.Response = await replace(shelf, secret=known).redeem(await shelf.issue_code(anna))
+    for known in (secret, oidc_client.secret):
+        answer: httpx2.Response = await replace(oidc_client, secret=known).redeem(await oidc_client.issue_code(anna))
         assert answer.status_code == 200

@@ -71,6 +71,6 @@ async def test_an_immediate_restart_loses_nothing_acknowledged_and_is_told_as_50
     answered = {(answer.status, answer.header("retry-after") is not None) for answer in guessers.answers}
     assert answered == {(403, False), (503, True)}
     assert "unavailable\n" in writer.stdout
-    async with open_services_on(url, tmp_path) as house:
-        await every_account_has_one_record(house, acknowledged_ids(writer))
-        await every_guess_was_counted(house, guessers)
+    async with open_services_on(url, tmp_path) as services:
+        await every_account_has_one_record(services, acknowledged_ids(writer))
+        await every_guess_was_counted(services, guessers)

@@ -20,7 +20,7 @@ def cluster() -> Iterator[PostgresCluster]:
 
 
 async def test_r_04_a_restart_of_postgresql_is_told_as_503_and_loses_nothing(
-    cluster: PostgresCluster, tmp_path: Path, ledger: RunRecord
+    cluster: PostgresCluster, tmp_path: Path, run_record: RunRecord
 ) -> None:
     async def restart(run: FaultRun) -> None:
         for number in run.rounds():
@@ -34,7 +34,7 @@ async def test_r_04_a_restart_of_postgresql_is_told_as_503_and_loses_nothing(
 
     url = await cluster.create_database()
     place = RunSetup(url=url, data=tmp_path)
-    run = await run_under_load(place, usual_workloads(), restart, ledger)
+    run = await run_under_load(place, usual_workloads(), restart, run_record)
     answers = [one for one in run.crew.recorder.operations if one.op is not Act.MEASURE]
     assert any(one.status == 503 for one in answers)
     assert {one.status for one in answers if one.status >= 500} == {503}

@@ -89,10 +89,10 @@ class Shop:
 
 
 async def a_shop(url: str, data: Path) -> Shop:
-    async with open_services_on(url, data) as house:
-        now = house.clock.now()
-        anna = await house.administration.create(login="anna@x.example", nick="A", password=PASSWORD, origin=TEST)
-        bob = await house.administration.create(login="bob@x.example", nick="B", password=PASSWORD, origin=TEST)
+    async with open_services_on(url, data) as services:
+        now = services.clock.now()
+        anna = await services.administration.create(login="anna@x.example", nick="A", password=PASSWORD, origin=TEST)
+        bob = await services.administration.create(login="bob@x.example", nick="B", password=PASSWORD, origin=TEST)
         client = Client(
             client_id="web",
             name="Web",
@@ -100,7 +100,7 @@ async def a_shop(url: str, data: Path) -> Shop:
             redirect_hosts=("shop.example",),
             created_at=now,
         )
-        secret = await house.clients.create(client, TEST)
+        secret = await services.clients.create(client, TEST)
         for code, user in (("spent", anna), ("blocked", bob)):
             grant = a_grant(
                 grant_id=sha256(code).hex()[:32],
@@ -111,14 +111,14 @@ async def a_shop(url: str, data: Path) -> Shop:
                 code_ends_at=now + 60,
                 ends_at=now + 90 * DAY,
             )
-            assert await house.storage.grants.create_grant(grant, a_record())
+            assert await services.storage.grants.create_grant(grant, a_record())
         return Shop(secret or "")
 
 
 async def block_bob(url: str, data: Path) -> None:
-    async with open_services_on(url, data) as house:
-        [bob] = [user for user in await house.storage.accounts.all_users() if user.nick == "B"]
-        await house.administration.block(bob.user_id, TEST)
+    async with open_services_on(url, data) as services:
+        [bob] = [user for user in await services.storage.accounts.all_users() if user.nick == "B"]
+        await services.administration.block(bob.user_id, TEST)
 
 
 async def test_r_10_a_node_that_is_wrong_about_the_time_is_not_ready_and_revives_nothing(

@@ -27,8 +27,8 @@ async def test_r_15_a_backup_made_during_writes_has_all_that_was_acknowledged_an
         writer.kill()
     restored = InstallationPaths(data=tmp_path, url=f"sqlite:///{elsewhere}")
     await asyncio.to_thread(restored.command_line(), "restore", tmp_path / "backup.gz")
-    async with open_services_on(restored.url, tmp_path) as house:
-        await every_account_has_one_record(house, kept)
+    async with open_services_on(restored.url, tmp_path) as services:
+        await every_account_has_one_record(services, kept)
     async with open_storage(f"sqlite:///{copied}", migrate=False) as storage:
         there = {user.user_id for user in await storage.accounts.all_users()}
     assert not set(kept) <= there  # what is not in the one file yet is missing, and nothing says so

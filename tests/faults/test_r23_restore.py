@@ -46,8 +46,8 @@ def copy(original: ArchivingCluster) -> Iterator[RestoredCluster]:
 class Studio:
     """What there is, and what comes and goes."""
 
-    def __init__(self, house: Services) -> None:
-        self._house = house
+    def __init__(self, services: Services) -> None:
+        self._house = services
 
     async def furnish(self) -> None:
         """Someone with a session, a grant whose code is taken and one whose code waits, and a link."""
@@ -134,8 +134,8 @@ async def test_r_23_a_restore_to_an_earlier_moment_keeps_what_was_and_revives_no
 ) -> None:
     url = await original.create_database()
     with Node(data=tmp_path, database_url=url, environment=FAST_SETTINGS):
-        async with open_services_on(url, tmp_path) as house:
-            studio = Studio(house)
+        async with open_services_on(url, tmp_path) as services:
+            studio = Studio(services)
             await studio.furnish()
             await asyncio.to_thread(copy.mark_for_recovery)  # while it serves
             await studio.person("bob")
@@ -147,8 +147,8 @@ async def test_r_23_a_restore_to_an_earlier_moment_keeps_what_was_and_revives_no
     restored = copy.url(database_name(url))
     with Node(data=tmp_path, database_url=restored, environment=FAST_SETTINGS) as node:
         assert node.terminate() == 0
-    async with open_services_on(restored, tmp_path) as house:
-        assert await Studio(house).people() == {"anna", "bob"}
-        assert await Studio(house).revives() == []
-        events = [one.event for one in await verified_audit_log(house)]  # whose chain holds
+    async with open_services_on(restored, tmp_path) as services:
+        assert await Studio(services).people() == {"anna", "bob"}
+        assert await Studio(services).revives() == []
+        events = [one.event for one in await verified_audit_log(services)]  # whose chain holds
         assert events.count("installation.promoted") == 1

@@ -86,8 +86,8 @@ async def test_r_24_a_rotation_killed_in_the_middle_costs_no_token_and_is_finish
     url: str, tmp_path: Path, rounds: int
 ) -> None:
     place = InstallationPaths(data=tmp_path, url=url, environment=UNLIMITED)
-    async with open_services_on(url, tmp_path) as house:
-        await house.administration.create(
+    async with open_services_on(url, tmp_path) as services:
+        await services.administration.create(
             login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
         )
     with Node(data=tmp_path, database_url=url, environment=UNLIMITED) as node:
@@ -100,11 +100,11 @@ async def test_r_24_a_rotation_killed_in_the_middle_costs_no_token_and_is_finish
             assert await asyncio.to_thread(command(place, "key", "rotate", "--now").wait) == 0
         assert len(prober.kids) > 1
         assert node.terminate() == 0
-    async with open_services_on(url, tmp_path) as house:
-        keys, now = (await house.storage.keys.load_keys()).keys, house.clock.now()
+    async with open_services_on(url, tmp_path) as services:
+        keys, now = (await services.storage.keys.load_keys()).keys, services.clock.now()
         signing = Counter(key.line for key in keys if key_state(key, now) is KeyState.SIGNING)
         assert signing == dict.fromkeys((key.line for key in keys), 1)  # one of each line, however it was left
-        assert [one.event for one in await verified_audit_log(house)].count("key.rotated") >= 5
+        assert [one.event for one in await verified_audit_log(services)].count("key.rotated") >= 5
 
 
 async def until_changed(storage: Storage, seen: int) -> None:
@@ -121,13 +121,13 @@ async def test_r_24_a_new_master_key_is_taken_over_though_the_command_was_killed
     both = InstallationPaths(data=tmp_path, url=url, environment={**UNLIMITED, MASTER: new, PREVIOUS: old})
     only = InstallationPaths(data=tmp_path, url=url, environment={**UNLIMITED, MASTER: new})
     await seal_many(url, tmp_path)
-    async with house_under(both) as house:
-        before = sum((await count_under_old_keys(house.storage, house.masters)).values())
+    async with house_under(both) as services:
+        before = sum((await count_under_old_keys(services.storage, services.masters)).values())
         with command(both, "key", "rewrap") as moving:
-            while (left := sum((await count_under_old_keys(house.storage, house.masters)).values())) == before:
+            while (left := sum((await count_under_old_keys(services.storage, services.masters)).values())) == before:
                 assert moving.running, moving.output()
             moving.kill()
-        left = sum((await count_under_old_keys(house.storage, house.masters)).values())
+        left = sum((await count_under_old_keys(services.storage, services.masters)).values())
     assert 0 <= left < before
     if left:
         with pytest.raises(DidNotStart, match="encrypted with"):
@@ -137,18 +137,18 @@ async def test_r_24_a_new_master_key_is_taken_over_though_the_command_was_killed
         assert await asyncio.to_thread(command(both, "key", "rewrap").wait, 60.0) == 0
     with Node(data=tmp_path, environment=only.settings) as node:
         assert httpx2.get(f"{node.address}/readyz").status_code == 200
-    async with house_under(only) as house:
-        assert await count_under_old_keys(house.storage, house.masters) == {}
+    async with house_under(only) as services:
+        assert await count_under_old_keys(services.storage, services.masters) == {}
 
 
 async def seal_many(url: str, data: Path) -> None:
-    async with open_services_on(url, data) as house:
+    async with open_services_on(url, data) as services:
         rows = [
             {
                 "client_id": f"c{number}",
                 "slot": 1,
                 "kind": "sealed",
-                "secret": house.masters.seal(b"secret", purpose=client_secret_purpose(f"c{number}")),
+                "secret": services.masters.seal(b"secret", purpose=client_secret_purpose(f"c{number}")),
                 "created_at": 1,
                 "expires_at": 0,
             }
@@ -158,10 +158,10 @@ async def seal_many(url: str, data: Path) -> None:
         def put() -> Verb[None]:
             yield PUT_SECRET.bulk(rows)
 
-        await house.storage.runner.write(partial(put))
+        await services.storage.runner.write(partial(put))
 
 
 @asynccontextmanager
 async def house_under(place: InstallationPaths) -> AsyncIterator[Services]:
-    async with open_services(place.load_settings(), clock=SystemClock(), serving=False) as house:
-        yield house
+    async with open_services(place.load_settings(), clock=SystemClock(), serving=False) as services:
+        yield services

@@ -24,11 +24,11 @@ KEYS: Final = "/proxy/oauth/keys"
 PAGE: Final = 4_096
 
 
-async def furnish(house: Services) -> None:
-    await house.administration.create(login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test"))
+async def furnish(services: Services) -> None:
+    await services.administration.create(login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test"))
     for client_id in ("hit", "spared"):
-        await house.clients.create(a_client(client_id), ORIGIN)
-    await house.audit_sealer.seal_all()
+        await services.clients.create(a_client(client_id), ORIGIN)
+    await services.audit_sealer.seal_all()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,10 @@ class Damage:
 
 async def damage(url: str, data: Path) -> Damage:
     """A private key, a client's secret and an audit record lose a bit each, while nothing runs."""
-    async with open_services_on(url, data) as house:
-        await furnish(house)
-        kid = next(key.kid for key in (await house.storage.keys.load_keys()).keys if key.alg == "ES256")
-        [record] = await house.storage.audit.newest_records(1, "", "user.created")
+    async with open_services_on(url, data) as services:
+        await furnish(services)
+        kid = next(key.kid for key in (await services.storage.keys.load_keys()).keys if key.alg == "ES256")
+        [record] = await services.storage.audit.newest_records(1, "", "user.created")
     await flip_bit(url, "signing_keys", "sealed_private", f"kid = '{kid}'", at=90)
     await flip_bit(url, "client_secrets", "secret", "client_id = 'hit'", at=90)
     await flip_bit(url, "audit_events", "mac", f"record_id = '{record.record_id}'", at=3)
@@ -86,8 +86,8 @@ def redeem(node: Node, client_id: str) -> tuple[int, str]:
 async def test_r_25_pages_of_the_database_that_are_garbage_are_told_as_unavailable_and_found_by_the_doctor(
     installed_sqlite_url: str, tmp_path: Path
 ) -> None:
-    async with open_services_on(installed_sqlite_url, tmp_path) as house:
-        await furnish(house)
+    async with open_services_on(installed_sqlite_url, tmp_path) as services:
+        await furnish(services)
     ruin_pages_of("users", sqlite_path(installed_sqlite_url))
     with Node(data=tmp_path, database_url=installed_sqlite_url, environment=FAST_SETTINGS) as node:
         body = {"login": ANNA, "password": PASSWORD, "factor": "device"}

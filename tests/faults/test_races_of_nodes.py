@@ -48,15 +48,15 @@ class Arena:
         self.owner, self.relying, self.logins = scene.owner, scene.relying, logins
         self.administrator = scene.administrator
 
-    async def furnish(self, house: Services) -> None:
+    async def furnish(self, services: Services) -> None:
         self.keyed, self.seated = (
-            await create_project_application(house, "Keyed"),
-            await create_project_application(house, "Seated"),
+            await create_project_application(services, "Keyed"),
+            await create_project_application(services, "Seated"),
         )
         one = a_role("one", self.seated, user_limit=1)
-        await house.storage.applications.edit_schema(self.seated, set_roles(one))
-        self.people: Sequence[Person] = [await create_person(house) for _ in range(2 * EACH)]
-        self.publishers = await publishers(house, RACES // KINDS + 1, 1)
+        await services.storage.applications.edit_schema(self.seated, set_roles(one))
+        self.people: Sequence[Person] = [await create_person(services) for _ in range(2 * EACH)]
+        self.publishers = await publishers(services, RACES // KINDS + 1, 1)
 
     async def code(self, client: FaultClient, gun: SimultaneousSender, _n: int) -> list[Operation]:
         code = await request_code(client, self.relying)
@@ -148,7 +148,7 @@ class Arena:
 
 
 async def test_r_12_of_requests_that_start_together_at_two_nodes_as_many_win_as_may(
-    installed_postgres_url: str, tmp_path: Path, ledger: RunRecord
+    installed_postgres_url: str, tmp_path: Path, run_record: RunRecord
 ) -> None:
     nodes = nodes_of(installed_postgres_url, tmp_path, flags=[DEV, DEV])
     logins = Logins()
@@ -156,7 +156,7 @@ async def test_r_12_of_requests_that_start_together_at_two_nodes_as_many_win_as_
         await logins.prepare(scene)
         arena = Arena(scene, logins)
         await arena.furnish(scene.services)
-    crew = ClientPool(addresses(nodes), ledger.recorder, ledger.seed)
+    crew = ClientPool(addresses(nodes), run_record.recorder, run_record.seed)
     lost: Counter[str] = Counter()
     with nodes[0], nodes[1]:
         async with SimultaneousSender(crew, nodes, each=EACH) as gun:
@@ -168,7 +168,7 @@ async def test_r_12_of_requests_that_start_together_at_two_nodes_as_many_win_as_
                 if surely and sum(one.ok for one in fired) != 1:
                     lost[race.__name__] += 1
         await crew.close()
-    history = ledger.recorder.operations
+    history = run_record.recorder.operations
     assert lost == {}
     limits = {"keys": 2, "seats": 1, "projects": 1, "name": 1, GUESSES: FREE}
     assert [

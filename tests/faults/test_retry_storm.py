@@ -10,12 +10,12 @@ MORE = 150  # operations of each round
 
 
 async def test_r_29_every_write_asked_three_times_happens_as_if_asked_once(
-    installed_postgres_url: str, tmp_path: Path, ledger: RunRecord
+    installed_postgres_url: str, tmp_path: Path, run_record: RunRecord
 ) -> None:
     async def wait(run: FaultRun) -> None:
         for _ in run.rounds():
             await run.progress(MORE)
 
     place = RunSetup(url=installed_postgres_url, data=tmp_path, storm=True)
-    run = await run_under_load(place, usual_workloads(), wait, ledger)
+    run = await run_under_load(place, usual_workloads(), wait, run_record)
     assert sum(one.repeats > 0 for one in run.crew.recorder.operations) > MORE // 3

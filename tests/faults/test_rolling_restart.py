@@ -14,7 +14,7 @@ PATIENCE = 30.0  # seconds until a restarted node is ready
 
 
 async def test_r_26_a_rolling_restart_fails_no_request_but_polls_that_are_asked_again(
-    installed_postgres_url: str, tmp_path: Path, ledger: RunRecord
+    installed_postgres_url: str, tmp_path: Path, run_record: RunRecord
 ) -> None:
     async def restart(run: FaultRun) -> None:
         for number in run.rounds():
@@ -28,7 +28,7 @@ async def test_r_26_a_rolling_restart_fails_no_request_but_polls_that_are_asked_
 
     leaving = {"GATEHOUSE__SERVER__LEAVE_SECONDS": "3"}  # the proxy notices within less
     place = RunSetup(url=installed_postgres_url, data=tmp_path, settings=leaving, front=proxy_before)
-    run = await run_under_load(place, [*usual_workloads(), Games()], restart, ledger)
+    run = await run_under_load(place, [*usual_workloads(), Games()], restart, run_record)
     failed = [one for one in run.crew.recorder.operations if one.result is Result.INFO and one.op is not Act.DELIVER]
     assert [describe(one) for one in failed] == []
     assert run.crew.unreached == 0

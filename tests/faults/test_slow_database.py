@@ -67,7 +67,7 @@ class Doors:
 
 
 async def test_r_08_a_slow_database_sheds_load_and_closes_no_open_door(
-    postgres_cluster: PostgresCluster, installed_postgres_url: str, tmp_path: Path, ledger: RunRecord
+    postgres_cluster: PostgresCluster, installed_postgres_url: str, tmp_path: Path, run_record: RunRecord
 ) -> None:
     async with slow_proxy(postgres_cluster.port) as road:
 
@@ -82,7 +82,7 @@ async def test_r_08_a_slow_database_sheds_load_and_closes_no_open_door(
         url = f"postgresql://postgres@{LOOPBACK}:{road.port}/{database_name(installed_postgres_url)}"
         few = {"GATEHOUSE__DATABASE__POOL_MAX": "3", "GATEHOUSE__DATABASE__POOL_MIN": "1"}
         place = RunSetup(url=url, data=tmp_path, settings=few, patience=60.0)
-        run = await run_under_load(place, [*usual_workloads(), Doors()], slow_down, ledger)
+        run = await run_under_load(place, [*usual_workloads(), Doors()], slow_down, run_record)
     shed = [one for one in run.crew.recorder.operations if one.status == 503]
     assert shed
     assert all(one.patient for one in shed)

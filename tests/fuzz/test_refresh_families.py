@@ -163,9 +163,9 @@ class RefreshFamilies(RuleBasedStateMachine):
 
     @rule(person=st.integers(0, PEOPLE - 1))
     def sign_out_everywhere(self, person: int) -> None:
-        house, user_id = self.ground.bench.service.services, self.people[person].user_id
-        self.do(house.storage.sessions.revoke_user(user_id, a_record(), keep=None, now=self.now))
-        self.people[person] = self.do(house.storage.accounts.user(user_id))
+        services, user_id = self.ground.bench.service.services, self.people[person].user_id
+        self.do(services.storage.sessions.revoke_user(user_id, a_record(), keep=None, now=self.now))
+        self.people[person] = self.do(services.storage.accounts.user(user_id))
         for family in self.families:
             family.dead = family.dead or family.person == person
 

@@ -63,7 +63,7 @@ async def sign_in(service: RunningService, page: Page, login: str = LOGIN, passw
     await page.get_by_role("button", name="Sign in", exact=True).click()
 
 
-async def at_home(page: Page, nick: str = "Anna") -> None:
+async def open_account_page(page: Page, nick: str = "Anna") -> None:
     await expect(page.get_by_role("heading", level=1, name=nick)).to_be_visible()
 
 
@@ -85,7 +85,7 @@ async def set_up_totp(service: RunningService, page: Page) -> tuple[str, list[st
     await expect(page.get_by_role("heading", name="Recovery codes")).to_be_visible()
     codes = await page.locator("#codes li").all_inner_texts()
     await page.get_by_role("button", name="Done, I saved them").click()
-    await at_home(page)
+    await open_account_page(page)
     await service.clock.advance(30)
     return secret, codes
 
@@ -103,7 +103,7 @@ async def test_an_authenticator_app_is_set_up_by_its_secret_and_used_at_the_next
     await sign_in(service, page)
     await page.get_by_role("textbox", name="Code").fill(totp_code(secret, service))
     await page.get_by_role("button", name="Continue").click()
-    await at_home(page)
+    await open_account_page(page)
     assert complaints == []
 
 
@@ -120,7 +120,7 @@ async def test_a_recovery_code_lets_in_anyone_who_lost_the_device_once(service: 
         await page.get_by_label("Recovery code").fill(code.upper())
         await page.get_by_role("button", name="Continue").click()
         if lets_in:
-            await at_home(page)
+            await open_account_page(page)
         else:
             await expect(page.get_by_role("alert")).to_have_text("Wrong code. Check it and try again.")
     await expect(page.get_by_text("8 codes left")).to_be_visible()
@@ -175,19 +175,19 @@ async def test_a_passkey_is_made_and_used_as_second_step_and_instead_of_a_passwo
     await sign_in(service, page)
     await key.touch()
     await page.get_by_role("button", name="Use passkey").click()
-    await at_home(page)
+    await open_account_page(page)
     assert await proved_by(service, anna) == SignInMethod.TWO_STEP
     await sign_out(page)
 
     await page.goto(f"{service.base_url}/sign-in")  # the autofill of the browser is enough
-    await at_home(page)
+    await open_account_page(page)
     assert await proved_by(service, anna) == SignInMethod.PASSKEY
     await sign_out(page)
 
     await page.add_init_script(NO_AUTOFILL)
     await page.goto(f"{service.base_url}/sign-in")
     await page.get_by_role("button", name="Sign in with a passkey").click()
-    await at_home(page)
+    await open_account_page(page)
     assert await proved_by(service, anna) == SignInMethod.PASSKEY
     assert complaints == []
 
@@ -208,7 +208,7 @@ async def test_a_passkey_proves_that_it_is_still_its_owner(service: RunningServi
     await page.get_by_role("button", name="Remove Work laptop").click()
     await expect(page.get_by_role("heading", name="Confirm it's you")).to_be_visible()
     await page.get_by_role("button", name="Use a passkey").click()
-    await at_home(page)
+    await open_account_page(page)
     await page.get_by_role("button", name="Remove Work laptop").click()
     await said(page, "Passkey removed")
 
@@ -220,12 +220,12 @@ async def test_every_form_of_the_page_works_without_javascript(
     context = await browser.new_context(java_script_enabled=False, viewport={"width": 360, "height": 740})
     page = await context.new_page()
     await sign_in(service, page)
-    await at_home(page)
+    await open_account_page(page)
 
     await page.get_by_label("Display name").fill("Änne")
     await page.locator("#profile").get_by_role("button", name="Save").click()
     await said(page, "Name changed")
-    await at_home(page, "Änne")
+    await open_account_page(page, "Änne")
 
     await page.get_by_role("combobox", name="Language").select_option("Deutsch")
     await page.get_by_role("combobox", name="Appearance").select_option("Dark")
@@ -315,7 +315,7 @@ async def test_op_14_a_copy_is_downloaded_and_the_account_deleted(
 @pytest.mark.usefixtures("anna")
 async def test_lg_24_after_sign_out_the_back_button_shows_nothing(service: RunningService, page: Page) -> None:
     await sign_in(service, page)
-    await at_home(page)
+    await open_account_page(page)
     await sign_out(page)
     await page.go_back()
     await expect(page).to_have_url(f"{service.base_url}/sign-in")

@@ -113,14 +113,14 @@ class ConsoleBrowsers:
 
     async def __call__(self, user_id: str) -> HttpBrowser:
         """One more, signed in by that person."""
-        visitor = HttpBrowser(self._service)
-        self._browsers.append(visitor)
-        await visitor.sign_in(login_of(user_id))
-        return visitor
+        browser_client = HttpBrowser(self._service)
+        self._browsers.append(browser_client)
+        await browser_client.sign_in(login_of(user_id))
+        return browser_client
 
     async def close(self) -> None:
-        for visitor in self._browsers:
-            await visitor.client.aclose()
+        for browser_client in self._browsers:
+            await browser_client.client.aclose()
 
 
 async def sign_in_to_console(service: RunningService, page: Page, user_id: str, path: str = "/console") -> None:

@@ -77,9 +77,9 @@ async def running_demo(url: str, data: Path) -> AsyncIterator[Demo]:
     loaded = load_test_settings(url, data, port=port)
     secrets = await seed(loaded, clock)
     assert secrets is not None
-    async with open_services(loaded, clock=clock, serving=True) as house:
-        await house.audit_sealer.seal_all()
-        served = build_app(house, stopping=stopping, demo=True)
+    async with open_services(loaded, clock=clock, serving=True) as services:
+        await services.audit_sealer.seal_all()
+        served = build_app(services, stopping=stopping, demo=True)
         async with serve_in_loop(
             served.app, port=port, clock=clock, stopping=stopping, static_documents=served.static_documents
         ):

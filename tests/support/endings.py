@@ -19,13 +19,13 @@ async def block(node: RunningService, _: AccountBrowser, user: User) -> None:
     await node.services.administration.block(user.user_id, TEST_ORIGIN)
 
 
-async def delete(_: RunningService, resident: AccountBrowser, __: User) -> None:
-    await resident.get("/account/delete")
-    assert (await resident.submit("/account/delete", login=LOGIN)).status_code == 200
+async def delete(_: RunningService, account_browser: AccountBrowser, __: User) -> None:
+    await account_browser.get("/account/delete")
+    assert (await account_browser.submit("/account/delete", login=LOGIN)).status_code == 200
 
 
-async def change_password(_: RunningService, resident: AccountBrowser, __: User) -> None:
-    await resident.submit_and_read_notice(
+async def change_password(_: RunningService, account_browser: AccountBrowser, __: User) -> None:
+    await account_browser.submit_and_read_notice(
         "/account/password", current=PASSWORD, password=NEW_PASSWORD, repeated=NEW_PASSWORD
     )
 
@@ -34,8 +34,8 @@ async def sign_out_everywhere(node: RunningService, _: AccountBrowser, user: Use
     await node.services.sessions.sign_out_everywhere(user.user_id, TEST_ORIGIN)
 
 
-async def end_others(_: RunningService, resident: AccountBrowser, __: User) -> None:
-    assert (await resident.post_with_csrf("/account/sessions/end-others")).status_code == 303
+async def end_others(_: RunningService, account_browser: AccountBrowser, __: User) -> None:
+    assert (await account_browser.post_with_csrf("/account/sessions/end-others")).status_code == 303
 
 
 async def reset_factors(node: RunningService, _: AccountBrowser, user: User) -> None:

@@ -14,11 +14,13 @@ MAX_MESSAGES: Final = 1_000
 
 async def new_messages(service: RunningService) -> list[Message]:
     """What has been put into the outbox since the last look."""
-    house = service.services
-    claims = await house.storage.mail.claim_due(service.clock.now(), FOR_EVER, MAX_MESSAGES)
+    services = service.services
+    claims = await services.storage.mail.claim_due(service.clock.now(), FOR_EVER, MAX_MESSAGES)
     sealed = [claim.mail for claim in claims]
     return [
-        msgspec.json.decode(house.masters.open(mail.sealed, purpose=mail_sealing_purpose(mail.mail_id)), type=Message)
+        msgspec.json.decode(
+            services.masters.open(mail.sealed, purpose=mail_sealing_purpose(mail.mail_id)), type=Message
+        )
         for mail in sealed
     ]
 

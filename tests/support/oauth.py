@@ -64,11 +64,11 @@ class RelyingPartyClient:
 
     async def sign_in(self, login: str, password: str = PASSWORD, **changes: str) -> str:
         """Walk a new browser through authorize and its pages; returns the code."""
-        visitor = HttpBrowser(self.service)
+        browser_client = HttpBrowser(self.service)
         try:
-            return self.code_from(await self.walk_authorize(visitor, login, password, **changes))
+            return self.code_from(await self.walk_authorize(browser_client, login, password, **changes))
         finally:
-            await visitor.client.aclose()
+            await browser_client.client.aclose()
 
     async def walk_authorize(self, browser: HttpBrowser, login: str, password: str = PASSWORD, **changes: str) -> str:
         """The same with a browser of yours; returns the address the client gets it back at."""

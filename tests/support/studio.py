@@ -108,14 +108,14 @@ def signed_request(body: Mapping[str, object], key: str, application: Applicatio
 
 async def a_studio(service: RunningService) -> Studio:
     storage = service.services.storage
-    owner, visitor = await create_person(service, OWNER), await create_person(service, STRANGER)
+    owner, browser_client = await create_person(service, OWNER), await create_person(service, STRANGER)
     await publish(storage, a_project(), owners=[OWNER])
     return Studio(
         service=service,
         shop=await create_application(storage, name="Shop", project_id=PROJECT),
         other=await create_application(storage, name="Other"),
         owner=owner,
-        stranger=visitor,
+        stranger=browser_client,
     )
 
 

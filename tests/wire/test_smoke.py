@@ -22,7 +22,7 @@ async def anna(service: RunningService) -> User:
 
 
 @pytest.fixture
-async def visitor(service: RunningService) -> AsyncIterator[HttpBrowser]:
+async def browser_client(service: RunningService) -> AsyncIterator[HttpBrowser]:
     someone = HttpBrowser(service)
     yield someone
     await someone.client.aclose()
@@ -37,12 +37,12 @@ async def test_person_signs_in_to_a_client_and_refreshes(service: RunningService
 
 
 async def test_player_signs_in_from_a_game_and_asks_for_permissions(
-    service: RunningService, visitor: HttpBrowser, anna: User
+    service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
     game = await register_game(service, factor=FACTOR)
     polling = game.start_poll()
     await wait_until_held(service)
-    assert (await confirm_in_browser(visitor, game)).status_code in {200, 303}
+    assert (await confirm_in_browser(browser_client, game)).status_code in {200, 303}
     login = (await polling).json()
     assert (login["status"], login["user_id"]) == ("OK", anna.user_id)
     headers = {"authorization": f"Bearer {login['jwt']}", "factor": FACTOR}

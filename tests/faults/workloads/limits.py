@@ -37,15 +37,15 @@ class Limits:
         self._names = count()
 
     async def prepare(self, scene: FaultSetup) -> None:
-        house = scene.services
+        services = scene.services
         self._owner = scene.owner
-        self._keyed = await create_project_application(house, "Keyed")
-        self._seated = await create_project_application(house, "Seated")
+        self._keyed = await create_project_application(services, "Keyed")
+        self._seated = await create_project_application(services, "Seated")
         few = a_role("few", self._seated, user_limit=MOST[SEATS])
-        await house.storage.applications.edit_schema(self._seated, set_roles(few))
-        self._people = [await create_person(house) for _ in range(MOST[MEMBERS] + 1)]
-        self._publishers: Sequence[Person] = await publishers(house, self._publishers_wanted, MOST[PROJECTS])
-        await house.storage.groups.create_group(a_group(), [a_record()])
+        await services.storage.applications.edit_schema(self._seated, set_roles(few))
+        self._people = [await create_person(services) for _ in range(MOST[MEMBERS] + 1)]
+        self._publishers: Sequence[Person] = await publishers(services, self._publishers_wanted, MOST[PROJECTS])
+        await services.storage.groups.create_group(a_group(), [a_record()])
 
     def clients(self, crew: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
         workers = [self._work(crew.client(f"limits {n}"), n) for n in range(CLIENTS)]

@@ -29,16 +29,16 @@ class Logins:
         self._guesses = count()
 
     async def prepare(self, scene: FaultSetup) -> None:
-        house = scene.services
-        self._clock = house.clock
-        them = house
+        services = scene.services
+        self._clock = services.clock
+        them = services
         self._apps: dict[str, pyotp.TOTP] = {}
         for number in range(PEOPLE):
-            user = await with_password(house, f"codes with {number}".replace(" ", "."))
+            user = await with_password(services, f"codes with {number}".replace(" ", "."))
             enrolment = await them.totp.begin_enrollment(user)
             app = pyotp.TOTP(enrolment.secret)
             # A code of the step before: that of now is for the run.
-            await them.totp.confirm_enrollment(user, app.at(house.clock.now() - STEP), origin=ORIGIN)
+            await them.totp.confirm_enrollment(user, app.at(services.clock.now() - STEP), origin=ORIGIN)
             self._apps[user.login or ""] = app
 
     @property

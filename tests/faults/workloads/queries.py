@@ -29,12 +29,12 @@ RULE: Final = "rule"
 
 class Queries:
     async def prepare(self, scene: FaultSetup) -> None:
-        house, self._owner = scene.services, scene.owner
-        self._asked = await create_project_application(house, "Asked")
-        await house.storage.applications.edit_schema(self._asked, set_roles(a_role("reader", self._asked)))
-        self._people = [await create_person(house) for _ in range(READERS)]
+        services, self._owner = scene.services, scene.owner
+        self._asked = await create_project_application(services, "Asked")
+        await services.storage.applications.edit_schema(self._asked, set_roles(a_role("reader", self._asked)))
+        self._people = [await create_person(services) for _ in range(READERS)]
         for one in self._people:
-            await write_user_record(house, one.user_id, self._asked, scopes={ROOT: holdings_with("reader")})
+            await write_user_record(services, one.user_id, self._asked, scopes={ROOT: holdings_with("reader")})
 
     def clients(self, crew: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
         readers = [self._read(crew.client(f"queries {n}"), n) for n in range(READERS)]

@@ -50,15 +50,15 @@ class Revocations:
         self._numbers = count()
 
     async def prepare(self, scene: FaultSetup) -> None:
-        house, self._scene = scene.services, scene
+        services, self._scene = scene.services, scene
         self._owner, self._relying = scene.owner, scene.relying
-        self._logins = [(await with_password(house, f"ends{n}")).login or "" for n in range(CLIENTS)]
-        self._doomed = [await create_person(house) for _ in range(self._wanted)]  # those who will be blocked
-        self._given = [await create_person(house) for _ in range(CLIENTS)]  # those who get a right and lose it
-        self._keyed = [await create_project_application(house, f"Key {n}") for n in range(CLIENTS)]
-        self._ruled = await create_project_application(house, "Ruled")
+        self._logins = [(await with_password(services, f"ends{n}")).login or "" for n in range(CLIENTS)]
+        self._doomed = [await create_person(services) for _ in range(self._wanted)]  # those who will be blocked
+        self._given = [await create_person(services) for _ in range(CLIENTS)]  # those who get a right and lose it
+        self._keyed = [await create_project_application(services, f"Key {n}") for n in range(CLIENTS)]
+        self._ruled = await create_project_application(services, "Ruled")
         moderator = a_role("moderator", self._ruled, meta=TO_KICK)
-        await house.storage.applications.edit_schema(self._ruled, set_roles(moderator))
+        await services.storage.applications.edit_schema(self._ruled, set_roles(moderator))
 
     def clients(self, crew: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
         workers = [self._work(crew.client(f"ends {n}"), n) for n in range(CLIENTS)]

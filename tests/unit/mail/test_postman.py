@@ -56,7 +56,7 @@ def clock() -> MovableClock:
     return MovableClock()
 
 
-def postman(store: OutboxInMemory, carrier: MailTransport | None, clock: MovableClock) -> OutboxWorker:
+def outbox_worker(store: OutboxInMemory, carrier: MailTransport | None, clock: MovableClock) -> OutboxWorker:
     return OutboxWorker(store=store, transport=carrier, sealer=master_keys(), clock=clock)
 
 
@@ -67,21 +67,21 @@ def only(store: OutboxInMemory) -> QueuedMail:
 
 async def test_a_mail_that_was_taken_is_gone(clock: MovableClock) -> None:
     store, server = OutboxInMemory(composed_mail(clock)), Server()
-    await postman(store, server, clock).run_once()
+    await outbox_worker(store, server, clock).run_once()
     assert [letter.to for letter in server.taken] == [TO]
     assert store.queued == {}
 
 
 async def test_everything_that_is_due_goes_in_rounds_of_one_connection_each(clock: MovableClock) -> None:
     store, server = OutboxInMemory(*(composed_mail(clock) for _ in range(2 * BATCH_SIZE + 3))), Server()
-    await postman(store, server, clock).run_once()
+    await outbox_worker(store, server, clock).run_once()
     assert store.queued == {}
     assert server.rounds == 3
 
 
 async def test_an_empty_outbox_disturbs_no_server(clock: MovableClock) -> None:
     server = Server()
-    await postman(OutboxInMemory(), server, clock).run_once()
+    await outbox_worker(OutboxInMemory(), server, clock).run_once()
     assert server.rounds == 0
 
 
@@ -89,28 +89,28 @@ async def test_a_mail_that_was_not_taken_is_tried_again_after_a_growing_delay(cl
     store, server = OutboxInMemory(composed_mail(clock)), Server(lambda _: Undelivered("451 greylisted"))
     waits = []
     for _ in range(9):
-        await postman(store, server, clock).run_once()
+        await outbox_worker(store, server, clock).run_once()
         waits.append(only(store).next_try_at - clock.now())
         await clock.advance(waits[-1])
     assert waits == [60, 120, 240, 480, 960, 1_920, 3_600, 3_600, 3_600]
     assert only(store).trouble == "451 greylisted"
     server.reply = lambda _: None
-    await postman(store, server, clock).run_once()
+    await outbox_worker(store, server, clock).run_once()
     assert store.queued == {}
 
 
 async def test_a_mail_is_not_tried_before_its_time(clock: MovableClock) -> None:
     store, server = OutboxInMemory(composed_mail(clock)), Server(lambda _: Undelivered("451"))
-    await postman(store, server, clock).run_once()
+    await outbox_worker(store, server, clock).run_once()
     await clock.advance(FIRST_DELAY - 1)
-    await postman(store, server, clock).run_once()
+    await outbox_worker(store, server, clock).run_once()
     assert len(server.tried) == 1
 
 
 async def test_a_mail_is_given_up_after_three_days_and_kept_with_its_trouble(clock: MovableClock) -> None:
     store, server = OutboxInMemory(composed_mail(clock)), Server(lambda _: Undelivered("451 greylisted"))
     while (await store.outbox_status()).waiting:
-        await postman(store, server, clock).run_once()
+        await outbox_worker(store, server, clock).run_once()
         await clock.advance(3_600)
     assert await store.outbox_status() == OutboxStatus(waiting=0, given_up=1, oldest_at=0, trouble="")
     assert only(store).trouble == "451 greylisted"
@@ -119,9 +119,9 @@ async def test_a_mail_is_given_up_after_three_days_and_kept_with_its_trouble(clo
 
 async def test_a_recipient_refused_for_good_is_not_tried_again(clock: MovableClock) -> None:
     store, server = OutboxInMemory(composed_mail(clock)), Server(lambda _: RecipientRefused("550 no such mailbox"))
-    await postman(store, server, clock).run_once()
+    await outbox_worker(store, server, clock).run_once()
     await clock.advance(GIVE_UP_AFTER)
-    await postman(store, server, clock).run_once()
+    await outbox_worker(store, server, clock).run_once()
     assert len(server.tried) == 1
     assert (only(store).next_try_at, only(store).trouble) == (0, "550 no such mailbox")
 
@@ -130,7 +130,7 @@ async def test_one_that_is_refused_does_not_hold_up_the_others(clock: MovableClo
     bad = composed_mail(clock, to="no_one@studio.example")
     store = OutboxInMemory(composed_mail(clock), bad, composed_mail(clock))
     refusing = Server(lambda mail: RecipientRefused("550") if mail.mail_id == bad.mail_id else None)
-    await postman(store, refusing, clock).run_once()
+    await outbox_worker(store, refusing, clock).run_once()
     assert only(store).mail == bad
     assert refusing.rounds == 1
 
@@ -138,10 +138,10 @@ async def test_one_that_is_refused_does_not_hold_up_the_others(clock: MovableClo
 async def test_a_server_that_lets_no_one_in_is_asked_once_and_everybody_waits_longer(clock: MovableClock) -> None:
     store = OutboxInMemory(*(composed_mail(clock) for _ in range(BATCH_SIZE + 1)))
     server = Server(door=ServerUnusable("connection refused"))
-    await postman(store, server, clock).run_once()
+    await outbox_worker(store, server, clock).run_once()
     assert server.rounds == 1
     await clock.advance(60)
-    await postman(store, server, clock).run_once()
+    await outbox_worker(store, server, clock).run_once()
     due = sorted(kept.next_try_at - clock.now() for kept in store.queued.values())
     assert server.rounds == 2
     assert due == [0, 60, *[120] * (BATCH_SIZE - 1)], (
@@ -153,26 +153,26 @@ async def test_a_mail_that_breaks_the_connection_does_not_starve_its_companions(
     poison = composed_mail(clock)
     store = OutboxInMemory(poison, *(composed_mail(clock) for _ in range(3)))
     server = Server(lambda mail: ServerUnusable("connection lost") if mail.mail_id == poison.mail_id else None)
-    await postman(store, server, clock).run_once()
+    await outbox_worker(store, server, clock).run_once()
     assert server.tried == [poison.mail_id], "over a broken connection nothing else is tried"
     for _ in range(2):
         await clock.advance(60)
-        await postman(store, server, clock).run_once()
+        await outbox_worker(store, server, clock).run_once()
     assert only(store).mail == poison
 
 
 async def test_without_a_carrier_mail_stays_where_it_is(clock: MovableClock) -> None:
     store = OutboxInMemory(composed_mail(clock))
-    await postman(store, None, clock).run_once()
+    await outbox_worker(store, None, clock).run_once()
     assert (only(store).tries, store.leases) == (0, [])
     with pytest.raises(ServerUnusable, match=r"set mail\.host"):
-        await postman(store, None, clock).deliver_now(composed_mail(clock))
+        await outbox_worker(store, None, clock).deliver_now(composed_mail(clock))
 
 
 async def test_what_waited_too_long_for_a_server_is_not_sent_any_more(clock: MovableClock) -> None:
     store, server = OutboxInMemory(composed_mail(clock)), Server()
     await clock.advance(GIVE_UP_AFTER + 1)
-    await postman(store, server, clock).run_once()
+    await outbox_worker(store, server, clock).run_once()
     assert server.taken == []
     assert (only(store).next_try_at, only(store).trouble) == (0, "too old")
 
@@ -181,7 +181,7 @@ async def test_a_mail_that_does_not_open_is_put_off_and_the_others_go(clock: Mov
     good, damaged = composed_mail(clock), a_mail(sealed=b"\x01" + bytes(200))
     moved = replace(good, mail_id="somewhere else")
     store, server = OutboxInMemory(damaged, moved, good), Server()
-    await postman(store, server, clock).run_once()
+    await outbox_worker(store, server, clock).run_once()
     assert len(server.taken) == 1
     assert set(store.queued) == {damaged.mail_id, moved.mail_id}
     assert store.queued[moved.mail_id].trouble == "A stored secret is damaged."
@@ -189,23 +189,23 @@ async def test_a_mail_that_does_not_open_is_put_off_and_the_others_go(clock: Mov
 
 async def test_a_lease_outlasts_the_slowest_round(clock: MovableClock) -> None:
     store, server = OutboxInMemory(composed_mail(clock)), Server()
-    await postman(store, server, clock).run_once()
+    await outbox_worker(store, server, clock).run_once()
     assert min(store.leases) > server.timeout * (BATCH_SIZE + 2)
 
 
 async def test_a_mail_can_be_delivered_past_the_outbox_and_its_trouble_is_told(clock: MovableClock) -> None:
     store, server = OutboxInMemory(), Server()
-    await postman(store, server, clock).deliver_now(composed_mail(clock, MailTemplate.TEST))
+    await outbox_worker(store, server, clock).deliver_now(composed_mail(clock, MailTemplate.TEST))
     assert len(server.taken) == 1
     server.reply = lambda _: RecipientRefused("550 no such mailbox")
     with pytest.raises(RecipientRefused, match="550 no such mailbox"):
-        await postman(store, server, clock).deliver_now(composed_mail(clock, MailTemplate.TEST))
+        await outbox_worker(store, server, clock).deliver_now(composed_mail(clock, MailTemplate.TEST))
 
 
 async def test_in_development_the_mail_is_shown_and_gone(clock: MovableClock) -> None:
     shown: list[str] = []
     store = OutboxInMemory(composed_mail(clock, MailTemplate.RESET))
-    await postman(store, PrintingTransport(shown.append), clock).run_once()
+    await outbox_worker(store, PrintingTransport(shown.append), clock).run_once()
     assert store.queued == {}
     assert f"to {TO}: Reset your password" in shown[0]
     assert "https://login.studio.example/reset?token=" in shown[0]

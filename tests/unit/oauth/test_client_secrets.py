@@ -51,7 +51,7 @@ class Attempts:
             self.counted.pop(subject, None)
 
 
-def desk() -> tuple[ClientSecretVerifier, Hashes, Attempts, MovableClock]:
+def secrets_setup() -> tuple[ClientSecretVerifier, Hashes, Attempts, MovableClock]:
     hashes, attempts, clock = Hashes(), Attempts(), MovableClock(NOW)
     guesses = AttemptLimiter(store=attempts, limit=AttemptLimit(), clock=clock)  # type: ignore[arg-type]
     secrets = ClientSecretVerifier(
@@ -75,7 +75,7 @@ def kept(kind: SecretKind, secret: str, **fields: Any) -> ClientSecret:
 
 @pytest.mark.parametrize("kind", list(SecretKind))
 async def test_a_secret_is_known_in_whatever_form_it_is_kept(kind: SecretKind) -> None:
-    secrets, _, _, _ = desk()
+    secrets, _, _, _ = secrets_setup()
     client = with_secrets(kept(kind, STRONG))
     assert await secrets.is_correct_secret(client, STRONG, source="here")
     for wrong in ("", STRONG[:-1], STRONG + "s", "é"):
@@ -84,7 +84,7 @@ async def test_a_secret_is_known_in_whatever_form_it_is_kept(kind: SecretKind) -
 
 
 async def test_both_secrets_are_good_until_the_end_of_each() -> None:
-    secrets, _, _, clock = desk()
+    secrets, _, _, clock = secrets_setup()
     client = with_secrets(
         kept(SecretKind.SHA256, "old" * 11, expires_at=NOW + 10), kept(SecretKind.SHA256, STRONG, slot=2)
     )
@@ -96,7 +96,7 @@ async def test_both_secrets_are_good_until_the_end_of_each() -> None:
 
 
 async def test_a_slow_hash_is_computed_once_for_a_right_secret() -> None:
-    secrets, hashes, attempts, _ = desk()
+    secrets, hashes, attempts, _ = secrets_setup()
     client = with_secrets(kept(SecretKind.ARGON2, "weak"))
     for _ in range(5):
         assert await secrets.is_correct_secret(client, "weak", source="here")
@@ -108,7 +108,7 @@ async def test_a_slow_hash_is_computed_once_for_a_right_secret() -> None:
 
 @pytest.mark.parametrize("kind", [SecretKind.ARGON2, SecretKind.SEALED])
 async def test_guesses_at_a_weak_secret_are_counted_before_they_are_made(kind: SecretKind) -> None:
-    secrets, _, _, _ = desk()
+    secrets, _, _, _ = secrets_setup()
     client = with_secrets(kept(kind, "weak"))
     for number in range(WEAK_GUESS_LIMIT.free_attempts):
         assert not await secrets.is_correct_secret(client, f"guess {number}", source="here")
@@ -118,7 +118,7 @@ async def test_guesses_at_a_weak_secret_are_counted_before_they_are_made(kind: S
 
 
 async def test_guesses_at_a_strong_secret_cost_nothing() -> None:
-    secrets, _, attempts, _ = desk()
+    secrets, _, attempts, _ = secrets_setup()
     client = with_secrets(kept(SecretKind.SEALED, STRONG), kept(SecretKind.SHA256, STRONG, slot=2))
     assert not await secrets.is_correct_secret(client, "x", source="here")
     assert not await secrets.is_correct_proof(client, "x", "https://shop.example", source="here")
@@ -130,7 +130,7 @@ async def test_guesses_at_a_strong_secret_cost_nothing() -> None:
 async def test_tk_27_a_wrong_secret_is_compared_whole_wherever_it_differs(
     monkeypatch: pytest.MonkeyPatch, kind: SecretKind, place: int
 ) -> None:
-    secrets, _, _, _ = desk()
+    secrets, _, _, _ = secrets_setup()
     lengths = []
     compare = hmac.compare_digest
 

@@ -7,6 +7,6 @@ from tests.support.tokens import TokenSetup, token_setup
 
 
 @pytest.fixture
-async def desk() -> AsyncIterator[TokenSetup]:
+async def tokens() -> AsyncIterator[TokenSetup]:
     with ThreadPoolExecutor(1) as executor:
         yield await token_setup(executor)

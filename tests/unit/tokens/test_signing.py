@@ -27,8 +27,10 @@ OURS = [kind for kind in CLASSES if kind is not GeneratedServiceClaims]
 ADMIN = AuditOrigin(actor="admin")
 
 
-def a_rotation(desk: TokenSetup, policy: RotationPolicy) -> KeyRotation:
-    return KeyRotation(store=desk.store, masters=master_keys(), recorder=RECORDER, clock=desk.clock, policy=policy)
+def a_rotation(tokens: TokenSetup, policy: RotationPolicy) -> KeyRotation:
+    return KeyRotation(
+        store=tokens.store, masters=master_keys(), recorder=RECORDER, clock=tokens.clock, policy=policy
+    )
 
 
 def parts(token: str) -> list[dict[str, object]]:
@@ -37,75 +39,75 @@ def parts(token: str) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("kind", OURS)
 async def test_the_header_says_alg_kid_and_typ_and_the_payload_repeats_kid(
-    kind: type[Claims], desk: TokenSetup
+    kind: type[Claims], tokens: TokenSetup
 ) -> None:
-    header, payload = parts(await desk.signer.sign(example_claims(kind)))
+    header, payload = parts(await tokens.signer.sign(example_claims(kind)))
     assert header == {"alg": str(kind.algs[0]), "kid": kid_for(kind), "typ": "JWT"}
     assert payload == payload_for(kind)
 
 
 @pytest.mark.parametrize("alg", Algorithm)
 @pytest.mark.filterwarnings("ignore:EdDSA is deprecated")
-async def test_another_library_accepts_the_signature(alg: Algorithm, desk: TokenSetup) -> None:
-    token = await desk.signer.sign(example_claims(IdClaims), alg=alg)
+async def test_another_library_accepts_the_signature(alg: Algorithm, tokens: TokenSetup) -> None:
+    token = await tokens.signer.sign(example_claims(IdClaims), alg=alg)
     keys = KeySet.import_key_set(json.loads(jwks_document(first_keys()).body))
     assert jws.deserialize_compact(token, keys, algorithms=[alg]).headers()["alg"] == alg
 
 
-async def test_the_same_refresh_claims_are_the_same_token(desk: TokenSetup) -> None:
+async def test_the_same_refresh_claims_are_the_same_token(tokens: TokenSetup) -> None:
     claims = example_claims(RefreshClaims)
-    assert await desk.signer.sign(claims) == await desk.signer.sign(claims)
+    assert await tokens.signer.sign(claims) == await tokens.signer.sign(claims)
 
 
-async def test_mapped_claims_stand_beside_those_of_the_class_and_never_replace_one(desk: TokenSetup) -> None:
-    token = await desk.signer.sign(
+async def test_mapped_claims_stand_beside_those_of_the_class_and_never_replace_one(tokens: TokenSetup) -> None:
+    token = await tokens.signer.sign(
         example_claims(IdClaims), extra_claims={"groups": ("staff",), "sub": "another", "typ": "x"}
     )
     assert parts(token)[1] == payload_for(IdClaims) | {"groups": ["staff"]}
-    assert await desk.verifier.verify(token, IdClaims)
+    assert await tokens.verifier.verify(token, IdClaims)
 
 
-async def test_a_class_is_signed_only_with_its_own_algorithms(desk: TokenSetup) -> None:
+async def test_a_class_is_signed_only_with_its_own_algorithms(tokens: TokenSetup) -> None:
     attempts = [(example_claims(UserJwtClaims), Algorithm.ES256), (example_claims(RefreshClaims), Algorithm.RS256)]
     for claims, alg in attempts:
         with pytest.raises(ValueError, match="not signed with"):
-            await desk.signer.sign(claims, alg=alg)
+            await tokens.signer.sign(claims, alg=alg)
 
 
-async def test_we_never_sign_in_the_name_of_an_application(desk: TokenSetup) -> None:
+async def test_we_never_sign_in_the_name_of_an_application(tokens: TokenSetup) -> None:
     with pytest.raises(TypeError):
-        await desk.signer.sign(example_claims(GeneratedServiceClaims))
+        await tokens.signer.sign(example_claims(GeneratedServiceClaims))
 
 
-async def test_without_a_key_there_is_no_token(desk: TokenSetup) -> None:
-    desk.keyring._replace_keys(())
+async def test_without_a_key_there_is_no_token(tokens: TokenSetup) -> None:
+    tokens.keyring._replace_keys(())
     with pytest.raises(NoSigningKey):
-        await desk.signer.sign(example_claims(UserJwtClaims))
+        await tokens.signer.sign(example_claims(UserJwtClaims))
 
 
-async def test_ui_13_tokens_verify_across_a_rotation_until_their_key_is_retired(desk: TokenSetup) -> None:
+async def test_ui_13_tokens_verify_across_a_rotation_until_their_key_is_retired(tokens: TokenSetup) -> None:
     line = key_of(IdClaims.purpose, Algorithm.ES256).line
     policy = RotationPolicy(publish_lead=100, max_token_lifetime=1_000, grace=60)
-    rotation = a_rotation(desk, policy)
-    before = await desk.signer.sign(example_claims(IdClaims, exp=desk.clock.now() + 10_000), alg=Algorithm.ES256)
+    rotation = a_rotation(tokens, policy)
+    before = await tokens.signer.sign(example_claims(IdClaims, exp=tokens.clock.now() + 10_000), alg=Algorithm.ES256)
     new = await rotation.rotate(line, origin=ADMIN)
-    await desk.keyring.reload()
-    assert parts(await desk.signer.sign(example_claims(IdClaims), alg=Algorithm.ES256))[0]["kid"] != new.kid
-    await desk.clock.advance(100)
-    after = await desk.signer.sign(example_claims(IdClaims), alg=Algorithm.ES256)
+    await tokens.keyring.reload()
+    assert parts(await tokens.signer.sign(example_claims(IdClaims), alg=Algorithm.ES256))[0]["kid"] != new.kid
+    await tokens.clock.advance(100)
+    after = await tokens.signer.sign(example_claims(IdClaims), alg=Algorithm.ES256)
     assert parts(after)[0]["kid"] == new.kid
-    await desk.verifier.verify(before, IdClaims)
-    await desk.verifier.verify(after, IdClaims)
-    await desk.clock.advance(1_060)
+    await tokens.verifier.verify(before, IdClaims)
+    await tokens.verifier.verify(after, IdClaims)
+    await tokens.clock.advance(1_060)
     with pytest.raises(InvalidToken, match="no key"):
-        await desk.verifier.verify(before, IdClaims)
+        await tokens.verifier.verify(before, IdClaims)
 
 
-async def test_tokens_of_a_distrusted_key_are_refused_at_once(desk: TokenSetup) -> None:
-    token = await desk.signer.sign(example_claims(IdClaims), alg=Algorithm.ES256)
-    rotation = a_rotation(desk, RotationPolicy())
+async def test_tokens_of_a_distrusted_key_are_refused_at_once(tokens: TokenSetup) -> None:
+    token = await tokens.signer.sign(example_claims(IdClaims), alg=Algorithm.ES256)
+    rotation = a_rotation(tokens, RotationPolicy())
     await rotation.rotate(key_of(IdClaims.purpose, Algorithm.ES256).line, origin=ADMIN, mode=RotationMode.DISTRUST)
-    await desk.keyring.ensure_version(desk.store.stored.version)
+    await tokens.keyring.ensure_version(tokens.store.stored.version)
     with pytest.raises(InvalidToken, match="no key"):
-        await desk.verifier.verify(token, IdClaims)
-    await desk.verifier.verify(await desk.signer.sign(example_claims(IdClaims), alg=Algorithm.ES256), IdClaims)
+        await tokens.verifier.verify(token, IdClaims)
+    await tokens.verifier.verify(await tokens.signer.sign(example_claims(IdClaims), alg=Algorithm.ES256), IdClaims)

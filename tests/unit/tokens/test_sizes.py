@@ -131,29 +131,29 @@ def test_the_longest_parts_are_as_long_as_they_may_be() -> None:
 
 @pytest.mark.parametrize("claims", AT_LIMITS, ids=lambda claims: type(claims).__name__)
 async def test_tk_31_a_token_at_every_limit_at_once_is_under_eight_kilobytes(
-    claims: Claims, desk: TokenSetup
+    claims: Claims, tokens: TokenSetup
 ) -> None:
     assert payload_bytes_left(claims, MAX_ISSUED_TOKEN) >= 0, "also with the largest RSA key there may be"
-    assert len(await desk.signer.sign(claims)) <= MAX_ISSUED_TOKEN
+    assert len(await tokens.signer.sign(claims)) <= MAX_ISSUED_TOKEN
 
 
 @pytest.mark.parametrize("alg", Algorithm)
 async def test_tk_31_an_id_token_at_every_limit_at_once_fits_into_an_address(
-    alg: Algorithm, desk: TokenSetup
+    alg: Algorithm, tokens: TokenSetup
 ) -> None:
     assert payload_bytes_left(ID_TOKEN, MAX_ID_TOKEN) >= 0
     mapped = {f"claim{number}": ["x" * 100] * 100 for number in range(15)} | {"small": ["y" * 100]}
     kept = claims_that_fit(mapped, payload_bytes_left(ID_TOKEN, MAX_ID_TOKEN))
     assert kept == {"small": ["y" * 100]}
-    assert len(await desk.signer.sign(ID_TOKEN, alg=alg, extra_claims=kept)) <= MAX_ID_TOKEN
+    assert len(await tokens.signer.sign(ID_TOKEN, alg=alg, extra_claims=kept)) <= MAX_ID_TOKEN
 
 
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 700])
-async def test_tk_31_what_is_found_to_fit_does(length: int, desk: TokenSetup) -> None:
+async def test_tk_31_what_is_found_to_fit_does(length: int, tokens: TokenSetup) -> None:
     """To the byte: the figures that decide are those of the signer, with an RSA key of 3072 bits."""
     claims = example_claims(IdClaims)
     most = (
-        len(await desk.signer.sign(claims, extra_claims={"a": "x" * length})) + 170
+        len(await tokens.signer.sign(claims, extra_claims={"a": "x" * length})) + 170
     )  # a key of 2048 bits, a shorter header
     more = {"a": "x" * length}
     assert claims_that_fit(more, payload_bytes_left(claims, most)) == more
@@ -189,6 +189,6 @@ def test_tk_31_tags_that_are_too_long_are_left_out_and_the_reader_is_told() -> N
     assert tag_claims('"' * (MAX_TAG_BYTES // 2 + 1)) == {"tgs": "", "tgs_omitted": True}
 
 
-async def test_tk_31_no_longer_token_is_ever_signed(desk: TokenSetup) -> None:
+async def test_tk_31_no_longer_token_is_ever_signed(tokens: TokenSetup) -> None:
     with pytest.raises(TokenTooLong):
-        await desk.signer.sign(example_claims(IdClaims, nonce="n" * 6_000))
+        await tokens.signer.sign(example_claims(IdClaims, nonce="n" * 6_000))

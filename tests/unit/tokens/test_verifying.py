@@ -30,84 +30,84 @@ from tests.support.tokens import (
 )
 
 
-async def signed(desk: TokenSetup, kind: type[Claims]) -> str:
-    return forge(kind) if kind is GeneratedServiceClaims else await desk.signer.sign(example_claims(kind))
+async def signed(tokens: TokenSetup, kind: type[Claims]) -> str:
+    return forge(kind) if kind is GeneratedServiceClaims else await tokens.signer.sign(example_claims(kind))
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-async def test_what_was_signed_is_verified_claim_for_claim(kind: type[Claims], desk: TokenSetup) -> None:
-    claims = await desk.verifier.verify(await signed(desk, kind), kind)
+async def test_what_was_signed_is_verified_claim_for_claim(kind: type[Claims], tokens: TokenSetup) -> None:
+    claims = await tokens.verifier.verify(await signed(tokens, kind), kind)
     assert claims == example_claims(kind, kid=claims.kid)
 
 
 @pytest.mark.parametrize("alg", Algorithm)
-async def test_id_tokens_are_verified_in_every_algorithm(alg: Algorithm, desk: TokenSetup) -> None:
-    token = await desk.signer.sign(example_claims(IdClaims), alg=alg)
-    assert (await desk.verifier.verify(token, IdClaims)).sub == "1234567890"
+async def test_id_tokens_are_verified_in_every_algorithm(alg: Algorithm, tokens: TokenSetup) -> None:
+    token = await tokens.signer.sign(example_claims(IdClaims), alg=alg)
+    assert (await tokens.verifier.verify(token, IdClaims)).sub == "1234567890"
 
 
-async def test_the_kid_may_stand_in_the_payload_alone(desk: TokenSetup) -> None:
+async def test_the_kid_may_stand_in_the_payload_alone(tokens: TokenSetup) -> None:
     header = {"alg": "RS256"}
-    await desk.verifier.verify(forge(UserJwtClaims, header=header), UserJwtClaims)
-    await desk.verifier.verify(forge(GeneratedServiceClaims, header=header), GeneratedServiceClaims)
+    await tokens.verifier.verify(forge(UserJwtClaims, header=header), UserJwtClaims)
+    await tokens.verifier.verify(forge(GeneratedServiceClaims, header=header), GeneratedServiceClaims)
 
 
-async def test_two_different_kids_are_refused(desk: TokenSetup) -> None:
+async def test_two_different_kids_are_refused(tokens: TokenSetup) -> None:
     payload = payload_for(UserJwtClaims) | {"kid": "other"}
     with pytest.raises(InvalidToken):
-        await desk.verifier.verify(forge(UserJwtClaims, payload=payload), UserJwtClaims)
+        await tokens.verifier.verify(forge(UserJwtClaims, payload=payload), UserJwtClaims)
 
 
-async def test_a_service_jwt_is_told_by_its_issuer(desk: TokenSetup) -> None:
+async def test_a_service_jwt_is_told_by_its_issuer(tokens: TokenSetup) -> None:
     for kind in (GeneratedServiceClaims, StaticServiceClaims):
-        assert isinstance(await desk.verifier.verify_service_jwt(await signed(desk, kind)), kind)
+        assert isinstance(await tokens.verifier.verify_service_jwt(await signed(tokens, kind)), kind)
     with pytest.raises(InvalidToken):
-        await desk.verifier.verify_service_jwt(await signed(desk, UserJwtClaims))
+        await tokens.verifier.verify_service_jwt(await signed(tokens, UserJwtClaims))
 
 
-async def test_a_service_jwt_made_by_another_library_is_accepted_with_members_of_its_own(desk: TokenSetup) -> None:
+async def test_a_service_jwt_made_by_another_library_is_accepted_with_members_of_its_own(tokens: TokenSetup) -> None:
     payload = payload_for(GeneratedServiceClaims) | {"jti": "x", "nbf": NOW, "sub": "backend", "env": ["prod"]}
     key = RSAKey.import_key(application_private_key())
     token = jws.serialize_compact(header_for(GeneratedServiceClaims), json.dumps(payload), key)
-    claims = await desk.verifier.verify_service_jwt(token)
+    claims = await tokens.verifier.verify_service_jwt(token)
     assert claims.iss == "50001"
 
 
-async def test_a_service_jwt_of_an_application_lives_five_minutes_at_most(desk: TokenSetup) -> None:
+async def test_a_service_jwt_of_an_application_lives_five_minutes_at_most(tokens: TokenSetup) -> None:
     payload = payload_for(GeneratedServiceClaims) | {"exp": NOW + 301}
     with pytest.raises(InvalidToken):
-        await desk.verifier.verify(forge(GeneratedServiceClaims, payload=payload), GeneratedServiceClaims)
+        await tokens.verifier.verify(forge(GeneratedServiceClaims, payload=payload), GeneratedServiceClaims)
 
 
-async def test_an_expired_user_jwt_counts_for_as_long_as_the_caller_says(desk: TokenSetup) -> None:
-    token = await desk.signer.sign(example_claims(UserJwtClaims))
-    await desk.clock.advance(300 + 99)
-    await desk.verifier.verify(token, UserJwtClaims, expiry_grace=100)
-    await desk.clock.advance(1)
+async def test_an_expired_user_jwt_counts_for_as_long_as_the_caller_says(tokens: TokenSetup) -> None:
+    token = await tokens.signer.sign(example_claims(UserJwtClaims))
+    await tokens.clock.advance(300 + 99)
+    await tokens.verifier.verify(token, UserJwtClaims, expiry_grace=100)
+    await tokens.clock.advance(1)
     with pytest.raises(ExpiredToken):
-        await desk.verifier.verify(token, UserJwtClaims, expiry_grace=100)
+        await tokens.verifier.verify(token, UserJwtClaims, expiry_grace=100)
 
 
-async def test_a_token_of_another_issuer_is_refused_even_with_our_signature(desk: TokenSetup) -> None:
+async def test_a_token_of_another_issuer_is_refused_even_with_our_signature(tokens: TokenSetup) -> None:
     for kind in CLASSES:
         payload = payload_for(kind) | {"iss": "50002" if kind is GeneratedServiceClaims else "https://sso.example/"}
         with pytest.raises(InvalidToken):
-            await desk.verifier.verify(forge(kind, payload=payload), kind)
+            await tokens.verifier.verify(forge(kind, payload=payload), kind)
 
 
 @pytest.mark.parametrize(
     "aud", [["https://sso.example"], ["web", "https://sso.example"], ["https://sso.example", "app"]]
 )
-async def test_id_and_refresh_tokens_name_the_service_and_their_client(aud: list[str], desk: TokenSetup) -> None:
+async def test_id_and_refresh_tokens_name_the_service_and_their_client(aud: list[str], tokens: TokenSetup) -> None:
     for kind in (IdClaims, RefreshClaims):
         with pytest.raises(InvalidToken):
-            await desk.verifier.verify(forge(kind, payload=payload_for(kind) | {"aud": aud}), kind)
+            await tokens.verifier.verify(forge(kind, payload=payload_for(kind) | {"aud": aud}), kind)
 
 
-async def test_a_service_jwt_made_for_someone_outside_is_not_accepted_back(desk: TokenSetup) -> None:
+async def test_a_service_jwt_made_for_someone_outside_is_not_accepted_back(tokens: TokenSetup) -> None:
     payload = payload_for(StaticServiceClaims) | {"aud": "https://shop.example"}
     with pytest.raises(InvalidToken):
-        await desk.verifier.verify_service_jwt(forge(StaticServiceClaims, payload=payload))
+        await tokens.verifier.verify_service_jwt(forge(StaticServiceClaims, payload=payload))
 
 
 @given(st.text(max_size=60))

@@ -17,7 +17,7 @@ async def anna(service: RunningService) -> User:
 
 
 @pytest.fixture
-async def visitor(service: RunningService) -> AsyncIterator[HttpBrowser]:
+async def browser_client(service: RunningService) -> AsyncIterator[HttpBrowser]:
     someone = HttpBrowser(service)
     yield someone
     await someone.client.aclose()
@@ -31,7 +31,7 @@ async def other(service: RunningService) -> AsyncIterator[HttpBrowser]:
 
 
 @pytest.fixture
-async def resident(service: RunningService, anna: User) -> AsyncIterator[AccountBrowser]:
+async def account_browser(service: RunningService, anna: User) -> AsyncIterator[AccountBrowser]:
     """Anna, just signed in, with her account page in front of her."""
     someone = AccountBrowser(service)
     await someone.sign_in_and_open_account(anna.login or "")

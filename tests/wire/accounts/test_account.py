@@ -25,33 +25,35 @@ async def now(service: RunningService, user: User) -> User:
     return await service.services.storage.accounts.user(user.user_id)
 
 
-async def test_a_stranger_is_sent_to_the_sign_in_whatever_they_ask_for(visitor: HttpBrowser) -> None:
+async def test_a_stranger_is_sent_to_the_sign_in_whatever_they_ask_for(browser_client: HttpBrowser) -> None:
     for path in ("/account", "/account/totp", "/account/passkey", "/account/delete", "/confirm"):
-        answer = await visitor.get(path)
+        answer = await browser_client.get(path)
         assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
-    answer = await visitor.post("/account/profile", nick="Mallory")
+    answer = await browser_client.post("/account/profile", nick="Mallory")
     assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
 
 
 @pytest.mark.usefixtures("anna")
-async def test_a_limited_session_is_asked_for_a_whole_sign_in(service: RunningService, visitor: HttpBrowser) -> None:
+async def test_a_limited_session_is_asked_for_a_whole_sign_in(
+    service: RunningService, browser_client: HttpBrowser
+) -> None:
     body = {"login": LOGIN, "password": PASSWORD, "short_token": "1"}
     stoken = (await service.client.post("/proxy/api/login", json=body)).json()["stoken"]
-    await visitor.get(f"/?stoken={stoken}")
-    await visitor.post("/sign-in/stoken")
-    assert "gh_session" in visitor.cookies
+    await browser_client.get(f"/?stoken={stoken}")
+    await browser_client.post("/sign-in/stoken")
+    assert "gh_session" in browser_client.cookies
     for path in ("/account", "/confirm", "/account/totp"):
-        answer = await visitor.get(path)
+        answer = await browser_client.get(path)
         assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
 
 
 async def test_its_owner_sees_everything_on_one_page(
-    service: RunningService, resident: AccountBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
     await service.services.storage.passkeys.add_passkey(
         a_passkey(user_id=anna.user_id, name="Blue key"), [bytes(32)], a_record(), ()
     )
-    page = (await resident.get("/account")).text
+    page = (await account_browser.get("/account")).text
     for text in ("Anna", LOGIN, "not confirmed", "A password is set", "Blue key", "never used", "1 code left"):
         assert text in page
     for text in ("Firefox on Linux", "this device", "127.0.0.1", "Account created", "Signed in", anna.user_id):
@@ -62,7 +64,7 @@ async def test_its_owner_sees_everything_on_one_page(
 
 
 async def test_the_page_costs_eleven_reads_at_most_however_much_there_is_to_show(
-    service: RunningService, resident: AccountBrowser, anna: User, monkeypatch: pytest.MonkeyPatch
+    service: RunningService, account_browser: AccountBrowser, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = service.services.storage
     for _ in range(5):
@@ -88,7 +90,7 @@ async def test_the_page_costs_eleven_reads_at_most_however_much_there_is_to_show
 
     for kind in ("read", "write", "snapshot_read"):
         monkeypatch.setattr(store.runner, kind, counted(kind))
-    page = await resident.get("/account")
+    page = await account_browser.get("/account")
     assert page.text.count("last seen") == 6
     assert page.text.count("Web shop</strong>") == 5
     assert set(reads) <= {"read", "snapshot_read"}  # nothing is written
@@ -96,7 +98,7 @@ async def test_the_page_costs_eleven_reads_at_most_however_much_there_is_to_show
 
 
 async def test_activity_is_the_newest_fifty_and_names_no_administrators_address(
-    service: RunningService, resident: AccountBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
     async def happens(event: AuditEvent, origin: AuditOrigin) -> None:
         await service.clock.advance(1)
@@ -105,32 +107,32 @@ async def test_activity_is_the_newest_fifty_and_names_no_administrators_address(
 
     await happens(AuditEvent.USER_CHANGED, AuditOrigin(actor="1234567890", address="203.0.113.9"))
     await happens(AuditEvent.RESET_ASKED, AuditOrigin(actor="visitor", address="192.0.2.44"))
-    page = (await resident.get("/account")).text
+    page = (await account_browser.get("/account")).text
     assert "Account changed by an administrator" in page
     assert "203.0.113.9" not in page
     assert "192.0.2.44" in page
     for _ in range(49):
         await happens(AuditEvent.PASSKEY_RENAMED, AuditOrigin(actor=anna.user_id))
-    page = (await resident.get("/account")).text
+    page = (await account_browser.get("/account")).text
     assert page.count("Passkey renamed") == 49
     assert "Password reset requested" in page
     assert "Account changed by an administrator" not in page
 
 
-async def test_what_was_done_is_told_in_the_section_that_the_page_opens_at(resident: AccountBrowser) -> None:
-    answer = await resident.submit("/account/look", lang="en", theme="dark")
+async def test_what_was_done_is_told_in_the_section_that_the_page_opens_at(account_browser: AccountBrowser) -> None:
+    answer = await account_browser.submit("/account/look", lang="en", theme="dark")
     assert answer.headers["location"] == "/account#look"
-    page = (await resident.follow()).text
+    page = (await account_browser.follow()).text
     assert page.count('class="notice"') == 1
     assert 'class="notice"' in page.partition('<section id="look"')[2].partition("</section>")[0]
 
 
 async def test_a_new_name_is_kept_told_once_and_on_record(
-    service: RunningService, resident: AccountBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
-    assert await resident.submit_and_read_notice("/account/profile", nick="  Änne ") == "Name changed"
+    assert await account_browser.submit_and_read_notice("/account/profile", nick="  Änne ") == "Name changed"
     assert (await now(service, anna)).nick == "Änne"
-    again = await resident.get("/account")
+    again = await account_browser.get("/account")
     assert "Name changed" not in again.text
     assert "Name or language changed" in again.text
     (entry,) = await service.services.storage.audit.newest_records(1, anna.user_id, "user.profile_changed")
@@ -143,39 +145,39 @@ async def test_a_new_name_is_kept_told_once_and_on_record(
 
 @pytest.mark.parametrize("nick", ["", " ", "x" * 65, "Anna\u202e", "two\nlines"])
 async def test_a_name_that_cannot_be_is_refused_beside_its_field(
-    service: RunningService, resident: AccountBrowser, anna: User, nick: str
+    service: RunningService, account_browser: AccountBrowser, anna: User, nick: str
 ) -> None:
-    answer = await resident.submit("/account/profile", nick=nick)
+    answer = await account_browser.submit("/account/profile", nick=nick)
     assert answer.status_code == 400
-    assert "the nick must be" in resident.problem_in(answer)
+    assert "the nick must be" in account_browser.problem_in(answer)
     assert (await now(service, anna)).nick == "Anna"
 
 
 async def test_language_and_theme_are_saved_with_the_account_and_in_this_browser(
-    service: RunningService, resident: AccountBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
-    said = await resident.submit_and_read_notice("/account/look", lang="de", theme="dark")
+    said = await account_browser.submit_and_read_notice("/account/look", lang="de", theme="dark")
     assert said == "Sprache und Darstellung gespeichert"
-    assert resident.page is not None
-    assert '<html lang="de" data-theme="dark">' in resident.page.text
+    assert account_browser.page is not None
+    assert '<html lang="de" data-theme="dark">' in account_browser.page.text
     assert (await now(service, anna)).lang == "de"
     elsewhere = AccountBrowser(service)
     assert '<html lang="de">' in (await elsewhere.sign_in_and_open_account()).text
     await elsewhere.client.aclose()
     for wrong in ({"lang": "xx", "theme": "dark"}, {"lang": "de", "theme": "pink"}):
-        assert (await resident.post_with_csrf("/account/look", **wrong)).status_code == 400
+        assert (await account_browser.post_with_csrf("/account/look", **wrong)).status_code == 400
 
 
-async def test_a_page_about_someone_elses_words_shows_no_notice(resident: AccountBrowser) -> None:
+async def test_a_page_about_someone_elses_words_shows_no_notice(account_browser: AccountBrowser) -> None:
     """The notice travels in a cookie of ours: no link can make the page claim something."""
-    page = await resident.get("/account?notice=password_changed&done=password_changed")
+    page = await account_browser.get("/account?notice=password_changed&done=password_changed")
     assert "Password changed" not in page.text
-    resident.client.cookies.set("gh_notice", "<script>", domain="127.0.0.1", path="/")
-    assert 'role="status" class="notice"' not in (await resident.get("/account")).text
+    account_browser.client.cookies.set("gh_notice", "<script>", domain="127.0.0.1", path="/")
+    assert 'role="status" class="notice"' not in (await account_browser.get("/account")).text
 
 
-async def test_password_managers_find_the_form(resident: AccountBrowser) -> None:
-    answer = await resident.get("/.well-known/change-password")
+async def test_password_managers_find_the_form(account_browser: AccountBrowser) -> None:
+    answer = await account_browser.get("/.well-known/change-password")
     assert (answer.status_code, answer.headers["location"]) == (303, "/account#password")
 
 
@@ -186,14 +188,14 @@ async def test_places_come_from_the_operators_file_in_the_readers_language(migra
         await service.services.administration.create(
             login=LOGIN, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
         )
-        resident = AccountBrowser(service)
-        assert "Vienna, Austria" in (await resident.sign_in_and_open_account()).text
-        assert "Wien, Österreich" in (await resident.get("/account?lang=de")).text
-        await resident.client.aclose()
+        account_browser = AccountBrowser(service)
+        assert "Vienna, Austria" in (await account_browser.sign_in_and_open_account()).text
+        assert "Wien, Österreich" in (await account_browser.get("/account?lang=de")).text
+        await account_browser.client.aclose()
 
 
 async def test_a_blocked_account_is_signed_out_at_its_next_request(
-    service: RunningService, resident: AccountBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
     await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
-    assert (await resident.get("/account")).headers["location"] == "/sign-in"
+    assert (await account_browser.get("/account")).headers["location"] == "/sign-in"

@@ -27,16 +27,16 @@ async def now(service: RunningService, user: User) -> User:
 
 
 async def test_the_new_address_is_taken_over_by_its_link_and_old_and_new_are_told(
-    service: RunningService, resident: AccountBrowser, visitor: HttpBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, browser_client: HttpBrowser, anna: User
 ) -> None:
-    assert await resident.submit_and_read_notice("/account/email", login=NEW) == SENT
-    assert "Waiting for confirmation of anna@new.example." in (await resident.get("/account")).text
+    assert await account_browser.submit_and_read_notice("/account/email", login=NEW) == SENT
+    assert "Waiting for confirmation of anna@new.example." in (await account_browser.get("/account")).text
     assert (await now(service, anna)).login == LOGIN
     link = await link_in_new_message(service)
-    shown = await visitor.get(link)
+    shown = await browser_client.get(link)
     assert NEW in shown.text
     assert (await now(service, anna)).login == LOGIN
-    assert (await visitor.post("/verify-email")).status_code == 200
+    assert (await browser_client.post("/verify-email")).status_code == 200
     moved = await now(service, anna)
     assert (moved.login, moved.email_verified) == (NEW, True)
     told = {letter.to: letter.subject for letter in await new_messages(service)}
@@ -44,18 +44,18 @@ async def test_the_new_address_is_taken_over_by_its_link_and_old_and_new_are_tol
         LOGIN: "Your account has a new email",
         NEW: "Your account's email was changed",
     }
-    assert "gh_session" not in visitor.cookies
-    assert (await visitor.sign_in(LOGIN)).status_code == 403
-    assert (await visitor.sign_in(NEW)).status_code == 303
+    assert "gh_session" not in browser_client.cookies
+    assert (await browser_client.sign_in(LOGIN)).status_code == 403
+    assert (await browser_client.sign_in(NEW)).status_code == 303
 
 
 async def test_its_sessions_stay_and_both_acts_are_on_record(
-    service: RunningService, resident: AccountBrowser, visitor: HttpBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, browser_client: HttpBrowser, anna: User
 ) -> None:
-    await resident.submit_and_read_notice("/account/email", login=NEW)
-    await visitor.get(await link_in_new_message(service))
-    await visitor.post("/verify-email")
-    page = await resident.get("/account")
+    await account_browser.submit_and_read_notice("/account/email", login=NEW)
+    await browser_client.get(await link_in_new_message(service))
+    await browser_client.post("/verify-email")
+    page = await account_browser.get("/account")
     assert page.status_code == 200
     assert "Waiting for confirmation" not in page.text
     assert "Email changed" in page.text
@@ -69,41 +69,41 @@ async def test_its_sessions_stay_and_both_acts_are_on_record(
 
 
 async def test_the_link_works_once_for_half_an_hour_and_a_newer_one_ends_it(
-    service: RunningService, resident: AccountBrowser, visitor: HttpBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, browser_client: HttpBrowser, anna: User
 ) -> None:
-    await resident.submit_and_read_notice("/account/email", login="first@new.example")
+    await account_browser.submit_and_read_notice("/account/email", login="first@new.example")
     first = await link_in_new_message(service)
-    await resident.submit_and_read_notice("/account/email", login=NEW)
+    await account_browser.submit_and_read_notice("/account/email", login=NEW)
     second = await link_in_new_message(service)
-    assert (await visitor.get(first)).status_code == 403
-    await visitor.get(second)
-    page = visitor.page
-    assert (await visitor.post("/verify-email")).status_code == 200
-    visitor.page = page
-    assert (await visitor.post("/verify-email")).status_code == 403
-    await resident.submit_and_read_notice("/account/email", login="third@new.example")
+    assert (await browser_client.get(first)).status_code == 403
+    await browser_client.get(second)
+    page = browser_client.page
+    assert (await browser_client.post("/verify-email")).status_code == 200
+    browser_client.page = page
+    assert (await browser_client.post("/verify-email")).status_code == 403
+    await account_browser.submit_and_read_notice("/account/email", login="third@new.example")
     await service.clock.advance(1_800)
     late = [letter for letter in await new_messages(service) if letter.to == "third@new.example"]
     assert "/verify-email?token=" in late[0].text
-    assert (await visitor.get(late[0].text.split(service.base_url)[1].split()[0])).status_code == 403
+    assert (await browser_client.get(late[0].text.split(service.base_url)[1].split()[0])).status_code == 403
     assert (await now(service, anna)).login == NEW
 
 
 async def test_a_reset_link_of_the_old_address_is_dead_afterwards(
-    service: RunningService, resident: AccountBrowser, visitor: HttpBrowser
+    service: RunningService, account_browser: AccountBrowser, browser_client: HttpBrowser
 ) -> None:
-    await visitor.get("/forgot")
-    await visitor.post("/forgot", login=LOGIN)
+    await browser_client.get("/forgot")
+    await browser_client.post("/forgot", login=LOGIN)
     reset = await link_in_new_message(service)
-    await resident.submit_and_read_notice("/account/email", login=NEW)
-    await visitor.get(await link_in_new_message(service))
-    await visitor.post("/verify-email")
-    assert (await visitor.get(reset)).status_code == 403
+    await account_browser.submit_and_read_notice("/account/email", login=NEW)
+    await browser_client.get(await link_in_new_message(service))
+    await browser_client.post("/verify-email")
+    assert (await browser_client.get(reset)).status_code == 403
 
 
 @pytest.mark.parametrize("act", ["/account/password", "/account/sessions/end-others"])
 async def test_anyone_who_is_thrown_out_cannot_take_the_account_along_by_a_link_asked_for_before(
-    service: RunningService, resident: AccountBrowser, other: HttpBrowser, anna: User, act: str
+    service: RunningService, account_browser: AccountBrowser, other: HttpBrowser, anna: User, act: str
 ) -> None:
     thief = AccountBrowser(service)
     await thief.sign_in_and_open_account()
@@ -111,18 +111,18 @@ async def test_anyone_who_is_thrown_out_cannot_take_the_account_along_by_a_link_
     await thief.client.aclose()
     link = await link_in_new_message(service)
     fields = {"current": PASSWORD, "password": "something else now", "repeated": "something else now"}
-    assert "thief@evil.example" in (await resident.get("/account")).text
-    await resident.submit_and_read_notice(act, **(fields if act == "/account/password" else {}))
-    assert "thief@evil.example" not in (await resident.get("/account")).text
+    assert "thief@evil.example" in (await account_browser.get("/account")).text
+    await account_browser.submit_and_read_notice(act, **(fields if act == "/account/password" else {}))
+    assert "thief@evil.example" not in (await account_browser.get("/account")).text
     assert (await other.get(link)).status_code == 403
     assert (await now(service, anna)).login == LOGIN
 
 
 async def test_an_address_that_has_an_account_looks_the_same_and_its_owner_is_told(
-    service: RunningService, resident: AccountBrowser, bob: User, anna: User
+    service: RunningService, account_browser: AccountBrowser, bob: User, anna: User
 ) -> None:
-    assert await resident.submit_and_read_notice("/account/email", login="BOB@studio.example") == SENT
-    assert "Waiting for confirmation of BOB@studio.example." in (await resident.get("/account")).text
+    assert await account_browser.submit_and_read_notice("/account/email", login="BOB@studio.example") == SENT
+    assert "Waiting for confirmation of BOB@studio.example." in (await account_browser.get("/account")).text
     (letter,) = await new_messages(service)
     assert (letter.to, letter.subject) == (BOB, "You already have an account")
     assert "token=" not in letter.text
@@ -130,15 +130,15 @@ async def test_an_address_that_has_an_account_looks_the_same_and_its_owner_is_to
 
 
 async def test_an_address_taken_meanwhile_is_not_taken_over(
-    service: RunningService, resident: AccountBrowser, visitor: HttpBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, browser_client: HttpBrowser, anna: User
 ) -> None:
-    await resident.submit_and_read_notice("/account/email", login=BOB)
+    await account_browser.submit_and_read_notice("/account/email", login=BOB)
     link = await link_in_new_message(service)
-    await visitor.get(link)
+    await browser_client.get(link)
     await service.services.administration.create(
         login="Bob@STUDIO.example", nick="Bob", password=None, origin=AuditOrigin(actor="test")
     )
-    assert (await visitor.post("/verify-email")).status_code == 403
+    assert (await browser_client.post("/verify-email")).status_code == 403
     assert (await now(service, anna)).login == LOGIN
     assert await new_messages(service) == []
 
@@ -152,24 +152,24 @@ async def test_an_address_taken_meanwhile_is_not_taken_over(
     ],
 )
 async def test_what_cannot_be_the_new_address_is_refused_beside_its_field(
-    service: RunningService, resident: AccountBrowser, anna: User, login: str, words: str
+    service: RunningService, account_browser: AccountBrowser, anna: User, login: str, words: str
 ) -> None:
-    answer = await resident.submit("/account/email", login=login)
+    answer = await account_browser.submit("/account/email", login=login)
     assert answer.status_code == 400
-    assert words in resident.problem_in(answer)
+    assert words in account_browser.problem_in(answer)
     assert login in answer.text
     assert await new_messages(service) == []
     assert (await now(service, anna)).login == LOGIN
 
 
-async def test_it_needs_a_fresh_proof(service: RunningService, resident: AccountBrowser) -> None:
+async def test_it_needs_a_fresh_proof(service: RunningService, account_browser: AccountBrowser) -> None:
     await service.clock.advance(601)
-    asked = await resident.submit("/account/email", login=NEW)
+    asked = await account_browser.submit("/account/email", login=NEW)
     assert (asked.status_code, asked.headers["location"]) == (303, "/confirm?next=%2Faccount%2Femail")
     assert await new_messages(service) == []
-    back = await resident.confirm(password=PASSWORD)
+    back = await account_browser.confirm(password=PASSWORD)
     assert back.headers["location"] == "/account#email"
-    assert await resident.submit_and_read_notice("/account/email", login=NEW) == SENT
+    assert await account_browser.submit_and_read_notice("/account/email", login=NEW) == SENT
 
 
 async def test_where_only_some_domains_may_register_no_one_moves_elsewhere(
@@ -180,17 +180,17 @@ async def test_where_only_some_domains_may_register_no_one_moves_elsewhere(
         await service.services.administration.create(
             login=LOGIN, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
         )
-        resident = AccountBrowser(service)
-        await resident.sign_in_and_open_account()
-        refused = await resident.submit("/account/email", login=NEW)
+        account_browser = AccountBrowser(service)
+        await account_browser.sign_in_and_open_account()
+        refused = await account_browser.submit("/account/email", login=NEW)
         assert (refused.status_code, await new_messages(service)) == (400, [])
-        assert await resident.submit_and_read_notice("/account/email", login="anna.b@studio.example") == SENT
-        await resident.client.aclose()
+        assert await account_browser.submit_and_read_notice("/account/email", login="anna.b@studio.example") == SENT
+        await account_browser.client.aclose()
 
 
 async def test_a_mailbox_is_not_flooded_by_someone_who_asks_again_and_again(
-    service: RunningService, resident: AccountBrowser
+    service: RunningService, account_browser: AccountBrowser
 ) -> None:
     for _ in range(8):
-        assert await resident.submit_and_read_notice("/account/email", login=NEW) == SENT
+        assert await account_browser.submit_and_read_notice("/account/email", login=NEW) == SENT
     assert len(await new_messages(service)) == 5

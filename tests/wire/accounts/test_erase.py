@@ -18,9 +18,9 @@ TRACES = ("anna", "Anna", "studio.example", "127.0.0.1", "Firefox", "Blue key")
 GONE = "Account deleted"
 
 
-async def copy_of(resident: AccountBrowser) -> Any:
-    await resident.get("/account")
-    answer = await resident.submit("/account/export")
+async def copy_of(account_browser: AccountBrowser) -> Any:
+    await account_browser.get("/account")
+    answer = await account_browser.submit("/account/export")
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "application/json"
     assert answer.headers["cache-control"] == "no-store"
@@ -28,22 +28,22 @@ async def copy_of(resident: AccountBrowser) -> Any:
     return json.loads(answer.text)
 
 
-async def delete(resident: AccountBrowser, login: str = LOGIN) -> str:
-    await resident.get("/account/delete")
-    return (await resident.submit("/account/delete", login=login)).text
+async def delete(account_browser: AccountBrowser, login: str = LOGIN) -> str:
+    await account_browser.get("/account/delete")
+    return (await account_browser.submit("/account/delete", login=login)).text
 
 
 # -- a copy -------------------------------------------------------------------------------------------
 
 
 async def test_op_14_the_copy_holds_everything_that_is_kept_and_no_secret(
-    service: RunningService, resident: AccountBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
-    secret, codes = await resident.set_up_totp(service)
+    secret, codes = await account_browser.set_up_totp(service)
     key = a_passkey(user_id=anna.user_id, name="Blue key", public_key=b"the-public-key")
     await service.services.storage.passkeys.add_passkey(key, (), a_record(), ())
-    await resident.submit_and_read_notice("/account/email", login="anna@new.example")
-    written = await copy_of(resident)
+    await account_browser.submit_and_read_notice("/account/email", login="anna@new.example")
+    written = await copy_of(account_browser)
     account = written["account"]
     assert (account["user_id"], account["login"], account["nick"]) == (anna.user_id, LOGIN, "Anna")
     assert (account["new_login"], account["has_password"]) == ("anna@new.example", True)
@@ -63,18 +63,21 @@ async def test_op_14_the_copy_holds_everything_that_is_kept_and_no_secret(
         "user.data_exported",
     }
     text = json.dumps(written)
-    session_cookie = resident.cookies["gh_session"]
+    session_cookie = account_browser.cookies["gh_session"]
     for hidden in (secret, *codes, session_cookie, "argon2", "the-public-key", anna.password_hash or ""):
         assert hidden not in text
 
 
 async def test_op_14_every_record_is_in_the_copy_also_the_old_ones(
-    service: RunningService, resident: AccountBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
     for _ in range(60):
         await service.clock.advance(1)
-        await resident.post_with_csrf("/account/profile", nick="Anna")
-    assert len([one for one in (await copy_of(resident))["activity"] if one["event"] == "user.profile_changed"]) == 60
+        await account_browser.post_with_csrf("/account/profile", nick="Anna")
+    assert (
+        len([one for one in (await copy_of(account_browser))["activity"] if one["event"] == "user.profile_changed"])
+        == 60
+    )
     assert len(await service.services.storage.audit.newest_records(100, anna.user_id, "")) == 63
 
 
@@ -86,31 +89,31 @@ async def test_the_copy_tells_roles_and_leaves_other_people_out(service: Running
         origin=AuditOrigin(actor="1234567890", address="203.0.113.9"),
         administrator=True,
     )
-    resident = AccountBrowser(service)
-    await resident.sign_in_and_open_account()
-    written = await copy_of(resident)
+    account_browser = AccountBrowser(service)
+    await account_browser.sign_in_and_open_account()
+    written = await copy_of(account_browser)
     assert written["roles"] == [{"application_id": 1, "role": "administrator", "project_id": "", "ends": ""}]
     assert "203.0.113.9" not in json.dumps(written)
     assert "1234567890" not in json.dumps(written)
-    await resident.client.aclose()
+    await account_browser.client.aclose()
 
 
 # -- the end ------------------------------------------------------------------------------------------
 
 
 async def test_op_14_nothing_of_the_person_is_left_but_a_number(
-    service: RunningService, resident: AccountBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
-    await resident.set_up_totp(service)
+    await account_browser.set_up_totp(service)
     key = a_passkey(user_id=anna.user_id, name="Blue key")
     await service.services.storage.passkeys.add_passkey(key, (), a_record(subject=anna.user_id), ())
-    await resident.submit_and_read_notice("/account/email", login="anna@new.example")
+    await account_browser.submit_and_read_notice("/account/email", login="anna@new.example")
     await service.client.post("/proxy/api/login", json={"login": LOGIN, "password": PASSWORD})
-    await resident.get("/account/totp")
+    await account_browser.get("/account/totp")
     await service.services.audit_sealer.seal_all()
     before = await read_all_tables(service.services.storage)
     assert tables_that_mention(before, *TRACES) >= {"users", "sessions", "passkeys", "audit_events", "once"}
-    assert GONE in await delete(resident)
+    assert GONE in await delete(account_browser)
     await new_messages(service)
     after = await read_all_tables(service.services.storage)
     assert tables_that_mention(after, *TRACES) == set()
@@ -118,13 +121,13 @@ async def test_op_14_nothing_of_the_person_is_left_but_a_number(
 
 
 async def test_op_14_the_audit_log_keeps_its_records_about_a_number_and_still_verifies(
-    service: RunningService, resident: AccountBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
     await service.services.audit_sealer.seal_all()
     before = [
         record.record_id for record in await service.services.storage.audit.newest_records(99, anna.user_id, "")
     ]
-    await delete(resident)
+    await delete(account_browser)
     await service.services.audit_sealer.seal_all()
     records = await service.services.storage.audit.newest_records(99, anna.user_id, "")
     assert {record.event for record in records} == {"user.created", "session.opened", "user.erased"}
@@ -134,20 +137,22 @@ async def test_op_14_the_audit_log_keeps_its_records_about_a_number_and_still_ve
     assert (verdict.problems, verdict.unsealed) == ((), 0)
 
 
-async def test_the_browser_is_signed_out_and_told_so(service: RunningService, resident: AccountBrowser) -> None:
-    page = await delete(resident)
+async def test_the_browser_is_signed_out_and_told_so(
+    service: RunningService, account_browser: AccountBrowser
+) -> None:
+    page = await delete(account_browser)
     assert GONE in page
     assert 'name="password"' in page
-    assert "gh_session" not in resident.cookies
-    assert not await resident.is_signed_in()
-    assert (await resident.post("/sign-in", login=LOGIN, password=PASSWORD)).status_code == 403
+    assert "gh_session" not in account_browser.cookies
+    assert not await account_browser.is_signed_in()
+    assert (await account_browser.post("/sign-in", login=LOGIN, password=PASSWORD)).status_code == 403
     assert (await service.client.get("/sign-in")).status_code == 200
 
 
 async def test_the_id_is_never_given_out_again_but_the_address_is_free(
-    service: RunningService, resident: AccountBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
-    await delete(resident)
+    await delete(account_browser)
     store = service.services.storage.accounts
     with pytest.raises(UserNotFound):
         await store.user(anna.user_id)
@@ -160,14 +165,14 @@ async def test_the_id_is_never_given_out_again_but_the_address_is_free(
 
 @pytest.mark.parametrize("typed", ["", "anna", "bob@studio.example", "anna@studio.example.evil"])
 async def test_anyone_who_does_not_type_the_address_keeps_the_account(
-    service: RunningService, resident: AccountBrowser, anna: User, typed: str
+    service: RunningService, account_browser: AccountBrowser, anna: User, typed: str
 ) -> None:
-    assert "This is not the email of this account." in await delete(resident, typed)
+    assert "This is not the email of this account." in await delete(account_browser, typed)
     assert (await service.services.storage.accounts.user(anna.user_id)).login == LOGIN
-    assert await resident.is_signed_in()
+    assert await account_browser.is_signed_in()
 
 
-async def test_the_last_administrator_stays(service: RunningService, visitor: HttpBrowser) -> None:
+async def test_the_last_administrator_stays(service: RunningService, browser_client: HttpBrowser) -> None:
     admin = await service.services.administration.create(
         login=LOGIN, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test"), administrator=True
     )
@@ -175,11 +180,11 @@ async def test_the_last_administrator_stays(service: RunningService, visitor: Ht
         login="bob@studio.example", nick="Bob", password=None, origin=AuditOrigin(actor="test"), administrator=True
     )
     await service.services.administration.block(second.user_id, AuditOrigin(actor="test"))
-    resident = AccountBrowser(service)
-    await resident.sign_in_and_open_account()
-    assert "You are the last administrator" in await delete(resident)
+    account_browser = AccountBrowser(service)
+    await account_browser.sign_in_and_open_account()
+    assert "You are the last administrator" in await delete(account_browser)
     assert await service.services.storage.accounts.user(admin.user_id) == admin
     await service.services.administration.unblock(second.user_id, AuditOrigin(actor="test"))
-    assert GONE in await delete(resident)
-    assert (await visitor.sign_in(LOGIN)).status_code == 403
-    await resident.client.aclose()
+    assert GONE in await delete(account_browser)
+    assert (await browser_client.sign_in(LOGIN)).status_code == 403
+    await account_browser.client.aclose()

@@ -38,10 +38,12 @@ def options_in(page: httpx2.Response) -> str:
     return unescape(found.group(1))
 
 
-async def add_passkey(service: RunningService, resident: AccountBrowser, name: str = "Laptop") -> Authenticator:
+async def add_passkey(
+    service: RunningService, account_browser: AccountBrowser, name: str = "Laptop"
+) -> Authenticator:
     authenticator = Authenticator(service.base_url)
-    options = options_in(await resident.get("/account/passkey"))
-    await resident.submit("/account/passkey", name=name, credential=authenticator.create(options))
+    options = options_in(await account_browser.get("/account/passkey"))
+    await account_browser.submit("/account/passkey", name=name, credential=authenticator.create(options))
     return authenticator
 
 
@@ -49,136 +51,141 @@ async def add_passkey(service: RunningService, resident: AccountBrowser, name: s
 
 
 async def test_an_authenticator_app_is_set_up_and_asked_for_at_the_next_sign_in(
-    service: RunningService, resident: AccountBrowser, visitor: HttpBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, browser_client: HttpBrowser, anna: User
 ) -> None:
-    secret, codes = await resident.set_up_totp(service)
+    secret, codes = await account_browser.set_up_totp(service)
     assert len(set(codes)) == 10
     assert (await now(service, anna)).system_tags == {"2step", "2step_totp"}
-    page = (await resident.get("/account")).text
+    page = (await account_browser.get("/account")).text
     assert "on since" in page
     assert "10 codes left" in page
     (letter,) = await new_messages(service)
     assert (letter.to, letter.subject) == (LOGIN, "A second factor was added")
     await service.clock.advance(30)
-    assert "/sign-in/factor" in (await visitor.sign_in(LOGIN)).headers["location"]
-    await visitor.follow()
-    assert (await visitor.post("/sign-in/factor", otp=totp_code(secret, service))).status_code == 303
-    assert (await visitor.get("/account")).status_code == 200
+    assert "/sign-in/factor" in (await browser_client.sign_in(LOGIN)).headers["location"]
+    await browser_client.follow()
+    assert (await browser_client.post("/sign-in/factor", otp=totp_code(secret, service))).status_code == 303
+    assert (await browser_client.get("/account")).status_code == 200
 
 
 async def test_the_secret_stays_the_same_until_its_code_is_right(
-    service: RunningService, resident: AccountBrowser
+    service: RunningService, account_browser: AccountBrowser
 ) -> None:
-    first = resident.secret_in(await resident.get("/account/totp"))
-    answer = await resident.submit("/account/totp", otp=wrong_code(totp_code(first, service)))
+    first = account_browser.secret_in(await account_browser.get("/account/totp"))
+    answer = await account_browser.submit("/account/totp", otp=wrong_code(totp_code(first, service)))
     assert answer.status_code == 403
-    assert resident.problem_in(answer) == "Wrong code. Check it and try again."
-    assert resident.secret_in(answer) == first
+    assert account_browser.problem_in(answer) == "Wrong code. Check it and try again."
+    assert account_browser.secret_in(answer) == first
     assert (
-        len(RECOVERY_CODE.findall((await resident.submit("/account/totp", otp=totp_code(first, service))).text)) == 10
+        len(
+            RECOVERY_CODE.findall((await account_browser.submit("/account/totp", otp=totp_code(first, service))).text)
+        )
+        == 10
     )
 
 
 async def test_a_set_up_that_waited_too_long_starts_anew(
-    service: RunningService, resident: AccountBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
-    secret = resident.secret_in(await resident.get("/account/totp"))
-    page = resident.page
+    secret = account_browser.secret_in(await account_browser.get("/account/totp"))
+    page = account_browser.page
     await service.clock.advance(1_800)
-    await prove_again(resident, password=PASSWORD)
-    await resident.get("/account/totp")
-    assert resident.page is not None
-    assert resident.secret_in(resident.page) != secret
+    await prove_again(account_browser, password=PASSWORD)
+    await account_browser.get("/account/totp")
+    assert account_browser.page is not None
+    assert account_browser.secret_in(account_browser.page) != secret
     assert page is not None
-    assert (await resident.submit("/account/totp", otp=totp_code(secret, service))).status_code == 403
+    assert (await account_browser.submit("/account/totp", otp=totp_code(secret, service))).status_code == 403
     assert not (await now(service, anna)).has_second_factor
 
 
 async def test_it_is_removed_with_the_recovery_codes_that_stood_in_for_it(
-    service: RunningService, resident: AccountBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
-    await resident.set_up_totp(service)
+    await account_browser.set_up_totp(service)
     await new_messages(service)
-    assert await resident.submit_and_read_notice("/account/totp/remove") == "Authenticator app removed"
+    assert await account_browser.submit_and_read_notice("/account/totp/remove") == "Authenticator app removed"
     assert not (await now(service, anna)).has_second_factor
     assert (await service.services.storage.second_factors.factor_overview(anna.user_id)).recovery_left == 0
     (letter,) = await new_messages(service)
     assert letter.to == LOGIN
-    again = await resident.post_with_csrf("/account/totp/remove")
+    again = await account_browser.post_with_csrf("/account/totp/remove")
     assert again.status_code == 409
-    assert "changed in the meantime" in resident.problem_in(again)
+    assert "changed in the meantime" in account_browser.problem_in(again)
 
 
 async def test_a_second_app_does_not_replace_the_first_by_a_form_kept_open(
-    service: RunningService, resident: AccountBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
-    await resident.set_up_totp(service)
+    await account_browser.set_up_totp(service)
     kept = (await now(service, anna)).sealed_totp
-    assert (await resident.get("/account/totp")).headers["location"] == "/account#factors"
-    assert (await resident.post_with_csrf("/account/totp", otp="000000")).headers["location"] == "/account#factors"
+    assert (await account_browser.get("/account/totp")).headers["location"] == "/account#factors"
+    assert (await account_browser.post_with_csrf("/account/totp", otp="000000")).headers[
+        "location"
+    ] == "/account#factors"
     assert (await now(service, anna)).sealed_totp == kept
 
 
 async def test_an_address_that_was_only_typed_is_confirmed_before_any_factor_is_added(
-    service: RunningService, resident: AccountBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
     await change(service, anna, meta={JOINED_KEY: SELF_REGISTERED})
     for path in ("/account/totp", "/account/passkey"):
-        answer = await resident.get(path)
+        answer = await account_browser.get(path)
         assert answer.status_code == 409
-        assert resident.problem_in(answer) == "Confirm your email address first."
+        assert account_browser.problem_in(answer) == "Confirm your email address first."
 
 
 # -- passkeys -----------------------------------------------------------------------------------------
 
 
 async def test_a_passkey_is_added_named_used_and_removed(
-    service: RunningService, resident: AccountBrowser, visitor: HttpBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, browser_client: HttpBrowser, anna: User
 ) -> None:
-    authenticator = await add_passkey(service, resident)
-    assert resident.page is not None
-    assert len(RECOVERY_CODE.findall(resident.page.text)) == 10
-    assert "never used" in (await resident.get("/account")).text
-    await visitor.get("/sign-in")
-    assert visitor.page is not None
-    credential = authenticator.get(options_in(visitor.page))
-    await visitor.post("/sign-in/passkey", credential=credential)
-    page = (await visitor.follow()).text
+    authenticator = await add_passkey(service, account_browser)
+    assert account_browser.page is not None
+    assert len(RECOVERY_CODE.findall(account_browser.page.text)) == 10
+    assert "never used" in (await account_browser.get("/account")).text
+    await browser_client.get("/sign-in")
+    assert browser_client.page is not None
+    credential = authenticator.get(options_in(browser_client.page))
+    await browser_client.post("/sign-in/passkey", credential=credential)
+    page = (await browser_client.follow()).text
     assert "used <time" in page
-    said = await resident.submit_and_read_notice("/account/passkey/rename", name="Blue key")
+    said = await account_browser.submit_and_read_notice("/account/passkey/rename", name="Blue key")
     assert said == "Passkey renamed"
-    assert "Blue key" in (await resident.get("/account")).text
-    assert await resident.submit_and_read_notice("/account/passkey/remove") == "Passkey removed"
+    assert "Blue key" in (await account_browser.get("/account")).text
+    assert await account_browser.submit_and_read_notice("/account/passkey/remove") == "Passkey removed"
     assert (await now(service, anna)).passkeys == 0
 
 
 async def test_a_second_passkey_brings_no_new_recovery_codes(
-    service: RunningService, resident: AccountBrowser
+    service: RunningService, account_browser: AccountBrowser
 ) -> None:
-    await add_passkey(service, resident)
-    await add_passkey(service, resident, "Phone")
-    page = await resident.follow()
-    assert resident.notice_in(page) == "Passkey added"
+    await add_passkey(service, account_browser)
+    await add_passkey(service, account_browser, "Phone")
+    page = await account_browser.follow()
+    assert account_browser.notice_in(page) == "Passkey added"
     assert "10 codes left" in page.text
 
 
 @pytest.mark.parametrize("lie", [{"origin": "https://evil.example"}, {"user_verified": False}, {"challenge": "AAAA"}])
 async def test_what_no_browser_of_ours_made_is_refused(
-    service: RunningService, resident: AccountBrowser, anna: User, lie: dict[str, object]
+    service: RunningService, account_browser: AccountBrowser, anna: User, lie: dict[str, object]
 ) -> None:
-    options = options_in(await resident.get("/account/passkey"))
+    options = options_in(await account_browser.get("/account/passkey"))
     credential = Authenticator(service.base_url).create(options, **lie)
-    answer = await resident.submit("/account/passkey", name="Laptop", credential=credential)
+    answer = await account_browser.submit("/account/passkey", name="Laptop", credential=credential)
     assert answer.status_code == 403
-    assert "was not accepted" in resident.problem_in(answer)
+    assert "was not accepted" in account_browser.problem_in(answer)
     assert 'value="Laptop"' in answer.text
     assert (await now(service, anna)).passkeys == 0
 
 
 async def test_a_challenge_is_answered_once_and_by_the_browser_it_was_given_to(
-    service: RunningService, resident: AccountBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
-    options = options_in(await resident.get("/account/passkey"))
+    options = options_in(await account_browser.get("/account/passkey"))
     credential = Authenticator(service.base_url).create(options)
     elsewhere = AccountBrowser(service)
     await elsewhere.sign_in_and_open_account()
@@ -186,30 +193,32 @@ async def test_a_challenge_is_answered_once_and_by_the_browser_it_was_given_to(
     refused = await elsewhere.submit("/account/passkey", name="Laptop", credential=credential)
     assert refused.status_code == 403
     await elsewhere.client.aclose()
-    assert (await resident.submit("/account/passkey", name="Laptop", credential=credential)).status_code == 200
-    await resident.get("/account/passkey")
-    assert (await resident.submit("/account/passkey", name="Again", credential=credential)).status_code == 403
+    assert (await account_browser.submit("/account/passkey", name="Laptop", credential=credential)).status_code == 200
+    await account_browser.get("/account/passkey")
+    assert (await account_browser.submit("/account/passkey", name="Again", credential=credential)).status_code == 403
     assert (await now(service, anna)).passkeys == 1
 
 
 @pytest.mark.parametrize("name", ["", "x" * 65, "key\u202e"])
-async def test_a_name_that_cannot_be_is_refused(service: RunningService, resident: AccountBrowser, name: str) -> None:
-    options = options_in(await resident.get("/account/passkey"))
+async def test_a_name_that_cannot_be_is_refused(
+    service: RunningService, account_browser: AccountBrowser, name: str
+) -> None:
+    options = options_in(await account_browser.get("/account/passkey"))
     credential = Authenticator(service.base_url).create(options)
-    answer = await resident.submit("/account/passkey", name=name, credential=credential)
+    answer = await account_browser.submit("/account/passkey", name=name, credential=credential)
     assert answer.status_code == 400
-    assert "1 to 64 visible characters" in resident.problem_in(answer)
-    await add_passkey(service, resident)
-    await resident.get("/account")
-    answer = await resident.submit("/account/passkey/rename", name=name)
+    assert "1 to 64 visible characters" in account_browser.problem_in(answer)
+    await add_passkey(service, account_browser)
+    await account_browser.get("/account")
+    answer = await account_browser.submit("/account/passkey/rename", name=name)
     assert answer.status_code == 400
-    assert "1 to 64 visible characters" in resident.problem_in(answer)
+    assert "1 to 64 visible characters" in account_browser.problem_in(answer)
 
 
 async def test_no_one_renames_or_removes_someone_elses_passkey(
-    service: RunningService, resident: AccountBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
-    await add_passkey(service, resident)
+    await add_passkey(service, account_browser)
     (key,) = await service.services.storage.passkeys.passkeys_of_user(anna.user_id)
     await service.services.administration.create(
         login="bob@studio.example", nick="Bob", password=PASSWORD, origin=AuditOrigin(actor="test")
@@ -223,13 +232,15 @@ async def test_no_one_renames_or_removes_someone_elses_passkey(
     await bob.client.aclose()
 
 
-async def test_the_only_way_in_is_not_removed(service: RunningService, resident: AccountBrowser, anna: User) -> None:
-    await add_passkey(service, resident)
+async def test_the_only_way_in_is_not_removed(
+    service: RunningService, account_browser: AccountBrowser, anna: User
+) -> None:
+    await add_passkey(service, account_browser)
     await change(service, anna, password_hash=None)
-    await resident.get("/account")
-    answer = await resident.submit("/account/passkey/remove")
+    await account_browser.get("/account")
+    answer = await account_browser.submit("/account/passkey/remove")
     assert answer.status_code == 409
-    assert "Set a password first" in resident.problem_in(answer)
+    assert "Set a password first" in account_browser.problem_in(answer)
     assert (await now(service, anna)).passkeys == 1
 
 
@@ -237,48 +248,48 @@ async def test_the_only_way_in_is_not_removed(service: RunningService, resident:
 
 
 async def test_codes_by_mail_are_switched_on_and_off_for_a_confirmed_address_only(
-    service: RunningService, resident: AccountBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
-    answer = await resident.submit("/account/email-code")
+    answer = await account_browser.submit("/account/email-code")
     assert answer.status_code == 409
-    assert resident.problem_in(answer) == "Confirm your email address first."
+    assert account_browser.problem_in(answer) == "Confirm your email address first."
     await change(service, anna, email_verified=True)
-    await resident.get("/account")
-    assert len(RECOVERY_CODE.findall((await resident.submit("/account/email-code")).text)) == 10
+    await account_browser.get("/account")
+    assert len(RECOVERY_CODE.findall((await account_browser.submit("/account/email-code")).text)) == 10
     assert (await now(service, anna)).email_code
-    assert (await resident.post_with_csrf("/account/email-code", on="1")).status_code == 409
-    assert await resident.submit_and_read_notice("/account/email-code") == "Email codes turned off"
+    assert (await account_browser.post_with_csrf("/account/email-code", on="1")).status_code == 409
+    assert await account_browser.submit_and_read_notice("/account/email-code") == "Email codes turned off"
     assert not (await now(service, anna)).email_code
-    assert (await resident.post_with_csrf("/account/email-code", on="yes")).status_code == 400
+    assert (await account_browser.post_with_csrf("/account/email-code", on="yes")).status_code == 400
 
 
 async def test_new_recovery_codes_end_the_old_ones_and_are_shown_once(
-    service: RunningService, resident: AccountBrowser, visitor: HttpBrowser
+    service: RunningService, account_browser: AccountBrowser, browser_client: HttpBrowser
 ) -> None:
-    refused = await resident.submit("/account/recovery-codes")
+    refused = await account_browser.submit("/account/recovery-codes")
     assert refused.status_code == 409
-    assert "Set up a second factor" in resident.problem_in(refused)
-    _, old = await resident.set_up_totp(service)
-    page = (await resident.get("/account")).text
+    assert "Set up a second factor" in account_browser.problem_in(refused)
+    _, old = await account_browser.set_up_totp(service)
+    page = (await account_browser.get("/account")).text
     asked = page.partition("Create new codes</summary>")[2].partition("</details>")[0]
     assert "The 10 remaining codes stop working" in asked  # said before it is done, without script
     assert 'action="/account/recovery-codes"' in asked
-    new = RECOVERY_CODE.findall((await resident.submit("/account/recovery-codes")).text)
+    new = RECOVERY_CODE.findall((await account_browser.submit("/account/recovery-codes")).text)
     assert len(new) == 10
     assert not set(new) & set(old)
-    assert not RECOVERY_CODE.findall((await resident.get("/account")).text)
-    await visitor.sign_in(LOGIN)
-    await visitor.follow()
-    assert (await visitor.post("/sign-in/factor", method="recovery", otp=old[0])).status_code == 403
-    assert (await visitor.post("/sign-in/factor", method="recovery", otp=new[0])).status_code == 303
+    assert not RECOVERY_CODE.findall((await account_browser.get("/account")).text)
+    await browser_client.sign_in(LOGIN)
+    await browser_client.follow()
+    assert (await browser_client.post("/sign-in/factor", method="recovery", otp=old[0])).status_code == 403
+    assert (await browser_client.post("/sign-in/factor", method="recovery", otp=new[0])).status_code == 303
 
 
 # -- a fresh proof ------------------------------------------------------------------------------------
 
 
-async def prove_again(resident: AccountBrowser, **proof: str) -> httpx2.Response:
-    await resident.get("/confirm?next=/account/totp")
-    return await resident.submit("/confirm", **proof)
+async def prove_again(account_browser: AccountBrowser, **proof: str) -> httpx2.Response:
+    await account_browser.get("/confirm?next=/account/totp")
+    return await account_browser.submit("/confirm", **proof)
 
 
 FRESH_PAGES = ["/account/totp", "/account/passkey", "/account/delete"]
@@ -298,139 +309,146 @@ FRESH_ACTS: list[tuple[str, dict[str, str], str]] = [
 
 @pytest.mark.parametrize("act", FRESH_ACTS, ids=lambda act: str(act[0]))
 async def test_what_changes_how_one_signs_in_needs_a_fresh_proof_and_leads_back(
-    service: RunningService, resident: AccountBrowser, anna: User, act: tuple[str, dict[str, str], str]
+    service: RunningService, account_browser: AccountBrowser, anna: User, act: tuple[str, dict[str, str], str]
 ) -> None:
     path, fields, back = act
     before = await now(service, anna)
     await service.clock.advance(STALE)
-    asked = await resident.post_with_csrf(path, **fields)
+    asked = await account_browser.post_with_csrf(path, **fields)
     assert (asked.status_code, asked.headers["location"].partition("=")[0]) == (303, "/confirm?next")
     assert (await now(service, anna)) == before
-    proved = await resident.confirm(password=PASSWORD)
+    proved = await account_browser.confirm(password=PASSWORD)
     assert (proved.status_code, proved.headers["location"]) == (303, back)
 
 
 async def test_pages_behind_a_fresh_proof_show_nothing_before_it(
-    service: RunningService, resident: AccountBrowser
+    service: RunningService, account_browser: AccountBrowser
 ) -> None:
     await service.clock.advance(STALE)
     for path in FRESH_PAGES:
-        asked = await resident.get(path)
+        asked = await account_browser.get(path)
         assert asked.status_code == 303
-        assert (await resident.follow()).url.path == "/confirm"
-    await prove_again(resident, password=PASSWORD)
+        assert (await account_browser.follow()).url.path == "/confirm"
+    await prove_again(account_browser, password=PASSWORD)
     for path in FRESH_PAGES:
-        assert (await resident.get(path)).status_code == 200
+        assert (await account_browser.get(path)).status_code == 200
 
 
-async def test_a_proof_that_is_still_fresh_is_not_asked_for(resident: AccountBrowser) -> None:
-    answer = await resident.get("/confirm?next=/account/delete")
+async def test_a_proof_that_is_still_fresh_is_not_asked_for(account_browser: AccountBrowser) -> None:
+    answer = await account_browser.get("/confirm?next=/account/delete")
     assert (answer.status_code, answer.headers["location"]) == (303, "/account/delete")
 
 
-async def test_anyone_who_has_a_second_factor_proves_both(service: RunningService, resident: AccountBrowser) -> None:
-    secret, codes = await resident.set_up_totp(service)
+async def test_anyone_who_has_a_second_factor_proves_both(
+    service: RunningService, account_browser: AccountBrowser
+) -> None:
+    secret, codes = await account_browser.set_up_totp(service)
     await service.clock.advance(STALE)
-    wrong_password = await prove_again(resident, password="not it", otp=totp_code(secret, service))
-    assert (wrong_password.status_code, resident.problem_in(wrong_password)) == (
+    wrong_password = await prove_again(account_browser, password="not it", otp=totp_code(secret, service))
+    assert (wrong_password.status_code, account_browser.problem_in(wrong_password)) == (
         403,
         "Your current password is wrong.",
     )
     for otp in ("", wrong_code(totp_code(secret, service)), codes[0][::-1]):
-        answer = await prove_again(resident, password=PASSWORD, otp=otp)
-        assert (answer.status_code, resident.problem_in(answer)) == (403, "Wrong code. Check it and try again.")
-    assert (await resident.get("/account/totp/")).status_code == 404
-    assert (await resident.get("/account/delete")).status_code == 303
-    assert (await prove_again(resident, password=PASSWORD, otp=totp_code(secret, service))).status_code == 303
-    assert (await resident.get("/account/delete")).status_code == 200
+        answer = await prove_again(account_browser, password=PASSWORD, otp=otp)
+        assert (answer.status_code, account_browser.problem_in(answer)) == (
+            403,
+            "Wrong code. Check it and try again.",
+        )
+    assert (await account_browser.get("/account/totp/")).status_code == 404
+    assert (await account_browser.get("/account/delete")).status_code == 303
+    assert (await prove_again(account_browser, password=PASSWORD, otp=totp_code(secret, service))).status_code == 303
+    assert (await account_browser.get("/account/delete")).status_code == 200
     await service.clock.advance(STALE)
-    assert (await prove_again(resident, password=PASSWORD, otp=codes[0])).status_code == 303
+    assert (await prove_again(account_browser, password=PASSWORD, otp=codes[0])).status_code == 303
 
 
-async def test_a_passkey_alone_is_proof_enough(service: RunningService, resident: AccountBrowser) -> None:
-    authenticator = await add_passkey(service, resident)
+async def test_a_passkey_alone_is_proof_enough(service: RunningService, account_browser: AccountBrowser) -> None:
+    authenticator = await add_passkey(service, account_browser)
     await service.clock.advance(STALE)
-    options = options_in(await resident.get("/confirm?next=/account/passkey"))
+    options = options_in(await account_browser.get("/confirm?next=/account/passkey"))
     lie = authenticator.get(options, user_verified=False)
-    refused = await resident.submit("/confirm", credential=lie)
-    assert (refused.status_code, "was not accepted" in resident.problem_in(refused)) == (403, True)
-    proved = await resident.submit("/confirm", credential=authenticator.get(options_in(refused)))
+    refused = await account_browser.submit("/confirm", credential=lie)
+    assert (refused.status_code, "was not accepted" in account_browser.problem_in(refused)) == (403, True)
+    proved = await account_browser.submit("/confirm", credential=authenticator.get(options_in(refused)))
     assert (proved.status_code, proved.headers["location"]) == (303, "/account/passkey")
 
 
 async def test_where_no_code_can_be_typed_only_the_passkey_is_asked_for(
-    service: RunningService, resident: AccountBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
-    await add_passkey(service, resident)
+    await add_passkey(service, account_browser)
     await service.clock.advance(STALE)
-    assert 'name="password"' in (await resident.get("/confirm")).text
+    assert 'name="password"' in (await account_browser.get("/confirm")).text
     await service.services.storage.runner.write(partial(put_recovery_codes, anna.user_id, ()))
-    page = await resident.get("/confirm")
+    page = await account_browser.get("/confirm")
     assert 'name="password"' not in page.text
     assert options_in(page)
-    assert (await resident.post_with_csrf("/confirm", password=PASSWORD)).status_code == 403
+    assert (await account_browser.post_with_csrf("/confirm", password=PASSWORD)).status_code == 403
 
 
 async def test_a_code_by_mail_can_be_sent_for_it(
-    service: RunningService, resident: AccountBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
     await change(service, anna, email_verified=True)
-    await resident.get("/account")
-    await resident.submit("/account/email-code")
+    await account_browser.get("/account")
+    await account_browser.submit("/account/email-code")
     await service.clock.advance(STALE)
     await new_messages(service)
-    await resident.get("/confirm?next=/account/email-code")
-    sent = await resident.submit("/confirm", method="email")
+    await account_browser.get("/confirm?next=/account/email-code")
+    sent = await account_browser.submit("/confirm", method="email")
     assert sent.headers["location"] == "/confirm?next=%2Faccount%2Femail-code"
-    page = await resident.follow()
-    assert resident.notice_in(page) == "New code sent"
+    page = await account_browser.follow()
+    assert account_browser.notice_in(page) == "New code sent"
     (letter,) = await new_messages(service)
     found = re.search(r"\b[0-9]{6}\b", letter.text)
     assert found is not None
-    proved = await resident.submit("/confirm", password=PASSWORD, otp=found.group())
+    proved = await account_browser.submit("/confirm", password=PASSWORD, otp=found.group())
     assert (proved.status_code, proved.headers["location"]) == (303, "/account#factors")
 
 
-async def test_letters_with_codes_are_limited(service: RunningService, resident: AccountBrowser, anna: User) -> None:
+async def test_letters_with_codes_are_limited(
+    service: RunningService, account_browser: AccountBrowser, anna: User
+) -> None:
     await change(service, anna, email_verified=True)
-    await resident.get("/account")
-    await resident.submit("/account/email-code")
+    await account_browser.get("/account")
+    await account_browser.submit("/account/email-code")
     await service.clock.advance(STALE)
     await new_messages(service)
     for _ in range(7):
-        await resident.get("/confirm")
-        last = await resident.submit("/confirm", method="email")
+        await account_browser.get("/confirm")
+        last = await account_browser.submit("/confirm", method="email")
     assert last.status_code == 429
     assert len(await new_messages(service)) == 5
 
 
 async def test_guesses_are_counted_with_those_at_the_sign_in(
-    service: RunningService, resident: AccountBrowser
+    service: RunningService, account_browser: AccountBrowser
 ) -> None:
     await service.clock.advance(STALE)
     for _ in range(10):
-        assert (await prove_again(resident, password="a guess")).status_code == 403
-    closed = await prove_again(resident, password=PASSWORD)
+        assert (await prove_again(account_browser, password="a guess")).status_code == 403
+    closed = await prove_again(account_browser, password=PASSWORD)
     assert closed.status_code == 429
     assert int(closed.headers["retry-after"]) > 0
-    assert (await resident.sign_in(LOGIN)).status_code == 429
+    assert (await account_browser.sign_in(LOGIN)).status_code == 429
 
 
 async def test_an_account_with_nothing_to_prove_is_led_to_a_link_by_mail(
-    service: RunningService, resident: AccountBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
     await change(service, anna, password_hash=None)
     await service.clock.advance(STALE)
-    answer = await resident.get("/confirm?next=/account/totp")
+    answer = await account_browser.get("/confirm?next=/account/totp")
     assert (answer.status_code, answer.headers["location"]) == (303, "/forgot")
-    assert (await resident.post_with_csrf("/confirm", password=PASSWORD)).status_code == 403
+    assert (await account_browser.post_with_csrf("/confirm", password=PASSWORD)).status_code == 403
 
 
 async def test_a_session_ended_from_elsewhere_is_not_revived_by_a_proof(
-    service: RunningService, resident: AccountBrowser, anna: User, monkeypatch: pytest.MonkeyPatch
+    service: RunningService, account_browser: AccountBrowser, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await service.clock.advance(STALE)
-    await resident.get("/confirm?next=/account/totp")
+    await account_browser.get("/confirm?next=/account/totp")
     matches = service.services.passwords.matches
 
     async def slow(password: str, kept: str) -> bool:
@@ -442,6 +460,6 @@ async def test_a_session_ended_from_elsewhere_is_not_revived_by_a_proof(
         return await matches(password, kept)
 
     monkeypatch.setattr(service.services.passwords, "matches", slow)
-    answer = await resident.submit("/confirm", password=PASSWORD)
+    answer = await account_browser.submit("/confirm", password=PASSWORD)
     assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
-    assert not await resident.is_signed_in()
+    assert not await account_browser.is_signed_in()

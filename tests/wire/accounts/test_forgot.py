@@ -11,15 +11,15 @@ from tests.support.service import RunningService
 LOGIN = "anna@studio.example"
 
 
-async def ask(visitor: HttpBrowser, login: str = LOGIN) -> httpx2.Response:
-    await visitor.get("/forgot")
-    return await visitor.post("/forgot", login=login)
+async def ask(browser_client: HttpBrowser, login: str = LOGIN) -> httpx2.Response:
+    await browser_client.get("/forgot")
+    return await browser_client.post("/forgot", login=login)
 
 
 async def test_a_link_is_mailed_to_the_address_of_the_account_as_its_owner_writes_it(
-    service: RunningService, visitor: HttpBrowser, anna: User
+    service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
-    answer = await ask(visitor, "ANNA@Studio.Example")
+    answer = await ask(browser_client, "ANNA@Studio.Example")
     assert answer.status_code == 200
     (letter,) = await new_messages(service)
     assert (letter.to, letter.subject) == (anna.login, "Reset your password")
@@ -27,52 +27,52 @@ async def test_a_link_is_mailed_to_the_address_of_the_account_as_its_owner_write
 
 
 async def test_the_letter_can_be_asked_for_again_from_the_page_that_promised_it(
-    service: RunningService, visitor: HttpBrowser, anna: User
+    service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
-    await ask(visitor)
-    assert (await visitor.post("/forgot")).status_code == 200
+    await ask(browser_client)
+    assert (await browser_client.post("/forgot")).status_code == 200
     assert [letter.to for letter in await new_messages(service)] == [anna.login, anna.login]
 
 
 async def test_no_one_and_blocked_accounts_get_no_letter_and_the_same_page(
-    service: RunningService, visitor: HttpBrowser, anna: User
+    service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
     await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
-    answers = [await ask(visitor), await ask(visitor, "no_one@studio.example")]
+    answers = [await ask(browser_client), await ask(browser_client, "no_one@studio.example")]
     assert [answer.status_code for answer in answers] == [200, 200]
     assert await new_messages(service) == []
 
 
 async def test_a_link_of_someone_blocked_meanwhile_is_dead(
-    service: RunningService, visitor: HttpBrowser, anna: User
+    service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
-    await ask(visitor)
+    await ask(browser_client)
     link = await link_in_new_message(service)
     await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
-    assert (await visitor.get(link)).status_code == 403
+    assert (await browser_client.get(link)).status_code == 403
 
 
-async def test_what_is_no_address_is_said(visitor: HttpBrowser) -> None:
-    answer = await ask(visitor, "anna")
+async def test_what_is_no_address_is_said(browser_client: HttpBrowser) -> None:
+    answer = await ask(browser_client, "anna")
     assert answer.status_code == 400
     assert "must be an email address" in answer.text
 
 
 async def test_letters_are_counted_per_source_too_without_telling(
-    service: RunningService, visitor: HttpBrowser
+    service: RunningService, browser_client: HttpBrowser
 ) -> None:
-    await visitor.get("/forgot")
-    page = visitor.page
+    await browser_client.get("/forgot")
+    page = browser_client.page
     for number in range(100):
-        visitor.page = page
-        await visitor.post("/forgot", login=f"user{number}@studio.example")
+        browser_client.page = page
+        await browser_client.post("/forgot", login=f"user{number}@studio.example")
     for number in range(2):
         await service.services.administration.create(
             login=f"late{number}@studio.example", nick="Late", password=None, origin=AuditOrigin(actor="test")
         )
-    limited = await ask(visitor, "late0@studio.example")
+    limited = await ask(browser_client, "late0@studio.example")
     assert limited.status_code == 200
     assert await new_messages(service) == []
     await service.clock.advance(3_600)
-    await ask(visitor, "late1@studio.example")
+    await ask(browser_client, "late1@studio.example")
     assert [letter.to for letter in await new_messages(service)] == ["late1@studio.example"]

@@ -19,30 +19,34 @@ async def invite(service: RunningService, login: str = BOB, lang: str = "en") ->
     return await rooms.invitations.invite(login=login, nick="bob", lang=lang, origin=AuditOrigin(actor="test"))
 
 
-async def accept(visitor: HttpBrowser, link: str, **fields: str) -> httpx2.Response:
-    await visitor.get(link)
-    return await visitor.post("/invite", **{"nick": "Bob", "password": PASSWORD, "repeated": PASSWORD, **fields})
+async def accept(browser_client: HttpBrowser, link: str, **fields: str) -> httpx2.Response:
+    await browser_client.get(link)
+    return await browser_client.post(
+        "/invite", **{"nick": "Bob", "password": PASSWORD, "repeated": PASSWORD, **fields}
+    )
 
 
 async def test_the_invited_person_chooses_name_and_password_and_signs_in(
-    service: RunningService, visitor: HttpBrowser
+    service: RunningService, browser_client: HttpBrowser
 ) -> None:
     invited = await invite(service)
     assert invited.password_hash is None
     link = await link_in_new_message(service)
-    shown = await visitor.get(link)
+    shown = await browser_client.get(link)
     assert (shown.status_code, BOB in shown.text, 'value="bob"' in shown.text) == (200, True, True)
-    answer = await accept(visitor, link)
+    answer = await accept(browser_client, link)
     assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in?notice=welcome")
-    assert "gh_session" not in visitor.cookies
-    assert "Your account is ready" in (await visitor.follow()).text
+    assert "gh_session" not in browser_client.cookies
+    assert "Your account is ready" in (await browser_client.follow()).text
     ready = await service.services.storage.accounts.user(invited.user_id)
     assert (ready.nick, ready.email_verified) == ("Bob", True)
-    assert (await visitor.sign_in(BOB)).status_code == 303
-    assert (await visitor.get(link)).status_code == 403
+    assert (await browser_client.sign_in(BOB)).status_code == 303
+    assert (await browser_client.get(link)).status_code == 403
 
 
-async def test_what_is_wrong_is_said_and_the_invitation_stands(service: RunningService, visitor: HttpBrowser) -> None:
+async def test_what_is_wrong_is_said_and_the_invitation_stands(
+    service: RunningService, browser_client: HttpBrowser
+) -> None:
     await invite(service)
     link = await link_in_new_message(service)
     for fields, words in (
@@ -50,31 +54,31 @@ async def test_what_is_wrong_is_said_and_the_invitation_stands(service: RunningS
         ({"repeated": "something else"}, "The passwords do not match"),
         ({"nick": " "}, "the nick must be"),
     ):
-        answer = await accept(visitor, link, **fields)
+        answer = await accept(browser_client, link, **fields)
         assert (answer.status_code, words in answer.text, BOB in answer.text) == (400, True, True)
-    assert (await accept(visitor, link)).status_code == 303
+    assert (await accept(browser_client, link)).status_code == 303
 
 
-async def test_it_stands_for_a_week(service: RunningService, visitor: HttpBrowser) -> None:
+async def test_it_stands_for_a_week(service: RunningService, browser_client: HttpBrowser) -> None:
     await invite(service)
     link = await link_in_new_message(service)
     await service.clock.advance(WEEK - 1)
-    assert (await visitor.get(link)).status_code == 200
+    assert (await browser_client.get(link)).status_code == 200
     await service.clock.advance(1)
-    dead = await visitor.get(link)
+    dead = await browser_client.get(link)
     assert dead.status_code == 403
     assert "Ask for a new invitation" in dead.text
 
 
 async def test_inviting_again_ends_the_earlier_link_and_makes_no_second_account(
-    service: RunningService, visitor: HttpBrowser
+    service: RunningService, browser_client: HttpBrowser
 ) -> None:
     first = await invite(service)
     old = await link_in_new_message(service)
     assert await invite(service, "BOB@studio.example") == first
     new = await link_in_new_message(service)
-    assert (await visitor.get(old)).status_code == 403
-    assert (await accept(visitor, new)).status_code == 303
+    assert (await browser_client.get(old)).status_code == 403
+    assert (await accept(browser_client, new)).status_code == 303
 
 
 async def test_no_one_is_invited_to_an_account_that_is_in_use(service: RunningService, anna: User) -> None:
@@ -84,58 +88,58 @@ async def test_no_one_is_invited_to_an_account_that_is_in_use(service: RunningSe
 
 
 async def test_an_invited_person_who_asks_for_a_new_password_gets_one_and_the_invitation_ends(
-    service: RunningService, visitor: HttpBrowser
+    service: RunningService, browser_client: HttpBrowser
 ) -> None:
     await invite(service)
     invitation = await link_in_new_message(service)
-    await visitor.get("/forgot")
-    await visitor.post("/forgot", login=BOB)
-    await visitor.get(await link_in_new_message(service))
-    assert (await visitor.post("/reset", password=PASSWORD, repeated=PASSWORD)).status_code == 303
-    assert (await visitor.sign_in(BOB)).status_code == 303
-    assert (await visitor.get(invitation)).status_code == 403
+    await browser_client.get("/forgot")
+    await browser_client.post("/forgot", login=BOB)
+    await browser_client.get(await link_in_new_message(service))
+    assert (await browser_client.post("/reset", password=PASSWORD, repeated=PASSWORD)).status_code == 303
+    assert (await browser_client.sign_in(BOB)).status_code == 303
+    assert (await browser_client.get(invitation)).status_code == 403
 
 
 async def test_the_account_speaks_the_language_the_invitation_was_accepted_in(
-    service: RunningService, visitor: HttpBrowser
+    service: RunningService, browser_client: HttpBrowser
 ) -> None:
     invited = await invite(service, lang="en")
-    visitor.client.headers["Accept-Language"] = "de-AT,en;q=0.5"
-    await accept(visitor, await link_in_new_message(service))
+    browser_client.client.headers["Accept-Language"] = "de-AT,en;q=0.5"
+    await accept(browser_client, await link_in_new_message(service))
     assert (await service.services.storage.accounts.user(invited.user_id)).lang == "de"
-    await visitor.sign_in(BOB)
-    visitor.client.headers["Accept-Language"] = "en"
-    assert 'lang="de"' in (await visitor.follow()).text
+    await browser_client.sign_in(BOB)
+    browser_client.client.headers["Accept-Language"] = "en"
+    assert 'lang="de"' in (await browser_client.follow()).text
 
 
 async def test_a_language_chosen_on_the_page_is_the_one_that_is_kept(
-    service: RunningService, visitor: HttpBrowser
+    service: RunningService, browser_client: HttpBrowser
 ) -> None:
     invited = await invite(service, lang="de")
-    await visitor.get("/sign-in?lang=en")
-    visitor.client.headers["Accept-Language"] = "de"
+    await browser_client.get("/sign-in?lang=en")
+    browser_client.client.headers["Accept-Language"] = "de"
     link = await link_in_new_message(service)
-    assert 'lang="en"' in (await visitor.get(link)).text
-    await accept(visitor, link)
+    assert 'lang="en"' in (await browser_client.get(link)).text
+    await accept(browser_client, link)
     assert (await service.services.storage.accounts.user(invited.user_id)).lang == "en"
 
 
-async def test_a_link_of_one_kind_opens_no_other_page(service: RunningService, visitor: HttpBrowser) -> None:
+async def test_a_link_of_one_kind_opens_no_other_page(service: RunningService, browser_client: HttpBrowser) -> None:
     await invite(service)
     token = token_in_link(await link_in_new_message(service))
     for path in ("/reset", "/verify-email", "/setup"):
-        assert (await visitor.get(f"{path}?token={token}")).status_code == 403
+        assert (await browser_client.get(f"{path}?token={token}")).status_code == 403
 
 
 async def test_the_letter_is_in_the_language_asked_for_and_the_log_has_no_secret(
-    service: RunningService, visitor: HttpBrowser
+    service: RunningService, browser_client: HttpBrowser
 ) -> None:
     invited = await invite(service, lang="de")
     (letter,) = await new_messages(service)
     assert (letter.lang, letter.to) == ("de", BOB)
     await invite(service)
     link = await link_in_new_message(service)
-    await accept(visitor, link)
+    await accept(browser_client, link)
     records = [
         one for one in await service.services.storage.audit.unsealed_records(100) if one.subject == invited.user_id
     ]

@@ -31,18 +31,18 @@ PAGES = (
 
 
 @pytest.fixture
-async def german(service: RunningService, visitor: HttpBrowser) -> HttpBrowser:
+async def german(service: RunningService, browser_client: HttpBrowser) -> HttpBrowser:
     """Greta, who reads German, at a browser that asks for English."""
     await service.services.administration.create(
         login=LOGIN, nick="Greta", password=PASSWORD, lang="de", origin=AuditOrigin(actor="test")
     )
-    visitor.client.headers["Accept-Language"] = "en"
-    await visitor.sign_in(LOGIN)
-    return visitor
+    browser_client.client.headers["Accept-Language"] = "en"
+    await browser_client.sign_in(LOGIN)
+    return browser_client
 
 
-async def languages_of(visitor: HttpBrowser, *paths: str) -> dict[str, str]:
-    pages = {path: await visitor.client.get(path) for path in paths}
+async def languages_of(browser_client: HttpBrowser, *paths: str) -> dict[str, str]:
+    pages = {path: await browser_client.client.get(path) for path in paths}
     return {path: page.text.partition('<html lang="')[2][:2] for path, page in pages.items()}
 
 
@@ -63,10 +63,10 @@ async def test_what_answers_a_form_is_in_the_same_language(german: HttpBrowser) 
     assert '<html lang="de"' in (await german.post(Path.LOGOUT_CONFIRM, decision="confirm")).text
 
 
-async def test_a_client_may_wish_for_a_language_where_no_account_is_signed_in(visitor: HttpBrowser) -> None:
-    visitor.client.headers["Accept-Language"] = "en"
+async def test_a_client_may_wish_for_a_language_where_no_account_is_signed_in(browser_client: HttpBrowser) -> None:
+    browser_client.client.headers["Accept-Language"] = "en"
     asked = (f"{Path.AUTHORIZE}?client_id=no_one&ui_locales=fr+de", f"{Path.LOGOUT}?ui_locales=de")
-    assert await languages_of(visitor, *asked) == dict.fromkeys(asked, "de")
+    assert await languages_of(browser_client, *asked) == dict.fromkeys(asked, "de")
 
 
 async def test_the_console_is_wholly_in_a_language_it_has_words_for(german: HttpBrowser) -> None:

@@ -206,7 +206,7 @@ async def test_a_first_call_is_worth_nothing_after_a_sign_out_everywhere(service
 
 
 async def test_letters_with_codes_are_counted_with_those_of_the_pages(
-    service: RunningService, visitor: HttpBrowser, anna: User
+    service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
     await service.services.storage.runner.write(partial(update_user, replace(anna, email_verified=True)))
     them = service.services
@@ -222,9 +222,9 @@ async def test_letters_with_codes_are_counted_with_those_of_the_pages(
     assert refused.json() == {"status": "BLOCKED", "retry_after": 60}
     assert refused.headers["retry-after"] == "60"
     assert len(await new_messages(service)) == 5
-    await visitor.sign_in(LOGIN)
-    await visitor.follow()
-    assert (await visitor.post("/sign-in/factor/method", method="email")).status_code == 429
+    await browser_client.sign_in(LOGIN)
+    await browser_client.follow()
+    assert (await browser_client.post("/sign-in/factor/method", method="email")).status_code == 429
     await service.clock.advance(60)
     assert (await service.client.post(PATH, json=more)).json()["status"] == "2STEP"
 

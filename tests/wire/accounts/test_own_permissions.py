@@ -44,23 +44,23 @@ MANY = MAX_RULES + 12
 
 
 @pytest.fixture
-async def inside(service: RunningService) -> AsyncIterator[ConsoleBrowsers]:
+async def console_browsers(service: RunningService) -> AsyncIterator[ConsoleBrowsers]:
     visitors = ConsoleBrowsers(service)
     yield visitors
     await visitors.close()
 
 
-async def own(visitor: HttpBrowser, path: str = "/account") -> str:
+async def own(browser_client: HttpBrowser, path: str = "/account") -> str:
     """The section of the page."""
-    page = (await visitor.get(path)).text
+    page = (await browser_client.get(path)).text
     return page.partition('<section id="permissions"')[2].partition("</section>")[0]
 
 
 async def test_who_holds_a_role_sees_its_rules_and_that_it_comes_from_the_role(
-    service: RunningService, inside: ConsoleBrowsers
+    service: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     await apply_document(service)
-    pia = await inside(PIA)
+    pia = await console_browsers(PIA)
     section = await own(pia)
     assert "<strong>Shop</strong>" in section
     assert "You have the role <bdi>moderator</bdi>" in section
@@ -72,37 +72,37 @@ async def test_who_holds_a_role_sees_its_rules_and_that_it_comes_from_the_role(
 
 
 async def test_a_role_through_a_group_says_so_and_names_the_group_to_anyone_who_may_view_the_project(
-    service: RunningService, inside: ConsoleBrowsers
+    service: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     await apply_document(service)
     await apply_document(service, GRANTED)
-    section = await own(await inside(OLGA))
+    section = await own(await console_browsers(OLGA))
     assert "<strong>Wiki</strong> in project Mind Games" in section
     assert "You have the role <bdi>author</bdi> through the group <bdi>Writers</bdi>" in section
-    section = await own(await inside(PIA))
+    section = await own(await console_browsers(PIA))
     assert "You have the role <bdi>author</bdi> through a group" in section
     assert ">page.write</code>" in section
     assert "Writers" not in section
 
 
 async def test_what_is_held_by_a_condition_alone_is_shown_too(
-    service: RunningService, inside: ConsoleBrowsers
+    service: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     """In applications where nothing is written about her: by a role's condition, and by a group's."""
     await apply_document(service)
     await apply_document(service, BY_CONDITION)
-    section = await own(await inside(PIA))
+    section = await own(await console_browsers(PIA))
     assert "<strong>Forum</strong>" in section
     assert "You have the role <bdi>tester</bdi> because you meet its condition" in section
     assert "<strong>Wiki</strong> in project Mind Games" in section
     assert "You have the role <bdi>author</bdi> through a group" in section
-    section = await own(await inside(MAX))
+    section = await own(await console_browsers(MAX))
     assert "Forum" not in section
     assert "Wiki" not in section
 
 
 async def test_who_holds_thousands_of_rules_is_told_how_many_more_there_are(
-    service: RunningService, inside: ConsoleBrowsers
+    service: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     await apply_document(service)
     rules = ", ".join(f"r{number}: {{value: false}}" for number in range(MANY))
@@ -117,7 +117,7 @@ applications:
     users: {{"$max": {{private_data: {{many: {{{given}}}}}}}}}
 """,
     )
-    section = await own(await inside(MAX))
+    section = await own(await console_browsers(MAX))
     assert "Assigned to you directly" in section
     assert section.count(">many.r") == MAX_RULES
     assert "and 12 more" in section

@@ -27,31 +27,31 @@ async def forget_password(service: RunningService, user: User) -> None:
 
 
 async def test_the_new_password_works_and_the_old_one_does_not(
-    resident: AccountBrowser, visitor: HttpBrowser
+    account_browser: AccountBrowser, browser_client: HttpBrowser
 ) -> None:
-    said = await resident.submit_and_read_notice("/account/password", **CHANGE)
+    said = await account_browser.submit_and_read_notice("/account/password", **CHANGE)
     assert said == "Password changed. All other devices are signed out."
-    assert (await visitor.sign_in(LOGIN)).status_code == 403
-    assert (await visitor.sign_in(LOGIN, NEW)).status_code == 303
+    assert (await browser_client.sign_in(LOGIN)).status_code == 403
+    assert (await browser_client.sign_in(LOGIN, NEW)).status_code == 303
 
 
 async def test_this_session_stays_and_every_other_one_ends_with_every_token(
-    service: RunningService, resident: AccountBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
     elsewhere = AccountBrowser(service, agent="curl/8")
     await elsewhere.sign_in_and_open_account()
     before = (await now(service, anna)).rev
-    await resident.submit_and_read_notice("/account/password", **CHANGE)
-    assert await resident.is_signed_in()
+    await account_browser.submit_and_read_notice("/account/password", **CHANGE)
+    assert await account_browser.is_signed_in()
     assert not await elsewhere.is_signed_in()
     assert (await now(service, anna)).rev > before
     await elsewhere.client.aclose()
 
 
 async def test_its_owner_is_told_by_mail_and_it_is_on_record(
-    service: RunningService, resident: AccountBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
-    await resident.submit_and_read_notice("/account/password", **CHANGE)
+    await account_browser.submit_and_read_notice("/account/password", **CHANGE)
     (letter,) = await new_messages(service)
     assert (letter.to, letter.subject) == (LOGIN, "Your password was changed")
     assert "127.0.0.1" in letter.text
@@ -62,25 +62,25 @@ async def test_its_owner_is_told_by_mail_and_it_is_on_record(
 
 
 async def test_it_needs_no_fresh_proof_for_the_present_password_is_one(
-    service: RunningService, resident: AccountBrowser
+    service: RunningService, account_browser: AccountBrowser
 ) -> None:
     await service.clock.advance(3_600)
-    assert "changed" in await resident.submit_and_read_notice("/account/password", **CHANGE)
+    assert "changed" in await account_browser.submit_and_read_notice("/account/password", **CHANGE)
 
 
 async def test_a_wrong_present_password_is_refused_and_counted_with_those_at_the_sign_in(
-    service: RunningService, resident: AccountBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
     for _ in range(10):
-        answer = await resident.submit("/account/password", **{**CHANGE, "current": "not this one"})
+        answer = await account_browser.submit("/account/password", **{**CHANGE, "current": "not this one"})
         assert answer.status_code == 403
-        assert resident.problem_in(answer) == "Your current password is wrong."
-    closed = await resident.submit("/account/password", **CHANGE)
+        assert account_browser.problem_in(answer) == "Your current password is wrong."
+    closed = await account_browser.submit("/account/password", **CHANGE)
     assert closed.status_code == 429
     assert int(closed.headers["retry-after"]) > 0
     assert (await now(service, anna)).password_hash == anna.password_hash
-    await resident.get("/sign-in")
-    assert (await resident.post("/sign-in", login=LOGIN, password=PASSWORD)).status_code == 429
+    await account_browser.get("/sign-in")
+    assert (await account_browser.post("/sign-in", login=LOGIN, password=PASSWORD)).status_code == 429
 
 
 @pytest.mark.parametrize(
@@ -92,29 +92,29 @@ async def test_a_wrong_present_password_is_refused_and_counted_with_those_at_the
     ],
 )
 async def test_a_password_that_breaks_the_rules_is_refused(
-    service: RunningService, resident: AccountBrowser, anna: User, fields: dict[str, str], words: str
+    service: RunningService, account_browser: AccountBrowser, anna: User, fields: dict[str, str], words: str
 ) -> None:
-    answer = await resident.submit("/account/password", **{**CHANGE, **fields})
+    answer = await account_browser.submit("/account/password", **{**CHANGE, **fields})
     assert answer.status_code == 400
-    assert words in resident.problem_in(answer)
+    assert words in account_browser.problem_in(answer)
     assert NEW not in answer.text
     kept = await now(service, anna)
     assert (kept.password_hash, kept.rev) == (anna.password_hash, anna.rev)
 
 
 async def test_links_mailed_before_are_dead_afterwards(
-    service: RunningService, resident: AccountBrowser, visitor: HttpBrowser
+    service: RunningService, account_browser: AccountBrowser, browser_client: HttpBrowser
 ) -> None:
-    await visitor.get("/forgot")
-    await visitor.post("/forgot", login=LOGIN)
+    await browser_client.get("/forgot")
+    await browser_client.post("/forgot", login=LOGIN)
     link = await link_in_new_message(service)
-    assert (await visitor.get(link)).status_code == 200
-    await resident.submit_and_read_notice("/account/password", **CHANGE)
-    assert (await visitor.get(link)).status_code == 403
+    assert (await browser_client.get(link)).status_code == 200
+    await account_browser.submit_and_read_notice("/account/password", **CHANGE)
+    assert (await browser_client.get(link)).status_code == 403
 
 
 async def test_anyone_who_is_thrown_out_while_their_password_is_being_hashed_sets_none(
-    service: RunningService, resident: AccountBrowser, anna: User, monkeypatch: pytest.MonkeyPatch
+    service: RunningService, account_browser: AccountBrowser, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hashing = service.services.passwords.hash
 
@@ -123,24 +123,24 @@ async def test_anyone_who_is_thrown_out_while_their_password_is_being_hashed_set
         return await hashing(password)
 
     monkeypatch.setattr(service.services.passwords, "hash", slow)
-    answer = await resident.submit("/account/password", **CHANGE)
+    answer = await account_browser.submit("/account/password", **CHANGE)
     assert answer.status_code == 409
     assert (await now(service, anna)).password_hash == anna.password_hash
 
 
 async def test_an_account_without_a_password_gets_one_after_a_fresh_proof(
-    service: RunningService, resident: AccountBrowser, visitor: HttpBrowser, anna: User
+    service: RunningService, account_browser: AccountBrowser, browser_client: HttpBrowser, anna: User
 ) -> None:
-    secret, _ = await resident.set_up_totp(service)
+    secret, _ = await account_browser.set_up_totp(service)
     await forget_password(service, anna)
-    page = await resident.get("/account")
+    page = await account_browser.get("/account")
     assert "This account has no password." in page.text
     await service.clock.advance(601)
-    asked = await resident.submit("/account/password", password=NEW, repeated=NEW)
+    asked = await account_browser.submit("/account/password", password=NEW, repeated=NEW)
     assert asked.headers["location"] == "/confirm?next=%2Faccount%2Fpassword"
-    back = await resident.confirm(otp=totp_code(secret, service))
+    back = await account_browser.confirm(otp=totp_code(secret, service))
     assert back.headers["location"] == "/account#password"
-    assert "changed" in await resident.submit_and_read_notice("/account/password", password=NEW, repeated=NEW)
-    assert (await visitor.sign_in(LOGIN, NEW)).status_code == 303
+    assert "changed" in await account_browser.submit_and_read_notice("/account/password", password=NEW, repeated=NEW)
+    assert (await browser_client.sign_in(LOGIN, NEW)).status_code == 303
     (entry,) = await service.services.storage.audit.newest_records(1, anna.user_id, "password.changed")
     assert entry.details == {"first": True}

@@ -87,18 +87,18 @@ def claims(received: ReceivedRequest) -> Any:
 
 
 async def test_every_application_is_asked_and_its_answers_are_collected_once(town: Town, anna: User) -> None:
-    house = town.service.services
-    request_id = await house.data_requests.request_export(anna.user_id, OPERATOR)
+    services = town.service.services
+    request_id = await services.data_requests.request_export(anna.user_id, OPERATOR)
     assert set((await town.states(request_id)).values()) == {"waiting"}
     await town.run()
     assert (paths(town.shop), paths(town.forum)) == (["/characters", "/fetch"],) * 2
     assert set((await town.states(request_id)).values()) == {"done"}
-    collected = await house.data_requests.collect(anna.user_id)
+    collected = await services.data_requests.collect(anna.user_id)
     assert [(one.application, json.loads(one.document)) for one in collected] == [
         *(("Shop", {"orders": [7]}), ("Shop", {"orders": [7]}), ("Forum", ["a post"]), ("Forum", ["a post"])),
     ]
-    assert await house.data_requests.collect(anna.user_id) == []
-    events = [record.event for record in await house.storage.audit.newest_records(20, anna.user_id, "")]
+    assert await services.data_requests.collect(anna.user_id) == []
+    events = [record.event for record in await services.storage.audit.newest_records(20, anna.user_id, "")]
     assert (events.count("user.data_asked"), events.count("user.data_answered")) == (1, 4)
 
 
@@ -124,12 +124,12 @@ async def test_answers_lie_sealed(town: Town, anna: User) -> None:
 
 
 async def test_answers_move_to_another_master_key_like_every_secret(town: Town, anna: User) -> None:
-    house = town.service.services
-    await house.data_requests.request_export(anna.user_id, OPERATOR)
+    services = town.service.services
+    await services.data_requests.request_export(anna.user_id, OPERATOR)
     await town.run()
     [place] = [place for place in SEALED_COLUMNS if place.name == "gdpr_calls"]
-    rows = await house.storage.runner.snapshot_read(partial(place.read_page, b"another", None, 10))
-    assert [rewrap_row(place, row, house.masters) is not None for row in rows] == [True] * 4
+    rows = await services.storage.runner.snapshot_read(partial(place.read_page, b"another", None, 10))
+    assert [rewrap_row(place, row, services.masters) is not None for row in rows] == [True] * 4
 
 
 @pytest.mark.parametrize(
@@ -197,9 +197,9 @@ async def test_a_house_that_died_in_the_middle_is_finished_by_another(town: Town
 
 
 async def test_no_address_has_two_calls_at_once(town: Town, anna: User) -> None:
-    house = town.service.services
+    services = town.service.services
     others = [
-        await house.administration.create(login=f"{n}@x.example", nick="N", password=None, origin=OPERATOR)
+        await services.administration.create(login=f"{n}@x.example", nick="N", password=None, origin=OPERATOR)
         for n in range(3)
     ]
     entered, gate = asyncio.Event(), asyncio.Event()
@@ -210,17 +210,17 @@ async def test_no_address_has_two_calls_at_once(town: Town, anna: User) -> None:
 
     town.shop.pause = pause
     for user in (anna, *others):
-        await house.erasure.erase(user, OPERATOR)
+        await services.erasure.erase(user, OPERATOR)
     neighbour = DataJobs(  # as another node has them, on the same database
-        store=house.storage.personal_data,
-        poster=outbound_client(house.settings),
-        signer=house.signer,
-        sealer=house.masters,
-        recorder=house.recorder,
-        clock=house.clock,
-        issuer=house.base_url,
+        store=services.storage.personal_data,
+        poster=outbound_client(services.settings),
+        signer=services.signer,
+        sealer=services.masters,
+        recorder=services.recorder,
+        clock=services.clock,
+        issuer=services.base_url,
     )
-    rounds = [asyncio.create_task(one.run_once()) for one in (house.data_jobs, neighbour)]
+    rounds = [asyncio.create_task(one.run_once()) for one in (services.data_jobs, neighbour)]
     await entered.wait()
     assert town.shop.connections == 1
     gate.set()
@@ -233,40 +233,44 @@ async def test_no_address_has_two_calls_at_once(town: Town, anna: User) -> None:
 # -- the account page ---------------------------------------------------------------------------------
 
 
-async def test_the_account_page_asks_shows_how_far_it_is_and_hands_out(town: Town, resident: AccountBrowser) -> None:
+async def test_the_account_page_asks_shows_how_far_it_is_and_hands_out(
+    town: Town, account_browser: AccountBrowser
+) -> None:
     town.forum.respond = lambda _: BUSY
-    page = (await resident.get("/account")).text
+    page = (await account_browser.get("/account")).text
     assert "Data in applications" in page
-    assert await resident.submit_and_read_notice("/account/export/applications") == "Data requested"
-    page = (await resident.get("/account")).text
+    assert await account_browser.submit_and_read_notice("/account/export/applications") == "Data requested"
+    page = (await account_browser.get("/account")).text
     assert page.count("waiting for an answer") == 2
     assert 'action="/account/export/applications"' not in page
     await town.run()
-    page = (await resident.get("/account")).text
+    page = (await account_browser.get("/account")).text
     assert "Shop: answered" in page
     assert "Forum: waiting for an answer" in page
     assert "answered 503" not in page
-    copy = json.loads((await resident.submit("/account/export")).text)
+    copy = json.loads((await account_browser.submit("/account/export")).text)
     assert [(one["application"], one["data"]) for one in copy["applications"]] == [("Shop", {"orders": [7]})] * 2
-    await resident.get("/account")
-    assert json.loads((await resident.submit("/account/export")).text)["applications"] == []
+    await account_browser.get("/account")
+    assert json.loads((await account_browser.submit("/account/export")).text)["applications"] == []
 
 
-async def test_without_such_applications_the_page_says_nothing_of_them(town: Town, resident: AccountBrowser) -> None:
+async def test_without_such_applications_the_page_says_nothing_of_them(
+    town: Town, account_browser: AccountBrowser
+) -> None:
     for application_id in (50_001, 50_002):
         await town.service.services.storage.applications.edit_application(application_id, set_fields(removed=True))
-    assert "Data in applications" not in (await resident.get("/account")).text
+    assert "Data in applications" not in (await account_browser.get("/account")).text
 
 
 # -- an erasure ---------------------------------------------------------------------------------------
 
 
 async def test_who_deletes_the_account_is_removed_everywhere_by_their_number_alone(
-    town: Town, resident: AccountBrowser, anna: User
+    town: Town, account_browser: AccountBrowser, anna: User
 ) -> None:
-    await resident.submit_and_read_notice("/account/export/applications")
-    await resident.get("/account/delete")
-    await resident.submit("/account/delete", login=LOGIN)
+    await account_browser.submit_and_read_notice("/account/export/applications")
+    await account_browser.get("/account/delete")
+    await account_browser.submit("/account/delete", login=LOGIN)
     with pytest.raises(UserNotFound):
         await town.service.services.storage.accounts.user(anna.user_id)
     await town.run()
@@ -290,14 +294,14 @@ async def test_an_erasure_that_is_refused_calls_no_one(town: Town) -> None:
     admin = await town.service.services.administration.create(
         login=LOGIN, nick="Anna", password=PASSWORD, origin=OPERATOR, administrator=True
     )
-    resident = AccountBrowser(town.service)
-    await resident.sign_in_and_open_account()
-    await resident.get("/account/delete")
-    assert "You are the last administrator" in (await resident.submit("/account/delete", login=LOGIN)).text
+    account_browser = AccountBrowser(town.service)
+    await account_browser.sign_in_and_open_account()
+    await account_browser.get("/account/delete")
+    assert "You are the last administrator" in (await account_browser.submit("/account/delete", login=LOGIN)).text
     await town.run()
     assert (town.shop.connections, town.forum.connections) == (0, 0)
     assert await town.service.services.data_requests.find_requests(admin.user_id) == []
-    await resident.client.aclose()
+    await account_browser.client.aclose()
 
 
 async def test_a_serving_house_calls_by_itself(town: Town, anna: User) -> None:
@@ -321,15 +325,15 @@ async def test_ap_08_an_address_inside_is_not_called_though_it_was_saved(install
     """As if outbound.allow had listed it when it was saved, or a name leads elsewhere by now."""
     canary = StubServer()
     async with run_stub_server(canary), running_service(installed_url, tmp_path) as service:
-        house = service.services
-        user = await house.administration.create(login=LOGIN, nick="A", password=None, origin=OPERATOR)
+        services = service.services
+        user = await services.administration.create(login=LOGIN, nick="A", password=None, origin=OPERATOR)
         for host in ("127.0.0.1", "[::ffff:127.0.0.1]", "localhost", "2130706433"):
             urls = [f"{scheme}://{host}:{canary.port}/fetch" for scheme in ("http", "https", "gopher", "file")]
             settings = {"gdpr": {"char_sources": urls}}
-            await create_application(house.storage, name=f"At {host}", settings=settings)
-        request_id = await house.data_requests.request_export(user.user_id, OPERATOR)
-        await house.data_jobs.run_once()
-        [request] = await house.data_requests.find_requests(request_id)
+            await create_application(services.storage, name=f"At {host}", settings=settings)
+        request_id = await services.data_requests.request_export(user.user_id, OPERATOR)
+        await services.data_jobs.run_once()
+        [request] = await services.data_requests.find_requests(request_id)
     assert {call.state for call in request.calls} == {CallState.WAITING}
     assert all(call.trouble for call in request.calls)
     assert (len(request.calls), canary.connections) == (16, 0)

@@ -13,9 +13,9 @@ from tests.support.service import RunningService, running_service
 BOB = {"login": "bob@studio.example", "nick": "Bob", "password": PASSWORD, "repeated": PASSWORD}
 
 
-async def register(visitor: HttpBrowser, **fields: str) -> httpx2.Response:
-    await visitor.get("/register")
-    return await visitor.post("/register", **{**BOB, **fields})
+async def register(browser_client: HttpBrowser, **fields: str) -> httpx2.Response:
+    await browser_client.get("/register")
+    return await browser_client.post("/register", **{**BOB, **fields})
 
 
 async def account(service: RunningService, login: str = BOB["login"]) -> User | None:
@@ -23,27 +23,27 @@ async def account(service: RunningService, login: str = BOB["login"]) -> User | 
 
 
 async def test_a_person_registers_confirms_the_address_and_signs_in(
-    service: RunningService, visitor: HttpBrowser
+    service: RunningService, browser_client: HttpBrowser
 ) -> None:
-    answer = await register(visitor)
+    answer = await register(browser_client)
     assert answer.status_code == 200
     assert "bob@studio.example" in answer.text
     made = await account(service)
     assert made is not None
     assert (made.nick, made.email_verified, made.has_second_factor) == ("Bob", False, False)
-    assert "gh_session" not in visitor.cookies
-    await visitor.get(await link_in_new_message(service))
-    assert (await visitor.post("/verify-email")).status_code == 200
+    assert "gh_session" not in browser_client.cookies
+    await browser_client.get(await link_in_new_message(service))
+    assert (await browser_client.post("/verify-email")).status_code == 200
     proved = await account(service)
     assert proved is not None
     assert proved.email_verified
     assert "email_verified" in proved.system_tags
-    assert "gh_session" not in visitor.cookies
-    assert (await visitor.sign_in("bob@studio.example")).status_code == 303
+    assert "gh_session" not in browser_client.cookies
+    assert (await browser_client.sign_in("bob@studio.example")).status_code == 303
 
 
 async def test_what_is_wrong_with_the_form_is_said_and_nothing_is_made(
-    service: RunningService, visitor: HttpBrowser
+    service: RunningService, browser_client: HttpBrowser
 ) -> None:
     weak = "gatehouse-bob-2027"
     for fields, words in (
@@ -55,7 +55,7 @@ async def test_what_is_wrong_with_the_form_is_said_and_nothing_is_made(
         ({"login": "not an address"}, "must be an email address"),
         ({"nick": "\u202eanna"}, "the nick must be"),
     ):
-        answer = await register(visitor, **fields)
+        answer = await register(browser_client, **fields)
         assert answer.status_code == 400
         assert words in answer.text
         assert PASSWORD not in answer.text
@@ -63,18 +63,20 @@ async def test_what_is_wrong_with_the_form_is_said_and_nothing_is_made(
     assert await new_messages(service) == []
 
 
-async def test_the_form_comes_back_with_what_was_typed_in_the_readers_language(visitor: HttpBrowser) -> None:
-    visitor.client.headers["Accept-Language"] = "de"
-    answer = await register(visitor, nick='"><script>', password="kurz", repeated="kurz")
+async def test_the_form_comes_back_with_what_was_typed_in_the_readers_language(browser_client: HttpBrowser) -> None:
+    browser_client.client.headers["Accept-Language"] = "de"
+    answer = await register(browser_client, nick='"><script>', password="kurz", repeated="kurz")
     assert 'lang="de"' in answer.text
     assert "mindestens 10 Zeichen" in answer.text
     assert 'value="bob@studio.example"' in answer.text
     assert "<script>" not in answer.text
 
 
-async def test_the_account_speaks_the_language_it_was_made_in(service: RunningService, visitor: HttpBrowser) -> None:
-    visitor.client.headers["Accept-Language"] = "de-AT,en;q=0.5"
-    await register(visitor)
+async def test_the_account_speaks_the_language_it_was_made_in(
+    service: RunningService, browser_client: HttpBrowser
+) -> None:
+    browser_client.client.headers["Accept-Language"] = "de-AT,en;q=0.5"
+    await register(browser_client)
     (letter,) = await new_messages(service)
     made = await account(service)
     assert made is not None
@@ -82,10 +84,10 @@ async def test_the_account_speaks_the_language_it_was_made_in(service: RunningSe
 
 
 async def test_registering_a_known_address_tells_its_owner_and_changes_nothing(
-    service: RunningService, visitor: HttpBrowser, anna: User
+    service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
     answer = await register(
-        visitor,
+        browser_client,
         login="ANNA@studio.example",
         nick="Not Anna",
         password="another good phrase",
@@ -99,41 +101,43 @@ async def test_registering_a_known_address_tells_its_owner_and_changes_nothing(
 
 
 async def test_the_same_form_sent_twice_gets_its_letter_twice_and_the_newer_link_works(
-    service: RunningService, visitor: HttpBrowser
+    service: RunningService, browser_client: HttpBrowser
 ) -> None:
-    await register(visitor)
+    await register(browser_client)
     first = await link_in_new_message(service)
-    await register(visitor)
+    await register(browser_client)
     second = await link_in_new_message(service)
-    assert (await visitor.get(first)).status_code == 403
-    assert (await visitor.get(second)).status_code == 200
+    assert (await browser_client.get(first)).status_code == 403
+    assert (await browser_client.get(second)).status_code == 200
 
 
 async def test_a_stranger_who_registered_first_is_not_confirmed_by_the_owner_who_comes_second(
-    service: RunningService, visitor: HttpBrowser, other: HttpBrowser
+    service: RunningService, browser_client: HttpBrowser, other: HttpBrowser
 ) -> None:
     await register(other, password="the stranger's own", repeated="the stranger's own")
     planted = await link_in_new_message(service)
-    await register(visitor)
+    await register(browser_client)
     (letter,) = await new_messages(service)
     assert letter.subject == "You already have an account"
-    assert (await visitor.get(planted)).status_code == 403
-    await visitor.get("/forgot")
-    await visitor.post("/forgot", login=BOB["login"])
-    await visitor.get(await link_in_new_message(service))
-    await visitor.post("/reset", password=PASSWORD, repeated=PASSWORD)
+    assert (await browser_client.get(planted)).status_code == 403
+    await browser_client.get("/forgot")
+    await browser_client.post("/forgot", login=BOB["login"])
+    await browser_client.get(await link_in_new_message(service))
+    await browser_client.post("/reset", password=PASSWORD, repeated=PASSWORD)
     assert (await other.sign_in(BOB["login"], "the stranger's own")).status_code == 403
-    assert (await visitor.sign_in(BOB["login"])).status_code == 303
+    assert (await browser_client.sign_in(BOB["login"])).status_code == 303
 
 
 async def test_the_acts_are_in_the_audit_log_without_password_or_link(
-    service: RunningService, visitor: HttpBrowser, anna: User
+    service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
-    await register(visitor)
+    await register(browser_client)
     link = await link_in_new_message(service)
-    await visitor.get(link)
-    await visitor.post("/verify-email")
-    await register(visitor, login=anna.login or "", password="another good phrase", repeated="another good phrase")
+    await browser_client.get(link)
+    await browser_client.post("/verify-email")
+    await register(
+        browser_client, login=anna.login or "", password="another good phrase", repeated="another good phrase"
+    )
     records = await service.services.storage.audit.unsealed_records(100)
     assert {"user.registered", "user.email_verified", "user.registered_again"} <= {one.event for one in records}
     assert PASSWORD not in repr(records)
@@ -144,35 +148,37 @@ async def test_no_one_registers_where_registration_is_closed(installed_url: str,
     closed = {"GATEHOUSE__ACCOUNTS__REGISTRATION": "false"}
     async with running_service(installed_url, tmp_path, environment=closed) as service:
         assert (await service.client.get("/register")).status_code == 403
-        visitor = HttpBrowser(service)
-        await visitor.get("/forgot")
-        answer = await visitor.post("/register", **BOB)
+        browser_client = HttpBrowser(service)
+        await browser_client.get("/forgot")
+        answer = await browser_client.post("/register", **BOB)
         assert answer.status_code == 403
         assert "invitation" in answer.text
         assert await account(service) is None
-        await visitor.client.aclose()
+        await browser_client.client.aclose()
 
 
 async def test_only_addresses_of_the_allowed_domains_register(installed_url: str, tmp_path: Path) -> None:
     allowed = {"GATEHOUSE__ACCOUNTS__ALLOWED_DOMAINS": "studio.example,partner.example"}
     async with running_service(installed_url, tmp_path, environment=allowed) as service:
-        visitor = HttpBrowser(service)
+        browser_client = HttpBrowser(service)
         for login in ("bob@evil.example", "bob@studio.example.evil.example", "bob@sub.studio.example"):
-            answer = await register(visitor, login=login)
+            answer = await register(browser_client, login=login)
             assert answer.status_code == 400
             assert "addresses of this domain cannot register" in answer.text
             assert await account(service, login) is None
         assert "studio.example, partner.example" in answer.text
-        assert (await register(visitor, login="bob@STUDIO.example")).status_code == 200
+        assert (await register(browser_client, login="bob@STUDIO.example")).status_code == 200
         assert await account(service) is not None
-        await visitor.client.aclose()
+        await browser_client.client.aclose()
 
 
-async def test_without_a_mail_server_the_page_says_where_the_mail_is(visitor: HttpBrowser) -> None:
-    assert "server log" in (await register(visitor)).text
+async def test_without_a_mail_server_the_page_says_where_the_mail_is(browser_client: HttpBrowser) -> None:
+    assert "server log" in (await register(browser_client)).text
 
 
-async def test_a_form_that_is_not_this_browsers_own_is_refused(service: RunningService, visitor: HttpBrowser) -> None:
+async def test_a_form_that_is_not_this_browsers_own_is_refused(
+    service: RunningService, browser_client: HttpBrowser
+) -> None:
     for path, fields in (
         ("/register", BOB),
         ("/verify-email", {"token": "x"}),
@@ -183,8 +189,8 @@ async def test_a_form_that_is_not_this_browsers_own_is_refused(service: RunningS
     ):
         bare = await service.client.post(path, data=dict(fields))
         assert (bare.status_code, re.findall("Set-Cookie", str(bare.headers))) == (403, [])
-        await visitor.get("/forgot")
-        visitor.client.headers["Origin"] = "https://evil.example"
-        assert (await visitor.post(path, **fields)).status_code == 403
-        del visitor.client.headers["Origin"]
+        await browser_client.get("/forgot")
+        browser_client.client.headers["Origin"] = "https://evil.example"
+        assert (await browser_client.post(path, **fields)).status_code == 403
+        del browser_client.client.headers["Origin"]
     assert await account(service) is None

@@ -16,76 +16,76 @@ LOGIN = "anna@studio.example"
 NEW = "a quite different phrase"
 
 
-async def reset_link(service: RunningService, visitor: HttpBrowser, login: str = LOGIN) -> str:
-    await visitor.get("/forgot")
-    await visitor.post("/forgot", login=login)
+async def reset_link(service: RunningService, browser_client: HttpBrowser, login: str = LOGIN) -> str:
+    await browser_client.get("/forgot")
+    await browser_client.post("/forgot", login=login)
     return await link_in_new_message(service)
 
 
-async def choose(visitor: HttpBrowser, link: str, password: str = NEW) -> httpx2.Response:
-    await visitor.get(link)
-    return await visitor.post("/reset", password=password, repeated=password)
+async def choose(browser_client: HttpBrowser, link: str, password: str = NEW) -> httpx2.Response:
+    await browser_client.get(link)
+    return await browser_client.post("/reset", password=password, repeated=password)
 
 
 async def test_the_new_password_is_good_the_old_one_is_not_and_no_one_is_signed_in_by_it(
-    service: RunningService, visitor: HttpBrowser, anna: User
+    service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
-    answer = await choose(visitor, await reset_link(service, visitor))
+    answer = await choose(browser_client, await reset_link(service, browser_client))
     assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in?notice=password_reset")
-    assert "gh_session" not in visitor.cookies
-    assert "Sign in with the new one" in (await visitor.follow()).text
-    assert (await visitor.sign_in(LOGIN, PASSWORD)).status_code == 403
-    assert (await visitor.sign_in(LOGIN, NEW)).status_code == 303
+    assert "gh_session" not in browser_client.cookies
+    assert "Sign in with the new one" in (await browser_client.follow()).text
+    assert (await browser_client.sign_in(LOGIN, PASSWORD)).status_code == 403
+    assert (await browser_client.sign_in(LOGIN, NEW)).status_code == 303
     assert (await service.services.storage.accounts.user(anna.user_id)).email_verified
 
 
 async def test_the_owner_is_told_where_from_and_with_what(
-    service: RunningService, visitor: HttpBrowser, anna: User
+    service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
-    await choose(visitor, await reset_link(service, visitor))
+    await choose(browser_client, await reset_link(service, browser_client))
     (letter,) = await new_messages(service)
     assert (letter.to, letter.subject) == (anna.login, "Your password was changed")
     assert "Firefox on Linux" in letter.text
 
 
 async def test_what_is_wrong_is_said_and_the_link_lives_on(
-    service: RunningService, visitor: HttpBrowser, anna: User
+    service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
-    link = await reset_link(service, visitor)
+    link = await reset_link(service, browser_client)
     for password, words in (("tiny", "at least 10"), ("AnnaAnna2027", "too easy to guess")):
-        answer = await choose(visitor, link, password)
+        answer = await choose(browser_client, link, password)
         assert (answer.status_code, words in answer.text) == (400, True)
         assert password not in answer.text
-    await visitor.get(link)
-    differs = await visitor.post("/reset", password=NEW, repeated=f"{NEW} ")
+    await browser_client.get(link)
+    differs = await browser_client.post("/reset", password=NEW, repeated=f"{NEW} ")
     assert "The passwords do not match" in differs.text
     assert await service.services.storage.accounts.user(anna.user_id) == anna
-    assert (await choose(visitor, link)).status_code == 303
+    assert (await choose(browser_client, link)).status_code == 303
 
 
 async def test_the_owner_who_forgot_need_not_wait_after_a_reset(
-    service: RunningService, visitor: HttpBrowser, other: HttpBrowser, anna: User
+    service: RunningService, browser_client: HttpBrowser, other: HttpBrowser, anna: User
 ) -> None:
-    link = await reset_link(service, visitor)
+    link = await reset_link(service, browser_client)
     for _ in range(10):
-        await visitor.sign_in(LOGIN, "what was it")
-    assert (await visitor.sign_in(LOGIN)).status_code == 429
-    assert (await choose(visitor, link)).status_code == 303
-    assert (await visitor.sign_in(LOGIN, NEW)).status_code == 303
+        await browser_client.sign_in(LOGIN, "what was it")
+    assert (await browser_client.sign_in(LOGIN)).status_code == 429
+    assert (await choose(browser_client, link)).status_code == 303
+    assert (await browser_client.sign_in(LOGIN, NEW)).status_code == 303
     assert (await other.sign_in(LOGIN, NEW)).status_code == 303
     assert anna.login == LOGIN
 
 
 @pytest.mark.usefixtures("anna")
 async def test_a_known_browser_need_not_wait_after_a_reset_either(
-    service: RunningService, visitor: HttpBrowser
+    service: RunningService, browser_client: HttpBrowser
 ) -> None:
-    await visitor.sign_in(LOGIN)
+    await browser_client.sign_in(LOGIN)
     for _ in range(10):
-        await visitor.sign_in(LOGIN, "what was it")
-    assert (await visitor.sign_in(LOGIN)).status_code == 429
-    assert (await choose(visitor, await reset_link(service, visitor))).status_code == 303
-    assert (await visitor.sign_in(LOGIN, NEW)).status_code == 303
+        await browser_client.sign_in(LOGIN, "what was it")
+    assert (await browser_client.sign_in(LOGIN)).status_code == 429
+    assert (await choose(browser_client, await reset_link(service, browser_client))).status_code == 303
+    assert (await browser_client.sign_in(LOGIN, NEW)).status_code == 303
 
 
 async def test_a_password_of_the_operators_list_is_refused(installed_url: str, tmp_path: Path) -> None:
@@ -96,20 +96,20 @@ async def test_a_password_of_the_operators_list_is_refused(installed_url: str, t
         await service.services.administration.create(
             login=LOGIN, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
         )
-        visitor = HttpBrowser(service)
-        link = await reset_link(service, visitor)
-        refused = await choose(visitor, link)
+        browser_client = HttpBrowser(service)
+        link = await reset_link(service, browser_client)
+        refused = await choose(browser_client, link)
         assert refused.status_code == 400
         assert "appeared in a data breach" in refused.text
-        assert (await choose(visitor, link, f"{NEW} and more")).status_code == 303
-        await visitor.client.aclose()
+        assert (await choose(browser_client, link, f"{NEW} and more")).status_code == 303
+        await browser_client.client.aclose()
 
 
 async def test_the_act_is_in_the_audit_log_without_password_or_link(
-    service: RunningService, visitor: HttpBrowser, anna: User
+    service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
-    link = await reset_link(service, visitor)
-    await choose(visitor, link)
+    link = await reset_link(service, browser_client)
+    await choose(browser_client, link)
     records = [
         one for one in await service.services.storage.audit.unsealed_records(100) if one.subject == anna.user_id
     ]

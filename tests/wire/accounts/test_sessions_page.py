@@ -21,10 +21,10 @@ async def phone(service: RunningService, anna: User) -> AsyncIterator[AccountBro
 
 
 async def test_every_device_is_listed_and_this_one_is_marked(
-    service: RunningService, resident: AccountBrowser, phone: AccountBrowser
+    service: RunningService, account_browser: AccountBrowser, phone: AccountBrowser
 ) -> None:
     await service.clock.advance(120)
-    page = (await resident.get("/account")).text
+    page = (await account_browser.get("/account")).text
     assert page.count("last seen") == 2
     assert page.index("this device") < page.index("Safari on iPhone")
     assert page.count("this device") == 1
@@ -32,31 +32,36 @@ async def test_every_device_is_listed_and_this_one_is_marked(
     assert await phone.is_signed_in()
 
 
-async def test_one_device_is_signed_out_at_once(resident: AccountBrowser, phone: AccountBrowser) -> None:
-    assert await resident.submit_and_read_notice("/account/sessions/end", "Safari on iPhone") == "Device signed out"
+async def test_one_device_is_signed_out_at_once(account_browser: AccountBrowser, phone: AccountBrowser) -> None:
+    assert (
+        await account_browser.submit_and_read_notice("/account/sessions/end", "Safari on iPhone")
+        == "Device signed out"
+    )
     assert not await phone.is_signed_in()
-    assert await resident.is_signed_in()
+    assert await account_browser.is_signed_in()
 
 
 async def test_everything_else_is_signed_out_at_once(
-    service: RunningService, resident: AccountBrowser, phone: AccountBrowser
+    service: RunningService, account_browser: AccountBrowser, phone: AccountBrowser
 ) -> None:
     body = {"login": LOGIN, "password": PASSWORD, "short_token": "1"}
     stoken = (await service.client.post("/proxy/api/login", json=body)).json()["stoken"]
-    assert await resident.submit_and_read_notice("/account/sessions/end-others") == "All other devices signed out"
-    assert await resident.is_signed_in()
+    assert (
+        await account_browser.submit_and_read_notice("/account/sessions/end-others") == "All other devices signed out"
+    )
+    assert await account_browser.is_signed_in()
     assert not await phone.is_signed_in()
     assert (await service.client.get(f"/?stoken={stoken}")).status_code == 403
 
 
-async def test_no_one_ends_someone_elses_session(service: RunningService, resident: AccountBrowser) -> None:
+async def test_no_one_ends_someone_elses_session(service: RunningService, account_browser: AccountBrowser) -> None:
     bob = await service.services.administration.create(
         login="bob@studio.example", nick="Bob", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
     guest = AccountBrowser(service)
     await guest.sign_in_and_open_account("bob@studio.example")
     (session,) = await service.services.storage.sessions.sessions_of_user(bob.user_id, service.clock.now())
-    answer = await resident.post_with_csrf("/account/sessions/end", session_id=session.session_id)
+    answer = await account_browser.post_with_csrf("/account/sessions/end", session_id=session.session_id)
     assert answer.status_code == 303
     assert await guest.is_signed_in()
     assert await service.services.storage.audit.newest_records(9, bob.user_id, "session.ended") == []
@@ -64,14 +69,14 @@ async def test_no_one_ends_someone_elses_session(service: RunningService, reside
 
 
 async def test_both_are_on_record_by_their_owner(
-    service: RunningService, resident: AccountBrowser, phone: AccountBrowser
+    service: RunningService, account_browser: AccountBrowser, phone: AccountBrowser
 ) -> None:
     assert await phone.is_signed_in()
-    await resident.submit_and_read_notice("/account/sessions/end", "Safari on iPhone")
+    await account_browser.submit_and_read_notice("/account/sessions/end", "Safari on iPhone")
     again = AccountBrowser(service, agent=PHONE)
     await again.sign_in_and_open_account()
     await again.client.aclose()
-    await resident.submit_and_read_notice("/account/sessions/end-others")
-    page = (await resident.get("/account")).text
+    await account_browser.submit_and_read_notice("/account/sessions/end-others")
+    page = (await account_browser.get("/account")).text
     assert "Signed out everywhere" in page
     assert "Signed out</strong>" in page

@@ -17,48 +17,48 @@ async def short_token(service: RunningService) -> str:
 
 @pytest.mark.usefixtures("anna")
 async def test_it_asks_first_and_then_opens_a_limited_session_once(
-    service: RunningService, visitor: HttpBrowser
+    service: RunningService, browser_client: HttpBrowser
 ) -> None:
     stoken = await short_token(service)
-    shown = await visitor.get(f"/?stoken={stoken}")
+    shown = await browser_client.get(f"/?stoken={stoken}")
     assert shown.status_code == 200
     assert "Anna" in shown.text
-    assert "gh_session" not in visitor.cookies
-    assert (await visitor.post("/sign-in/stoken")).status_code == 303
+    assert "gh_session" not in browser_client.cookies
+    assert (await browser_client.post("/sign-in/stoken")).status_code == 303
     session = await service.services.storage.sessions.find_session(
-        sha256(visitor.cookies["gh_session"]), service.clock.now()
+        sha256(browser_client.cookies["gh_session"]), service.clock.now()
     )
     assert session is not None
     assert session.session.strength is SessionStrength.LIMITED
-    assert (await visitor.get(f"/?stoken={stoken}")).status_code == 403
+    assert (await browser_client.get(f"/?stoken={stoken}")).status_code == 403
 
 
 @pytest.mark.usefixtures("anna")
-async def test_it_ends_after_five_minutes(service: RunningService, visitor: HttpBrowser) -> None:
+async def test_it_ends_after_five_minutes(service: RunningService, browser_client: HttpBrowser) -> None:
     stoken = await short_token(service)
     await service.clock.advance(300)
-    assert (await visitor.get(f"/?stoken={stoken}")).status_code == 403
+    assert (await browser_client.get(f"/?stoken={stoken}")).status_code == 403
 
 
-async def test_it_dies_with_a_revocation(service: RunningService, visitor: HttpBrowser, anna: User) -> None:
+async def test_it_dies_with_a_revocation(service: RunningService, browser_client: HttpBrowser, anna: User) -> None:
     stoken = await short_token(service)
     await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
     await service.services.administration.unblock(anna.user_id, AuditOrigin(actor="test"))
-    assert (await visitor.get(f"/?stoken={stoken}")).status_code == 403
+    assert (await browser_client.get(f"/?stoken={stoken}")).status_code == 403
 
 
 @pytest.mark.usefixtures("anna")
 async def test_an_address_that_someone_only_says_proves_nothing(
-    service: RunningService, visitor: HttpBrowser
+    service: RunningService, browser_client: HttpBrowser
 ) -> None:
     stoken = await short_token(service)
     said = {"X-Forwarded-For": "203.0.113.9"}  # by a peer that is no trusted proxy
-    assert (await visitor.client.get(f"/?stoken={stoken}", headers=said)).status_code == 403
-    await visitor.get(f"/?stoken={stoken}")
-    form = hidden_fields(visitor.page.text if visitor.page else "")
-    assert (await visitor.client.post("/sign-in/stoken", data=form, headers=said)).status_code == 403
-    assert "gh_session" not in visitor.cookies
-    assert (await visitor.post("/sign-in/stoken")).status_code == 303
+    assert (await browser_client.client.get(f"/?stoken={stoken}", headers=said)).status_code == 403
+    await browser_client.get(f"/?stoken={stoken}")
+    form = hidden_fields(browser_client.page.text if browser_client.page else "")
+    assert (await browser_client.client.post("/sign-in/stoken", data=form, headers=said)).status_code == 403
+    assert "gh_session" not in browser_client.cookies
+    assert (await browser_client.post("/sign-in/stoken")).status_code == 303
 
 
 @pytest.mark.usefixtures("anna")

@@ -19,27 +19,27 @@ def words(answer: httpx2.Response) -> str:
     return re.sub(r'value="[^"]*"|data-[\w-]+="[^"]*"|<code>\w+</code>', "", text)
 
 
-async def test_the_right_password_opens_a_session(visitor: HttpBrowser, anna: User) -> None:
-    answer = await visitor.sign_in(LOGIN)
+async def test_the_right_password_opens_a_session(browser_client: HttpBrowser, anna: User) -> None:
+    answer = await browser_client.sign_in(LOGIN)
     assert (answer.status_code, answer.headers["location"]) == (303, "/account")
-    assert "gh_session" in visitor.cookies
-    home = await visitor.get("/")
+    assert "gh_session" in browser_client.cookies
+    home = await browser_client.get("/")
     assert (home.status_code, home.headers["location"]) == (303, "/account")
     assert anna.login == LOGIN
 
 
 @pytest.mark.usefixtures("anna")
-async def test_all_spellings_of_the_login_are_the_login(visitor: HttpBrowser) -> None:
-    assert (await visitor.sign_in(" Anna@STUDIO.example ")).status_code == 303
+async def test_all_spellings_of_the_login_are_the_login(browser_client: HttpBrowser) -> None:
+    assert (await browser_client.sign_in(" Anna@STUDIO.example ")).status_code == 303
 
 
 async def test_lg_05_wrong_unknown_and_blocked_accounts_get_one_identical_answer(
-    service: RunningService, visitor: HttpBrowser, anna: User
+    service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
-    wrong = await visitor.sign_in(LOGIN, "not the password")
-    unknown = await visitor.sign_in("no_one@studio.example", "not the password")
+    wrong = await browser_client.sign_in(LOGIN, "not the password")
+    unknown = await browser_client.sign_in("no_one@studio.example", "not the password")
     await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
-    blocked = await visitor.sign_in(LOGIN)
+    blocked = await browser_client.sign_in(LOGIN)
     answers = [wrong, unknown, blocked]
     assert [answer.status_code for answer in answers] == [403, 403, 403]
     assert len({words(answer) for answer in answers}) == 1
@@ -48,14 +48,14 @@ async def test_lg_05_wrong_unknown_and_blocked_accounts_get_one_identical_answer
 
 @pytest.mark.usefixtures("anna")
 async def test_lg_01_the_session_id_is_new_after_every_sign_in_and_the_old_one_is_dead(
-    service: RunningService, visitor: HttpBrowser
+    service: RunningService, browser_client: HttpBrowser
 ) -> None:
-    visitor.client.cookies.set("gh_session", "chosen-by-an-attacker", domain="127.0.0.1", path="/")
-    await visitor.sign_in(LOGIN)
-    first = visitor.client.cookies["gh_session"]
+    browser_client.client.cookies.set("gh_session", "chosen-by-an-attacker", domain="127.0.0.1", path="/")
+    await browser_client.sign_in(LOGIN)
+    first = browser_client.client.cookies["gh_session"]
     assert first != "chosen-by-an-attacker"
-    await visitor.sign_in(LOGIN)
-    second = visitor.client.cookies["gh_session"]
+    await browser_client.sign_in(LOGIN)
+    second = browser_client.client.cookies["gh_session"]
     assert second != first
     for stale in (first, "chosen-by-an-attacker", ""):
         answer = await service.client.get("/", headers={"Cookie": f"gh_session={stale}"})
@@ -65,22 +65,22 @@ async def test_lg_01_the_session_id_is_new_after_every_sign_in_and_the_old_one_i
 
 @pytest.mark.usefixtures("anna")
 async def test_signing_out_kills_the_session_and_shows_nothing_from_the_cache(
-    service: RunningService, visitor: HttpBrowser
+    service: RunningService, browser_client: HttpBrowser
 ) -> None:
-    await visitor.sign_in(LOGIN)
-    stolen = visitor.client.cookies["gh_session"]
-    await visitor.get("/sign-in")
-    answer = await visitor.post("/sign-out")
+    await browser_client.sign_in(LOGIN)
+    stolen = browser_client.client.cookies["gh_session"]
+    await browser_client.get("/sign-in")
+    answer = await browser_client.post("/sign-out")
     assert answer.status_code == 200
     assert answer.headers["cache-control"] == "no-store"
-    assert "gh_session" not in visitor.cookies
+    assert "gh_session" not in browser_client.cookies
     assert (await service.client.get("/", headers={"Cookie": f"gh_session={stolen}"})).status_code == 200
 
 
 @pytest.mark.usefixtures("anna")
-async def test_lg_02_cookies_are_for_this_host_only_and_out_of_scripts_reach(visitor: HttpBrowser) -> None:
-    await visitor.get("/sign-in")
-    answer = await visitor.post("/sign-in", login=LOGIN, password=PASSWORD)
+async def test_lg_02_cookies_are_for_this_host_only_and_out_of_scripts_reach(browser_client: HttpBrowser) -> None:
+    await browser_client.get("/sign-in")
+    answer = await browser_client.post("/sign-in", login=LOGIN, password=PASSWORD)
     for cookie in answer.headers.get_list("set-cookie"):
         assert "HttpOnly" in cookie
         assert "SameSite=lax" in cookie
@@ -89,69 +89,71 @@ async def test_lg_02_cookies_are_for_this_host_only_and_out_of_scripts_reach(vis
 
 
 @pytest.mark.usefixtures("anna")
-async def test_lg_03_a_form_without_this_browsers_token_is_refused(visitor: HttpBrowser, other: HttpBrowser) -> None:
+async def test_lg_03_a_form_without_this_browsers_token_is_refused(
+    browser_client: HttpBrowser, other: HttpBrowser
+) -> None:
     await other.get("/sign-in")
-    await visitor.get("/sign-in")
-    page, visitor.page = visitor.page, None
-    assert (await visitor.post("/sign-in", login=LOGIN, password=PASSWORD)).status_code == 403
-    visitor.page = other.page
-    assert (await visitor.post("/sign-in", login=LOGIN, password=PASSWORD)).status_code == 403
+    await browser_client.get("/sign-in")
+    page, browser_client.page = browser_client.page, None
+    assert (await browser_client.post("/sign-in", login=LOGIN, password=PASSWORD)).status_code == 403
+    browser_client.page = other.page
+    assert (await browser_client.post("/sign-in", login=LOGIN, password=PASSWORD)).status_code == 403
     for headers in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}):
-        visitor.page = page
-        visitor.client.headers.update(headers)
-        assert (await visitor.post("/sign-in", login=LOGIN, password=PASSWORD)).status_code == 403
+        browser_client.page = page
+        browser_client.client.headers.update(headers)
+        assert (await browser_client.post("/sign-in", login=LOGIN, password=PASSWORD)).status_code == 403
         for name in headers:
-            del visitor.client.headers[name]
-    plain = await visitor.client.post("/sign-in", content=b"login=x", headers={"Content-Type": "text/plain"})
+            del browser_client.client.headers[name]
+    plain = await browser_client.client.post("/sign-in", content=b"login=x", headers={"Content-Type": "text/plain"})
     assert plain.status_code == 415
-    assert "gh_session" not in visitor.cookies
+    assert "gh_session" not in browser_client.cookies
 
 
 @pytest.mark.parametrize("login", [LOGIN, "no_one@studio.example"])
 @pytest.mark.usefixtures("anna")
 async def test_lg_06_after_ten_failures_even_the_right_password_waits_alike_for_known_and_unknown(
-    service: RunningService, visitor: HttpBrowser, login: str
+    service: RunningService, browser_client: HttpBrowser, login: str
 ) -> None:
     for _ in range(10):
-        assert (await visitor.sign_in(login, "not the password")).status_code == 403
-    closed = await visitor.sign_in(login)
+        assert (await browser_client.sign_in(login, "not the password")).status_code == 403
+    closed = await browser_client.sign_in(login)
     assert closed.status_code == 429
     await service.clock.advance(int(closed.headers["retry-after"]))
-    assert (await visitor.sign_in(login)).status_code == (303 if login == LOGIN else 403)
+    assert (await browser_client.sign_in(login)).status_code == (303 if login == LOGIN else 403)
 
 
 @pytest.mark.usefixtures("anna")
 async def test_lg_06_the_count_survives_a_restart_because_it_is_in_the_database(
-    service: RunningService, visitor: HttpBrowser
+    service: RunningService, browser_client: HttpBrowser
 ) -> None:
     for _ in range(10):
-        await visitor.sign_in(LOGIN, "not the password")
+        await browser_client.sign_in(LOGIN, "not the password")
     kept = await service.services.storage.runner.revision()  # the same database a restarted process would open
     assert kept
-    assert (await visitor.sign_in(LOGIN.upper())).status_code == 429
+    assert (await browser_client.sign_in(LOGIN.upper())).status_code == 429
 
 
 @pytest.mark.usefixtures("anna")
 async def test_lg_09_anyone_who_keeps_failing_does_not_lock_the_owner_out_of_their_known_browser(
-    visitor: HttpBrowser, other: HttpBrowser
+    browser_client: HttpBrowser, other: HttpBrowser
 ) -> None:
-    await visitor.sign_in(LOGIN)
-    await visitor.get("/sign-in")
-    await visitor.post("/sign-out")
+    await browser_client.sign_in(LOGIN)
+    await browser_client.get("/sign-in")
+    await browser_client.post("/sign-out")
     for _ in range(12):
         await other.sign_in(LOGIN, "a guess")
     assert (await other.sign_in(LOGIN)).status_code == 429
-    assert (await visitor.sign_in(LOGIN)).status_code == 303
+    assert (await browser_client.sign_in(LOGIN)).status_code == 303
 
 
 @pytest.mark.usefixtures("anna")
-async def test_lg_10_one_password_against_many_accounts_is_throttled_by_source(visitor: HttpBrowser) -> None:
-    await visitor.get("/sign-in")
-    page = visitor.page
+async def test_lg_10_one_password_against_many_accounts_is_throttled_by_source(browser_client: HttpBrowser) -> None:
+    await browser_client.get("/sign-in")
+    page = browser_client.page
     statuses = []
     for number in range(102):
-        visitor.page = page
-        answer = await visitor.post("/sign-in", login=f"user{number}@studio.example", password="Summer2026!")
+        browser_client.page = page
+        answer = await browser_client.post("/sign-in", login=f"user{number}@studio.example", password="Summer2026!")
         statuses.append(answer.status_code)
     assert statuses[:100] == [403] * 100
     assert statuses[-1] == 429
@@ -159,26 +161,26 @@ async def test_lg_10_one_password_against_many_accounts_is_throttled_by_source(v
 
 @pytest.mark.usefixtures("anna")
 async def test_a_session_ends_when_idle_and_in_any_case_at_its_last_day(
-    service: RunningService, visitor: HttpBrowser
+    service: RunningService, browser_client: HttpBrowser
 ) -> None:
-    await visitor.sign_in(LOGIN)
+    await browser_client.sign_in(LOGIN)
     for _ in range(15):
         await service.clock.advance(48 * 3_600)
-        assert (await visitor.get("/")).status_code == (
+        assert (await browser_client.get("/")).status_code == (
             303 if service.clock.now() < 1_800_000_000 + 30 * 86_400 else 200
         )
-    await visitor.sign_in(LOGIN)
+    await browser_client.sign_in(LOGIN)
     await service.clock.advance(72 * 3_600)
-    assert (await visitor.get("/")).status_code == 200
+    assert (await browser_client.get("/")).status_code == 200
 
 
 async def test_a_sign_in_from_a_new_browser_is_told_to_the_owner_and_from_a_known_one_is_not(
-    service: RunningService, visitor: HttpBrowser, anna: User
+    service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
-    await visitor.sign_in(LOGIN)
+    await browser_client.sign_in(LOGIN)
     assert (await service.services.storage.mail.outbox_status()).waiting == 0
     await service.clock.advance(3_600)
-    await visitor.sign_in(LOGIN)
+    await browser_client.sign_in(LOGIN)
     assert (await service.services.storage.mail.outbox_status()).waiting == 0
     stranger = HttpBrowser(service, agent="curl/8")
     await stranger.sign_in(LOGIN)
@@ -188,14 +190,14 @@ async def test_a_sign_in_from_a_new_browser_is_told_to_the_owner_and_from_a_know
 
 
 @pytest.mark.usefixtures("anna")
-async def test_lg_25_the_redirect_after_the_credentials_is_a_303(visitor: HttpBrowser) -> None:
-    assert (await visitor.sign_in(LOGIN)).status_code == 303
+async def test_lg_25_the_redirect_after_the_credentials_is_a_303(browser_client: HttpBrowser) -> None:
+    assert (await browser_client.sign_in(LOGIN)).status_code == 303
 
 
 async def test_lg_17_a_password_too_long_to_be_one_is_refused_like_any_wrong_one(
-    visitor: HttpBrowser, anna: User
+    browser_client: HttpBrowser, anna: User
 ) -> None:
-    assert (await visitor.sign_in(LOGIN, "x" * 5_000)).status_code == 403
+    assert (await browser_client.sign_in(LOGIN, "x" * 5_000)).status_code == 403
     assert anna.password_hash is not None
 
 

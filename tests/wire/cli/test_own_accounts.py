@@ -23,18 +23,18 @@ def bob(gatehouse: CommandLine) -> str:
 def with_passkey(place: InstallationPaths, user_id: str) -> None:
     async def work() -> None:
         loaded = load(data=place.data, config=None, dev=True, environment=place.settings, flags={})
-        async with open_services(loaded, clock=SystemClock(), serving=False) as house:
-            await add_passkey(house, user_id)
+        async with open_services(loaded, clock=SystemClock(), serving=False) as services:
+            await add_passkey(services, user_id)
 
     asyncio.run(work())
 
 
-async def add_passkey(house: Services, user_id: str) -> None:
-    entry = house.recorder.record(AuditEvent.FACTOR_ADDED, ORIGIN, subject=user_id)
-    await house.storage.passkeys.add_passkey(a_passkey(user_id=user_id), [bytes(32)], entry, ())
-    user: User = await house.storage.accounts.user(user_id)
-    assert (await house.second_factors.load_factors(user)).recovery_left == 1
-    await house.user_tokens.issue_for_script(user_id, factor="f", origin=ORIGIN)
+async def add_passkey(services: Services, user_id: str) -> None:
+    entry = services.recorder.record(AuditEvent.FACTOR_ADDED, ORIGIN, subject=user_id)
+    await services.storage.passkeys.add_passkey(a_passkey(user_id=user_id), [bytes(32)], entry, ())
+    user: User = await services.storage.accounts.user(user_id)
+    assert (await services.second_factors.load_factors(user)).recovery_left == 1
+    await services.user_tokens.issue_for_script(user_id, factor="f", origin=ORIGIN)
 
 
 def events(gatehouse: CommandLine, user_id: str) -> list[str]:

@@ -28,8 +28,8 @@ async def shop(place: InstallationPaths) -> AsyncIterator[StubServer]:
     async with run_stub_server(StubServer(respond=lambda _: http_response(b'{"orders": [7]}'))) as outsider:
         base = f"http://127.0.0.1:{outsider.port}"
         settings = {"gdpr": {"data_sources": [{"fetch": f"{base}/fetch", "remove": f"{base}/remove"}]}}
-        async with open_services(place.load_settings(), clock=SystemClock(), serving=False) as house:
-            await create_application(house.storage, name="Shop", settings=settings)
+        async with open_services(place.load_settings(), clock=SystemClock(), serving=False) as services:
+            await create_application(services.storage, name="Shop", settings=settings)
         yield outsider
 
 

@@ -73,9 +73,9 @@ class ClientShop:
 
     async def jwt(self, person: Person, **more: Any) -> str:
         """Another user JWT of theirs."""
-        house = self.studio.service.services
-        user = await house.storage.accounts.user(person.user_id)
-        return await house.user_tokens.issue(user, auth="login", factor=FACTOR, **more)
+        services = self.studio.service.services
+        user = await services.storage.accounts.user(person.user_id)
+        return await services.user_tokens.issue(user, auth="login", factor=FACTOR, **more)
 
 
 @pytest.fixture

@@ -82,11 +82,11 @@ def bearing(jwt: str, **more: str) -> dict[str, str]:
 
 
 async def test_anyone_who_has_the_rule_passes_and_the_others_are_told_why_not(shop: ClientShop) -> None:
-    visitor, owner = bearing(shop.studio.stranger.jwt), bearing(shop.studio.owner.jwt)
+    browser_client, owner = bearing(shop.studio.stranger.jwt), bearing(shop.studio.owner.jwt)
     await shop.save(shop.studio.stranger, private_data=KICK)
     async with visiting(an_app(shop)) as client:
         for path in ("/kick", "/late"):
-            assert (await client.post(path, headers=visitor)).json() == {"kicked by": "Anna"}
+            assert (await client.post(path, headers=browser_client)).json() == {"kicked by": "Anna"}
             refused = await client.post(path, headers=owner)
             assert (refused.status_code, refused.json()["status"]) == (403, "ERROR")
             unknown = await client.post(path)
@@ -96,13 +96,13 @@ async def test_anyone_who_has_the_rule_passes_and_the_others_are_told_why_not(sh
 
 
 async def test_the_project_of_the_request_decides(shop: ClientShop) -> None:
-    visitor = bearing(shop.studio.stranger.jwt)
+    browser_client = bearing(shop.studio.stranger.jwt)
     in_project = {"projectAccess": {PROJECT: {"private_data": KICK}}}
     await shop.save(shop.studio.stranger, private_data={**KICK, **in_project})
     async with visiting(an_app(shop)) as client:
-        assert (await client.post(f"/in/{PROJECT}/kick", headers=visitor)).status_code == 200
-        assert (await client.post("/in/another/kick", headers=visitor)).status_code == 403
-        assert (await client.post("/in/nothing", headers=visitor)).status_code == 403
+        assert (await client.post(f"/in/{PROJECT}/kick", headers=browser_client)).status_code == 200
+        assert (await client.post("/in/another/kick", headers=browser_client)).status_code == 403
+        assert (await client.post("/in/nothing", headers=browser_client)).status_code == 403
 
 
 async def test_every_request_has_its_user_and_bad_credentials_are_none(shop: ClientShop) -> None:
@@ -125,11 +125,11 @@ async def test_every_request_has_its_user_and_bad_credentials_are_none(shop: Cli
 
 
 async def test_a_blocked_user_is_out_within_two_seconds_even_where_no_rule_is_asked_for(shop: ClientShop) -> None:
-    headers, house = bearing(shop.studio.stranger.jwt), shop.studio.service.services
+    headers, services = bearing(shop.studio.stranger.jwt), shop.studio.service.services
     async with visiting(an_app(shop)) as client, visiting(an_app(shop, offline=True)) as offline:
         assert (await client.get("/", headers=headers)).status_code == 200
-        await house.administration.block(shop.studio.stranger.user_id, ORIGIN)
-        await house.clock.advance(2)  # type: ignore[attr-defined]
+        await services.administration.block(shop.studio.stranger.user_id, ORIGIN)
+        await services.clock.advance(2)  # type: ignore[attr-defined]
         assert (await client.get("/", headers=headers)).status_code == 401
         assert (await offline.get("/", headers=headers)).status_code == 200
         assert (await offline.post("/kick", headers=headers)).status_code == 401

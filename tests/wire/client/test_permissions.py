@@ -27,9 +27,9 @@ MINUTE = 60
 
 
 async def test_what_is_held_is_allowed_and_nothing_else(shop: ClientShop) -> None:
-    visitor, gatehouse = shop.studio.stranger, shop.client()
-    await shop.save(visitor, private_data=KICK, public_data={"see": {"value": True, "params": "a,b"}})
-    user = await gatehouse.user(visitor.jwt)
+    browser_client, gatehouse = shop.studio.stranger, shop.client()
+    await shop.save(browser_client, private_data=KICK, public_data={"see": {"value": True, "params": "a,b"}})
+    user = await gatehouse.user(browser_client.jwt)
     assert await gatehouse.allows(user, "user.kick")
     assert not await gatehouse.allows(user, "user.ban")
     assert not await gatehouse.allows(user, "user")
@@ -41,10 +41,10 @@ async def test_what_is_held_is_allowed_and_nothing_else(shop: ClientShop) -> Non
 async def test_a_rule_of_a_project_counts_on_its_resources_and_one_of_the_root_nowhere_below(
     shop: ClientShop,
 ) -> None:
-    visitor, gatehouse = shop.studio.stranger, shop.client()
+    browser_client, gatehouse = shop.studio.stranger, shop.client()
     in_project = {"private_data": {"user": {"ban": {"value": True}}}}
-    await shop.save(visitor, private_data={**KICK, "projectAccess": {PROJECT: in_project}})
-    user = await gatehouse.user(visitor.jwt)
+    await shop.save(browser_client, private_data={**KICK, "projectAccess": {PROJECT: in_project}})
+    user = await gatehouse.user(browser_client.jwt)
     assert await gatehouse.allows(user, "user.ban", PROJECT)
     assert await gatehouse.allows(user, "user.ban", PROJECT, GROUP)
     assert not await gatehouse.allows(user, "user.ban")
@@ -55,9 +55,9 @@ async def test_a_rule_of_a_project_counts_on_its_resources_and_one_of_the_root_n
 
 
 async def test_an_answer_serves_for_two_seconds_and_is_then_asked_for_by_its_tag(shop: ClientShop) -> None:
-    visitor, gatehouse, clock = shop.studio.stranger, shop.client(), shop.studio.service.clock
-    await shop.save(visitor, private_data=KICK)
-    user = await gatehouse.user(visitor.jwt)
+    browser_client, gatehouse, clock = shop.studio.stranger, shop.client(), shop.studio.service.clock
+    await shop.save(browser_client, private_data=KICK)
+    user = await gatehouse.user(browser_client.jwt)
     await asyncio.gather(*(gatehouse.allows(user, "user.kick") for _ in range(5)))
     await clock.advance(1.9)
     assert await gatehouse.allows(user, "user.kick")
@@ -71,15 +71,15 @@ async def test_an_answer_serves_for_two_seconds_and_is_then_asked_for_by_its_tag
 
 
 async def test_a_role_that_is_taken_away_is_gone_within_two_seconds(shop: ClientShop) -> None:
-    visitor, gatehouse, clock = shop.studio.stranger, shop.client(), shop.studio.service.clock
+    browser_client, gatehouse, clock = shop.studio.stranger, shop.client(), shop.studio.service.clock
     await shop.a_role("moderator")
-    await shop.save(visitor, roles=["moderator"])
-    user = await gatehouse.user(visitor.jwt)
+    await shop.save(browser_client, roles=["moderator"])
+    user = await gatehouse.user(browser_client.jwt)
     assert await gatehouse.allows(user, "user.kick")
-    await shop.save(visitor, roles=[])
+    await shop.save(browser_client, roles=[])
     await clock.advance(2)
     assert not await gatehouse.allows(user, "user.kick")
-    await shop.save(visitor, roles=["moderator"])
+    await shop.save(browser_client, roles=["moderator"])
     await clock.advance(2)
     assert await gatehouse.allows(user, "user.kick")
 
@@ -88,14 +88,20 @@ async def test_a_role_that_is_taken_away_is_gone_within_two_seconds(shop: Client
 async def test_anyone_who_is_blocked_or_signed_out_is_unknown_within_two_seconds(
     shop: ClientShop, *, blocked: bool
 ) -> None:
-    visitor, gatehouse, house = shop.studio.stranger, shop.client(stale_seconds=MINUTE), shop.studio.service.services
-    await shop.save(visitor, private_data=KICK)
-    user = await gatehouse.user(visitor.jwt)
+    browser_client, gatehouse, services = (
+        shop.studio.stranger,
+        shop.client(stale_seconds=MINUTE),
+        shop.studio.service.services,
+    )
+    await shop.save(browser_client, private_data=KICK)
+    user = await gatehouse.user(browser_client.jwt)
     assert await gatehouse.allows(user, "user.kick")
     if blocked:
-        await house.administration.block(visitor.user_id, ORIGIN)
+        await services.administration.block(browser_client.user_id, ORIGIN)
     else:
-        await house.storage.sessions.revoke_user(visitor.user_id, a_record(), keep=None, now=house.clock.now())
+        await services.storage.sessions.revoke_user(
+            browser_client.user_id, a_record(), keep=None, now=services.clock.now()
+        )
     await shop.studio.service.clock.advance(2)
     with pytest.raises(Unauthenticated):
         await gatehouse.allows(user, "user.kick")
@@ -105,20 +111,20 @@ async def test_anyone_who_is_blocked_or_signed_out_is_unknown_within_two_seconds
 
 
 async def test_what_ends_is_over_at_its_end(shop: ClientShop) -> None:
-    visitor, clock = shop.studio.stranger, shop.studio.service.clock
+    browser_client, clock = shop.studio.stranger, shop.studio.service.clock
     entry = {"value": True, "expired": clock.now() + 1}
-    await shop.save(visitor, private_data={"user": {"kick": entry}})
+    await shop.save(browser_client, private_data={"user": {"kick": entry}})
     gatehouse = shop.client()
-    user = await gatehouse.user(visitor.jwt)
+    user = await gatehouse.user(browser_client.jwt)
     assert await gatehouse.allows(user, "user.kick")
     await clock.advance(1)
     assert not await gatehouse.allows(user, "user.kick")
 
 
 async def test_without_the_service_nothing_is_allowed_beyond_the_age_of_the_answer(shop: ClientShop) -> None:
-    visitor, gatehouse, clock = shop.studio.stranger, shop.client(), shop.studio.service.clock
-    await shop.save(visitor, private_data=KICK)
-    user = await gatehouse.user(visitor.jwt)
+    browser_client, gatehouse, clock = shop.studio.stranger, shop.client(), shop.studio.service.clock
+    await shop.save(browser_client, private_data=KICK)
+    user = await gatehouse.user(browser_client.jwt)
     assert await gatehouse.allows(user, "user.kick")
     shop.transport.is_disconnected = True
     await clock.advance(1)
@@ -126,7 +132,7 @@ async def test_without_the_service_nothing_is_allowed_beyond_the_age_of_the_answ
     await clock.advance(1)
     with pytest.raises(Unavailable):
         await gatehouse.allows(user, "user.kick")
-    assert (await gatehouse.user(visitor.jwt)).user_id == visitor.user_id  # the keys are still known
+    assert (await gatehouse.user(browser_client.jwt)).user_id == browser_client.user_id  # the keys are still known
     shop.transport.is_disconnected = False
     assert await gatehouse.allows(user, "user.kick")
 
@@ -149,10 +155,10 @@ async def test_a_service_that_has_stopped_allows_nothing(installed_url: str, tmp
 
 
 async def test_who_asks_for_it_goes_on_for_a_while_without_the_service(shop: ClientShop) -> None:
-    visitor, clock = shop.studio.stranger, shop.studio.service.clock
-    await shop.save(visitor, private_data=KICK)
+    browser_client, clock = shop.studio.stranger, shop.studio.service.clock
+    await shop.save(browser_client, private_data=KICK)
     gatehouse = shop.client(stale_seconds=MINUTE)
-    user = await gatehouse.user(visitor.jwt)
+    user = await gatehouse.user(browser_client.jwt)
     assert await gatehouse.allows(user, "user.kick")
     shop.transport.is_disconnected = True
     await clock.advance(2 + MINUTE - 1)
@@ -163,10 +169,10 @@ async def test_who_asks_for_it_goes_on_for_a_while_without_the_service(shop: Cli
 
 
 async def test_a_service_jwt_asks_as_well(shop: ClientShop) -> None:
-    visitor = shop.studio.stranger
-    await shop.save(visitor, private_data=KICK)
+    browser_client = shop.studio.stranger
+    await shop.save(browser_client, private_data=KICK)
     gatehouse = shop.client(credential=ServiceJwt(await shop.studio.service_jwt()))
-    assert await gatehouse.allows(await gatehouse.user(visitor.jwt), "user.kick")
+    assert await gatehouse.allows(await gatehouse.user(browser_client.jwt), "user.kick")
 
 
 async def test_a_registered_key_makes_service_jwts_for_as_long_as_they_are_asked_for(shop: ClientShop) -> None:
@@ -197,10 +203,10 @@ async def test_an_application_with_a_wrong_credential_learns_nothing(shop: Clien
 async def test_however_many_are_refused_the_application_asks_about_itself_once_in_ten_seconds(
     shop: ClientShop,
 ) -> None:
-    house, gatehouse, clock = shop.studio.service.services, shop.client(), shop.studio.service.clock
+    services, gatehouse, clock = shop.studio.service.services, shop.client(), shop.studio.service.clock
     jwts = [await shop.jwt(shop.studio.stranger) for _ in range(3)]
     users = [await gatehouse.user(jwt) for jwt in jwts]
-    await house.administration.block(shop.studio.stranger.user_id, ORIGIN)
+    await services.administration.block(shop.studio.stranger.user_id, ORIGIN)
 
     async def refused() -> int:
         before = len(shop.transport.statuses_from("data"))

@@ -48,9 +48,9 @@ async def test_a_wrong_signature_is_refused(shop: ClientShop) -> None:
 async def test_another_issuer_or_class_is_refused_though_the_key_is_right(
     shop: ClientShop, kind: type[UserJwtClaims | IdClaims]
 ) -> None:
-    house, now = shop.studio.service.services, shop.studio.service.clock.now()
-    issuer = "https://else.example" if kind is UserJwtClaims else house.settings.server.base_url
-    token = await house.signer.sign(example_claims(kind, iss=issuer, iat=now, exp=now + 300))
+    services, now = shop.studio.service.services, shop.studio.service.clock.now()
+    issuer = "https://else.example" if kind is UserJwtClaims else services.settings.server.base_url
+    token = await services.signer.sign(example_claims(kind, iss=issuer, iat=now, exp=now + 300))
     with pytest.raises(Unauthenticated, match="issuer" if kind is UserJwtClaims else "type"):
         await shop.client().user(token)
 
@@ -87,11 +87,11 @@ async def test_a_jwt_for_one_application_is_good_there_only(shop: ClientShop) ->
 
 
 async def test_a_new_key_is_found_when_the_first_token_names_it_and_the_old_one_stays(shop: ClientShop) -> None:
-    gatehouse, house = shop.client(), shop.studio.service.services
+    gatehouse, services = shop.client(), shop.studio.service.services
     old = shop.studio.stranger.jwt
     await gatehouse.user(old)
-    await house.key_rotation.rotate(RSA, origin=ORIGIN, mode=RotationMode.AT_ONCE)
-    await house.keyring.reload()
+    await services.key_rotation.rotate(RSA, origin=ORIGIN, mode=RotationMode.AT_ONCE)
+    await services.keyring.reload()
     new = await shop.jwt(shop.studio.stranger)
     with pytest.raises(Unauthenticated):
         await gatehouse.user(new)  # it looked a moment ago, and does not look for every made-up key
@@ -102,10 +102,10 @@ async def test_a_new_key_is_found_when_the_first_token_names_it_and_the_old_one_
 
 
 async def test_a_key_that_is_distrusted_is_forgotten_with_the_next_look(shop: ClientShop) -> None:
-    gatehouse, house, clock = shop.client(), shop.studio.service.services, shop.studio.service.clock
+    gatehouse, services, clock = shop.client(), shop.studio.service.services, shop.studio.service.clock
     await gatehouse.user(shop.studio.stranger.jwt)
-    await house.key_rotation.rotate(RSA, origin=ORIGIN, mode=RotationMode.DISTRUST)
-    await house.keyring.reload()
+    await services.key_rotation.rotate(RSA, origin=ORIGIN, mode=RotationMode.DISTRUST)
+    await services.keyring.reload()
     await clock.advance(300)
     with pytest.raises(Unauthenticated):
         await gatehouse.user(shop.studio.stranger.jwt)

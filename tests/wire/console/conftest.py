@@ -15,7 +15,7 @@ async def studio(service: RunningService) -> RunningService:
 
 
 @pytest.fixture
-async def inside(studio: RunningService) -> AsyncIterator[ConsoleBrowsers]:
+async def console_browsers(studio: RunningService) -> AsyncIterator[ConsoleBrowsers]:
     visitors = ConsoleBrowsers(studio)
     yield visitors
     await visitors.close()

@@ -21,9 +21,9 @@ SIMULATE = f"/console/access/simulate?application_id={SHOP}"
 
 
 async def test_a_check_shows_every_voice_and_names_the_nearest_missing_fact(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    ada = await inside(ADA)
+    ada = await console_browsers(ADA)
     held = (await ada.get(f"{CHECK}&user_id=pia&rule=user.kick")).text  # found by nick
     assert "Yes: Pia has user.kick in Shop" in held
     assert "Role moderator: allow" in held
@@ -49,11 +49,11 @@ async def test_a_check_shows_every_voice_and_names_the_nearest_missing_fact(
 
 
 async def test_a_check_tells_an_unverified_address_from_another_domain(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     """Only a verified address counts (R1), so the domain that everybody can read is not the case."""
     await apply_document(studio, STUDIO.replace("{tag: beta}", "{domain: players.example}"))
-    ada = await inside(ADA)
+    ada = await console_browsers(ADA)
     said = (await ada.get(f"{CHECK}&user_id={PIA}&rule=badge.gold")).text
     assert "Email domain must be players.example <small>(no verified email)</small>" in said
     assert "the login domain must be players.example, and no address is verified" in said
@@ -61,9 +61,9 @@ async def test_a_check_tells_an_unverified_address_from_another_domain(
 
 
 async def test_a_check_says_of_a_blocked_account_that_it_signs_in_nowhere(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    ada = await inside(ADA)
+    ada = await console_browsers(ADA)
     assert "This person can sign in to Shop." in (await ada.get(f"{CHECK}&user_id={PIA}")).text
     await studio.services.administration.block(PIA, ORIGIN)
     said = (await ada.get(f"{CHECK}&user_id={PIA}")).text
@@ -72,7 +72,7 @@ async def test_a_check_says_of_a_blocked_account_that_it_signs_in_nowhere(
 
 
 async def test_everybody_asks_about_themselves_and_about_others_who_may_read_what_they_hold(
-    inside: ConsoleBrowsers,
+    console_browsers: ConsoleBrowsers,
 ) -> None:
     asked = [
         (PIA, "", 200),
@@ -83,18 +83,18 @@ async def test_everybody_asks_about_themselves_and_about_others_who_may_read_wha
         (OLGA, "", 200),
     ]
     for who, about, status in asked:
-        visitor = await inside(who)
-        page = await visitor.get(f"{CHECK}&user_id={about}&rule=user.kick")
+        browser_client = await console_browsers(who)
+        page = await browser_client.get(f"{CHECK}&user_id={about}&rule=user.kick")
         assert (page.status_code, 'class="tree"' in page.text) == (status, status == 200), (who, about)
         assert "This person can sign in" not in page.text  # what keeps people out is for who administers
-        assert (await visitor.get("/console/access/people?user_id=pia")).text.strip() == ""
-    ada = await inside(ADA)
+        assert (await browser_client.get("/console/access/people?user_id=pia")).text.strip() == ""
+    ada = await console_browsers(ADA)
     found = (await ada.get("/console/access/people?user_id=pia@pl")).text
     assert f'<option value="{PIA}">Pia · pia@players.example</option>' in found
 
 
 async def test_projects_groups_and_resources_are_suggested_by_title_to_anyone_who_may_see_them(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     await apply_document(
         studio, "projects: [{title: Chess Club}]\ngroups: [{project_id: chess_club, title: Testers}]"
@@ -110,7 +110,7 @@ async def test_projects_groups_and_resources_are_suggested_by_title_to_anyone_wh
         "groups?group_id=&project_id=chess_club": (False, False, False),
         f"resources?kind=groups&resource_id=test&project_id={PROJECT}": (True, True, False),
     }
-    people = [await inside(one) for one in (ADA, OLGA, PIA)]
+    people = [await console_browsers(one) for one in (ADA, OLGA, PIA)]
     for path, expected in asked.items():
         offered = [(await one.get(f"/console/access/{path}")).text for one in people]
         wanted = project if path.startswith("projects") else testers
@@ -126,21 +126,21 @@ async def test_projects_groups_and_resources_are_suggested_by_title_to_anyone_wh
 
 
 async def test_the_beginnings_of_permissions_are_suggested_where_someone_may_read_the_schema(
-    inside: ConsoleBrowsers,
+    console_browsers: ConsoleBrowsers,
 ) -> None:
-    page = (await (await inside(ADA)).get(WHO)).text
+    page = (await (await console_browsers(ADA)).get(WHO)).text
     offered = page.partition('<datalist id="beginnings">')[2].partition("</datalist>")[0]
     for one in ("user.", "user.kick", "badge.gold"):
         assert f'<option value="{one}">' in offered
 
 
 async def test_who_can_shows_each_cell_with_its_way_and_its_end(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     end = studio.clock.now() + 86_400
     cashier = holdings_with(Assignment(role="cashier", end=End(expired=end)))
     await studio.services.storage.user_records.edit_record(SHOP, DEV, set_fields(scopes={ROOT: cashier}), 0)
-    ada = await inside(ADA)
+    ada = await console_browsers(ADA)
     page = (await ada.get(WHO)).text
     assert re.findall(r'class="cell (\w+)', page).count("condition") == 1  # Pia's badge
     assert page.count("cell given ending") == 1
@@ -156,22 +156,24 @@ async def test_who_can_shows_each_cell_with_its_way_and_its_end(
     rows = {row["user_id"]: row for row in csv.DictReader(io.StringIO(file.text))}
     assert rows[PIA]["private_data.user.kick"] == "given"
     assert rows[DEV]["private_data.store.refund"].startswith("given until ")
-    olga = await inside(OLGA)
+    olga = await console_browsers(OLGA)
     assert "Pia" in (await olga.get(f"{WHO}&q=pia")).text
     for address in (f"{WHO}&rules=user.&q=dev", f"{WHO}&rules=user.&q=100&format=csv"):
         assert DEV not in (await olga.get(address)).text  # they have nothing there, so their nick does not find them
     for who in (PIA, DEV, MAX):
-        assert (await (await inside(who)).get(f"{WHO}&q=olga")).status_code == 403
+        assert (await (await console_browsers(who)).get(f"{WHO}&q=olga")).status_code == 403
 
 
-async def test_a_page_of_who_can_ends_where_the_next_begins(studio: RunningService, inside: ConsoleBrowsers) -> None:
+async def test_a_page_of_who_can_ends_where_the_next_begins(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
     people = [str(number) for number in range(2_000_000_001, 2_000_000_041)]
     for user_id in people:
         await a_person(studio.services.storage, user_id)
         await studio.services.storage.user_records.edit_record(
             SHOP, user_id, set_fields(scopes={ROOT: holdings_with("moderator")}), 0
         )
-    ada = await inside(ADA)
+    ada = await console_browsers(ADA)
     seen, address = [], f"{WHO}&rules=user.kick"
     while address:
         page = (await ada.get(address)).text
@@ -182,13 +184,13 @@ async def test_a_page_of_who_can_ends_where_the_next_begins(studio: RunningServi
 
 
 async def test_permissions_that_one_page_of_who_can_has_no_room_for_stand_on_the_next_and_all_of_them_in_the_file(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     rules = "".join(f"          r{n:02}: {{value: true, protected: false}}\n" for n in range(120))
     await apply_document(
         studio, STUDIO.replace("      private_data:\n", f"      private_data:\n        many:\n{rules}", 1)
     )
-    ada = await inside(ADA)
+    ada = await console_browsers(ADA)
     pages, address = [], f"{WHO}&rules=many."
     while address:
         page = (await ada.get(address)).text
@@ -204,9 +206,11 @@ async def test_permissions_that_one_page_of_who_can_has_no_room_for_stand_on_the
     assert len(file.fieldnames or ()) == 2 + 120
 
 
-async def test_a_change_is_simulated_counted_and_not_made(studio: RunningService, inside: ConsoleBrowsers) -> None:
+async def test_a_change_is_simulated_counted_and_not_made(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
     groups = {one.title: one.group_id for one in (await project_of(studio)).groups.values()}
-    ada = await inside(ADA)
+    ada = await console_browsers(ADA)
     changes = {
         f"change=take_role&user_id={PIA}&role=moderator": ("1 person loses", "user.kick"),
         f"change=give_role&user_id={MAX}&role=cashier&until=2031-01-31": ("1 person gains", "store.refund"),
@@ -225,7 +229,9 @@ async def test_a_change_is_simulated_counted_and_not_made(studio: RunningService
         assert "Make this change" in page.text
     assert await state_of(studio) == before
     assert (await ada.get(f"{SIMULATE}&change=give_role&user_id={PIA}&role=nothing")).status_code == 404
-    assert (await (await inside(PIA)).get(f"{SIMULATE}&change=remove_rule&rule=user.mute")).status_code == 403
+    assert (
+        await (await console_browsers(PIA)).get(f"{SIMULATE}&change=remove_rule&rule=user.mute")
+    ).status_code == 403
 
 
 async def state_of(studio: RunningService) -> tuple[object, ...]:
@@ -239,14 +245,14 @@ async def project_of(studio: RunningService) -> ProjectModel:
 
 
 async def test_an_administrator_whom_an_application_keeps_out_is_told_the_rule(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     shop = await a_native_client(studio, "shop", application_id=SHOP)
     for user_id in (ADA, PIA):
         await studio.services.storage.user_records.edit_record(
             SHOP, user_id, set_fields(login={"can": {"value": False}}), 0
         )
-    ada, pia = await inside(ADA), await inside(PIA)
+    ada, pia = await console_browsers(ADA), await console_browsers(PIA)
     page = await ada.get(shop.authorize_path(state="kept"))
     assert page.status_code == 403
     assert "<strong>login.can</strong> is set neither for this account" in page.text
@@ -261,12 +267,12 @@ async def test_an_administrator_whom_an_application_keeps_out_is_told_the_rule(
     assert query_of(silent.headers["location"])["error"] == "access_denied"
     sent_back = await pia.get(shop.authorize_path())
     assert query_of(sent_back.headers["location"])["error"] == "access_denied"
-    for visitor, told in ((ada, True), (pia, False)):
+    for browser_client, told in ((ada, True), (pia, False)):
         game = await register_game(studio, app_id=SHOP)
-        await visitor.get(f"/?gsid={game.gsid}")
-        await visitor.follow()
-        await visitor.post("/sign-in/confirm", decision="confirm")
-        denied = await visitor.follow()
+        await browser_client.get(f"/?gsid={game.gsid}")
+        await browser_client.follow()
+        await browser_client.post("/sign-in/confirm", decision="confirm")
+        denied = await browser_client.follow()
         assert denied.status_code == 403
         assert ("login.can" in denied.text) is told
         assert "Mind Games" in denied.text  # whom to ask

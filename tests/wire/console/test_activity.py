@@ -33,15 +33,17 @@ CHANGE_ACTOR = Statement(
 )
 
 
-async def change_project(inside: ConsoleBrowsers, user_id: str, description: str) -> None:
-    visitor = await inside(user_id)
-    await visitor.get(PAGE)
-    await visitor.post(PAGE, title="Mind Games", description=description, aliases="mg")
+async def change_project(console_browsers: ConsoleBrowsers, user_id: str, description: str) -> None:
+    browser_client = await console_browsers(user_id)
+    await browser_client.get(PAGE)
+    await browser_client.post(PAGE, title="Mind Games", description=description, aliases="mg")
 
 
-async def test_a_change_is_told_with_what_stood_there_before(studio: RunningService, inside: ConsoleBrowsers) -> None:
-    await change_project(inside, OLGA, "New words")
-    ada = await inside(ADA)
+async def test_a_change_is_told_with_what_stood_there_before(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    await change_project(console_browsers, OLGA, "New words")
+    ada = await console_browsers(ADA)
     page = (await ada.get(f"{LOG}?group=project&actor={OLGA}")).text
     assert re.search(r'<td [^>]*class="was">\s*<span class="piece">Puzzles and more</span>', page)
     assert re.search(r'<td [^>]*class="is">\s*<span class="piece">New words</span>', page)
@@ -59,8 +61,8 @@ async def test_a_change_is_told_with_what_stood_there_before(studio: RunningServ
     assert "modified" in (await ada.get(f"{LOG}/{record_id}")).text
 
 
-async def test_each_row_names_what_was_changed(inside: ConsoleBrowsers) -> None:
-    ada = await inside(ADA)
+async def test_each_row_names_what_was_changed(console_browsers: ConsoleBrowsers) -> None:
+    ada = await console_browsers(ADA)
     await ada.get("/console/roles/new")
     await post_form(ada, "/console/roles/new", application=str(SHOP), name="referee")
     page = (await ada.get(f"{LOG}?group=role")).text
@@ -78,9 +80,9 @@ async def spoil(studio: RunningService, record_id: str) -> None:
 
 
 async def test_what_happened_is_found_by_each_filter_and_paged_to_its_end(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    ada = await inside(ADA)
+    ada = await console_browsers(ADA)
     await fill(studio, 130)
     found = {
         f"q={SHOP}": "An application was created",
@@ -121,10 +123,10 @@ async def fill(studio: RunningService, number: int) -> None:
 
 
 async def test_an_owner_sees_what_happened_to_their_project_and_no_one_else_anything(
-    studio: RunningService, inside: ConsoleBrowsers, monkeypatch: pytest.MonkeyPatch
+    studio: RunningService, console_browsers: ConsoleBrowsers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await change_project(inside, ADA, "By Ada")
-    olga, pia = await inside(OLGA), await inside(PIA)
+    await change_project(console_browsers, ADA, "By Ada")
+    olga, pia = await console_browsers(OLGA), await console_browsers(PIA)
     page = (await olga.get(LOG)).text
     assert "only the first" not in page
     assert "By Ada" in page
@@ -140,12 +142,12 @@ async def test_an_owner_sees_what_happened_to_their_project_and_no_one_else_anyt
 
 
 async def test_who_may_only_view_a_project_sees_what_happened_to_it_and_nothing_of_its_schemas_and_groups(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    await change_project(inside, ADA, "By Ada")
+    await change_project(console_browsers, ADA, "By Ada")
     view = set_fields(scopes={Scope(PROJECT): holdings_with_rules("project.can_view_project")})
     await studio.services.storage.user_records.edit_record(1, PIA, view, NOW)
-    pia, olga = await inside(PIA), await inside(OLGA)
+    pia, olga = await console_browsers(PIA), await console_browsers(OLGA)
     kinds = {"project": True, "application": False, "group": False}
     for query in ("format=jsonl", f"format=jsonl&application_id={SHOP}", f"format=jsonl&subject=application+{SHOP}"):
         lines = (await pia.get(f"{LOG}?{query}")).text.splitlines()
@@ -168,9 +170,9 @@ async def test_who_may_only_view_a_project_sees_what_happened_to_it_and_nothing_
 
 
 async def test_over_the_api_the_log_answers_everybody_what_the_console_shows_them_and_nothing_else(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    await change_project(inside, ADA, "By Ada")
+    await change_project(console_browsers, ADA, "By Ada")
     refused = await studio.client.post(RESULT, json={"gsid": "00000000-0000-4000-8000-000000000000"})
     records = {"refusal": refused.json()["error"], "none": "0" * 32}
     for name, about, event in (
@@ -183,10 +185,10 @@ async def test_over_the_api_the_log_answers_everybody_what_the_console_shows_the
     ):
         records[name] = (await studio.services.storage.audit.newest_records(1, about, event))[0].record_id
     inside_the_project = {"project", "shop", "wiki", "group"}
-    await each_record(studio, inside, records, ADA, records.keys() - {"none"})
-    await each_record(studio, inside, records, OLGA, inside_the_project)
+    await each_record(studio, console_browsers, records, ADA, records.keys() - {"none"})
+    await each_record(studio, console_browsers, records, OLGA, inside_the_project)
     for nothing in (DEV, MAX, PIA):
-        await each_record(studio, inside, records, nothing, None)
+        await each_record(studio, console_browsers, records, nothing, None)
     for user_id, role, seen in (
         (DEV, "app_developer", {"project", "shop"}),
         (MAX, "app_users_manager", {"project"}),
@@ -196,23 +198,23 @@ async def test_over_the_api_the_log_answers_everybody_what_the_console_shows_the
             application_scope(PROJECT, SHOP): holdings_with(role),
         }
         await studio.services.storage.user_records.edit_record(1, user_id, set_fields(scopes=held), NOW)
-        await each_record(studio, inside, records, user_id, seen)
+        await each_record(studio, console_browsers, records, user_id, seen)
 
 
 async def each_record(
     studio: RunningService,
-    inside: ConsoleBrowsers,
+    console_browsers: ConsoleBrowsers,
     records: Mapping[str, str],
     user_id: str,
     seen: Collection[str] | None,
 ) -> None:
     """`seen`: names of what they see; None when they have no log at all, which differs from not finding it."""
-    visitor, jwt = await inside(user_id), await jwt_of(studio, user_id)
+    browser_client, jwt = await console_browsers(user_id), await jwt_of(studio, user_id)
     for name, record_id in records.items():
         ask = {"action": "get", "data": {"record_id": record_id}}
         headers = {"Authorization": f"Bearer {jwt}", "Factor": FACTOR}
         answer = await studio.client.post("/api/permissions/activity", json=ask, headers=headers)
-        page = await visitor.get(f"{LOG}/{record_id}")
+        page = await browser_client.get(f"{LOG}/{record_id}")
         expected = 403 if seen is None else 200 if name in seen else 404
         assert answer.status_code == expected, (user_id, name)
         assert page.status_code == (404 if name == "refusal" and expected == 200 else expected), (user_id, name)
@@ -225,9 +227,9 @@ async def each_record(
 
 
 async def test_what_was_refused_is_listed_with_its_reason_for_anyone_who_administers(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    ada = await inside(ADA)
+    ada = await console_browsers(ADA)
     address = f"{LOG}/refusals"
     assert f'href="{address}"' in (await ada.get(LOG)).text
     assert "No refused requests." in (await ada.get(address)).text
@@ -250,14 +252,14 @@ async def test_what_was_refused_is_listed_with_its_reason_for_anyone_who_adminis
     assert 'rel="next"' not in second
     rows = list(csv.DictReader(io.StringIO((await ada.get(f"{address}?format=csv")).text)))
     assert [row["record_id"] for row in rows] == [one.record_id for one in reversed(kept)]
-    assert (await (await inside(OLGA)).get(address)).status_code == 403
+    assert (await (await console_browsers(OLGA)).get(address)).status_code == 403
 
 
 async def test_a_log_whose_end_was_cut_off_is_shown_as_broken_to_administrators(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     await studio.services.audit_sealer.seal_all()
-    ada, olga = await inside(ADA), await inside(OLGA)
+    ada, olga = await console_browsers(ADA), await console_browsers(OLGA)
     pages = (LOG, "/console/settings/health")
     for page in pages:
         assert "the log was sealed up to record" not in (await ada.get(page)).text

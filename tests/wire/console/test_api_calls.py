@@ -74,13 +74,13 @@ WITHOUT = {
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the console shows curl, and there is none here")
 async def test_every_object_shows_its_api_call_whose_answer_is_the_json_beside_it(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    paths = [*OBJECTS, *await furnished(studio, await inside(ADA))]
+    paths = [*OBJECTS, *await furnished(studio, await console_browsers(ADA))]
     await studio.services.audit_sealer.seal_all()
     for user_id in (ADA, OLGA, DEV, MAX):
-        visitor, jwt = await inside(user_id), await jwt_of(studio, user_id)
-        pages = {path: await visitor.get(path) for path in paths}
+        browser_client, jwt = await console_browsers(user_id), await jwt_of(studio, user_id)
+        pages = {path: await browser_client.get(path) for path in paths}
         opened = {path: page.text for path, page in pages.items() if page.status_code == 200}
         assert user_id != ADA or len(opened) == len(paths)
         assert user_id == ADA or not any(path.startswith("/console/settings") for path in opened)
@@ -92,11 +92,11 @@ async def test_every_object_shows_its_api_call_whose_answer_is_the_json_beside_i
 
 
 async def test_a_list_shows_no_call_that_would_be_refused_and_no_json_longer_than_its_page(
-    studio: RunningService, inside: ConsoleBrowsers, monkeypatch: pytest.MonkeyPatch
+    studio: RunningService, console_browsers: ConsoleBrowsers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     view = set_fields(scopes={Scope(PROJECT): holdings_with_rules("project.can_view_project")})
     await studio.services.storage.user_records.edit_record(1, PIA, view, NOW)
-    pia, olga = await inside(PIA), await inside(OLGA)
+    pia, olga = await console_browsers(PIA), await console_browsers(OLGA)
     assert CALL.search((await pia.get(f"{MIND_GAMES}/groups")).text) is None
     ask = {"action": "get", "data": {"project_id": PROJECT}}
     headers = {"Authorization": f"Bearer {await jwt_of(studio, PIA)}", "Factor": FACTOR}
@@ -113,9 +113,11 @@ async def test_a_list_shows_no_call_that_would_be_refused_and_no_json_longer_tha
 
 
 async def test_who_can_looks_for_no_one_twice_its_call_is_shown_without_the_answer(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    page = (await (await inside(ADA)).get(f"/console/access/who?application_id={SHOP}&rules=user.kick")).text
+    page = (
+        await (await console_browsers(ADA)).get(f"/console/access/who?application_id={SHOP}&rules=user.kick")
+    ).text
     assert RECORD.search(page) is None
     found = await answered(studio, await jwt_of(studio, ADA), unescape(CALL.findall(page)[0]))
     assert [one["user_id"] for one in found["members"]] == [PIA]

@@ -37,11 +37,11 @@ def rule_of(model: ApplicationModel, *path: str) -> Any:
     return node
 
 
-async def proved(visitor: HttpBrowser) -> None:
+async def proved(browser_client: HttpBrowser) -> None:
     """Goes the way that a stale proof leads to."""
-    await visitor.follow()
-    await visitor.post("/confirm", password=PASSWORD)
-    await visitor.follow()
+    await browser_client.follow()
+    await browser_client.post("/confirm", password=PASSWORD)
+    await browser_client.follow()
 
 
 @pytest.mark.parametrize(
@@ -55,22 +55,22 @@ async def proved(visitor: HttpBrowser) -> None:
     ],
 )
 async def test_everyone_finds_the_applications_and_tabs_their_rights_open(
-    inside: ConsoleBrowsers, user_id: str, listed: str, tabs: tuple[str, ...]
+    console_browsers: ConsoleBrowsers, user_id: str, listed: str, tabs: tuple[str, ...]
 ) -> None:
-    visitor = await inside(user_id)
-    page = await visitor.get(APPLICATIONS)
+    browser_client = await console_browsers(user_id)
+    page = await browser_client.get(APPLICATIONS)
     assert [name for name in ("Central", "Shop", "Wiki") if f">{name}</a>" in page.text] == listed.split()
-    shop = await visitor.get(PAGE)
+    shop = await browser_client.get(PAGE)
     assert shop.status_code == (200 if tabs else 403)
     assert tuple(tab for tab in TABS if f'<li><a href="{PAGE}{tab}"' in shop.text) == tabs
     for tab in TABS:
-        assert (await visitor.get(f"{PAGE}{tab}")).status_code == (200 if tab in tabs else 403), tab
+        assert (await browser_client.get(f"{PAGE}{tab}")).status_code == (200 if tab in tabs else 403), tab
 
 
 async def test_an_application_is_made_in_a_project_or_alone_by_who_may(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    olga, ada = await inside(OLGA), await inside(ADA)
+    olga, ada = await console_browsers(OLGA), await console_browsers(ADA)
     await olga.get(f"{APPLICATIONS}/new?project_id={PROJECT}")
     refused = await olga.post(f"{APPLICATIONS}/new", name="Forum", project_id="")
     assert refused.status_code == 403
@@ -80,7 +80,7 @@ async def test_an_application_is_made_in_a_project_or_alone_by_who_may(
     await ada.post(f"{APPLICATIONS}/new", name="Lone", project_id="")
     homes = {(await model_of(studio, number)).application.project_id for number in (50003, 50004)}
     assert homes == {PROJECT, None}
-    assert (await (await inside(MAX)).get(f"{APPLICATIONS}/new")).status_code == 403
+    assert (await (await console_browsers(MAX)).get(f"{APPLICATIONS}/new")).status_code == 403
     file = await olga.get(f"{APPLICATIONS}?format=csv&q=for")
     assert file.text.splitlines() == [
         "id,name,description,project,roles,clients,removed",
@@ -89,11 +89,11 @@ async def test_an_application_is_made_in_a_project_or_alone_by_who_may(
 
 
 async def test_settings_are_saved_as_fields_and_a_stale_save_overwrites_nothing(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    olga, ada = await inside(OLGA), await inside(ADA)
-    for visitor in (olga, ada):
-        await visitor.get(PAGE)
+    olga, ada = await console_browsers(OLGA), await console_browsers(ADA)
+    for browser_client in (olga, ada):
+        await browser_client.get(PAGE)
     fields = {
         "name": "Shop",
         "description": "of Ada",
@@ -125,8 +125,10 @@ async def test_settings_are_saved_as_fields_and_a_stale_save_overwrites_nothing(
     assert (await model_of(studio)).application.project_id is None
 
 
-async def test_a_service_is_described_by_who_may_publish_one(studio: RunningService, inside: ConsoleBrowsers) -> None:
-    ada, olga = await inside(ADA), await inside(OLGA)
+async def test_a_service_is_described_by_who_may_publish_one(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    ada, olga = await console_browsers(ADA), await console_browsers(OLGA)
     assert 'name="service_name"' not in (await olga.get(PAGE)).text
     assert (await olga.post(f"{PAGE}/service", service_name="Shop")).status_code == 403
     pem = public_pem()
@@ -144,9 +146,9 @@ async def test_a_service_is_described_by_who_may_publish_one(studio: RunningServ
 
 
 async def test_removing_an_application_says_what_breaks_and_wants_a_fresh_proof(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    olga = await inside(OLGA)
+    olga = await console_browsers(OLGA)
     await studio.clock.advance(601)
     await olga.get(f"{PAGE}/remove")
     await proved(olga)
@@ -155,7 +157,7 @@ async def test_removing_an_application_says_what_breaks_and_wants_a_fresh_proof(
     assert (await olga.post(f"{PAGE}/remove", name="shop")).status_code == 400
     await olga.post(f"{PAGE}/remove", name="Shop")
     assert (await model_of(studio)).application.removed
-    assert (await (await inside(MAX)).get(f"{PAGE}/remove")).status_code == 403
+    assert (await (await console_browsers(MAX)).get(f"{PAGE}/remove")).status_code == 403
 
 
 @pytest.mark.parametrize(
@@ -168,9 +170,9 @@ async def test_removing_an_application_says_what_breaks_and_wants_a_fresh_proof(
     ids=["access key", "client", "staged"],
 )
 async def test_a_form_that_a_proof_came_between_says_afterwards_that_it_was_not_saved(
-    studio: RunningService, inside: ConsoleBrowsers, page: str, path: str, typed: dict[str, str]
+    studio: RunningService, console_browsers: ConsoleBrowsers, page: str, path: str, typed: dict[str, str]
 ) -> None:
-    olga, said = await inside(OLGA), "Nothing is saved yet"
+    olga, said = await console_browsers(OLGA), "Nothing is saved yet"
     await olga.get(page)
     await studio.clock.advance(601)
     await olga.post(path, **typed)
@@ -182,9 +184,9 @@ async def test_a_form_that_a_proof_came_between_says_afterwards_that_it_was_not_
 
 
 async def test_rules_are_changed_with_a_look_at_who_gains_and_who_loses(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    olga, dev = await inside(OLGA), await inside(DEV)
+    olga, dev = await console_browsers(OLGA), await console_browsers(DEV)
     await olga.get(f"{PAGE}/rules/new")
     await olga.post(f"{PAGE}/rules/new", **RULE | {"path": "user.warn", "description": "Be stern"})
     assert "Be stern" in (await olga.follow()).text
@@ -227,9 +229,9 @@ async def test_rules_are_changed_with_a_look_at_who_gains_and_who_loses(
 
 
 async def test_a_version_is_compared_and_restored_as_an_ordinary_save(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    olga = await inside(OLGA)
+    olga = await console_browsers(OLGA)
     first = await model_of(studio)
     exported = (await olga.get(f"{PAGE}/rules/export")).text
     changed = exported.replace('"Handles money"', '"Counts money"').replace('"moderator"', '"sheriff"')
@@ -267,9 +269,9 @@ async def test_a_version_is_compared_and_restored_as_an_ordinary_save(
 
 
 async def test_a_key_is_shown_once_works_and_is_refused_when_removed(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    ada, pia = await inside(ADA), await inside(PIA)
+    ada, pia = await console_browsers(ADA), await console_browsers(PIA)
     asked = {"login": "pia@players.example", "password": PASSWORD, "app_id": SHOP, "factor": "one"}
     jwt = (await studio.client.post("/proxy/api/login", json=asked)).json()["jwt"]
     question = {"action": "get", "application_id": SHOP, "jwt": jwt, "data": {"type": "list_short"}}
@@ -325,9 +327,9 @@ async def test_a_key_is_shown_once_works_and_is_refused_when_removed(
 
 
 async def test_clients_are_managed_by_who_may_save_and_reach_no_further(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    olga, ada = await inside(OLGA), await inside(ADA)
+    olga, ada = await console_browsers(OLGA), await console_browsers(ADA)
     clients = studio.services.clients
     page = await olga.get(f"{PAGE}/new_client")
     assert "first_party" not in page.text
@@ -382,7 +384,7 @@ async def test_clients_are_managed_by_who_may_save_and_reach_no_further(
     await olga.get(f"{one}/remove")
     await olga.post(f"{one}/remove")
     assert "No clients yet." in (await olga.follow()).text
-    assert (await (await inside(DEV)).get(one)).status_code == 403
+    assert (await (await console_browsers(DEV)).get(one)).status_code == 403
 
 
 def public_pem() -> str:

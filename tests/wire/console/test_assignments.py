@@ -55,15 +55,15 @@ async def rich(service: RunningService) -> AsyncIterator[ConsoleBrowsers]:
     await visitors.close()
 
 
-async def reviewed(visitor: HttpBrowser, lines: str) -> str:
-    await visitor.get(PAGE)
-    page = await visitor.post(f"{PAGE}/review", text=lines)
+async def reviewed(browser_client: HttpBrowser, lines: str) -> str:
+    await browser_client.get(PAGE)
+    page = await browser_client.post(f"{PAGE}/review", text=lines)
     assert page.status_code == 200, page.text
     return page.text
 
 
-async def applied(visitor: HttpBrowser, review: str, status: int = 200) -> str:
-    page = await visitor.client.post(f"{PAGE}/apply", data=form_of(review))
+async def applied(browser_client: HttpBrowser, review: str, status: int = 200) -> str:
+    page = await browser_client.client.post(f"{PAGE}/apply", data=form_of(review))
     assert page.status_code == status, page.text
     return page.text
 
@@ -185,12 +185,12 @@ async def test_strangers_are_found_by_who_may_know_them(rich: ConsoleBrowsers) -
         (ada, "who=all&q=studio.example", [ADA, DEV, MAX, OLGA]),
         (ada, "q=dev", []),
     )
-    for visitor, query, found in cases:
-        assert listed((await visitor.get(f"{PAGE}?{query}")).text) == found, query
+    for browser_client, query, found in cases:
+        assert listed((await browser_client.get(f"{PAGE}?{query}")).text) == found, query
     assert [">Everyone<" in (await one.get(PAGE)).text for one in (manager, olga, ada)] == [False, False, True]
     by_address = f"dev@studio.example,cashier,,\nnobody@studio.example,cashier,,\n{OLGA},cashier,,"
-    for visitor, troubles in ((manager, 2), (olga, 1)):
-        review = await reviewed(visitor, by_address)
+    for browser_client, troubles in ((manager, 2), (olga, 1)):
+        review = await reviewed(browser_client, by_address)
         assert review.count("person not found") == troubles
         assert (DEV in review) == (troubles == 1)
         assert f"<small>{OLGA}</small>" in review
@@ -199,8 +199,8 @@ async def test_strangers_are_found_by_who_may_know_them(rich: ConsoleBrowsers) -
 async def test_who_is_not_told_of_roles_sees_the_names_they_work_with(rich: ConsoleBrowsers) -> None:
     manager, olga = await rich(MAX), await rich(OLGA)
 
-    async def columns(visitor: HttpBrowser, query: str = "") -> Sequence[str]:
-        return re.findall(r'data-column="(\w+)"', (await visitor.get(f"{PAGE}?{query}")).text)
+    async def columns(browser_client: HttpBrowser, query: str = "") -> Sequence[str]:
+        return re.findall(r'data-column="(\w+)"', (await browser_client.get(f"{PAGE}?{query}")).text)
 
     assert await columns(olga) == ["beta", "boss", "cashier", "insider", "moderator"]
     assert await columns(olga, "roles=money") == ["cashier"]

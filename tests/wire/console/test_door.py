@@ -13,7 +13,7 @@ from tests.support.service import RunningService
 
 
 async def test_while_the_console_is_built_others_are_served_and_a_failure_is_tried_again(
-    studio: RunningService, inside: ConsoleBrowsers, monkeypatch: pytest.MonkeyPatch
+    studio: RunningService, console_browsers: ConsoleBrowsers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     builds = 0
     build = console.build_console
@@ -29,7 +29,7 @@ async def test_while_the_console_is_built_others_are_served_and_a_failure_is_tri
         return build(*args, **named)
 
     monkeypatch.setattr(console, "build_console", slowly)
-    ada = await inside(ADA)
+    ada = await console_browsers(ADA)
     first = asyncio.create_task(ada.client.get("/console"))
     await begun.wait()
     stranger = await studio.client.get("/console/people?page=2")
@@ -43,20 +43,20 @@ async def test_while_the_console_is_built_others_are_served_and_a_failure_is_tri
 
 
 async def test_op_13_a_stranger_is_not_told_what_there_is_and_no_one_finds_a_debug_page(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     """Before the console is built as after."""
     for _ in range(2):
         for path in ("/console/people", "/console/debug", "/console/people/act"):
             for answer in (await studio.client.get(path), await studio.client.post(path)):
                 assert answer.headers["location"].startswith("/sign-in?interaction="), path
-        ada = await inside(ADA)
+        ada = await console_browsers(ADA)
         assert (await ada.get("/console/debug")).status_code == 404
 
 
-async def test_no_address_of_the_console_is_a_dead_end(inside: ConsoleBrowsers) -> None:
+async def test_no_address_of_the_console_is_a_dead_end(console_browsers: ConsoleBrowsers) -> None:
     """A browser keeps the address a form was sent to, and asks for it again."""
-    ada = await inside(ADA)
+    ada = await console_browsers(ADA)
     for tab in ("matrix", "users"):
         page = f"/console/applications/{SHOP}/{tab}"
         for sent_to in ("review", "apply"):

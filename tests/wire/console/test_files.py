@@ -69,9 +69,9 @@ NO_LISTS = {
 }
 
 
-async def test_every_list_is_a_file_as_well(studio: RunningService, inside: ConsoleBrowsers) -> None:
+async def test_every_list_is_a_file_as_well(studio: RunningService, console_browsers: ConsoleBrowsers) -> None:
     await apply_document(studio, MORE)
-    ada = await inside(ADA)
+    ada = await console_browsers(ADA)
     paths = [*LISTS, *await filled(studio, ada)]
     assert [path for path in paths if not await is_a_file_as_well(ada, path)] == []
 
@@ -98,11 +98,11 @@ async def filled(studio: RunningService, ada: HttpBrowser) -> list[str]:
     return [one, group, f"{group}/who"]
 
 
-async def is_a_file_as_well(visitor: HttpBrowser, path: str) -> bool:
+async def is_a_file_as_well(browser_client: HttpBrowser, path: str) -> bool:
     """By each link of the page: a header, and at least one row."""
-    page = await visitor.get(path)
+    page = await browser_client.get(path)
     links = [unescape(link) for link in LINK.findall(page.text)]
-    taken = [await visitor.get(f"{path.partition('?')[0]}{link}") for link in links]
+    taken = [await browser_client.get(f"{path.partition('?')[0]}{link}") for link in links]
     return bool(taken) and all(
         file.headers["content-type"].startswith("text/csv")
         and file.headers["content-disposition"].startswith("attachment")

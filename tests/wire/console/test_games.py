@@ -10,7 +10,7 @@ GAMES = "/console/games"
 
 
 async def test_a_session_is_listed_found_and_shown_without_its_secrets(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     shop, wiki = (
         await register_game(studio, app_id=SHOP, code="1", factor="fingerprint"),
@@ -18,7 +18,7 @@ async def test_a_session_is_listed_found_and_shown_without_its_secrets(
     )
     await studio.clock.advance(7)
     await studio.services.storage.game_sessions.record_progress(shop.gsid, studio.clock.now(), signing_in=False)
-    ada, ref = await inside(ADA), shop.gsid[:13]
+    ada, ref = await console_browsers(ADA), shop.gsid[:13]
     page = (await ada.get(GAMES)).text
     assert f"{ref}…" in page
     assert "page opened" in page
@@ -38,10 +38,10 @@ async def test_a_session_is_listed_found_and_shown_without_its_secrets(
 
 
 async def test_who_may_see_an_application_sees_its_sessions_without_the_people_in_them(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     shop, wiki = await register_game(studio, app_id=SHOP), await register_game(studio, app_id=WIKI)
-    dev, pia = await inside(DEV), await inside(PIA)
+    dev, pia = await console_browsers(DEV), await console_browsers(PIA)
     page = (await dev.get(GAMES)).text
     assert shop.gsid[:13] in page
     assert wiki.gsid[:13] not in page
@@ -56,10 +56,10 @@ async def test_who_may_see_an_application_sees_its_sessions_without_the_people_i
 
 
 async def test_a_session_is_closed_with_words_that_the_game_s_error_leads_to(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     game = await register_game(studio, app_id=SHOP)
-    ada, page = await inside(ADA), f"{GAMES}/{game.gsid[:13]}"
+    ada, page = await console_browsers(ADA), f"{GAMES}/{game.gsid[:13]}"
     assert "The game gets a failure" in (await ada.get(f"{page}/close")).text
     await ada.post(f"{page}/close", reason="A test of the tournament")
     assert "Session closed" in (await ada.follow()).text
@@ -80,12 +80,14 @@ async def test_a_session_is_closed_with_words_that_the_game_s_error_leads_to(
         assert game.gsid not in told_of_her
 
 
-async def test_the_id_a_refused_game_was_told_is_looked_up(studio: RunningService, inside: ConsoleBrowsers) -> None:
+async def test_the_id_a_refused_game_was_told_is_looked_up(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
     game = await register_game(studio, app_id=SHOP)
     refused = await studio.client.post(
         "/proxy/api/gameSession/getGsidResult", json={"gsid": game.gsid}, params={"location": "wrong"}
     )
-    ada = await inside(ADA)
+    ada = await console_browsers(ADA)
     page = (await ada.get(f"{GAMES}/record?id={refused.json()['error']}")).text
     assert "wrong location" in page
     assert f"{GAMES}/{game.gsid[:13]}" in page

@@ -11,9 +11,9 @@ applications:
 
 
 async def test_the_day_is_counted_and_what_ends_soon_is_named(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    ada, pia = await inside(ADA), await inside(PIA)
+    ada, pia = await console_browsers(ADA), await console_browsers(PIA)
     await pia.get("/sign-in")
     await pia.client.post("/proxy/api/login", json={"login": "pia@players.example", "password": "wrong"})
     await studio.services.tally.flush()
@@ -30,9 +30,9 @@ async def test_the_day_is_counted_and_what_ends_soon_is_named(
 
 
 async def test_the_refused_sign_ins_lead_to_their_hours_and_from_there_to_what_else_was_refused(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    ada = await inside(ADA)
+    ada = await console_browsers(ADA)
     await studio.client.post("/proxy/api/login", json={"login": "pia@players.example", "password": "wrong"})
     await studio.services.tally.flush()
     page = (await ada.get("/console")).text
@@ -42,19 +42,19 @@ async def test_the_refused_sign_ins_lead_to_their_hours_and_from_there_to_what_e
 
 
 async def test_what_cannot_be_written_is_counted_the_next_time(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    await inside(PIA)
+    await console_browsers(PIA)
     tallies = studio.services.storage.tallies
     await studio.services.tally.flush()
     await studio.services.tally.flush()
-    await inside(PIA)
+    await console_browsers(PIA)
     await studio.services.tally.flush()
     assert [one.times for one in await tallies.counts_since(0)] == [2]
 
 
-async def test_others_are_greeted_with_what_they_look_after(inside: ConsoleBrowsers) -> None:
+async def test_others_are_greeted_with_what_they_look_after(console_browsers: ConsoleBrowsers) -> None:
     for user_id, words in ((OLGA, "1 project"), (MAX, "Your applications"), (PIA, "You don't manage anything yet.")):
-        page = (await (await inside(user_id)).get("/console")).text
+        page = (await (await console_browsers(user_id)).get("/console")).text
         assert words in page
         assert "Settings" not in page

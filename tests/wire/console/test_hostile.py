@@ -20,9 +20,9 @@ projects:
 
 
 async def test_rights_are_given_and_entrances_changed_only_after_a_fresh_proof(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    ada = await inside(ADA)
+    ada = await console_browsers(ADA)
     await studio.clock.advance(STALE)
     shop, central = f"/console/applications/{SHOP}", "/console/applications/1"
     for path, back in (
@@ -40,9 +40,9 @@ async def test_rights_are_given_and_entrances_changed_only_after_a_fresh_proof(
         )
 
 
-async def test_who_has_no_right_gets_no_form_back(studio: RunningService, inside: ConsoleBrowsers) -> None:
+async def test_who_has_no_right_gets_no_form_back(studio: RunningService, console_browsers: ConsoleBrowsers) -> None:
     await apply_document(studio, VIEWER)
-    pia = await inside(PIA)
+    pia = await console_browsers(PIA)
     page = await pia.get(f"/console/projects/{PROJECT}")
     assert page.status_code == 200
     csrf = csrf_of(page.text)
@@ -57,23 +57,23 @@ async def test_who_has_no_right_gets_no_form_back(studio: RunningService, inside
 
 
 async def test_pa_13_a_foreign_project_cannot_be_told_from_none(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     await apply_document(studio, VIEWER)
-    olga = await inside(OLGA)
+    olga = await console_browsers(OLGA)
     page = f"/console/roles/{SHOP}/moderator/members"
     answers = [(await olga.get(f"{page}?project={name}")).status_code for name in ("secret_plan", "no_such_plan")]
     assert answers[0] == answers[1]
 
 
 @pytest.mark.parametrize("version", ["99999999999999999999999", "7"])
-async def test_a_version_that_never_was_is_not_found(inside: ConsoleBrowsers, version: str) -> None:
-    ada = await inside(ADA)
+async def test_a_version_that_never_was_is_not_found(console_browsers: ConsoleBrowsers, version: str) -> None:
+    ada = await console_browsers(ADA)
     assert (await ada.get(f"/console/applications/{SHOP}/versions/{version}/restore")).status_code == 404
 
 
-async def test_a_user_manager_does_not_come_to_the_rules(inside: ConsoleBrowsers) -> None:
-    maximilian = await inside(MAX)
+async def test_a_user_manager_does_not_come_to_the_rules(console_browsers: ConsoleBrowsers) -> None:
+    maximilian = await console_browsers(MAX)
     for tab in ("rules", "matrix", "versions", "access_keys", "public_keys", "clients"):
         assert (await maximilian.get(f"/console/applications/{SHOP}/{tab}")).status_code == 403
 
@@ -85,9 +85,9 @@ PLACES = ("page", "after", "since", "format", "sort")
 
 
 async def test_ht_26_sql_and_nosql_probes_find_what_holds_their_letters_and_nothing_else(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    ada = await inside(ADA)
+    ada = await console_browsers(ADA)
     for place in LISTS:
         assert (await ada.get(f"/console/{place}")).status_code == 200
         for probe in PROBES:

@@ -30,12 +30,12 @@ CONDITIONS = (
 
 
 async def test_the_count_is_what_the_evaluation_decides(studio: RunningService) -> None:
-    house, origin = studio.services, AuditOrigin(actor="test")
-    await house.administration.set_purchases(PIA, frozenset({"season-pass"}), origin)
-    crowd = await house.storage.candidates.candidate_page(
+    services, origin = studio.services, AuditOrigin(actor="test")
+    await services.administration.set_purchases(PIA, frozenset({"season-pass"}), origin)
+    crowd = await services.storage.candidates.candidate_page(
         CandidateFilter(application_id=1, everyone=True), (), after="", limit=1_000
     )
-    store = ConditionMatchStorage(house.storage.runner)
+    store = ConditionMatchStorage(services.storage.runner)
     for document in CONDITIONS:
         test = parse_condition(document).test
         expected = [one.subject.user_id for one in crowd.people if condition_holds(test, one.subject, None)]

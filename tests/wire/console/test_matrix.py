@@ -38,15 +38,15 @@ async def rich(service: RunningService) -> AsyncIterator[ConsoleBrowsers]:
     await visitors.close()
 
 
-async def reviewed(visitor: HttpBrowser, lines: str) -> str:
-    await visitor.get(PAGE)
-    page = await visitor.post(f"{PAGE}/review", text=lines)
+async def reviewed(browser_client: HttpBrowser, lines: str) -> str:
+    await browser_client.get(PAGE)
+    page = await browser_client.post(f"{PAGE}/review", text=lines)
     assert page.status_code == 200, page.text
     return page.text
 
 
-async def applied(visitor: HttpBrowser, review: str) -> str:
-    page = await visitor.client.post(f"{PAGE}/apply", data=form_of(review))
+async def applied(browser_client: HttpBrowser, review: str) -> str:
+    page = await browser_client.client.post(f"{PAGE}/apply", data=form_of(review))
     assert page.status_code == 200, page.text
     return page.text
 

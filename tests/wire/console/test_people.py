@@ -35,30 +35,32 @@ async def newest(studio: RunningService, user_id: str, event: str) -> AuditRecor
     return (await studio.services.storage.audit.newest_records(1, user_id, event))[0]
 
 
-async def act(visitor: HttpBrowser, user_id: str, name: str, **typed: str) -> int:
+async def act(browser_client: HttpBrowser, user_id: str, name: str, **typed: str) -> int:
     """Through the page that says what it breaks."""
     path = f"{HERE}/{user_id}/act/{name}"
-    await visitor.get(path)
-    return (await visitor.post(path, **typed)).status_code
+    await browser_client.get(path)
+    return (await browser_client.post(path, **typed)).status_code
 
 
-async def test_only_administrators_see_people_and_settings(inside: ConsoleBrowsers) -> None:
+async def test_only_administrators_see_people_and_settings(console_browsers: ConsoleBrowsers) -> None:
     pages = [HERE, f"{HERE}/new", *(f"{HERE}/{PIA}{tab}" for tab in TABS)]
     pages += [f"/console/settings{tab}" for tab in SETTINGS]
     for user_id, answer in ((ADA, 200), (OLGA, 403), (PIA, 403)):
-        visitor = await inside(user_id)
-        assert {(path, (await visitor.get(path)).status_code) for path in pages} == {(path, answer) for path in pages}
-        await visitor.get("/console/projects")
-        sent = await visitor.post(f"{HERE}/{DEV}/act/sign_out")
+        browser_client = await console_browsers(user_id)
+        assert {(path, (await browser_client.get(path)).status_code) for path in pages} == {
+            (path, answer) for path in pages
+        }
+        await browser_client.get("/console/projects")
+        sent = await browser_client.post(f"{HERE}/{DEV}/act/sign_out")
         assert sent.status_code == (303 if user_id == ADA else 403)
-        offered = "/console" in (await visitor.get("/account")).text
+        offered = "/console" in (await browser_client.get("/account")).text
         assert offered is (user_id != PIA)  # the account page points to the console when there is anything in it
 
 
 async def test_people_are_found_by_how_they_begin_and_by_what_they_are(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    ada = await inside(ADA)
+    ada = await console_browsers(ADA)
     await studio.services.administration.create(
         login="arger@x.example", nick="Ärger", password=None, origin=AuditOrigin(actor="t")
     )
@@ -88,9 +90,9 @@ async def test_people_are_found_by_how_they_begin_and_by_what_they_are(
 
 
 async def test_a_new_person_is_invited_or_gets_a_password_that_will_do(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    ada = await inside(ADA)
+    ada = await console_browsers(ADA)
     await ada.get(f"{HERE}/new")
     await ada.post(f"{HERE}/new", login="nora@studio.example", lang="de", entrance="invite")
     page = await ada.follow()
@@ -110,9 +112,9 @@ async def test_a_new_person_is_invited_or_gets_a_password_that_will_do(
 
 
 async def test_an_account_is_changed_field_by_field_and_a_stale_save_changes_nothing(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    ada, page_of_pia = await inside(ADA), f"{HERE}/{PIA}"
+    ada, page_of_pia = await console_browsers(ADA), f"{HERE}/{PIA}"
     await ada.get(page_of_pia)
     await ada.post(page_of_pia, nick="Pia B.", lang="de", country="se", tags="beta\r\nvip", purchases="skins")
     assert ">Saved</p>" in (await ada.follow()).text
@@ -142,16 +144,16 @@ async def test_an_account_is_changed_field_by_field_and_a_stale_save_changes_not
 
 
 async def test_blocking_signing_out_and_erasing_end_what_they_say(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    ada, pia = await inside(ADA), await inside(PIA)
+    ada, pia = await console_browsers(ADA), await console_browsers(PIA)
     sessions = f"{HERE}/{PIA}/sessions"
     assert "Firefox on Linux" in (await ada.get(sessions)).text
     await ada.post(sessions)  # with the session of the first form on the page
     assert "Session ended" in (await ada.follow()).text
     assert (await pia.get("/account")).status_code == 303
     assert (await newest(studio, PIA, "session.closed")).actor == ADA
-    pia = await inside(PIA)
+    pia = await console_browsers(PIA)
     assert await act(ada, PIA, "block") == 303
     assert (await pia.get("/account")).status_code == 303
     assert (await now(studio, PIA)).blocked
@@ -168,12 +170,12 @@ async def test_blocking_signing_out_and_erasing_end_what_they_say(
     assert (await ada.get(f"{HERE}/{OLGA}/act/nonsense")).status_code == 404
 
 
-async def test_someone_administers_always(studio: RunningService, inside: ConsoleBrowsers) -> None:
-    ada = await inside(ADA)
+async def test_someone_administers_always(studio: RunningService, console_browsers: ConsoleBrowsers) -> None:
+    ada = await console_browsers(ADA)
     for name, typed in (("block", ""), ("demote", ""), ("erase", ADA)):
         assert await act(ada, ADA, name, typed=typed) == 409, name
     assert await act(ada, OLGA, "promote") == 303
-    olga = await inside(OLGA)
+    olga = await console_browsers(OLGA)
     assert (await olga.get(HERE)).status_code == 200
     assert await act(olga, ADA, "demote") == 303
     assert (await ada.get(HERE)).status_code == 403
@@ -184,9 +186,9 @@ async def test_someone_administers_always(studio: RunningService, inside: Consol
 
 
 async def test_a_lost_factor_is_removed_for_a_reason_on_record(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    ada, them = await inside(ADA), studio.services
+    ada, them = await console_browsers(ADA), studio.services
     await them.email_codes.enable(await now(studio, OLGA), origin=AuditOrigin(actor=OLGA))
     page = (await ada.get(f"{HERE}/{OLGA}/methods")).text
     assert "10 left" in page
@@ -211,15 +213,15 @@ async def test_a_lost_factor_is_removed_for_a_reason_on_record(
 
 
 async def test_where_and_with_what_someone_signs_in_is_answered_over_the_api_to_anyone_who_sees_the_tab(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     await apply_document(studio, MORE)
-    visitors = {user_id: await inside(user_id) for user_id in (ADA, OLGA, DEV, MAX, PIA)}
+    visitors = {user_id: await console_browsers(user_id) for user_id in (ADA, OLGA, DEV, MAX, PIA)}
     secrets = await with_everything(studio, OLGA)
     told = {}
     for tab in ("sessions", "methods"):
-        for user_id, visitor in visitors.items():
-            page = await visitor.get(f"{HERE}/{OLGA}/{tab}")
+        for user_id, browser_client in visitors.items():
+            page = await browser_client.get(f"{HERE}/{OLGA}/{tab}")
             headers = {"Authorization": f"Bearer {await jwt_of(studio, user_id)}", "Factor": FACTOR}
             ask = {"action": "get", "data": {"user_id": OLGA}}
             answer = await studio.client.post(f"/api/permissions/user/{tab}", json=ask, headers=headers)
@@ -265,8 +267,8 @@ async def with_everything(studio: RunningService, user_id: str) -> list[str]:
     return [enrolment.secret, *recovery, "$argon2", *encoded]
 
 
-async def test_what_someone_may_do_is_shown_with_where_it_comes_from(inside: ConsoleBrowsers) -> None:
-    ada = await inside(ADA)
+async def test_what_someone_may_do_is_shown_with_where_it_comes_from(console_browsers: ConsoleBrowsers) -> None:
+    ada = await console_browsers(ADA)
     page = (await ada.get(f"{HERE}/{PIA}/permissions")).text
     assert "Role moderator" in page
     assert "Role beta by condition" in page
@@ -287,9 +289,9 @@ async def test_what_someone_may_do_is_shown_with_where_it_comes_from(inside: Con
 
 
 async def test_rules_of_their_own_are_listed_only_where_there_is_one(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    ada = await inside(ADA)
+    ada = await console_browsers(ADA)
     for user_id in (PIA, OLGA, DEV):  # roles at the root, in a project and on a resource
         assert "Direct permissions" not in (await ada.get(f"{HERE}/{user_id}/roles")).text
     given = '{"$max": {private_data: {user: {kick: {value: true}}}}}'
@@ -298,8 +300,8 @@ async def test_rules_of_their_own_are_listed_only_where_there_is_one(
     assert ">Shop</a>: In the whole application" in page.partition('id="entries"')[2].partition("</section>")[0]
 
 
-async def test_what_was_done_to_and_by_a_person_is_told_apart(inside: ConsoleBrowsers) -> None:
-    ada = await inside(ADA)
+async def test_what_was_done_to_and_by_a_person_is_told_apart(console_browsers: ConsoleBrowsers) -> None:
+    ada = await console_browsers(ADA)
     await act(ada, PIA, "block")
     about = (await ada.get(f"{HERE}/{PIA}/activity")).text
     assert "An account was blocked" in about
@@ -312,20 +314,20 @@ async def test_what_was_done_to_and_by_a_person_is_told_apart(inside: ConsoleBro
 
 
 async def test_what_changed_of_a_person_is_told_in_words_about_that_person(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     await apply_document(
         studio, STUDIO.replace("roles: [moderator]", "roles: [{name: moderator, expired: 1996620779}]")
     )
-    said = (await (await inside(ADA)).get(f"{HERE}/{PIA}/activity")).text
+    said = (await (await console_browsers(ADA)).get(f"{HERE}/{PIA}/activity")).text
     assert '<span class="piece">moderator until 2033-' in said
     assert "Permissions of a user in an application were changed" in said
     assert "{&#39;" not in said
     assert "What you may do" not in said
 
 
-async def test_from_a_person_it_is_one_step_to_change_a_role(inside: ConsoleBrowsers) -> None:
-    ada = await inside(ADA)
+async def test_from_a_person_it_is_one_step_to_change_a_role(console_browsers: ConsoleBrowsers) -> None:
+    ada = await console_browsers(ADA)
     page = (await ada.get(f"{HERE}/{PIA}/roles")).text
     assert f'<a href="/console/roles/{SHOP}/moderator">moderator</a>' in page
     table = re.search(rf'href="(/console/applications/{SHOP}/users[^"]*)"', page)
@@ -335,7 +337,7 @@ async def test_from_a_person_it_is_one_step_to_change_a_role(inside: ConsoleBrow
     assert f'data-row="{MAX}"' not in found
 
 
-async def test_no_one_is_found_under_an_id_that_no_one_has(inside: ConsoleBrowsers) -> None:
-    answer = await (await inside(ADA)).get(f"{HERE}/999")
+async def test_no_one_is_found_under_an_id_that_no_one_has(console_browsers: ConsoleBrowsers) -> None:
+    answer = await (await console_browsers(ADA)).get(f"{HERE}/999")
     assert answer.status_code == 404
     assert "No person has this ID." in answer.text

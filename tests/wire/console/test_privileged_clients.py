@@ -87,9 +87,9 @@ class Callers:
 class FormSender:
     """One browser in the console, which sends the client's form whole, with single fields changed."""
 
-    def __init__(self, studio: RunningService, visitor: Any) -> None:
+    def __init__(self, studio: RunningService, browser_client: Any) -> None:
         self._studio = studio
-        self._visitor = visitor
+        self._visitor = browser_client
         self.page = f"/console/applications/{SHOP}/clients/web"
 
     async def save(self, **changes: object) -> Any:
@@ -136,9 +136,9 @@ async def test_cl_01_the_right_to_save_changes_no_field_of_a_privileged_client_o
 
 @pytest.mark.parametrize("privilege", PRIVILEGED)
 async def test_cl_01_the_right_to_save_changes_no_field_of_a_privileged_client_in_the_console(
-    studio: RunningService, inside: ConsoleBrowsers, privilege: str
+    studio: RunningService, console_browsers: ConsoleBrowsers, privilege: str
 ) -> None:
-    olga, ada = FormSender(studio, await inside(OLGA)), FormSender(studio, await inside(ADA))
+    olga, ada = FormSender(studio, await console_browsers(OLGA)), FormSender(studio, await console_browsers(ADA))
     stored = await made(studio, PRIVILEGED[privilege])
     form = form_of(stored)
     for name in form_fields():
@@ -149,7 +149,7 @@ async def test_cl_01_the_right_to_save_changes_no_field_of_a_privileged_client_i
             assert (answer.status_code, privilege in answer.text) == (403, True), name
     for act in ("rotate", "remove"):
         assert (await olga.post(f"{olga.page}/{act}")).status_code == 403
-    page = await (await inside(OLGA)).get(olga.page)
+    page = await (await console_browsers(OLGA)).get(olga.page)
     assert (page.status_code, privilege in page.text, "<fieldset disabled>" in page.text) == (200, True, True)
     assert not [act for act in ("rotate", "remove") if f'href="{olga.page}/{act}"' in page.text]
     assert await studio.services.clients.get("web") == stored, "nothing has changed"
@@ -160,10 +160,10 @@ async def test_cl_01_the_right_to_save_changes_no_field_of_a_privileged_client_i
 
 @pytest.mark.parametrize("privilege", PRIVILEGED)
 async def test_cl_01_the_right_to_save_gives_no_client_a_privilege(
-    studio: RunningService, inside: ConsoleBrowsers, privilege: str
+    studio: RunningService, console_browsers: ConsoleBrowsers, privilege: str
 ) -> None:
     wished = PRIVILEGED[privilege]
-    callers, olga = Callers(studio), FormSender(studio, await inside(OLGA))
+    callers, olga = Callers(studio), FormSender(studio, await console_browsers(OLGA))
     stored = await made(studio, replace(ORDINARY, profile=wished.profile))
     record = client_document(replace(wished, redirect_uris=(GOOD,)))
     answer = await callers.save(OLGA, **record)
@@ -180,9 +180,9 @@ async def test_cl_01_the_right_to_save_gives_no_client_a_privilege(
 
 
 async def test_cl_02_the_right_to_save_ends_when_an_administrator_makes_a_client_first_party(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    callers, olga = Callers(studio), FormSender(studio, await inside(OLGA))
+    callers, olga = Callers(studio), FormSender(studio, await console_browsers(OLGA))
     stored = await made(studio, replace(ORDINARY, profile=ClientProfile.NATIVE, may_exchange=True))
     assert (await callers.save(OLGA, name="By API", redirect_uris=[GOOD, EVIL])).status_code == 200
     assert (await callers.act(OLGA, "rotate")).status_code == 200
@@ -205,11 +205,11 @@ async def test_cl_02_the_right_to_save_ends_when_an_administrator_makes_a_client
 
 
 async def test_cl_01_no_code_reaches_an_address_that_a_project_owner_gave_a_first_party_client(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     await made(studio, PRIVILEGED["first_party"])
     taken = await Callers(studio).save(OLGA, redirect_uris=[GOOD, EVIL])
-    pia = await inside(PIA)
+    pia = await console_browsers(PIA)
 
     async def led_to(redirect_uri: str) -> Any:
         asked = {

@@ -93,11 +93,11 @@ async def publish(studio: RunningService, title: str, author: str, *, limit: int
 
 
 async def test_a_removed_project_goes_for_good_and_only_its_names_stay(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     await apply_document(studio, EVERYTHING)
     runner, projects = studio.services.storage.runner, studio.services.storage.projects
-    ada = await inside(ADA)
+    ada = await console_browsers(ADA)
     await ada.get(f"{PAGE}/remove")
     await ada.post(f"{PAGE}/remove", title="Mind Games")
     await runner.write(fill)
@@ -138,9 +138,9 @@ async def test_a_removed_project_goes_for_good_and_only_its_names_stay(
 
 
 async def test_only_an_administrator_removes_for_good_and_only_what_is_removed(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    ada, olga = await inside(ADA), await inside(OLGA)
+    ada, olga = await console_browsers(ADA), await console_browsers(OLGA)
     assert "/erase" not in (await ada.get(PAGE)).text
     early = await ada.get(f"{PAGE}/erase")
     assert (early.status_code, "remove it first" in early.text) == (409, True)

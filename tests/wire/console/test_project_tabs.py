@@ -49,21 +49,21 @@ async def group_id(studio: RunningService, title: str) -> str:
 
 
 async def test_no_one_comes_in_by_any_path_whose_rights_do_not_open_it(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     testers = await group_id(studio, "Testers")
     for user_id in (DEV, PIA):
-        visitor = await inside(user_id)
-        await visitor.get("/console/projects")
+        browser_client = await console_browsers(user_id)
+        await browser_client.get("/console/projects")
         for path, fields in ACTS:
-            answer = await post_form(visitor, PAGE + path.format(testers=testers), **fields)
+            answer = await post_form(browser_client, PAGE + path.format(testers=testers), **fields)
             assert answer.status_code == 403, (user_id, path)
         for path in PATHS:
-            assert (await visitor.get(PAGE + path.format(testers=testers))).status_code == 403, (user_id, path)
+            assert (await browser_client.get(PAGE + path.format(testers=testers))).status_code == 403, (user_id, path)
 
 
-async def test_a_person_is_found_given_roles_with_an_end_and_removed(inside: ConsoleBrowsers) -> None:
-    olga = await inside(OLGA)
+async def test_a_person_is_found_given_roles_with_an_end_and_removed(console_browsers: ConsoleBrowsers) -> None:
+    olga = await console_browsers(OLGA)
     page = await olga.get(f"{PAGE}/members")
     assert re.search(r"Olga</a> <span class=\"badge good\">owner", page.text)
     assert "on application Shop" in page.text
@@ -101,9 +101,13 @@ async def test_a_person_is_found_given_roles_with_an_end_and_removed(inside: Con
 
 
 async def test_a_service_gives_groups_roles_after_showing_who_gains(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    olga, testers, staff = await inside(OLGA), await group_id(studio, "Testers"), await group_id(studio, "Staff")
+    olga, testers, staff = (
+        await console_browsers(OLGA),
+        await group_id(studio, "Testers"),
+        await group_id(studio, "Staff"),
+    )
     page = await olga.get(f"{PAGE}/services")
     assert f'<option value="{WIKI}">' in page.text
     path = f"{PAGE}/services/{SHOP}"
@@ -145,9 +149,9 @@ async def test_a_service_gives_groups_roles_after_showing_who_gains(
 
 
 async def test_a_group_is_made_filled_by_list_and_condition_and_removed(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    olga = await inside(OLGA)
+    olga = await console_browsers(OLGA)
     await olga.get(f"{PAGE}/groups")
     await olga.post(f"{PAGE}/groups", title="Insiders")
     page = await olga.follow()
@@ -182,10 +186,10 @@ async def test_a_group_is_made_filled_by_list_and_condition_and_removed(
 
 
 async def test_who_manages_one_group_comes_to_it_without_seeing_the_project(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     testers = await group_id(studio, "Testers")
-    olga, manager = await inside(OLGA), await inside(MAX)
+    olga, manager = await console_browsers(OLGA), await console_browsers(MAX)
     path = f"{PAGE}/groups/{testers}"
     assert (await manager.get(path)).status_code == 403
     await olga.get(f"{PAGE}/members/{MAX}")
@@ -217,9 +221,9 @@ async def test_who_manages_one_group_comes_to_it_without_seeing_the_project(
 
 
 async def test_a_service_account_gets_its_token_once_and_is_revoked(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    olga = await inside(OLGA)
+    olga = await console_browsers(OLGA)
     await olga.get(f"{PAGE}/service_accounts/new")
     page = await post_form(olga, f"{PAGE}/service_accounts/new", do="add", name="Builder")
     assert 'value="Builder"' in page.text
@@ -244,8 +248,8 @@ async def test_a_service_account_gets_its_token_once_and_is_revoked(
     assert account.revoked
 
 
-async def test_a_new_application_stands_in_the_project(inside: ConsoleBrowsers) -> None:
-    olga = await inside(OLGA)
+async def test_a_new_application_stands_in_the_project(console_browsers: ConsoleBrowsers) -> None:
+    olga = await console_browsers(OLGA)
     await olga.get(f"{PAGE}/applications")
     await olga.post(f"{PAGE}/applications", name="Forum")
     assert "Application created." in (await olga.follow()).text
@@ -257,21 +261,21 @@ async def test_a_new_application_stands_in_the_project(inside: ConsoleBrowsers) 
 
 @pytest.mark.parametrize("user_id", [ADA, OLGA], ids=("an administrator", "the owner"))
 async def test_who_sees_the_members_sees_what_one_gains_before_it_is_saved(
-    inside: ConsoleBrowsers, user_id: str
+    console_browsers: ConsoleBrowsers, user_id: str
 ) -> None:
-    visitor, path = await inside(user_id), f"{PAGE}/members/{PIA}"
-    await visitor.get(path)
+    browser_client, path = await console_browsers(user_id), f"{PAGE}/members/{PIA}"
+    await browser_client.get(path)
     typed = {"place": f"applications:{SHOP}", "role": "app_developer", "until": ""}
-    page = await post_form(visitor, path, **typed)
+    page = await post_form(browser_client, path, **typed)
     assert "1 person gains" in page.text
     assert f"in {PROJECT} / applications / {SHOP}" in page.text
-    again = await post_form(visitor, path, **typed, do="edit")
+    again = await post_form(browser_client, path, **typed, do="edit")
     assert '<option value="app_developer" selected>' in again.text
-    assert "Pia" not in (await visitor.get(f"{PAGE}/members")).text  # nothing is saved before it is applied
-    await visitor.get(path)
-    await post_form(visitor, path, **typed, do="apply")
-    assert "Pia" in (await visitor.follow()).text
-    await visitor.get(path)
-    page = await post_form(visitor, path, place="project", role="project_administrator", until="")
+    assert "Pia" not in (await browser_client.get(f"{PAGE}/members")).text  # nothing is saved before it is applied
+    await browser_client.get(path)
+    await post_form(browser_client, path, **typed, do="apply")
+    assert "Pia" in (await browser_client.follow()).text
+    await browser_client.get(path)
+    page = await post_form(browser_client, path, place="project", role="project_administrator", until="")
     assert "1 person gains" in page.text
     assert "1 person loses" in page.text

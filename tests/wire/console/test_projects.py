@@ -8,8 +8,8 @@ from tests.support.service import RunningService
 PAGE = f"/console/projects/{PROJECT}"
 
 
-async def test_a_stranger_signs_in_and_comes_to_the_page_they_asked_for(inside: ConsoleBrowsers) -> None:
-    stranger = await inside(OLGA)
+async def test_a_stranger_signs_in_and_comes_to_the_page_they_asked_for(console_browsers: ConsoleBrowsers) -> None:
+    stranger = await console_browsers(OLGA)
     stranger.client.cookies.clear()
     await stranger.get(f"{PAGE}?page=2")
     page = await stranger.follow()
@@ -19,15 +19,17 @@ async def test_a_stranger_signs_in_and_comes_to_the_page_they_asked_for(inside: 
     assert stranger.page.headers["location"] == f"{PAGE}?page=2"
 
 
-async def test_everyone_sees_the_projects_their_rights_show_them(inside: ConsoleBrowsers) -> None:
+async def test_everyone_sees_the_projects_their_rights_show_them(console_browsers: ConsoleBrowsers) -> None:
     for user_id, seen in ((ADA, True), (OLGA, True), (PIA, False)):
-        visitor = await inside(user_id)
-        assert ("Mind Games" in (await visitor.get("/console/projects")).text) is seen
-        assert (await visitor.get(PAGE)).status_code == (200 if seen else 403)
+        browser_client = await console_browsers(user_id)
+        assert ("Mind Games" in (await browser_client.get("/console/projects")).text) is seen
+        assert (await browser_client.get(PAGE)).status_code == (200 if seen else 403)
 
 
-async def test_a_project_is_saved_with_what_was_typed(studio: RunningService, inside: ConsoleBrowsers) -> None:
-    olga = await inside(OLGA)
+async def test_a_project_is_saved_with_what_was_typed(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    olga = await console_browsers(OLGA)
     await olga.get(PAGE)
     await olga.post(PAGE, title="Mind Games", description="New words", aliases="mg\r\nminds", tags="puzzle")
     page = await olga.follow()
@@ -40,9 +42,9 @@ async def test_a_project_is_saved_with_what_was_typed(studio: RunningService, in
 
 
 async def test_a_stale_save_shows_the_other_change_and_overwrites_nothing(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    olga, ada = await inside(OLGA), await inside(ADA)
+    olga, ada = await console_browsers(OLGA), await console_browsers(ADA)
     await olga.get(PAGE)
     await ada.get(PAGE)
     await ada.post(PAGE, title="Mind Games", description="of Ada", aliases="mg")
@@ -56,8 +58,8 @@ async def test_a_stale_save_shows_the_other_change_and_overwrites_nothing(
     assert (await studio.services.storage.projects.project(PROJECT)).project.description == "of both"
 
 
-async def test_what_a_command_refuses_comes_back_with_what_was_typed(inside: ConsoleBrowsers) -> None:
-    olga = await inside(OLGA)
+async def test_what_a_command_refuses_comes_back_with_what_was_typed(console_browsers: ConsoleBrowsers) -> None:
+    olga = await console_browsers(OLGA)
     await olga.get(PAGE)
     page = await olga.post(PAGE, title="Mind Games", description="kept", aliases="no spaces here")
     assert page.status_code == 400
@@ -65,8 +67,8 @@ async def test_what_a_command_refuses_comes_back_with_what_was_typed(inside: Con
     assert "kept" in page.text
 
 
-async def test_a_complaint_names_the_field_as_the_form_does(inside: ConsoleBrowsers) -> None:
-    ada = await inside(ADA)
+async def test_a_complaint_names_the_field_as_the_form_does(console_browsers: ConsoleBrowsers) -> None:
+    ada = await console_browsers(ADA)
     check = await ada.get("/console/access/check?application_id=abc")
     assert check.status_code == 400
     assert "Application: choose an application from the list" in check.text
@@ -84,25 +86,25 @@ async def test_a_complaint_names_the_field_as_the_form_does(inside: ConsoleBrows
         assert said[1].strip().startswith(("Project: ", "Name: ", "URL: ")), (path, said[1])
 
 
-async def test_an_empty_list_says_that_there_may_be_more_than_one_may_see(inside: ConsoleBrowsers) -> None:
-    pia = await inside(PIA)
+async def test_an_empty_list_says_that_there_may_be_more_than_one_may_see(console_browsers: ConsoleBrowsers) -> None:
+    pia = await console_browsers(PIA)
     for path in ("/console/projects", "/console/applications", "/console/roles"):
         said = (await pia.get(path)).text
         assert "Nothing here that you can see." in said, path
         assert " yet." not in said, path
 
 
-async def test_a_form_of_another_browser_is_refused(inside: ConsoleBrowsers) -> None:
-    olga, ada = await inside(OLGA), await inside(ADA)
+async def test_a_form_of_another_browser_is_refused(console_browsers: ConsoleBrowsers) -> None:
+    olga, ada = await console_browsers(OLGA), await console_browsers(ADA)
     olga.page = await ada.get(PAGE)
     page = await olga.post(PAGE, title="Stolen")
     assert page.status_code == 403
 
 
 async def test_removing_a_project_says_what_breaks_and_wants_a_fresh_proof(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    olga = await inside(OLGA)
+    olga = await console_browsers(OLGA)
     page = await olga.get(f"{PAGE}/remove")
     assert "<strong>2</strong> applications stop working" in page.text
     assert (await olga.post(f"{PAGE}/remove", title="mind games")).status_code == 400
@@ -117,8 +119,8 @@ async def test_removing_a_project_says_what_breaks_and_wants_a_fresh_proof(
     assert (await studio.services.storage.projects.project(PROJECT)).project.removed
 
 
-async def test_a_list_is_a_file_that_no_spreadsheet_runs(inside: ConsoleBrowsers) -> None:
-    olga = await inside(OLGA)
+async def test_a_list_is_a_file_that_no_spreadsheet_runs(console_browsers: ConsoleBrowsers) -> None:
+    olga = await console_browsers(OLGA)
     await olga.get(PAGE)
     await olga.post(PAGE, title="Mind Games", description="=1+1", aliases="mg")
     file = await olga.get("/console/projects?format=csv")

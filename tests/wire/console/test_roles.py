@@ -10,7 +10,7 @@ TAGGED = {"kind": ("all", "tag"), "value": ("", "beta"), "depth": ("0", "1")}
 AT_STUDIO = {"kind": ("all", "domain"), "value": ("", "studio.example"), "depth": ("0", "1")}
 
 
-async def test_everyone_sees_the_roles_their_rights_show_them(inside: ConsoleBrowsers) -> None:
+async def test_everyone_sees_the_roles_their_rights_show_them(console_browsers: ConsoleBrowsers) -> None:
     for user_id, listed, role, members in (
         (ADA, True, 200, 200),
         (OLGA, True, 200, 200),
@@ -18,20 +18,20 @@ async def test_everyone_sees_the_roles_their_rights_show_them(inside: ConsoleBro
         (MAX, False, 403, 403),  # who gives roles need not see how they are made
         (PIA, False, 403, 403),
     ):
-        visitor = await inside(user_id)
-        assert ("Keeps order" in (await visitor.get(LIST)).text) is listed, user_id
-        assert (await visitor.get(BETA)).status_code == role, user_id
-        assert (await visitor.get(f"{BETA}/members")).status_code == members, user_id
+        browser_client = await console_browsers(user_id)
+        assert ("Keeps order" in (await browser_client.get(LIST)).text) is listed, user_id
+        assert (await browser_client.get(BETA)).status_code == role, user_id
+        assert (await browser_client.get(f"{BETA}/members")).status_code == members, user_id
         if not listed:
-            await visitor.get("/console/projects")
-            assert (await post_form(visitor, BETA, **TAGGED)).status_code == 403
-            assert (await post_form(visitor, f"{BETA}/remove")).status_code == 403
-            new = await post_form(visitor, f"{LIST}/new", application=str(SHOP), name="mine")
+            await browser_client.get("/console/projects")
+            assert (await post_form(browser_client, BETA, **TAGGED)).status_code == 403
+            assert (await post_form(browser_client, f"{BETA}/remove")).status_code == 403
+            new = await post_form(browser_client, f"{LIST}/new", application=str(SHOP), name="mine")
             assert new.status_code == 403
 
 
-async def test_a_list_of_roles_speaks_in_words(inside: ConsoleBrowsers) -> None:
-    olga = await inside(OLGA)
+async def test_a_list_of_roles_speaks_in_words(console_browsers: ConsoleBrowsers) -> None:
+    olga = await console_browsers(OLGA)
     page = (await olga.get(f"{LIST}?q=beta")).text
     assert "tagged beta" in page
     assert "cashier" not in page
@@ -45,9 +45,9 @@ async def test_a_list_of_roles_speaks_in_words(inside: ConsoleBrowsers) -> None:
 
 
 async def test_a_role_is_made_and_its_condition_built_without_script(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    olga = await inside(OLGA)
+    olga = await console_browsers(OLGA)
     await olga.get(f"{LIST}/new")
     await olga.post(f"{LIST}/new", application=str(SHOP), name="Vip Club", description="Very important")
     page = await olga.follow()
@@ -83,9 +83,9 @@ async def test_a_role_is_made_and_its_condition_built_without_script(
 
 
 async def test_a_save_shows_who_gains_and_who_loses_before_it_is_applied(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    olga = await inside(OLGA)
+    olga = await console_browsers(OLGA)
     await olga.get(BETA)
     page = await post_form(olga, BETA, description="Now for staff", **AT_STUDIO)
     assert "4 people gain" in page.text
@@ -104,8 +104,10 @@ async def test_a_save_shows_who_gains_and_who_loses_before_it_is_applied(
     assert role.meta == {"public_data": {"badge": {"gold": {"value": True}}}}  # the matrix is elsewhere
 
 
-async def test_who_may_not_see_what_people_hold_is_told_so_and_saves_all_the_same(inside: ConsoleBrowsers) -> None:
-    dev = await inside(DEV)
+async def test_who_may_not_see_what_people_hold_is_told_so_and_saves_all_the_same(
+    console_browsers: ConsoleBrowsers,
+) -> None:
+    dev = await console_browsers(DEV)
     page = await dev.get(BETA)
     assert "people match" not in page.text
     assert "Matching people are hidden" in page.text
@@ -115,8 +117,8 @@ async def test_who_may_not_see_what_people_hold_is_told_so_and_saves_all_the_sam
     assert "email at studio.example" in (await dev.follow()).text
 
 
-async def test_a_stale_save_shows_the_other_condition_in_words(inside: ConsoleBrowsers) -> None:
-    olga, ada = await inside(OLGA), await inside(ADA)
+async def test_a_stale_save_shows_the_other_condition_in_words(console_browsers: ConsoleBrowsers) -> None:
+    olga, ada = await console_browsers(OLGA), await console_browsers(ADA)
     await olga.get(BETA)
     await ada.get(BETA)
     await post_form(ada, BETA, do="apply", description="of Ada", **AT_STUDIO)
@@ -132,8 +134,8 @@ async def test_a_stale_save_shows_the_other_condition_in_words(inside: ConsoleBr
         assert words in page.text
 
 
-async def test_who_has_a_role_is_told_with_the_way(inside: ConsoleBrowsers) -> None:
-    olga = await inside(OLGA)
+async def test_who_has_a_role_is_told_with_the_way(console_browsers: ConsoleBrowsers) -> None:
+    olga = await console_browsers(OLGA)
     page = await olga.get(f"{BETA}/members")
     assert "Pia" in page.text
     assert "meets the role&#39;s condition" in page.text or "meets the role's condition" in page.text
@@ -142,9 +144,9 @@ async def test_who_has_a_role_is_told_with_the_way(inside: ConsoleBrowsers) -> N
 
 
 async def test_removing_a_role_says_what_breaks_and_wants_a_fresh_proof(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    olga = await inside(OLGA)
+    olga = await console_browsers(OLGA)
     page = await olga.get(f"{MODERATOR}/remove")
     assert "<strong>1</strong> assigned person loses it" in page.text
     assert "1 person loses" in page.text
@@ -160,8 +162,10 @@ async def test_removing_a_role_says_what_breaks_and_wants_a_fresh_proof(
     assert "moderator" not in (await studio.services.storage.permissions.application_models([SHOP]))[SHOP].roles
 
 
-async def test_a_role_that_gatehouse_is_run_by_offers_no_removal_and_says_why(inside: ConsoleBrowsers) -> None:
-    ada = await inside(ADA)
+async def test_a_role_that_gatehouse_is_run_by_offers_no_removal_and_says_why(
+    console_browsers: ConsoleBrowsers,
+) -> None:
+    ada = await console_browsers(ADA)
     built_in = (await ada.get(f"{LIST}/1/administrator")).text
     assert "it cannot be removed" in built_in
     assert "Remove role" not in built_in

@@ -28,8 +28,10 @@ async def asked(studio: RunningService, data: dict[str, object]) -> Any:
     return answer.json()["data"]
 
 
-async def test_keys_are_drawn_and_rotated_in_three_manners(studio: RunningService, inside: ConsoleBrowsers) -> None:
-    ada = await inside(ADA)
+async def test_keys_are_drawn_and_rotated_in_three_manners(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    ada = await console_browsers(ADA)
     page = (await ada.get(HERE)).text
     assert page.count('class="strip"') == 5
     await ada.get(f"{ROTATE}?purpose=tokens&alg=ES256")
@@ -61,9 +63,9 @@ async def test_keys_are_drawn_and_rotated_in_three_manners(studio: RunningServic
 
 
 async def test_the_configuration_is_shown_as_loaded_and_its_secrets_are_not(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    ada = await inside(ADA)
+    ada = await console_browsers(ADA)
     page = (await ada.get(f"{HERE}/configuration")).text
     assert "security.master_key" in page
     assert studio.services.settings.security.master_key.reveal() not in page
@@ -84,8 +86,8 @@ async def test_the_configuration_is_shown_as_loaded_and_its_secrets_are_not(
     assert "Development mode" in (await ada.get(f"{HERE}/risks")).text
 
 
-async def test_mail_and_health_say_how_it_is(studio: RunningService, inside: ConsoleBrowsers) -> None:
-    ada = await inside(ADA)
+async def test_mail_and_health_say_how_it_is(studio: RunningService, console_browsers: ConsoleBrowsers) -> None:
+    ada = await console_browsers(ADA)
     await ada.get("/console/people/new")
     await ada.post("/console/people/new", login="nora@studio.example", entrance="invite")
     page = (await ada.get(f"{HERE}/email")).text
@@ -110,8 +112,8 @@ async def test_mail_and_health_say_how_it_is(studio: RunningService, inside: Con
     assert " records, <time" in page
 
 
-async def test_what_a_setting_is_reads_as_words(inside: ConsoleBrowsers) -> None:
-    ada = await inside(ADA)
+async def test_what_a_setting_is_reads_as_words(console_browsers: ConsoleBrowsers) -> None:
+    ada = await console_browsers(ADA)
     policies = (await ada.get(f"{HERE}/policies")).text
     assert "1 second<" in policies
     assert "1 seconds" not in policies

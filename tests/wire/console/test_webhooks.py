@@ -11,9 +11,9 @@ PATH = "/console/settings/webhooks"
 
 
 async def test_a_webhook_is_made_changed_tried_and_removed_by_mouse(
-    studio: RunningService, inside: ConsoleBrowsers
+    studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    ada = await inside(ADA)
+    ada = await console_browsers(ADA)
     await ada.get(f"{PATH}/new")
     wrong = await ada.post(f"{PATH}/new", url="http://receiver.example/", events="account")
     assert wrong.status_code == 400
@@ -48,8 +48,10 @@ async def test_a_webhook_is_made_changed_tried_and_removed_by_mouse(
     assert list(await studio.services.storage.webhooks.webhooks()) == []
 
 
-async def test_deliveries_are_searched_paged_and_downloaded(studio: RunningService, inside: ConsoleBrowsers) -> None:
-    ada, store = await inside(ADA), studio.services.storage.webhooks
+async def test_deliveries_are_searched_paged_and_downloaded(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
+    ada, store = await console_browsers(ADA), studio.services.storage.webhooks
     await ada.get(f"{PATH}/new")
     await ada.post(f"{PATH}/new", url="https://receiver.example/hook", events="account")
     (webhook,) = await store.webhooks()
@@ -94,8 +96,8 @@ def a_delivery(webhook: Webhook, number: int) -> Delivery:
     )
 
 
-async def test_anyone_who_does_not_administer_sees_none(inside: ConsoleBrowsers) -> None:
-    olga = await inside(OLGA)
+async def test_anyone_who_does_not_administer_sees_none(console_browsers: ConsoleBrowsers) -> None:
+    olga = await console_browsers(OLGA)
     assert (await olga.get(PATH)).status_code == 403
     assert (await olga.get(f"{PATH}/new")).status_code == 403
 

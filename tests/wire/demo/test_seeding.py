@@ -36,18 +36,18 @@ async def test_an_empty_database_becomes_a_studio_with_a_day_behind_it(postgres_
     loaded = load_test_settings(postgres_url, tmp_path, port=free_port())
     assert await seed(loaded, clock) is not None
     assert await seed(loaded, clock) is None  # it is there, and stays as it is
-    async with open_services(loaded, clock=clock, serving=True) as house:
-        described: dict[str, Any] = await build_provisioning(house).export(secrets=False)
+    async with open_services(loaded, clock=clock, serving=True) as services:
+        described: dict[str, Any] = await build_provisioning(services).export(secrets=False)
         assert {name: len(described[name]) for name in SIZES} == SIZES
         own = [one for one in described["applications"] if one["application_id"] != 1]
         assert [one["application_id"] for one in own] == [50001, 50002, 50003, 50004]
         assert all(12 <= leaves(one["schema"]) <= 25 for one in own)
-        records = await house.storage.audit.newest_records(1_000, "", "")
+        records = await services.storage.audit.newest_records(1_000, "", "")
         events = Counter(record.event for record in records if record.at >= clock.now() - 86_400)
         assert events.keys() >= HAPPENED
         assert events["game.confirmed"] == 20
         assert max(record.at for record in records) <= clock.now()
-        assert (await house.storage.mail.outbox_status()).waiting == 0
+        assert (await services.storage.mail.outbox_status()).waiting == 0
 
 
 def leaves(tree: Mapping[str, Any]) -> int:
@@ -59,7 +59,7 @@ async def test_a_database_that_is_no_demo_or_half_of_one_is_left_alone(migrated_
     loaded = load_test_settings(migrated_url, tmp_path, port=free_port())
     with pytest.raises(NotADemo):
         await seed(loaded, clock)
-    async with open_services(loaded, clock=clock, serving=True) as house:
-        await house.storage.installation.set_value(FACT, STARTED)
+    async with open_services(loaded, clock=clock, serving=True) as services:
+        await services.storage.installation.set_value(FACT, STARTED)
     with pytest.raises(HalfADemo):
         await seed(loaded, clock)

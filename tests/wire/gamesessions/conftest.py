@@ -17,7 +17,7 @@ async def anna(service: RunningService) -> User:
 
 
 @pytest.fixture
-async def visitor(service: RunningService) -> AsyncIterator[HttpBrowser]:
+async def browser_client(service: RunningService) -> AsyncIterator[HttpBrowser]:
     someone = HttpBrowser(service)
     yield someone
     await someone.client.aclose()

@@ -50,23 +50,23 @@ async def bob(service: RunningService) -> AsyncIterator[HttpBrowser]:
 
 
 @pytest.fixture
-async def at_home(visitor: HttpBrowser, anna: User) -> HttpBrowser:
+async def signed_in_browser(browser_client: HttpBrowser, anna: User) -> HttpBrowser:
     """Anna's browser, and she is signed in."""
-    await visitor.sign_in(anna.login or "")
-    return visitor
+    await browser_client.sign_in(anna.login or "")
+    return browser_client
 
 
-async def asked(visitor: HttpBrowser, game: Game) -> httpx2.Response:
+async def asked(browser_client: HttpBrowser, game: Game) -> httpx2.Response:
     """The question, for someone who is signed in."""
-    await visitor.get(f"/?gsid={game.gsid}")
-    page = await visitor.follow()
+    await browser_client.get(f"/?gsid={game.gsid}")
+    page = await browser_client.follow()
     assert page.url.path == "/sign-in/confirm", page.text
     return page
 
 
-async def decide(visitor: HttpBrowser, decision: str = "confirm", **fields: str) -> httpx2.Response:
-    answer = await visitor.post("/sign-in/confirm", decision=decision, **fields)
-    return await visitor.follow() if answer.status_code == 303 else answer
+async def decide(browser_client: HttpBrowser, decision: str = "confirm", **fields: str) -> httpx2.Response:
+    answer = await browser_client.post("/sign-in/confirm", decision=decision, **fields)
+    return await browser_client.follow() if answer.status_code == 303 else answer
 
 
 async def state_of(service: RunningService, gsid: str) -> object:
@@ -87,110 +87,114 @@ def choices_in(page: httpx2.Response) -> list[str]:
 
 
 async def test_the_link_leads_by_the_sign_in_to_the_question_and_back_to_the_game(
-    service: RunningService, visitor: HttpBrowser, anna: User
+    service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
     game = await names(service)
     polling = game.start_poll()
     await wait_until_held(service)
-    assert wants_sign_in(await visitor.get(f"/?gsid={game.gsid}"))
-    page = await visitor.follow()
+    assert wants_sign_in(await browser_client.get(f"/?gsid={game.gsid}"))
+    page = await browser_client.follow()
     assert "Sky Raiders" in page.text
     assert "Use your phone" in page.text
-    await visitor.post("/sign-in", login=ANNA, password=PASSWORD)
-    question = await visitor.follow()
+    await browser_client.post("/sign-in", login=ANNA, password=PASSWORD)
+    question = await browser_client.follow()
     for shown in ("Sign in to Sky Raiders on your PC?", "just now", NEARBY, "The game is waiting.", "Anna", ANNA):
         assert shown in question.text
     assert WARNING not in question.text
     assert choices_in(question) == []
-    done = await decide(visitor)
+    done = await decide(browser_client)
     assert "You're signed in" in done.text
     told = (await polling).json()
     assert (told["status"], told["user_id"]) == ("OK", anna.user_id)
 
 
 @pytest.mark.usefixtures("anna")
-async def test_a_game_without_a_name_is_a_game(service: RunningService, visitor: HttpBrowser) -> None:
+async def test_a_game_without_a_name_is_a_game(service: RunningService, browser_client: HttpBrowser) -> None:
     game = await register_game(service)
-    await visitor.get(f"/?gsid={game.gsid}")
-    assert "to continue to <strong><bdi>a game</bdi></strong>" in (await visitor.follow()).text
-    await visitor.post("/sign-in", login=ANNA, password=PASSWORD)
-    assert "Sign in to a game on your PC?" in (await visitor.follow()).text
+    await browser_client.get(f"/?gsid={game.gsid}")
+    assert "to continue to <strong><bdi>a game</bdi></strong>" in (await browser_client.follow()).text
+    await browser_client.post("/sign-in", login=ANNA, password=PASSWORD)
+    assert "Sign in to a game on your PC?" in (await browser_client.follow()).text
 
 
 async def test_the_question_tells_how_many_seconds_ago_it_was_started(
-    service: RunningService, at_home: HttpBrowser
+    service: RunningService, signed_in_browser: HttpBrowser
 ) -> None:
     game = await register_game(service)
     await service.clock.advance(12)
-    assert ">12 seconds ago</time>" in (await asked(at_home, game)).text
+    assert ">12 seconds ago</time>" in (await asked(signed_in_browser, game)).text
     await service.clock.advance(60)
-    assert ">1 minute ago</time>" in (await asked(at_home, game)).text
+    assert ">1 minute ago</time>" in (await asked(signed_in_browser, game)).text
 
 
 async def test_a_live_session_is_asked_all_the_same_and_only_a_post_answers(
-    service: RunningService, at_home: HttpBrowser
+    service: RunningService, signed_in_browser: HttpBrowser
 ) -> None:
     game = await register_game(service)
-    page = await asked(at_home, game)
-    await at_home.get(f"{page.url.path}?{page.url.query.decode()}&decision=confirm")
+    page = await asked(signed_in_browser, game)
+    await signed_in_browser.get(f"{page.url.path}?{page.url.query.decode()}&decision=confirm")
     assert await state_of(service, game.gsid) == {"state": "signing_in", "closed": "", "waiting": True}
     assert (await service.client.post("/sign-in/confirm", data={"decision": "confirm"})).status_code == 400
     unguarded = {**hidden_fields(page.text), "csrf": "", "decision": "confirm"}
-    assert (await at_home.client.post("/sign-in/confirm", data=unguarded)).status_code == 403
+    assert (await signed_in_browser.client.post("/sign-in/confirm", data=unguarded)).status_code == 403
     assert await state_of(service, game.gsid) == {"state": "signing_in", "closed": "", "waiting": True}
 
 
-async def test_what_reads_ahead_does_nothing(service: RunningService, at_home: HttpBrowser) -> None:
+async def test_what_reads_ahead_does_nothing(service: RunningService, signed_in_browser: HttpBrowser) -> None:
     game, begun = await register_game(service), await count_rows(service, interactions)
     for headers in ({"Sec-Purpose": "prefetch;prerender"}, {"Purpose": "prefetch"}):
-        answer = await at_home.client.get(f"/?gsid={game.gsid}", headers=headers)
+        answer = await signed_in_browser.client.get(f"/?gsid={game.gsid}", headers=headers)
         assert (answer.status_code, answer.headers["cache-control"]) == (503, "no-store")
-    assert (await at_home.client.head(f"/?gsid={game.gsid}")).status_code == 200
+    assert (await signed_in_browser.client.head(f"/?gsid={game.gsid}")).status_code == 200
     assert await count_rows(service, interactions) == begun
     assert await state_of(service, game.gsid) == {"state": "waiting", "closed": "", "waiting": True}
 
 
-async def test_the_page_cannot_be_framed(service: RunningService, at_home: HttpBrowser) -> None:
-    page = await asked(at_home, await register_game(service))
+async def test_the_page_cannot_be_framed(service: RunningService, signed_in_browser: HttpBrowser) -> None:
+    page = await asked(signed_in_browser, await register_game(service))
     assert "frame-ancestors 'none'" in page.headers["content-security-policy"]
     assert page.headers["x-frame-options"] == "DENY"
 
 
 async def test_a_session_from_a_short_token_has_to_sign_in_first(
-    service: RunningService, visitor: HttpBrowser, anna: User
+    service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
-    await set_limited_session(service, anna, visitor)
+    await set_limited_session(service, anna, browser_client)
     game = await register_game(service)
-    assert wants_sign_in(await visitor.get(f"/?gsid={game.gsid}"))
-    visitor.client.cookies.clear()
-    assert "Return to the game" in (await confirm_in_browser(visitor, game)).text
+    assert wants_sign_in(await browser_client.get(f"/?gsid={game.gsid}"))
+    browser_client.client.cookies.clear()
+    assert "Return to the game" in (await confirm_in_browser(browser_client, game)).text
 
 
-async def test_unknown_ended_and_answered_sessions_look_alike(service: RunningService, at_home: HttpBrowser) -> None:
+async def test_unknown_ended_and_answered_sessions_look_alike(
+    service: RunningService, signed_in_browser: HttpBrowser
+) -> None:
     cancelled, confirmed, old = [await register_game(service) for _ in range(3)]
-    await asked(at_home, cancelled)
-    await decide(at_home, "cancel")
-    await asked(at_home, confirmed)
-    await decide(at_home)
+    await asked(signed_in_browser, cancelled)
+    await decide(signed_in_browser, "cancel")
+    await asked(signed_in_browser, confirmed)
+    await decide(signed_in_browser)
     over = (cancelled.gsid, confirmed.gsid, "unknown", "x" * 3000)
-    pages = [await at_home.get(f"/?gsid={gsid}") for gsid in over]
+    pages = [await signed_in_browser.get(f"/?gsid={gsid}") for gsid in over]
     await service.clock.advance(120)
-    pages.append(await at_home.get(f"/?gsid={old.gsid}"))
+    pages.append(await signed_in_browser.get(f"/?gsid={old.gsid}"))
     bodies = {re.sub(r'gsid=[^"&]*', "", page.text) for page in pages}
     assert len(bodies) == 1
     assert OVER in bodies.pop()
     assert {page.status_code for page in pages} == {404}
 
 
-async def test_gs_20_what_was_asked_for_at_creation_wins(service: RunningService, at_home: HttpBrowser) -> None:
+async def test_gs_20_what_was_asked_for_at_creation_wins(
+    service: RunningService, signed_in_browser: HttpBrowser
+) -> None:
     game = await names(service)
     other = await create_application(service.services.storage, name="Other Game")
     more = f"app_id={other.application_id}&nojwt=0&short_token=1&meta=1&with_email=x&factor=y&stoken=z&code=1"
-    await at_home.get(f"/?gsid={game.gsid}&{more}")
-    page = await at_home.follow()
+    await signed_in_browser.get(f"/?gsid={game.gsid}&{more}")
+    page = await signed_in_browser.follow()
     assert "Sky Raiders" in page.text
     assert "Other Game" not in page.text
-    await decide(at_home)
+    await decide(signed_in_browser)
     told = (await poll_ended_session(game)).json()
     assert told["status"] == "OK"
     assert not {"jwt", "factor", "meta", "stoken", "login"} & told.keys()
@@ -206,12 +210,16 @@ async def test_how_many_ways_one_source_begins_is_bounded(migrated_url: str, tmp
 
 
 async def test_gs_32_no_page_tells_where_it_was_and_none_is_kept(
-    service: RunningService, at_home: HttpBrowser
+    service: RunningService, signed_in_browser: HttpBrowser
 ) -> None:
     game = await register_game(service)
-    pages = [await at_home.get(f"/?gsid={game.gsid}"), await at_home.follow(), await decide(at_home)]
+    pages = [
+        await signed_in_browser.get(f"/?gsid={game.gsid}"),
+        await signed_in_browser.follow(),
+        await decide(signed_in_browser),
+    ]
     ends = ("cancelled", "wrong-code", "denied", "state")
-    pages += [await at_home.get(f"/game/{end}?gsid={game.gsid}") for end in ends]
+    pages += [await signed_in_browser.get(f"/game/{end}?gsid={game.gsid}") for end in ends]
     assert {page.headers["referrer-policy"] for page in pages} == {"no-referrer"}
     assert {page.headers["cache-control"] for page in pages} == {"no-store"}
 
@@ -220,73 +228,75 @@ async def test_gs_32_no_page_tells_where_it_was_and_none_is_kept(
 
 
 async def test_gs_18_from_another_address_the_page_warns_and_the_audit_log_says_so(
-    service: RunningService, at_home: HttpBrowser, anna: User
+    service: RunningService, signed_in_browser: HttpBrowser, anna: User
 ) -> None:
     game = await register_game_elsewhere(service)
-    page = await asked(at_home, game)
+    page = await asked(signed_in_browser, game)
     assert WARNING in page.text
     assert f"from another location: <bdi>{OTHER_ADDRESS}</bdi>" in page.text
     assert NEARBY not in page.text
-    await decide(at_home)
+    await decide(signed_in_browser)
     [record] = await service.services.storage.audit.newest_records(5, anna.user_id, "game.confirmed")
     assert record.details["network"] == "different"
 
 
 async def test_gs_18_the_number_that_the_game_shows_is_picked_out_of_three(
-    service: RunningService, at_home: HttpBrowser, anna: User
+    service: RunningService, signed_in_browser: HttpBrowser, anna: User
 ) -> None:
     game = await register_game_elsewhere(service, code="1")
-    page = await asked(at_home, game)
+    page = await asked(signed_in_browser, game)
     offered = choices_in(page)
     assert len(set(offered)) == 3
     assert game.answer["code"] in offered
-    assert choices_in(await asked(at_home, game)) == offered
+    assert choices_in(await asked(signed_in_browser, game)) == offered
     assert "checked" not in page.text
-    assert "Return to the game" in (await decide(at_home, code=game.answer["code"])).text
+    assert "Return to the game" in (await decide(signed_in_browser, code=game.answer["code"])).text
     assert (await game.poll()).json()["user_id"] == anna.user_id
 
 
-async def test_gs_18_a_wrong_number_ends_it(service: RunningService, at_home: HttpBrowser) -> None:
+async def test_gs_18_a_wrong_number_ends_it(service: RunningService, signed_in_browser: HttpBrowser) -> None:
     game = await register_game_elsewhere(service, code="1")
-    wrong = next(code for code in choices_in(await asked(at_home, game)) if code != game.answer["code"])
-    page = await decide(at_home, code=wrong)
+    wrong = next(code for code in choices_in(await asked(signed_in_browser, game)) if code != game.answer["code"])
+    page = await decide(signed_in_browser, code=wrong)
     assert page.url.path == "/game/wrong-code"
     assert "Wrong number" in page.text
     told = (await poll_ended_session(game)).json()
     assert told["status"] == "ERROR"
     found = await service.services.storage.audit.find_record(told["error"])
     assert "wrong code picked" in getattr(found, "reason", "")
-    await at_home.get(f"/?gsid={game.gsid}")
-    assert OVER in (at_home.page.text if at_home.page else "")
+    await signed_in_browser.get(f"/?gsid={game.gsid}")
+    assert OVER in (signed_in_browser.page.text if signed_in_browser.page else "")
 
 
 async def test_gs_18_without_a_number_the_page_asks_once_more_and_no_one_is_signed_in(
-    service: RunningService, at_home: HttpBrowser, anna: User
+    service: RunningService, signed_in_browser: HttpBrowser, anna: User
 ) -> None:
     game = await register_game_elsewhere(service, code="1")
-    await asked(at_home, game)
-    again = await decide(at_home)
+    await asked(signed_in_browser, game)
+    again = await decide(signed_in_browser)
     assert game.answer["code"] in choices_in(again)
     assert await state_of(service, game.gsid) == {"state": "signing_in", "closed": "", "waiting": True}
-    await decide(at_home, code=game.answer["code"])
+    await decide(signed_in_browser, code=game.answer["code"])
     assert (await game.poll()).json()["user_id"] == anna.user_id
 
 
 async def test_gs_18_addresses_that_prove_nothing_are_no_sign_of_closeness(
-    service: RunningService, at_home: HttpBrowser
+    service: RunningService, signed_in_browser: HttpBrowser
 ) -> None:
     """A proxy in front that no one told us to trust: game and browser have the same address, the proxy's."""
     game = await register_game(service, {"X-Forwarded-For": "203.0.113.66"}, code="1")
-    at_home.client.headers["X-Forwarded-For"] = "198.51.100.7"
-    page = await asked(at_home, game)
+    signed_in_browser.client.headers["X-Forwarded-For"] = "198.51.100.7"
+    page = await asked(signed_in_browser, game)
     assert "from your network" not in page.text
     assert len(choices_in(page)) == 3
 
 
-async def test_in_the_same_network_no_number_is_asked_for(service: RunningService, at_home: HttpBrowser) -> None:
+async def test_in_the_same_network_no_number_is_asked_for(
+    service: RunningService, signed_in_browser: HttpBrowser
+) -> None:
     game = await register_game(service, code="1")
-    assert choices_in(await asked(at_home, game)) == []
-    assert "Return to the game" in (await decide(at_home)).text
+    assert choices_in(await asked(signed_in_browser, game)) == []
+    assert "Return to the game" in (await decide(signed_in_browser)).text
 
 
 async def test_ipv4_beside_ipv6_is_neither_warned_of_nor_called_near(migrated_url: str, tmp_path: Path) -> None:
@@ -295,13 +305,13 @@ async def test_ipv4_beside_ipv6_is_neither_warned_of_nor_called_near(migrated_ur
         await service.services.administration.create(
             login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
         )
-        visitor = HttpBrowser(service)
-        await visitor.sign_in(ANNA)
-        page = await asked(visitor, await register_game_elsewhere(service, forwarded_for="2001:db8::7"))
+        browser_client = HttpBrowser(service)
+        await browser_client.sign_in(ANNA)
+        page = await asked(browser_client, await register_game_elsewhere(service, forwarded_for="2001:db8::7"))
         assert "just now</time> from <bdi>2001:db8::7</bdi>." in page.text
         for absent in (WARNING, NEARBY, "another location"):
             assert absent not in page.text
-        await visitor.client.aclose()
+        await browser_client.client.aclose()
 
 
 async def test_a_place_is_named_when_it_is_known_in_the_readers_language(migrated_url: str, tmp_path: Path) -> None:
@@ -311,67 +321,69 @@ async def test_a_place_is_named_when_it_is_known_in_the_readers_language(migrate
         await service.services.administration.create(
             login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
         )
-        visitor = HttpBrowser(service)
-        await visitor.sign_in(ANNA)
-        page = await asked(visitor, await register_game_elsewhere(service))
+        browser_client = HttpBrowser(service)
+        await browser_client.sign_in(ANNA)
+        page = await asked(browser_client, await register_game_elsewhere(service))
         assert "from another location: <bdi>Sweden</bdi>" in page.text
-        german = await visitor.get(f"{page.url.path}?{page.url.query.decode()}&lang=de")
+        german = await browser_client.get(f"{page.url.path}?{page.url.query.decode()}&lang=de")
         assert "an einem anderen Ort: <bdi>Schweden</bdi>" in german.text
-        await visitor.client.aclose()
+        await browser_client.client.aclose()
 
 
 # -- who answers first, and too late --
 
 
 async def test_gs_19_of_two_who_open_the_same_link_the_first_answer_counts(
-    service: RunningService, at_home: HttpBrowser, bob: HttpBrowser, anna: User
+    service: RunningService, signed_in_browser: HttpBrowser, bob: HttpBrowser, anna: User
 ) -> None:
     game = await register_game(service)
-    await asked(at_home, game)
+    await asked(signed_in_browser, game)
     await asked(bob, game)
-    assert "Return to the game" in (await decide(at_home)).text
+    assert "Return to the game" in (await decide(signed_in_browser)).text
     late = await decide(bob)
     assert (late.status_code, OVER in late.text) == (404, True)
     assert (await game.poll()).json()["user_id"] == anna.user_id
 
 
 async def test_gs_19_a_no_after_the_first_yes_changes_nothing(
-    service: RunningService, at_home: HttpBrowser, bob: HttpBrowser, anna: User
+    service: RunningService, signed_in_browser: HttpBrowser, bob: HttpBrowser, anna: User
 ) -> None:
     game = await register_game(service)
     await asked(bob, game)
-    await asked(at_home, game)
-    await decide(at_home)
+    await asked(signed_in_browser, game)
+    await decide(signed_in_browser)
     late = await decide(bob, "cancel")
     assert (late.status_code, OVER in late.text) == (404, True)
     assert (await game.poll()).json()["user_id"] == anna.user_id
 
 
-async def test_gs_19_after_close_gsid_a_yes_is_refused(service: RunningService, at_home: HttpBrowser) -> None:
+async def test_gs_19_after_close_gsid_a_yes_is_refused(
+    service: RunningService, signed_in_browser: HttpBrowser
+) -> None:
     game = await register_game(service)
-    await asked(at_home, game)
+    await asked(signed_in_browser, game)
     assert (await game.close("Error")).json() == {"status": "OK"}
-    late = await decide(at_home)
+    late = await decide(signed_in_browser)
     assert (late.status_code, OVER in late.text) == (404, True)
     assert (await poll_ended_session(game)).json()["status"] == "ERROR"
 
 
-async def test_gs_19_after_its_time_a_yes_is_refused(service: RunningService, at_home: HttpBrowser) -> None:
+async def test_gs_19_after_its_time_a_yes_is_refused(service: RunningService, signed_in_browser: HttpBrowser) -> None:
     game = await register_game(service)
-    await asked(at_home, game)
+    await asked(signed_in_browser, game)
     await service.clock.advance(120)
-    late = await decide(at_home)
+    late = await decide(signed_in_browser)
     assert (late.status_code, OVER in late.text) == (404, True)
     assert await refusal_reason(service, await game.poll()) == "no such session"
 
 
 @pytest.mark.usefixtures("anna")
 async def test_a_way_that_took_too_long_starts_again_at_the_games_link(
-    service: RunningService, visitor: HttpBrowser
+    service: RunningService, browser_client: HttpBrowser
 ) -> None:
     game = await register_game(service)
-    await visitor.get(f"/?gsid={game.gsid}&lang=de&app_id=1")
-    await visitor.follow()
+    await browser_client.get(f"/?gsid={game.gsid}&lang=de&app_id=1")
+    await browser_client.follow()
     for _ in range(7):  # the game goes on waiting
         await service.clock.advance(60)
         polling = game.start_poll()
@@ -379,47 +391,47 @@ async def test_a_way_that_took_too_long_starts_again_at_the_games_link(
         await service.services.write_behind.flush()
         await service.clock.advance(31)
         await polling
-    late = await visitor.post("/sign-in", login=ANNA, password=PASSWORD)
+    late = await browser_client.post("/sign-in", login=ANNA, password=PASSWORD)
     assert late.status_code == 400
     assert LINK.findall(late.text) == [f"/?gsid={game.gsid}"]
-    assert "Return to the game" in (await confirm_in_browser(visitor, game)).text
+    assert "Return to the game" in (await confirm_in_browser(browser_client, game)).text
 
 
 async def test_a_yes_after_the_sign_in_ended_elsewhere_does_nothing_and_leads_back_to_the_link(
-    service: RunningService, at_home: HttpBrowser
+    service: RunningService, signed_in_browser: HttpBrowser
 ) -> None:
     game = await register_game(service)
-    await asked(at_home, game)
-    at_home.client.cookies.delete("gh_session")
-    late = await decide(at_home)
+    await asked(signed_in_browser, game)
+    signed_in_browser.client.cookies.delete("gh_session")
+    late = await decide(signed_in_browser)
     assert (late.status_code, LINK.findall(late.text)) == (403, [f"/?gsid={game.gsid}"])
     assert await state_of(service, game.gsid) == {"state": "signing_in", "closed": "", "waiting": True}
-    assert "Return to the game" in (await confirm_in_browser(at_home, game)).text
+    assert "Return to the game" in (await confirm_in_browser(signed_in_browser, game)).text
 
 
 @pytest.mark.usefixtures("anna")
 async def test_the_form_of_a_second_tab_leads_on_after_the_sign_in_in_the_first(
-    service: RunningService, visitor: HttpBrowser
+    service: RunningService, browser_client: HttpBrowser
 ) -> None:
     first, second = await register_game(service), await register_game(service)
     tabs = []
     for game in (second, first):
-        await visitor.get(f"/?gsid={game.gsid}")
-        tabs.append(await visitor.follow())
-    await visitor.post("/sign-in", login=ANNA, password=PASSWORD)
-    visitor.page = tabs[0]
-    late = await visitor.post("/sign-in", login=ANNA, password=PASSWORD)
+        await browser_client.get(f"/?gsid={game.gsid}")
+        tabs.append(await browser_client.follow())
+    await browser_client.post("/sign-in", login=ANNA, password=PASSWORD)
+    browser_client.page = tabs[0]
+    late = await browser_client.post("/sign-in", login=ANNA, password=PASSWORD)
     assert (late.status_code, LINK.findall(late.text)) == (403, [f"/?gsid={second.gsid}"])
     assert "Nothing was changed." in late.text
-    await asked(visitor, second)
+    await asked(browser_client, second)
 
 
-async def test_no_ends_it_and_is_recorded(service: RunningService, at_home: HttpBrowser) -> None:
+async def test_no_ends_it_and_is_recorded(service: RunningService, signed_in_browser: HttpBrowser) -> None:
     game = await register_game(service)
     polling = game.start_poll()
     await wait_until_held(service)
-    await asked(at_home, game)
-    page = await decide(at_home, "cancel")
+    await asked(signed_in_browser, game)
+    page = await decide(signed_in_browser, "cancel")
     assert "Sign-in canceled" in page.text
     told = (await polling).json()
     assert told["status"] == "ERROR"
@@ -429,7 +441,7 @@ async def test_no_ends_it_and_is_recorded(service: RunningService, at_home: Http
 
 
 async def test_whom_the_application_does_not_let_in_is_told_which_and_whom_to_ask(
-    service: RunningService, at_home: HttpBrowser
+    service: RunningService, signed_in_browser: HttpBrowser
 ) -> None:
     project = a_project(title="Mind Games")
     new = a_new_application(
@@ -439,8 +451,8 @@ async def test_whom_the_application_does_not_let_in_is_told_which_and_whom_to_as
     )
     project = await publish(service.services.storage, project, new=new)
     game = await register_game(service, app_id=project.application_id)
-    await asked(at_home, game)
-    page = await decide(at_home)
+    await asked(signed_in_browser, game)
+    page = await decide(signed_in_browser)
     assert (page.url.path, page.status_code) == ("/game/denied", 403)
     for shown in ("Sky Raiders", "Mind Games", ANNA):
         assert shown in page.text
@@ -450,15 +462,15 @@ async def test_whom_the_application_does_not_let_in_is_told_which_and_whom_to_as
 
 
 async def test_of_two_applications_the_one_that_lets_them_not_in_is_named(
-    service: RunningService, at_home: HttpBrowser
+    service: RunningService, signed_in_browser: HttpBrowser
 ) -> None:
     launcher = await create_application(service.services.storage, name="Launcher")
     closed = await create_application(
         service.services.storage, name="Sky Raiders", settings={"restricted_domains": ["other.example"]}
     )
     game = await register_game(service, app_id=launcher.application_id, gapp_id=closed.application_id)
-    await asked(at_home, game)
-    page = await decide(at_home)
+    await asked(signed_in_browser, game)
+    page = await decide(signed_in_browser)
     assert page.url.path == "/game/denied"
     assert ("Sky Raiders" in page.text, "Launcher" in page.text) == (True, False)
 
@@ -494,28 +506,28 @@ async def test_anyone_who_administers_is_told_the_missing_right_and_no_one_else(
 # -- afterwards --
 
 
-async def test_no_one_else_is_told_whom_to_ask(service: RunningService, at_home: HttpBrowser) -> None:
+async def test_no_one_else_is_told_whom_to_ask(service: RunningService, signed_in_browser: HttpBrowser) -> None:
     game = await names(service)
     await game.close("Error")
-    page = await at_home.get(f"/game/denied?gsid={game.gsid}")
+    page = await signed_in_browser.get(f"/game/denied?gsid={game.gsid}")
     assert page.status_code == 404
     assert "Sky Raiders" not in page.text
 
 
 async def test_the_state_tells_whether_the_game_waits_and_nothing_about_people(
-    service: RunningService, at_home: HttpBrowser
+    service: RunningService, signed_in_browser: HttpBrowser
 ) -> None:
     game = await register_game(service)
     assert await state_of(service, game.gsid) == {"state": "waiting", "closed": "", "waiting": True}
     await service.clock.advance(40)
     assert await state_of(service, game.gsid) == {"state": "waiting", "closed": "", "waiting": False}
-    assert "seems to have stopped waiting" in (await asked(at_home, game)).text
+    assert "seems to have stopped waiting" in (await asked(signed_in_browser, game)).text
     polling = game.start_poll()
     await wait_until_held(service)
     await service.clock.advance(1)
     await service.services.write_behind.flush()
     assert await state_of(service, game.gsid) == {"state": "signing_in", "closed": "", "waiting": True}
-    await decide(at_home)
+    await decide(signed_in_browser)
     await polling
     assert await state_of(service, game.gsid) == {"state": "confirmed", "closed": "", "waiting": True}
     await game.close("Success")
@@ -529,31 +541,31 @@ async def test_the_state_tells_whether_the_game_waits_and_nothing_about_people(
     [("Success", "You can close this tab.", "Error"), ("Error", "Game sign-in failed", "Success")],
 )
 async def test_the_last_page_tells_what_the_game_says_and_waits_for_another_word(
-    service: RunningService, at_home: HttpBrowser, closing: str, says: str, other: str
+    service: RunningService, signed_in_browser: HttpBrowser, closing: str, says: str, other: str
 ) -> None:
     game = await register_game(service)
-    await asked(at_home, game)
-    page = await decide(at_home)
+    await asked(signed_in_browser, game)
+    page = await decide(signed_in_browser)
     assert 'data-until="cancelled Success Error"' in page.text
     assert (await game.poll()).json()["status"] == "OK"
     for word, is_said in ((closing, True), (other, False), (closing, True)):  # the last one counts (R4)
         await game.close(word)
-        page = await at_home.get(f"/game/done?gsid={game.gsid}")
+        page = await signed_in_browser.get(f"/game/done?gsid={game.gsid}")
         assert (says in page.text) == is_said
         assert f'data-until="{other if is_said else closing}"' in page.text
 
 
 async def test_the_last_page_claims_nothing_about_a_session_that_was_not_confirmed(
-    service: RunningService, at_home: HttpBrowser
+    service: RunningService, signed_in_browser: HttpBrowser
 ) -> None:
     game = await register_game(service)
-    assert (await at_home.get(f"/game/done?gsid={game.gsid}")).headers["location"] == f"/?gsid={game.gsid}"
+    assert (await signed_in_browser.get(f"/game/done?gsid={game.gsid}")).headers["location"] == f"/?gsid={game.gsid}"
     await game.close("Success")  # before anybody was signed in
     for gsid in (game.gsid, "unknown"):
-        page = await at_home.get(f"/game/done?gsid={gsid}")
+        page = await signed_in_browser.get(f"/game/done?gsid={gsid}")
         assert (page.status_code, OVER in page.text) == (404, True)
 
 
-async def test_the_phone_gets_the_same_link(service: RunningService, at_home: HttpBrowser) -> None:
+async def test_the_phone_gets_the_same_link(service: RunningService, signed_in_browser: HttpBrowser) -> None:
     game = await register_game(service)
-    assert qr_code(game.answer["url"]) in (await asked(at_home, game)).text
+    assert qr_code(game.answer["url"]) in (await asked(signed_in_browser, game)).text

@@ -226,11 +226,13 @@ async def poll_signed(game: Game) -> str:
 
 
 @pytest.mark.usefixtures("anna")
-async def test_the_owner_hears_how_far_the_person_has_come(service: RunningService, visitor: HttpBrowser) -> None:
+async def test_the_owner_hears_how_far_the_person_has_come(
+    service: RunningService, browser_client: HttpBrowser
+) -> None:
     game = await register_game(service)
     async with connect_game_socket(game) as socket, connect_game_socket(game) as second:
         await wait_until_connected(service, 2)
-        await confirm_in_browser(visitor, game)
+        await confirm_in_browser(browser_client, game)
         heard = [await receive_json(socket) for _ in range(3)]
         assert [frame["event"] for frame in heard] == ["opened", "signing_in", "confirmed"]
         assert [await receive_json(second) for _ in range(3)] == heard
@@ -239,10 +241,12 @@ async def test_the_owner_hears_how_far_the_person_has_come(service: RunningServi
 
 
 @pytest.mark.usefixtures("anna")
-async def test_a_cancelled_sign_in_is_told_and_ends_the_socket(service: RunningService, visitor: HttpBrowser) -> None:
+async def test_a_cancelled_sign_in_is_told_and_ends_the_socket(
+    service: RunningService, browser_client: HttpBrowser
+) -> None:
     game = await register_game(service)
     async with connect_game_socket(game) as socket:
-        await confirm_in_browser(visitor, game, decision="cancel")
+        await confirm_in_browser(browser_client, game, decision="cancel")
         heard = [await receive_json(socket) for _ in range(4)]
         assert [frame.get("event") for frame in heard] == ["opened", "signing_in", "cancelled", None]
         assert heard[3]["error"] == (await poll_ended_session(game)).json()["error"]

@@ -96,9 +96,9 @@ async def no_game_is_signed_in(service: RunningService, url: str) -> str:
     game = await register_game(service)
     await flip_bit(url, "game_sessions", "options", f"gsid = '{game.gsid}'", at=AT)
     assert await refusal_reason(service, await service.client.post(INFO, json={"gsid": game.gsid})) == DAMAGED
-    visitor = HttpBrowser(service)
-    assert (await visitor.get(f"/?gsid={game.gsid}")).status_code == 404
-    await visitor.client.aclose()
+    browser_client = HttpBrowser(service)
+    assert (await browser_client.get(f"/?gsid={game.gsid}")).status_code == 404
+    await browser_client.client.aclose()
     anna = await service.services.storage.accounts.user_by_login(ANNA)
     assert anna is not None
     await approve_in_storage(game, anna)

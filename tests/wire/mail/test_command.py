@@ -66,17 +66,17 @@ def test_an_address_that_is_none_is_refused(gatehouse: CommandLine) -> None:
 async def test_a_new_master_key_reaches_the_outbox(migrated_url: str, tmp_path: Path) -> None:
     old, new, clock = new_master_key(), new_master_key(), MovableClock()
     first = load_test_settings(migrated_url, tmp_path, port=8080, **{MASTER: old})
-    async with open_services(first, clock=clock, serving=False) as house:
-        letters = house.mail_composer
-        await house.storage.mail.queue_mails([letters.compose(MailTemplate.TEST, to=TO, lang="en")], "")
+    async with open_services(first, clock=clock, serving=False) as services:
+        letters = services.mail_composer
+        await services.storage.mail.queue_mails([letters.compose(MailTemplate.TEST, to=TO, lang="en")], "")
     both = load_test_settings(migrated_url, tmp_path, port=8080, **{MASTER: new, PREVIOUS: old})
-    async with open_services(both, clock=clock, serving=False) as house:
-        outcome = await rewrap_all(house, AuditOrigin(actor="test"))
+    async with open_services(both, clock=clock, serving=False) as services:
+        outcome = await rewrap_all(services, AuditOrigin(actor="test"))
     assert outcome.moved["outbox"] == 1
     shown: list[str] = []
     only = load_test_settings(migrated_url, tmp_path, port=8080, **{MASTER: new})
-    async with open_services(only, clock=clock, serving=False) as house:
-        await house.outbox_worker_printing(shown.append).run_once()
+    async with open_services(only, clock=clock, serving=False) as services:
+        await services.outbox_worker_printing(shown.append).run_once()
     assert TO in shown[0]
 
 
@@ -84,11 +84,11 @@ async def test_outside_development_mail_waits_for_a_server(migrated_url: str, tm
     clock = MovableClock()
     async with open_services(
         load_test_settings(migrated_url, tmp_path, port=8080), clock=clock, serving=False
-    ) as house:
-        letters = house.mail_composer
-        await house.storage.mail.queue_mails([letters.compose(MailTemplate.TEST, to=TO, lang="en")], "")
-        worker = house.outbox_worker_printing(None)
+    ) as services:
+        letters = services.mail_composer
+        await services.storage.mail.queue_mails([letters.compose(MailTemplate.TEST, to=TO, lang="en")], "")
+        worker = services.outbox_worker_printing(None)
         await worker.run_once()
-        assert (await house.storage.mail.outbox_status()).waiting == 1
+        assert (await services.storage.mail.outbox_status()).waiting == 1
         with pytest.raises(ServerUnusable):
             await worker.deliver_now(letters.compose(MailTemplate.TEST, to=TO, lang="en"))

@@ -36,11 +36,11 @@ async def test_what_was_queued_arrives_and_the_outbox_is_empty(
     mails = [composed_mail(clock, template) for template in MailTemplate]
     await storage.mail.queue_mails(mails, "")
     async with mail_server(mailbox) as port:
-        postman = OutboxWorker(
+        outbox_worker = OutboxWorker(
             store=storage.mail, transport=smtp_transport_to(port), sealer=master_keys(), clock=clock
         )
-        await postman.run_once()
-        await postman.run_once()
+        await outbox_worker.run_once()
+        await outbox_worker.run_once()
     assert sorted(message["Message-ID"] for message in mailbox.taken) == sorted(
         f"<{mail.mail_id}@studio.example>" for mail in mails
     )
@@ -120,8 +120,8 @@ async def test_a_server_that_cannot_prove_its_name_gets_nothing(
     mailbox: Mailbox, clock: MovableClock, tmp_path: Path, security: SmtpSecurity
 ) -> None:
     pair = certificates(tmp_path)
-    inside = {"tls": pair.server} if security is SmtpSecurity.TLS else {"tls_context": pair.server}
-    async with mail_server(mailbox, **inside) as port:
+    console_browsers = {"tls": pair.server} if security is SmtpSecurity.TLS else {"tls_context": pair.server}
+    async with mail_server(mailbox, **console_browsers) as port:
         carrier = smtp_transport_to(port, security=security, tls=ssl.create_default_context())
         with pytest.raises(ServerUnusable, match=r"(?i)certificate"):
             await deliver(carrier, composed_mail(clock), clock)
@@ -135,17 +135,17 @@ async def test_a_recipient_refused_for_good_is_given_up_and_one_put_off_is_kept(
     mailbox.recipient_reply = lambda address: replies.get(address, "250 OK")
     await storage.mail.queue_mails([composed_mail(clock, to=to) for to in (NO_ONE, "later@studio.example", TO)], "")
     async with mail_server(mailbox) as port:
-        postman = OutboxWorker(
+        outbox_worker = OutboxWorker(
             store=storage.mail, transport=smtp_transport_to(port), sealer=master_keys(), clock=clock
         )
-        await postman.run_once()
+        await outbox_worker.run_once()
         assert mailbox.recipients == [TO]
         outstanding = await storage.mail.outbox_status()
         assert (outstanding.waiting, outstanding.given_up) == (1, 1)
         assert outstanding.trouble == "451 4.7.1 come back later"
         replies.clear()
         await clock.advance(60)
-        await postman.run_once()
+        await outbox_worker.run_once()
     assert mailbox.recipients == [TO, "later@studio.example"], "the one that was refused is not tried again"
     assert mailbox.connections == 2
 
@@ -172,14 +172,14 @@ async def test_a_server_that_closes_the_door_between_two_letters_gets_the_second
     mailbox.recipient_reply = lambda _: "421 4.3.2 going down" if mailbox.taken else "250 OK"
     await storage.mail.queue_mails([composed_mail(clock), composed_mail(clock)], "")
     async with mail_server(mailbox) as port:
-        postman = OutboxWorker(
+        outbox_worker = OutboxWorker(
             store=storage.mail, transport=smtp_transport_to(port), sealer=master_keys(), clock=clock
         )
-        await postman.run_once()
+        await outbox_worker.run_once()
         assert (await storage.mail.outbox_status()).trouble == "421 4.3.2 going down"
         mailbox.recipient_reply = lambda _: "250 OK"
         await clock.advance(60)
-        await postman.run_once()
+        await outbox_worker.run_once()
     assert len(mailbox.taken) == 2
 
 

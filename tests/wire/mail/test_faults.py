@@ -61,14 +61,14 @@ async def test_r_27_a_server_that_refuses_gets_the_mail_when_it_is_back(
 ) -> None:
     await storage.mail.queue_mails([composed_mail(clock), composed_mail(clock)], "")
     mailbox.port = refusing_port()
-    postman = to(mailbox.port, storage, clock, timeout=5)
-    await postman.run_once()
+    outbox_worker = to(mailbox.port, storage, clock, timeout=5)
+    await outbox_worker.run_once()
     assert (await storage.mail.outbox_status()).waiting == 2
     async with mail_server(mailbox):
-        await postman.run_once()
+        await outbox_worker.run_once()
         assert mailbox.taken == [], "not before its time"
         await clock.advance(60)
-        await postman.run_once()
+        await outbox_worker.run_once()
     assert len(mailbox.taken) == 2
     assert (await storage.mail.outbox_status()).waiting == 0
 

@@ -26,7 +26,7 @@ async def web(service: RunningService) -> RelyingPartyClient:
 
 
 @pytest.fixture
-async def shelf(service: RunningService) -> RelyingPartyClient:
+async def oidc_client(service: RunningService) -> RelyingPartyClient:
     """A client of profile oidc that has a secret."""
     return await an_oidc_client(service)
 
@@ -38,7 +38,7 @@ async def app(service: RunningService) -> RelyingPartyClient:
 
 
 @pytest.fixture
-async def visitor(service: RunningService) -> AsyncIterator[HttpBrowser]:
+async def browser_client(service: RunningService) -> AsyncIterator[HttpBrowser]:
     """Someone's browser."""
     someone = HttpBrowser(service)
     yield someone
@@ -46,7 +46,7 @@ async def visitor(service: RunningService) -> AsyncIterator[HttpBrowser]:
 
 
 @pytest.fixture
-async def at_home(visitor: HttpBrowser, anna: User) -> HttpBrowser:
+async def signed_in_browser(browser_client: HttpBrowser, anna: User) -> HttpBrowser:
     """The same with Anna signed in."""
-    await visitor.sign_in(anna.login or "")
-    return visitor
+    await browser_client.sign_in(anna.login or "")
+    return browser_client

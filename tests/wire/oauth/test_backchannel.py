@@ -69,22 +69,22 @@ def service(town: Town) -> RunningService:
 
 
 @pytest.fixture
-async def shelf(town: Town) -> RelyingPartyClient:
+async def oidc_client(town: Town) -> RelyingPartyClient:
     uri = f"http://127.0.0.1:{town.shop.port}/signed-out?a=1"
     return await an_oidc_client(town.service, backchannel_logout_uri=uri)
 
 
 @pytest.fixture
-async def resident(service: RunningService, anna: User) -> AsyncIterator[AccountBrowser]:
+async def account_browser(service: RunningService, anna: User) -> AsyncIterator[AccountBrowser]:
     someone = AccountBrowser(service)
     await someone.sign_in_and_open_account(anna.login or "")
     yield someone
     await someone.client.aclose()
 
 
-async def signed_in(client: RelyingPartyClient, resident: AccountBrowser, **changes: str) -> dict[str, Any]:
+async def signed_in(client: RelyingPartyClient, account_browser: AccountBrowser, **changes: str) -> dict[str, Any]:
     """The tokens of a client that the resident goes to with their browser."""
-    return await client.tokens(client.code_from(await client.walk_authorize(resident, ANNA, **changes)))
+    return await client.tokens(client.code_from(await client.walk_authorize(account_browser, ANNA, **changes)))
 
 
 def token_in(received: ReceivedRequest) -> str:
@@ -95,10 +95,10 @@ def token_in(received: ReceivedRequest) -> str:
 
 
 async def test_the_client_gets_a_logout_token_that_it_can_verify(
-    town: Town, shelf: RelyingPartyClient, resident: AccountBrowser, anna: User
+    town: Town, oidc_client: RelyingPartyClient, account_browser: AccountBrowser, anna: User
 ) -> None:
-    tokens = await signed_in(shelf, resident)
-    await resident.post_with_csrf("/sign-out")
+    tokens = await signed_in(oidc_client, account_browser)
+    await account_browser.post_with_csrf("/sign-out")
     assert town.shop.received == []
     await town.run()
     (received,) = town.shop.received
@@ -125,27 +125,29 @@ async def test_the_client_gets_a_logout_token_that_it_can_verify(
     assert "client.logout_told" in await town.events()
 
 
-async def test_a_logout_token_is_signed_as_the_clients_id_tokens_are(town: Town, resident: AccountBrowser) -> None:
+async def test_a_logout_token_is_signed_as_the_clients_id_tokens_are(
+    town: Town, account_browser: AccountBrowser
+) -> None:
     uri = f"http://127.0.0.1:{town.shop.port}/"
     settings = TokenSettings(id_token_alg=Algorithm.ES256)
     quick = await an_oidc_client(town.service, "quick", backchannel_logout_uri=uri, token_settings=settings)
-    await signed_in(quick, resident)
-    await resident.post_with_csrf("/sign-out")
+    await signed_in(quick, account_browser)
+    await account_browser.post_with_csrf("/sign-out")
     await town.run()
     assert header_of(token_in(town.shop.received[0]))["alg"] == "ES256"
 
 
 async def test_a_logout_token_opens_no_door_here(
-    town: Town, shelf: RelyingPartyClient, resident: AccountBrowser
+    town: Town, oidc_client: RelyingPartyClient, account_browser: AccountBrowser
 ) -> None:
-    await signed_in(shelf, resident)
-    await resident.post_with_csrf("/sign-out")
+    await signed_in(oidc_client, account_browser)
+    await account_browser.post_with_csrf("/sign-out")
     await town.run()
     token = token_in(town.shop.received[0])
     answer = await town.service.client.get("/proxy/oauth/logout", params={"id_token_hint": token})
     assert answer.status_code == 400
-    assert (await shelf.userinfo(token)).status_code == 401
-    assert (await shelf.refresh(token)).json()["error"] == "invalid_grant"
+    assert (await oidc_client.userinfo(token)).status_code == 401
+    assert (await oidc_client.refresh(token)).json()["error"] == "invalid_grant"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,61 +207,61 @@ Ending = Callable[[Scene], Awaitable[None]]
     ],
 )
 async def test_however_it_ends_the_client_is_told_once(
-    town: Town, shelf: RelyingPartyClient, resident: AccountBrowser, anna: User, ending: Ending
+    town: Town, oidc_client: RelyingPartyClient, account_browser: AccountBrowser, anna: User, ending: Ending
 ) -> None:
-    sid = claims_of((await signed_in(shelf, resident))["id_token"])["sid"]
-    await signed_in(shelf, resident)
-    await ending(Scene(town=town, resident=resident, anna=anna))
+    sid = claims_of((await signed_in(oidc_client, account_browser))["id_token"])["sid"]
+    await signed_in(oidc_client, account_browser)
+    await ending(Scene(town=town, resident=account_browser, anna=anna))
     await town.run()
     await town.run()
     assert [claims_of(token_in(one))["sid"] for one in town.shop.received] == [sid]
 
 
 async def test_a_client_is_told_long_after_its_access_token_has_ended(
-    town: Town, shelf: RelyingPartyClient, resident: AccountBrowser
+    town: Town, oidc_client: RelyingPartyClient, account_browser: AccountBrowser
 ) -> None:
-    await signed_in(shelf, resident, scope="openid")
+    await signed_in(oidc_client, account_browser, scope="openid")
     for _ in range(3):
         await town.service.clock.advance(86_400)
-        await resident.get("/account")
+        await account_browser.get("/account")
         await town.service.services.storage.sweep(town.service.clock.now())
-    await resident.post_with_csrf("/sign-out")
+    await account_browser.post_with_csrf("/sign-out")
     await town.run()
     assert len(town.shop.received) == 1
 
 
 async def test_signing_in_once_more_ends_nothing(
-    town: Town, shelf: RelyingPartyClient, resident: AccountBrowser
+    town: Town, oidc_client: RelyingPartyClient, account_browser: AccountBrowser
 ) -> None:
-    before = claims_of((await signed_in(shelf, resident))["id_token"])["sid"]
-    after = claims_of((await signed_in(shelf, resident, prompt="login"))["id_token"])["sid"]
+    before = claims_of((await signed_in(oidc_client, account_browser))["id_token"])["sid"]
+    after = claims_of((await signed_in(oidc_client, account_browser, prompt="login"))["id_token"])["sid"]
     await town.run()
     assert town.shop.received == []
     assert before == after
-    await resident.get("/account")
-    await resident.post_with_csrf("/sign-out")
+    await account_browser.get("/account")
+    await account_browser.post_with_csrf("/sign-out")
     await town.run()
     assert [claims_of(token_in(one))["sid"] for one in town.shop.received] == [before]
 
 
-@pytest.mark.usefixtures("shelf")
+@pytest.mark.usefixtures("oidc_client")
 async def test_clients_that_were_not_signed_in_to_or_want_no_call_hear_nothing(
-    town: Town, resident: AccountBrowser
+    town: Town, account_browser: AccountBrowser
 ) -> None:
     silent = await an_oidc_client(town.service, "silent")
-    tokens = await signed_in(silent, resident)
+    tokens = await signed_in(silent, account_browser)
     assert "sid" not in claims_of(tokens["id_token"])
-    await resident.post_with_csrf("/sign-out")
+    await account_browser.post_with_csrf("/sign-out")
     await town.run()
     assert town.shop.received == []
 
 
 async def test_an_address_that_fails_is_tried_again_ever_more_slowly(
-    town: Town, shelf: RelyingPartyClient, resident: AccountBrowser
+    town: Town, oidc_client: RelyingPartyClient, account_browser: AccountBrowser
 ) -> None:
     town.shop.respond = lambda _: BUSY
-    await signed_in(shelf, resident)
-    await resident.post_with_csrf("/sign-out")
+    await signed_in(oidc_client, account_browser)
+    await account_browser.post_with_csrf("/sign-out")
     for tries, delay in ((1, 15), (2, 30), (3, 60)):
         await town.run()
         assert len(town.shop.received) == tries
@@ -280,11 +282,11 @@ async def test_an_address_that_fails_is_tried_again_ever_more_slowly(
 
 
 async def test_after_a_day_it_is_given_up_and_recorded(
-    town: Town, shelf: RelyingPartyClient, resident: AccountBrowser
+    town: Town, oidc_client: RelyingPartyClient, account_browser: AccountBrowser
 ) -> None:
     town.shop.respond = lambda _: BUSY
-    await signed_in(shelf, resident)
-    await resident.post_with_csrf("/sign-out")
+    await signed_in(oidc_client, account_browser)
+    await account_browser.post_with_csrf("/sign-out")
     for _ in range(40):
         await town.run()
         await town.service.clock.advance(3_600)
@@ -295,11 +297,11 @@ async def test_after_a_day_it_is_given_up_and_recorded(
 
 
 async def test_a_call_survives_the_process_and_is_made_by_the_next_one(
-    town: Town, shelf: RelyingPartyClient, resident: AccountBrowser
+    town: Town, oidc_client: RelyingPartyClient, account_browser: AccountBrowser
 ) -> None:
     """The housekeeping of a process that starts finds what another one left."""
-    await signed_in(shelf, resident)
-    await resident.post_with_csrf("/sign-out")
+    await signed_in(oidc_client, account_browser)
+    await account_browser.post_with_csrf("/sign-out")
     called = asyncio.Event()
 
     def say(_: ReceivedRequest) -> bytes:
@@ -313,10 +315,10 @@ async def test_a_call_survives_the_process_and_is_made_by_the_next_one(
 
 
 async def test_a_client_that_is_removed_meanwhile_hears_nothing(
-    town: Town, shelf: RelyingPartyClient, resident: AccountBrowser
+    town: Town, oidc_client: RelyingPartyClient, account_browser: AccountBrowser
 ) -> None:
-    await signed_in(shelf, resident)
-    await resident.post_with_csrf("/sign-out")
+    await signed_in(oidc_client, account_browser)
+    await account_browser.post_with_csrf("/sign-out")
     await town.service.services.clients.remove("shelf", OPERATOR)
     await town.run()
     assert town.shop.received == []
@@ -325,19 +327,21 @@ async def test_a_client_that_is_removed_meanwhile_hears_nothing(
 
 
 @pytest.mark.parametrize("inside", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fd00::1"])
-async def test_an_address_that_leads_inside_is_not_called(town: Town, resident: AccountBrowser, inside: str) -> None:
+async def test_an_address_that_leads_inside_is_not_called(
+    town: Town, account_browser: AccountBrowser, console_browsers: str
+) -> None:
     """AP-08 for back-channel logout: the name is a client's choice, where it leads is not ours to trust."""
-    house, wire = town.service.services, StubConnector()
+    services, wire = town.service.services, StubConnector()
     client = await an_oidc_client(town.service, backchannel_logout_uri="https://inside.example/out")
-    await signed_in(client, resident)
-    await resident.post_with_csrf("/sign-out")
+    await signed_in(client, account_browser)
+    await account_browser.post_with_csrf("/sign-out")
     careful = BackchannelLogoutWorker(
-        store=house.storage.logout_calls,
-        clients=house.storage.clients,
-        poster=OutboundClient(allowed=(), resolver=StubResolver(inside_example=[[inside]]), connector=wire),
-        signer=house.signer,
-        recorder=house.recorder,
-        clock=house.clock,
+        store=services.storage.logout_calls,
+        clients=services.storage.clients,
+        poster=OutboundClient(allowed=(), resolver=StubResolver(inside_example=[[console_browsers]]), connector=wire),
+        signer=services.signer,
+        recorder=services.recorder,
+        clock=services.clock,
         issuer=town.service.base_url,
     )
     await careful.run_once()

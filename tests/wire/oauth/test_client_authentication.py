@@ -50,29 +50,32 @@ async def redeem(relying: RelyingPartyClient, code: str, headers: dict[str, str]
 
 
 async def test_basic_and_post_are_the_same_and_an_equal_client_id_may_stand_beside(
-    shelf: RelyingPartyClient, anna: User
+    oidc_client: RelyingPartyClient, anna: User
 ) -> None:
-    secret = {"client_id": "shelf", "client_secret": shelf.secret}
+    secret = {"client_id": "shelf", "client_secret": oidc_client.secret}
     ways: list[tuple[dict[str, str], dict[str, str]]] = [
-        ({"Authorization": basic_auth("shelf", shelf.secret)}, {}),
-        ({"Authorization": basic_auth("shelf", shelf.secret)}, {"client_id": "shelf"}),
-        ({"Authorization": basic_auth("shelf", shelf.secret)}, secret),
-        ({"Authorization": basic_auth("shelf", shelf.secret).replace("Basic", "basic")}, {}),
+        ({"Authorization": basic_auth("shelf", oidc_client.secret)}, {}),
+        ({"Authorization": basic_auth("shelf", oidc_client.secret)}, {"client_id": "shelf"}),
+        ({"Authorization": basic_auth("shelf", oidc_client.secret)}, secret),
+        ({"Authorization": basic_auth("shelf", oidc_client.secret).replace("Basic", "basic")}, {}),
         ({}, secret),
     ]
     for headers, fields in ways:
-        assert success_body(await redeem(shelf, await shelf.issue_code(anna), headers, **fields))
+        assert success_body(await redeem(oidc_client, await oidc_client.issue_code(anna), headers, **fields))
 
 
-async def test_two_different_ways_at_once_are_invalid_request(shelf: RelyingPartyClient, anna: User) -> None:
-    header = {"Authorization": basic_auth("shelf", shelf.secret)}
+async def test_two_different_ways_at_once_are_invalid_request(oidc_client: RelyingPartyClient, anna: User) -> None:
+    header = {"Authorization": basic_auth("shelf", oidc_client.secret)}
     for headers, fields in (
         (header, {"client_id": "other"}),
         (header, {"client_secret": "another"}),
         (header, {"client_assertion": "a.b.c", "client_assertion_type": BEARER}),
-        ({"Authorization": f"Bearer {native_proof(shelf.redirect_uri, 'x')}"}, {"client_secret": shelf.secret}),
+        (
+            {"Authorization": f"Bearer {native_proof(oidc_client.redirect_uri, 'x')}"},
+            {"client_secret": oidc_client.secret},
+        ),
     ):
-        answer = await redeem(shelf, await shelf.issue_code(anna), headers, **fields)
+        answer = await redeem(oidc_client, await oidc_client.issue_code(anna), headers, **fields)
         assert oauth_error(answer) == (400, "invalid_request"), fields
 
 
@@ -87,11 +90,14 @@ async def test_a_native_client_has_no_way_but_its_proof(web: RelyingPartyClient,
 
 
 async def test_the_sha_1_proof_is_refused_from_a_client_of_profile_oidc(
-    shelf: RelyingPartyClient, anna: User
+    oidc_client: RelyingPartyClient, anna: User
 ) -> None:
-    headers = {"Authorization": f"Bearer {native_proof(shelf.redirect_uri, shelf.secret)}"}
-    assert oauth_error(await redeem(shelf, await shelf.issue_code(anna), headers)) == UNPROVED
-    assert oauth_error(await redeem(shelf, await shelf.issue_code(anna), headers, client_id="shelf")) == UNPROVED
+    headers = {"Authorization": f"Bearer {native_proof(oidc_client.redirect_uri, oidc_client.secret)}"}
+    assert oauth_error(await redeem(oidc_client, await oidc_client.issue_code(anna), headers)) == UNPROVED
+    assert (
+        oauth_error(await redeem(oidc_client, await oidc_client.issue_code(anna), headers, client_id="shelf"))
+        == UNPROVED
+    )
 
 
 async def test_a_public_client_names_itself_in_the_body_or_by_basic_with_no_password(
@@ -108,18 +114,20 @@ async def test_a_public_client_names_itself_in_the_body_or_by_basic_with_no_pass
 
 
 async def test_no_name_no_secret_and_a_confidential_client_without_one_are_refused(
-    shelf: RelyingPartyClient, anna: User
+    oidc_client: RelyingPartyClient, anna: User
 ) -> None:
     for headers, fields in (
         ({}, {}),
         ({}, {"client_id": "shelf"}),
         ({}, {"client_id": "no_one"}),
         ({"Authorization": basic_auth("shelf", "")}, {}),
-        ({"Authorization": basic_auth("", shelf.secret)}, {}),
+        ({"Authorization": basic_auth("", oidc_client.secret)}, {}),
         ({"Authorization": "Basic " + b64encode(b"shelf").decode()}, {}),
         ({"Authorization": "Digest x"}, {}),
     ):
-        assert oauth_error(await redeem(shelf, await shelf.issue_code(anna), headers, **fields)) == UNPROVED
+        assert (
+            oauth_error(await redeem(oidc_client, await oidc_client.issue_code(anna), headers, **fields)) == UNPROVED
+        )
 
 
 async def put_secret(service: RunningService, relying: RelyingPartyClient, kind: SecretKind, secret: bytes) -> None:
@@ -129,44 +137,49 @@ async def put_secret(service: RunningService, relying: RelyingPartyClient, kind:
 
 
 async def test_an_imported_secret_is_read_as_it_is_and_encoded(
-    service: RunningService, shelf: RelyingPartyClient, anna: User
+    service: RunningService, oidc_client: RelyingPartyClient, anna: User
 ) -> None:
     secret = "p%40ss+w rd/ä" * 4
     hashed = await service.services.passwords.hash(secret)
-    await put_secret(service, shelf, SecretKind.ARGON2, hashed.encode())
+    await put_secret(service, oidc_client, SecretKind.ARGON2, hashed.encode())
     for sent in (secret, quote_plus(secret)):
         assert success_body(
-            await redeem(shelf, await shelf.issue_code(anna), {"Authorization": basic_auth("shelf", sent)})
+            await redeem(
+                oidc_client, await oidc_client.issue_code(anna), {"Authorization": basic_auth("shelf", sent)}
+            )
         )
     fields = {"client_id": "shelf", "client_secret": secret}
-    assert success_body(await redeem(shelf, await shelf.issue_code(anna), {}, **fields))
+    assert success_body(await redeem(oidc_client, await oidc_client.issue_code(anna), {}, **fields))
 
 
 async def test_guesses_at_a_weak_secret_end_and_a_right_one_is_remembered(
-    service: RunningService, shelf: RelyingPartyClient, anna: User
+    service: RunningService, oidc_client: RelyingPartyClient, anna: User
 ) -> None:
-    await put_secret(service, shelf, SecretKind.ARGON2, (await service.services.passwords.hash("weak")).encode())
+    await put_secret(
+        service, oidc_client, SecretKind.ARGON2, (await service.services.passwords.hash("weak")).encode()
+    )
     assert success_body(
-        await redeem(shelf, await shelf.issue_code(anna), {"Authorization": basic_auth("shelf", "weak")})
+        await redeem(oidc_client, await oidc_client.issue_code(anna), {"Authorization": basic_auth("shelf", "weak")})
     )
     answers = [
-        await redeem(shelf, "code", {"Authorization": basic_auth("shelf", f"guess {number}")}) for number in range(25)
+        await redeem(oidc_client, "code", {"Authorization": basic_auth("shelf", f"guess {number}")})
+        for number in range(25)
     ]
     assert [answer.status_code for answer in answers] == [401] * 20 + [429] * 5
     assert success_body(
-        await redeem(shelf, await shelf.issue_code(anna), {"Authorization": basic_auth("shelf", "weak")})
+        await redeem(oidc_client, await oidc_client.issue_code(anna), {"Authorization": basic_auth("shelf", "weak")})
     )
 
 
 async def test_either_of_two_live_secrets_is_taken_until_the_old_one_ends(
-    service: RunningService, web: RelyingPartyClient, shelf: RelyingPartyClient, anna: User
+    service: RunningService, web: RelyingPartyClient, oidc_client: RelyingPartyClient, anna: User
 ) -> None:
-    for relying in (web, shelf):
+    for relying in (web, oidc_client):
         new = await service.services.clients.rotate_secret(relying.client.client_id, ORIGIN)
         assert success_body(await relying.redeem(await relying.issue_code(anna)))
         assert success_body(await replace(relying, secret=new).redeem(await relying.issue_code(anna)))
     await service.clock.advance(7 * 86_400)
-    for relying in (web, shelf):
+    for relying in (web, oidc_client):
         assert oauth_error(await relying.redeem(await relying.issue_code(anna))) == UNPROVED
 
 
@@ -253,12 +266,15 @@ async def test_private_key_jwt_refuses_whatever_is_not_this_clients_word_for_us_
 
 
 async def test_an_assertion_about_another_client_proves_only_that_one(
-    service: RunningService, shelf: RelyingPartyClient, anna: User
+    service: RunningService, oidc_client: RelyingPartyClient, anna: User
 ) -> None:
     key = KEYS["ES256"]()
     await keyed(service, key, "ES256")
     fields = {"client_assertion": asserted(service, key, "ES256"), "client_assertion_type": BEARER}
-    assert oauth_error(await redeem(shelf, await shelf.issue_code(anna), {}, **fields)) == (400, "invalid_grant")
+    assert oauth_error(await redeem(oidc_client, await oidc_client.issue_code(anna), {}, **fields)) == (
+        400,
+        "invalid_grant",
+    )
 
 
 ENDPOINTS = [
@@ -277,18 +293,18 @@ async def test_a_name_that_no_client_can_have_is_refused_and_not_looked_up(
         assert oauth_error(answer) == UNPROVED, name
 
 
-async def test_an_assertion_of_odd_parts_is_refused(shelf: RelyingPartyClient, anna: User) -> None:
+async def test_an_assertion_of_odd_parts_is_refused(oidc_client: RelyingPartyClient, anna: User) -> None:
     def assertion(header: object, payload: object) -> str:
         return ".".join(base64url(json.dumps(part).encode()) for part in (header, payload)) + ".eA"
 
     types: list[object] = [[], {}, None, 1, True, "at+jwt"]
     for typ in types:
         odd = assertion({"alg": "RS256", "typ": typ}, {"sub": "shelf"})
-        assert oauth_error(await with_assertion(shelf, anna, odd)) == UNPROVED, typ
+        assert oauth_error(await with_assertion(oidc_client, anna, odd)) == UNPROVED, typ
     names: list[object] = ["a\0b", "\0", [], {}, 1, "a" * 65]
     for name in names:
         odd = assertion({"alg": "RS256"}, {"sub": name})
-        assert oauth_error(await with_assertion(shelf, anna, odd)) == UNPROVED, name
+        assert oauth_error(await with_assertion(oidc_client, anna, odd)) == UNPROVED, name
 
 
 async def refusals_kept(service: RunningService) -> list[Any]:
@@ -301,9 +317,9 @@ async def refusals_kept(service: RunningService) -> list[Any]:
 
 
 async def test_wrong_proofs_are_among_the_refusals_until_their_source_is_kept_out(
-    service: RunningService, web: RelyingPartyClient, shelf: RelyingPartyClient, anna: User
+    service: RunningService, web: RelyingPartyClient, oidc_client: RelyingPartyClient, anna: User
 ) -> None:
-    await redeem(shelf, "code", {"Authorization": basic_auth("shelf", "wrong")})
+    await redeem(oidc_client, "code", {"Authorization": basic_auth("shelf", "wrong")})
     await redeem(
         web, await web.issue_code(anna), {"Authorization": f"Bearer {native_proof(web.redirect_uri, 'wrong')}"}
     )
@@ -315,14 +331,14 @@ async def test_wrong_proofs_are_among_the_refusals_until_their_source_is_kept_ou
     assert all(one.request_id and one.personal["address"] == "127.0.0.1" for one in kept)
     found = await service.services.storage.audit.find_record(kept[0].record_id)
     assert found is not None
-    answers = [await redeem(shelf, "code", {"Authorization": basic_auth("shelf", "wrong")}) for _ in range(105)]
+    answers = [await redeem(oidc_client, "code", {"Authorization": basic_auth("shelf", "wrong")}) for _ in range(105)]
     assert answers[-1].status_code == 429
     assert len(await refusals_kept(service)) == 2 + [one.status_code for one in answers].count(401)
 
 
 async def test_right_proofs_and_names_of_no_one_leave_no_refusal(
-    service: RunningService, shelf: RelyingPartyClient, anna: User
+    service: RunningService, oidc_client: RelyingPartyClient, anna: User
 ) -> None:
-    await shelf.tokens(await shelf.issue_code(anna))
-    assert oauth_error(await redeem(shelf, "code", {"Authorization": basic_auth("no_one", "x")})) == UNPROVED
+    await oidc_client.tokens(await oidc_client.issue_code(anna))
+    assert oauth_error(await redeem(oidc_client, "code", {"Authorization": basic_auth("no_one", "x")})) == UNPROVED
     assert await refusals_kept(service) == []

@@ -33,45 +33,51 @@ async def third(service: RunningService) -> RelyingPartyClient:
     return await an_oidc_client(service, "third", first_party=False, name="Sky <Atlas>")
 
 
-async def asked(visitor: HttpBrowser, client: RelyingPartyClient, **changes: str) -> str:
+async def asked(browser_client: HttpBrowser, client: RelyingPartyClient, **changes: str) -> str:
     """The consent page that authorize leads to."""
-    answer = await visitor.get(client.authorize_path(**changes))
+    answer = await browser_client.get(client.authorize_path(**changes))
     assert answer.status_code == 303
     assert answer.headers["location"].startswith(f"{CONSENT}?interaction="), answer.headers["location"]
-    return (await visitor.follow()).text
+    return (await browser_client.follow()).text
 
 
-async def test_the_page_tells_who_wants_what_of_whom(at_home: HttpBrowser, third: RelyingPartyClient) -> None:
-    page = await asked(at_home, third, scope="openid email offline_access")
+async def test_the_page_tells_who_wants_what_of_whom(
+    signed_in_browser: HttpBrowser, third: RelyingPartyClient
+) -> None:
+    page = await asked(signed_in_browser, third, scope="openid email offline_access")
     text = unescape(page)
     for words in ("Sky <Atlas>", "shop.example", "Anna", LOGIN, "your email address", "this data while you're away"):
         assert words in text
     assert "your name" not in text
     assert "<Atlas>" not in page
-    assert "form-action 'self' https://shop.example;" in policy_of(at_home)
+    assert "form-action 'self' https://shop.example;" in policy_of(signed_in_browser)
     assert "<dt>Owner</dt>" not in text
 
 
-async def test_the_page_tells_whose_the_application_is(service: RunningService, at_home: HttpBrowser) -> None:
+async def test_the_page_tells_whose_the_application_is(
+    service: RunningService, signed_in_browser: HttpBrowser
+) -> None:
     studio = await a_studio(service)
     number = studio.shop.application_id
     client = await an_oidc_client(service, "shop", first_party=False, application_id=number)
-    page = await asked(at_home, client)
+    page = await asked(signed_in_browser, client)
     assert "<dt>Owner</dt>" in page
     assert "Mind Games" in page
 
 
 async def test_allow_is_asked_for_once_for_each_set_of_scopes(
-    service: RunningService, at_home: HttpBrowser, anna: User, third: RelyingPartyClient
+    service: RunningService, signed_in_browser: HttpBrowser, anna: User, third: RelyingPartyClient
 ) -> None:
-    await asked(at_home, third, scope="openid email")
-    told = redirect_parameters(await at_home.post(CONSENT, decision="allow"))
+    await asked(signed_in_browser, third, scope="openid email")
+    told = redirect_parameters(await signed_in_browser.post(CONSENT, decision="allow"))
     assert (await grant_of(service, told["code"])).scopes == ("openid", "email")
     for scope in ("openid email", "email openid", "openid"):
-        assert "code" in redirect_parameters(await at_home.get(third.authorize_path(scope=scope)))
-    await asked(at_home, third, scope="openid profile")
-    assert "code" in redirect_parameters(await at_home.post(CONSENT, decision="allow"))
-    assert "code" in redirect_parameters(await at_home.get(third.authorize_path(scope="openid email profile")))
+        assert "code" in redirect_parameters(await signed_in_browser.get(third.authorize_path(scope=scope)))
+    await asked(signed_in_browser, third, scope="openid profile")
+    assert "code" in redirect_parameters(await signed_in_browser.post(CONSENT, decision="allow"))
+    assert "code" in redirect_parameters(
+        await signed_in_browser.get(third.authorize_path(scope="openid email profile"))
+    )
     consent = await service.services.storage.consents.consent(anna.user_id, "third")
     assert consent is not None
     assert set(consent.scopes) == {"openid", "email", "profile"}
@@ -79,25 +85,25 @@ async def test_allow_is_asked_for_once_for_each_set_of_scopes(
 
 
 async def test_deny_tells_the_client_and_remembers_nothing(
-    service: RunningService, at_home: HttpBrowser, anna: User, third: RelyingPartyClient
+    service: RunningService, signed_in_browser: HttpBrowser, anna: User, third: RelyingPartyClient
 ) -> None:
-    await asked(at_home, third)
-    denied = await at_home.post(CONSENT, decision="deny")
+    await asked(signed_in_browser, third)
+    denied = await signed_in_browser.post(CONSENT, decision="deny")
     assert redirect_error(denied) == "access_denied"
     told = redirect_parameters(denied)
     assert (told["state"], told["iss"]) == ("st", service.base_url)
     assert await service.services.storage.consents.consent(anna.user_id, "third") is None
     assert (await count_grants(service), await count_sign_in_flows(service)) == (0, 0)
-    await asked(at_home, third)
+    await asked(signed_in_browser, third)
 
 
 async def test_a_denial_is_recorded_once(
-    service: RunningService, at_home: HttpBrowser, anna: User, third: RelyingPartyClient
+    service: RunningService, signed_in_browser: HttpBrowser, anna: User, third: RelyingPartyClient
 ) -> None:
-    page = await asked(at_home, third, scope="openid email")
+    page = await asked(signed_in_browser, third, scope="openid email")
     form = {**hidden_fields(page), "decision": "deny"}
     for _ in range(3):
-        await at_home.client.post(CONSENT, data=form)
+        await signed_in_browser.client.post(CONSENT, data=form)
     records = await service.services.storage.audit.newest_records(10, anna.user_id, "consent.denied")
     assert [(one.actor, one.details) for one in records] == [
         (anna.user_id, {"client": "third", "scope": "openid email"})
@@ -106,13 +112,13 @@ async def test_a_denial_is_recorded_once(
 
 async def test_a_consent_withdrawn_in_that_moment_leaves_no_grant(
     service: RunningService,
-    at_home: HttpBrowser,
+    signed_in_browser: HttpBrowser,
     anna: User,
     third: RelyingPartyClient,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    await asked(at_home, third)
-    redirect_parameters(await at_home.post(CONSENT, decision="allow"))
+    await asked(signed_in_browser, third)
+    redirect_parameters(await signed_in_browser.post(CONSENT, decision="allow"))
     store = type(service.services.storage.grants)
     begin = store.create_grant
 
@@ -122,87 +128,87 @@ async def test_a_consent_withdrawn_in_that_moment_leaves_no_grant(
 
     with monkeypatch.context() as patched:
         patched.setattr(store, "create_grant", after_the_withdrawal)
-        assert redirect_error(await at_home.get(third.authorize_path())) == "login_required"
+        assert redirect_error(await signed_in_browser.get(third.authorize_path())) == "login_required"
     assert await count_grants(service) == 1  # the first one, which is revoked
-    await asked(at_home, third)
+    await asked(signed_in_browser, third)
 
 
 @pytest.mark.usefixtures("anna")
 async def test_someone_who_has_just_signed_in_is_asked_next(
-    service: RunningService, visitor: HttpBrowser, third: RelyingPartyClient
+    service: RunningService, browser_client: HttpBrowser, third: RelyingPartyClient
 ) -> None:
-    await visitor.get(third.authorize_path())
-    await visitor.follow()
-    signed_in = await visitor.post("/sign-in", login=LOGIN, password=PASSWORD)
+    await browser_client.get(third.authorize_path())
+    await browser_client.follow()
+    signed_in = await browser_client.post("/sign-in", login=LOGIN, password=PASSWORD)
     assert signed_in.headers["location"].startswith(CONSENT)
     assert await count_grants(service) == 0
-    await visitor.follow()
-    assert "code" in redirect_parameters(await visitor.post(CONSENT, decision="allow"))
+    await browser_client.follow()
+    assert "code" in redirect_parameters(await browser_client.post(CONSENT, decision="allow"))
 
 
 async def test_prompt_consent_asks_again_and_a_first_party_client_may_want_that_too(
-    at_home: HttpBrowser, third: RelyingPartyClient, shelf: RelyingPartyClient
+    signed_in_browser: HttpBrowser, third: RelyingPartyClient, oidc_client: RelyingPartyClient
 ) -> None:
-    for client in (third, shelf):
+    for client in (third, oidc_client):
         for _ in range(2):
-            await asked(at_home, client, prompt="consent")
-            assert "code" in redirect_parameters(await at_home.post(CONSENT, decision="allow"))
-    assert "code" in redirect_parameters(await at_home.get(third.authorize_path()))
+            await asked(signed_in_browser, client, prompt="consent")
+            assert "code" in redirect_parameters(await signed_in_browser.post(CONSENT, decision="allow"))
+    assert "code" in redirect_parameters(await signed_in_browser.get(third.authorize_path()))
 
 
 async def test_a_decision_counts_once(
-    service: RunningService, at_home: HttpBrowser, third: RelyingPartyClient
+    service: RunningService, signed_in_browser: HttpBrowser, third: RelyingPartyClient
 ) -> None:
-    page = await asked(at_home, third)
+    page = await asked(signed_in_browser, third)
     form = {**hidden_fields(page), "decision": "allow"}
-    assert "code" in redirect_parameters(await at_home.client.post(CONSENT, data=form))
-    again = await at_home.client.post(CONSENT, data=form)
+    assert "code" in redirect_parameters(await signed_in_browser.client.post(CONSENT, data=form))
+    again = await signed_in_browser.client.post(CONSENT, data=form)
     assert (again.status_code, "location" in again.headers) == (400, False)
     assert await count_grants(service) == 1
 
 
 async def test_only_the_session_that_was_asked_can_decide(
-    service: RunningService, at_home: HttpBrowser, third: RelyingPartyClient
+    service: RunningService, signed_in_browser: HttpBrowser, third: RelyingPartyClient
 ) -> None:
-    page = await asked(at_home, third)
+    page = await asked(signed_in_browser, third)
     handle = hidden_fields(page)["interaction"]
     thief = HttpBrowser(service)
     await thief.sign_in(LOGIN)
     assert (await thief.get(f"{CONSENT}?interaction={handle}")).status_code == 400
     await thief.client.aclose()
-    await at_home.sign_in(LOGIN)  # a new session of the same person
-    assert (await at_home.get(f"{CONSENT}?interaction={handle}")).status_code == 400
-    csrf = hidden_fields((await at_home.get("/account")).text)["csrf"]
+    await signed_in_browser.sign_in(LOGIN)  # a new session of the same person
+    assert (await signed_in_browser.get(f"{CONSENT}?interaction={handle}")).status_code == 400
+    csrf = hidden_fields((await signed_in_browser.get("/account")).text)["csrf"]
     form = {"csrf": csrf, "interaction": handle, "decision": "allow"}
-    assert (await at_home.client.post(CONSENT, data=form)).status_code == 400
+    assert (await signed_in_browser.client.post(CONSENT, data=form)).status_code == 400
     assert await count_grants(service) == 0
 
 
 @pytest.mark.parametrize("decision", ["", "yes", "ALLOW"])
 async def test_another_decision_is_none(
-    service: RunningService, at_home: HttpBrowser, third: RelyingPartyClient, decision: str
+    service: RunningService, signed_in_browser: HttpBrowser, third: RelyingPartyClient, decision: str
 ) -> None:
-    await asked(at_home, third)
-    assert (await at_home.post(CONSENT, decision=decision)).status_code == 400
+    await asked(signed_in_browser, third)
+    assert (await signed_in_browser.post(CONSENT, decision=decision)).status_code == 400
     assert await count_grants(service) == 0
 
 
 async def test_the_step_cannot_be_skipped_by_choosing_an_account(
-    service: RunningService, at_home: HttpBrowser, third: RelyingPartyClient
+    service: RunningService, signed_in_browser: HttpBrowser, third: RelyingPartyClient
 ) -> None:
-    page = await asked(at_home, third)
+    page = await asked(signed_in_browser, third)
     form = {**hidden_fields(page), "decision": "continue"}
-    answer = await at_home.client.post("/sign-in/as", data=form)
+    answer = await signed_in_browser.client.post("/sign-in/as", data=form)
     assert answer.headers["location"].startswith(CONSENT)
     assert await count_grants(service) == 0
 
 
 async def test_consent_that_came_too_late_starts_again(
-    service: RunningService, at_home: HttpBrowser, third: RelyingPartyClient
+    service: RunningService, signed_in_browser: HttpBrowser, third: RelyingPartyClient
 ) -> None:
-    await asked(at_home, third, state="kept")
+    await asked(signed_in_browser, third, state="kept")
     await service.clock.advance(601)
-    late = await at_home.post(CONSENT, decision="allow")
+    late = await signed_in_browser.post(CONSENT, decision="allow")
     assert late.status_code == 400
     assert "/proxy/oauth/authorize?" in late.text
     assert "state=kept" in late.text
@@ -212,39 +218,41 @@ async def test_consent_that_came_too_late_starts_again(
 async def test_the_account_page_lists_what_was_allowed_and_withdrawing_ends_it(
     service: RunningService, third: RelyingPartyClient
 ) -> None:
-    resident = AccountBrowser(service)
-    await resident.sign_in_and_open_account()
-    await asked(resident, third)
-    code = redirect_parameters(await resident.post(CONSENT, decision="allow"))["code"]
-    page = unescape((await resident.get("/account")).text)
+    account_browser = AccountBrowser(service)
+    await account_browser.sign_in_and_open_account()
+    await asked(account_browser, third)
+    code = redirect_parameters(await account_browser.post(CONSENT, decision="allow"))["code"]
+    page = unescape((await account_browser.get("/account")).text)
     assert "Sky <Atlas>" in page
     assert "this data while you're away" in page
-    assert await resident.submit_and_read_notice("/account/applications/revoke", "third") == "Access withdrawn"
-    assert "Sky" not in (await resident.get("/account")).text.split('id="applications"')[1].split("</section>")[0]
+    assert await account_browser.submit_and_read_notice("/account/applications/revoke", "third") == "Access withdrawn"
+    assert (
+        "Sky" not in (await account_browser.get("/account")).text.split('id="applications"')[1].split("</section>")[0]
+    )
     holder = await service.services.storage.grants.find_grant_by_code(sha256(code))
     assert holder is not None
     assert holder.grant.revoked_at == service.clock.now()
     assert await service.services.storage.grants.find_live_grant(holder.grant.grant_id, service.clock.now()) is None
     assert (await third.redeem(code)).status_code == 400
-    await asked(resident, third)
-    activity = (await resident.get("/account")).text.split('id="activity"')[1]
+    await asked(account_browser, third)
+    activity = (await account_browser.get("/account")).text.split('id="activity"')[1]
     assert "Application access allowed" in activity
     assert "Application access withdrawn" in activity
-    await resident.client.aclose()
+    await account_browser.client.aclose()
 
 
 async def test_no_one_withdraws_for_another(
-    service: RunningService, at_home: HttpBrowser, anna: User, third: RelyingPartyClient
+    service: RunningService, signed_in_browser: HttpBrowser, anna: User, third: RelyingPartyClient
 ) -> None:
-    await asked(at_home, third)
-    await at_home.post(CONSENT, decision="allow")
+    await asked(signed_in_browser, third)
+    await signed_in_browser.post(CONSENT, decision="allow")
     berta = await service.services.administration.new_user(login="b@studio.example", nick="B", password=PASSWORD)
-    resident = AccountBrowser(service)
+    account_browser = AccountBrowser(service)
     await service.services.storage.accounts.create_user(berta, a_record())
-    await resident.sign_in_and_open_account("b@studio.example")
-    await resident.post_with_csrf("/account/applications/revoke", client_id="third")
+    await account_browser.sign_in_and_open_account("b@studio.example")
+    await account_browser.post_with_csrf("/account/applications/revoke", client_id="third")
     assert await service.services.storage.consents.consent(anna.user_id, "third") is not None
-    await resident.client.aclose()
+    await account_browser.client.aclose()
 
 
 @pytest.mark.usefixtures("anna")
@@ -252,42 +260,42 @@ async def test_a_walk_with_consent_ends_with_tokens(third: RelyingPartyClient) -
     assert "access_token" in await third.tokens(await third.sign_in(LOGIN))
 
 
-def policy_of(visitor: HttpBrowser) -> str:
-    assert visitor.page is not None
-    return str(visitor.page.headers["content-security-policy"])
+def policy_of(browser_client: HttpBrowser) -> str:
+    assert browser_client.page is not None
+    return str(browser_client.page.headers["content-security-policy"])
 
 
 @pytest.mark.usefixtures("anna")
 async def test_op_14_what_was_allowed_is_in_the_copy_of_a_persons_data(
     service: RunningService, third: RelyingPartyClient
 ) -> None:
-    resident = AccountBrowser(service)
-    await resident.sign_in_and_open_account()
-    await asked(resident, third, scope="openid email")
-    await resident.post(CONSENT, decision="allow")
-    await resident.get("/account")
-    written = json.loads((await resident.submit("/account/export")).content)
+    account_browser = AccountBrowser(service)
+    await account_browser.sign_in_and_open_account()
+    await asked(account_browser, third, scope="openid email")
+    await account_browser.post(CONSENT, decision="allow")
+    await account_browser.get("/account")
+    written = json.loads((await account_browser.submit("/account/export")).content)
     assert [(one["client_id"], one["scopes"]) for one in written["allowed_clients"]] == [
         ("third", ["openid", "email"])
     ]
     (sign_in,) = written["client_sign_ins"]
     assert (sign_in["client_id"], sign_in["scopes"], sign_in["revoked"]) == ("third", ["openid", "email"], "")
-    await resident.client.aclose()
+    await account_browser.client.aclose()
 
 
 async def test_op_14_nothing_of_a_sign_in_to_a_client_outlives_the_account(
     service: RunningService, anna: User, third: RelyingPartyClient
 ) -> None:
-    resident = AccountBrowser(service)
-    await resident.sign_in_and_open_account()
-    await asked(resident, third)
-    await resident.post(CONSENT, decision="allow")
-    await asked(resident, third, prompt="consent")  # and one under way
+    account_browser = AccountBrowser(service)
+    await account_browser.sign_in_and_open_account()
+    await asked(account_browser, third)
+    await account_browser.post(CONSENT, decision="allow")
+    await asked(account_browser, third, prompt="consent")  # and one under way
     assert tables_that_mention(await read_all_tables(service.services.storage), anna.user_id) >= {
         *("consents", "grants", "interactions"),
     }
-    await resident.get("/account/delete")
-    await resident.submit("/account/delete", login=LOGIN)
+    await account_browser.get("/account/delete")
+    await account_browser.submit("/account/delete", login=LOGIN)
     after = await read_all_tables(service.services.storage)
     assert tables_that_mention(after, anna.user_id) == {"user_ids", "audit_events"}
-    await resident.client.aclose()
+    await account_browser.client.aclose()

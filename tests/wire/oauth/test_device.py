@@ -44,7 +44,7 @@ async def tv(service: RunningService) -> RelyingPartyClient:
 
 
 @pytest.fixture
-async def visitor(service: RunningService) -> AsyncIterator[HttpBrowser]:
+async def browser_client(service: RunningService) -> AsyncIterator[HttpBrowser]:
     someone = HttpBrowser(service)
     yield someone
     await someone.client.aclose()
@@ -66,23 +66,23 @@ async def poll(device: RelyingPartyClient, device_code: str, **changes: str) -> 
     return await device.service.client.post(TOKEN, data=fields, headers=device.headers)
 
 
-async def type_code(visitor: HttpBrowser, user_code: str) -> httpx2.Response:
-    await visitor.get("/device")
-    return await visitor.post("/device", user_code=user_code)
+async def type_code(browser_client: HttpBrowser, user_code: str) -> httpx2.Response:
+    await browser_client.get("/device")
+    return await browser_client.post("/device", user_code=user_code)
 
 
-async def sign_in_here(visitor: HttpBrowser, login: str = ANNA) -> httpx2.Response:
-    await visitor.follow()
-    await visitor.post("/sign-in", login=login, password=PASSWORD)
-    return await visitor.follow()
+async def sign_in_here(browser_client: HttpBrowser, login: str = ANNA) -> httpx2.Response:
+    await browser_client.follow()
+    await browser_client.post("/sign-in", login=login, password=PASSWORD)
+    return await browser_client.follow()
 
 
-async def answered(visitor: HttpBrowser, user_code: str, decision: str) -> httpx2.Response:
+async def answered(browser_client: HttpBrowser, user_code: str, decision: str) -> httpx2.Response:
     """A new browser: type the code, sign in, decide."""
-    await type_code(visitor, user_code)
-    await sign_in_here(visitor)
-    await visitor.post("/sign-in/confirm", decision=decision)
-    return await visitor.follow()
+    await type_code(browser_client, user_code)
+    await sign_in_here(browser_client)
+    await browser_client.post("/sign-in/confirm", decision=decision)
+    return await browser_client.follow()
 
 
 async def test_a_device_gets_a_code_to_show_and_one_to_wait_with(
@@ -101,17 +101,17 @@ async def test_a_device_gets_a_code_to_show_and_one_to_wait_with(
 
 
 async def test_a_person_types_the_code_signs_in_and_confirms(
-    service: RunningService, tv: RelyingPartyClient, visitor: HttpBrowser, anna: User
+    service: RunningService, tv: RelyingPartyClient, browser_client: HttpBrowser, anna: User
 ) -> None:
     given = await ask(tv)
     assert oauth_error(await poll(tv, given["device_code"])) == (400, "authorization_pending")
-    await type_code(visitor, given["user_code"].lower().replace("-", " "))
-    page = await sign_in_here(visitor)
+    await type_code(browser_client, given["user_code"].lower().replace("-", " "))
+    page = await sign_in_here(browser_client)
     assert page.url.path == "/sign-in/confirm"
     for shown in ("Sofa TV", given["user_code"], "Anna", ANNA, "from your network"):
         assert shown in page.text
-    await visitor.post("/sign-in/confirm", decision="confirm")
-    assert "Return to your device" in (await visitor.follow()).text
+    await browser_client.post("/sign-in/confirm", decision="confirm")
+    assert "Return to your device" in (await browser_client.follow()).text
     await service.clock.advance(5)
     tokens = success_body(await poll(tv, given["device_code"]))
     claims = claims_of(tokens["id_token"])
@@ -125,32 +125,32 @@ async def test_a_person_types_the_code_signs_in_and_confirms(
 
 
 async def test_someone_signed_in_is_asked_all_the_same(
-    service: RunningService, tv: RelyingPartyClient, visitor: HttpBrowser, anna: User
+    service: RunningService, tv: RelyingPartyClient, browser_client: HttpBrowser, anna: User
 ) -> None:
-    await visitor.sign_in(anna.login or "")
+    await browser_client.sign_in(anna.login or "")
     given = await ask(tv)
-    page = await visitor.get(given["verification_uri_complete"].removeprefix(service.base_url))
+    page = await browser_client.get(given["verification_uri_complete"].removeprefix(service.base_url))
     assert f'value="{given["user_code"]}"' in page.text
     assert oauth_error(await poll(tv, given["device_code"])) == (400, "authorization_pending")
-    await visitor.post("/device", user_code=given["user_code"])
-    assert (await visitor.follow()).url.path == "/sign-in/confirm"
+    await browser_client.post("/device", user_code=given["user_code"])
+    assert (await browser_client.follow()).url.path == "/sign-in/confirm"
     await service.clock.advance(5)
     assert oauth_error(await poll(tv, given["device_code"])) == (400, "authorization_pending")
-    await visitor.post("/sign-in/confirm", decision="confirm")
+    await browser_client.post("/sign-in/confirm", decision="confirm")
     await service.clock.advance(5)
     success_body(await poll(tv, given["device_code"]))
 
 
 async def test_no_is_an_answer_and_is_recorded(
-    service: RunningService, tv: RelyingPartyClient, visitor: HttpBrowser, anna: User
+    service: RunningService, tv: RelyingPartyClient, browser_client: HttpBrowser, anna: User
 ) -> None:
     given = await ask(tv)
-    page = await answered(visitor, given["user_code"], "cancel")
+    page = await answered(browser_client, given["user_code"], "cancel")
     assert "Not signed in" in page.text
     assert oauth_error(await poll(tv, given["device_code"])) == (400, "access_denied")
     records = await service.services.storage.audit.newest_records(10, anna.user_id, "")
     assert "device.denied" in [record.event for record in records]
-    assert "Check it" in (await type_code(visitor, given["user_code"])).text
+    assert "Check it" in (await type_code(browser_client, given["user_code"])).text
 
 
 async def test_a_device_that_asks_too_often_is_slowed_down(service: RunningService, tv: RelyingPartyClient) -> None:
@@ -165,38 +165,38 @@ async def test_a_device_that_asks_too_often_is_slowed_down(service: RunningServi
 
 
 async def test_after_ten_minutes_it_is_over(
-    service: RunningService, tv: RelyingPartyClient, visitor: HttpBrowser, anna: User
+    service: RunningService, tv: RelyingPartyClient, browser_client: HttpBrowser, anna: User
 ) -> None:
     given = await ask(tv)
-    await type_code(visitor, given["user_code"])
-    await sign_in_here(visitor, anna.login or "")
+    await type_code(browser_client, given["user_code"])
+    await sign_in_here(browser_client, anna.login or "")
     await service.clock.advance(600)
-    late = await visitor.post("/sign-in/confirm", decision="confirm")
+    late = await browser_client.post("/sign-in/confirm", decision="confirm")
     assert (late.status_code, 'href="/device"' in late.text) == (400, True)
     assert oauth_error(await poll(tv, given["device_code"])) == (400, "expired_token")
-    assert (await type_code(visitor, given["user_code"])).status_code == 404
+    assert (await type_code(browser_client, given["user_code"])).status_code == 404
 
 
 async def test_guessing_user_codes_is_throttled_and_a_right_one_is_not_counted(
-    tv: RelyingPartyClient, visitor: HttpBrowser
+    tv: RelyingPartyClient, browser_client: HttpBrowser
 ) -> None:
     given = await ask(tv)
-    assert (await type_code(visitor, given["user_code"])).status_code == 303
+    assert (await type_code(browser_client, given["user_code"])).status_code == 303
     for _ in range(10):
-        assert (await type_code(visitor, "BBBB-BBBB")).status_code == 404
-    closed = await type_code(visitor, given["user_code"])
+        assert (await type_code(browser_client, "BBBB-BBBB")).status_code == 404
+    closed = await type_code(browser_client, given["user_code"])
     assert closed.status_code == 429
     assert int(closed.headers["retry-after"]) > 0
 
 
 async def test_the_form_is_worth_nothing_on_another_site(
-    tv: RelyingPartyClient, visitor: HttpBrowser, other: HttpBrowser
+    tv: RelyingPartyClient, browser_client: HttpBrowser, other: HttpBrowser
 ) -> None:
     given = await ask(tv)
-    await visitor.get("/device")
+    await browser_client.get("/device")
     await other.get("/device")
-    assert (await visitor.client.post("/device", data={"user_code": given["user_code"]})).status_code == 403
-    page = visitor.page
+    assert (await browser_client.client.post("/device", data={"user_code": given["user_code"]})).status_code == 403
+    page = browser_client.page
     assert page is not None
     other.page = page
     assert (await other.post("/device", user_code=given["user_code"])).status_code == 403
@@ -210,11 +210,11 @@ async def other(service: RunningService) -> AsyncIterator[HttpBrowser]:
 
 
 async def test_a_confirmation_belongs_to_the_browser_that_was_asked(
-    tv: RelyingPartyClient, visitor: HttpBrowser, other: HttpBrowser, anna: User
+    tv: RelyingPartyClient, browser_client: HttpBrowser, other: HttpBrowser, anna: User
 ) -> None:
     given = await ask(tv)
-    await type_code(visitor, given["user_code"])
-    page = await sign_in_here(visitor, anna.login or "")
+    await type_code(browser_client, given["user_code"])
+    page = await sign_in_here(browser_client, anna.login or "")
     await other.sign_in(anna.login or "")
     assert (await other.get(f"{page.url.path}?{page.url.query.decode()}")).status_code == 400
     assert oauth_error(await poll(tv, given["device_code"])) == (400, "authorization_pending")
@@ -234,7 +234,7 @@ async def test_only_clients_of_the_device_grant_get_codes(
 
 
 async def test_a_confidential_client_proves_itself_and_keeps_its_codes_to_itself(
-    service: RunningService, tv: RelyingPartyClient, visitor: HttpBrowser, anna: User
+    service: RunningService, tv: RelyingPartyClient, browser_client: HttpBrowser, anna: User
 ) -> None:
     console = await an_oidc_client(service, "console", device_grant=True)
     assert oauth_error(await service.client.post(ASK, data={"client_id": "console", "scope": "openid"})) == (
@@ -242,20 +242,20 @@ async def test_a_confidential_client_proves_itself_and_keeps_its_codes_to_itself
         "invalid_client",
     )
     given = await ask(console)
-    await answered(visitor, given["user_code"], "confirm")
+    await answered(browser_client, given["user_code"], "confirm")
     assert oauth_error(await poll(tv, given["device_code"])) == (400, "invalid_grant")
     assert claims_of(success_body(await poll(console, given["device_code"]))["id_token"])["sub"] == anna.user_id
 
 
-async def test_of_many_polls_at_once_one_gets_the_tokens(tv: RelyingPartyClient, visitor: HttpBrowser) -> None:
+async def test_of_many_polls_at_once_one_gets_the_tokens(tv: RelyingPartyClient, browser_client: HttpBrowser) -> None:
     given = await ask(tv)
-    await answered(visitor, given["user_code"], "confirm")
+    await answered(browser_client, given["user_code"], "confirm")
     answers = await asyncio.gather(*(poll(tv, given["device_code"]) for _ in range(5)))
     assert sorted(answer.status_code for answer in answers) == [200, 400, 400, 400, 400]
 
 
 async def test_what_the_application_does_not_let_in_is_not_signed_in(
-    service: RunningService, tv: RelyingPartyClient, visitor: HttpBrowser
+    service: RunningService, tv: RelyingPartyClient, browser_client: HttpBrowser
 ) -> None:
     """The page says which application and, to anyone who administers, which rule."""
     application = await create_application(
@@ -273,14 +273,14 @@ async def test_what_the_application_does_not_let_in_is_not_signed_in(
         ),
     )
     given = await ask(shop)
-    page = await answered(visitor, given["user_code"], "confirm")
+    page = await answered(browser_client, given["user_code"], "confirm")
     assert page.status_code == 403
     assert "this account has no access to <strong><bdi>Shop TV</bdi></strong>" in page.text
     assert "You were not signed in on the device." in page.text
     assert "Why access was denied" not in page.text
     assert oauth_error(await poll(shop, given["device_code"])) == (400, "access_denied")
     for client_id in (open_to_all.client.client_id, "no_one"):  # says nothing of what refuses no one
-        assert "Not signed in" in (await visitor.get(f"/device/denied?client_id={client_id}")).text
+        assert "Not signed in" in (await browser_client.get(f"/device/denied?client_id={client_id}")).text
     await service.services.administration.create(
         login="ada@studio.example", nick="Ada", password=PASSWORD, origin=ORIGIN, administrator=True
     )
@@ -294,25 +294,25 @@ async def test_what_the_application_does_not_let_in_is_not_signed_in(
 
 
 async def test_anyone_who_is_blocked_before_the_device_asks_again_is_not_signed_in(
-    service: RunningService, tv: RelyingPartyClient, visitor: HttpBrowser, anna: User
+    service: RunningService, tv: RelyingPartyClient, browser_client: HttpBrowser, anna: User
 ) -> None:
     given = await ask(tv)
-    await answered(visitor, given["user_code"], "confirm")
+    await answered(browser_client, given["user_code"], "confirm")
     await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
     assert oauth_error(await poll(tv, given["device_code"])) == (400, "invalid_grant")
 
 
 async def test_a_third_party_tells_what_it_wants_and_is_listed_afterwards(
-    service: RunningService, visitor: HttpBrowser, anna: User
+    service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
     tv = await a_public_client(service, "tv", name="Their TV", redirect_uris=(), device_grant=True, first_party=False)
     given = await ask(tv)
-    await type_code(visitor, given["user_code"])
-    page = await sign_in_here(visitor)
+    await type_code(browser_client, given["user_code"])
+    page = await sign_in_here(browser_client)
     assert "your email address" in page.text
-    await visitor.post("/sign-in/confirm", decision="confirm")
+    await browser_client.post("/sign-in/confirm", decision="confirm")
     tokens = success_body(await poll(tv, given["device_code"]))
-    assert "Their TV" in (await visitor.get("/account")).text
+    assert "Their TV" in (await browser_client.get("/account")).text
     assert await service.services.storage.consents.withdraw_consent(
         anna.user_id, "tv", service.clock.now(), a_record(subject=anna.user_id)
     )
@@ -320,74 +320,74 @@ async def test_a_third_party_tells_what_it_wants_and_is_listed_afterwards(
 
 
 async def test_a_device_goes_on_when_the_browser_that_confirmed_it_signs_out(
-    service: RunningService, tv: RelyingPartyClient, visitor: HttpBrowser, anna: User
+    service: RunningService, tv: RelyingPartyClient, browser_client: HttpBrowser, anna: User
 ) -> None:
     given = await ask(tv, scope="openid")
-    await answered(visitor, given["user_code"], "confirm")
+    await answered(browser_client, given["user_code"], "confirm")
     tokens = success_body(await poll(tv, given["device_code"]))
     assert "refresh_token" not in tokens
-    await visitor.get("/account")
-    assert (await visitor.post("/sign-out")).status_code == 200
+    await browser_client.get("/account")
+    assert (await browser_client.post("/sign-out")).status_code == 200
     assert (await tv.userinfo(tokens["access_token"])).status_code == 200
     await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
     assert (await tv.userinfo(tokens["access_token"])).status_code == 401
 
 
 async def test_anyone_who_signs_in_meanwhile_does_not_answer_for_the_one_who_was_asked(
-    service: RunningService, tv: RelyingPartyClient, visitor: HttpBrowser
+    service: RunningService, tv: RelyingPartyClient, browser_client: HttpBrowser
 ) -> None:
     await service.services.administration.create(
         login="bob@studio.example", nick="Bob", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
     given = await ask(tv)
-    await type_code(visitor, given["user_code"])
-    page = await sign_in_here(visitor)
+    await type_code(browser_client, given["user_code"])
+    page = await sign_in_here(browser_client)
     handle = hidden_fields(page.text)["interaction"]
-    await visitor.sign_in("bob@studio.example")
-    await visitor.get("/device")  # for its csrf value
-    assert (await visitor.post("/sign-in/confirm", interaction=handle, decision="confirm")).status_code == 400
+    await browser_client.sign_in("bob@studio.example")
+    await browser_client.get("/device")  # for its csrf value
+    assert (await browser_client.post("/sign-in/confirm", interaction=handle, decision="confirm")).status_code == 400
     assert oauth_error(await poll(tv, given["device_code"])) == (400, "authorization_pending")
 
 
 async def test_a_session_from_a_short_token_has_to_sign_in_first(
-    service: RunningService, tv: RelyingPartyClient, visitor: HttpBrowser, anna: User
+    service: RunningService, tv: RelyingPartyClient, browser_client: HttpBrowser, anna: User
 ) -> None:
-    await set_limited_session(service, anna, visitor)
+    await set_limited_session(service, anna, browser_client)
     given = await ask(tv)
-    assert wants_sign_in(await type_code(visitor, given["user_code"]))
-    assert (await sign_in_here(visitor)).url.path == "/sign-in/confirm"
+    assert wants_sign_in(await type_code(browser_client, given["user_code"]))
+    assert (await sign_in_here(browser_client)).url.path == "/sign-in/confirm"
 
 
 @pytest.mark.parametrize("first_party", [True, False], ids=["first party", "third party"])
 async def test_a_session_from_a_short_token_cannot_choose_itself_for_a_device(
-    service: RunningService, visitor: HttpBrowser, anna: User, *, first_party: bool
+    service: RunningService, browser_client: HttpBrowser, anna: User, *, first_party: bool
 ) -> None:
     stick = await a_public_client(service, "stick", redirect_uris=(), device_grant=True, first_party=first_party)
-    await set_limited_session(service, anna, visitor)
+    await set_limited_session(service, anna, browser_client)
     given = await ask(stick)
-    handle = flow_handle(await type_code(visitor, given["user_code"]))
-    await visitor.get(f"/sign-in/as?interaction={handle}")
-    assert wants_sign_in(await visitor.post("/sign-in/as", decision="continue"))
-    await visitor.get("/device")  # for its csrf value
-    assert (await visitor.post("/sign-in/confirm", interaction=handle, decision="confirm")).status_code == 400
+    handle = flow_handle(await type_code(browser_client, given["user_code"]))
+    await browser_client.get(f"/sign-in/as?interaction={handle}")
+    assert wants_sign_in(await browser_client.post("/sign-in/as", decision="continue"))
+    await browser_client.get("/device")  # for its csrf value
+    assert (await browser_client.post("/sign-in/confirm", interaction=handle, decision="confirm")).status_code == 400
     assert oauth_error(await poll(stick, given["device_code"])) == (400, "authorization_pending")
 
 
 async def test_neither_the_confirmation_nor_the_grant_takes_a_limited_session(
-    service: RunningService, tv: RelyingPartyClient, visitor: HttpBrowser, anna: User
+    service: RunningService, tv: RelyingPartyClient, browser_client: HttpBrowser, anna: User
 ) -> None:
     them, store = service.services, service.services.storage.sign_in_flows
-    await set_limited_session(service, anna, visitor)
+    await set_limited_session(service, anna, browser_client)
     given = await ask(tv)
-    handle = flow_handle(await type_code(visitor, given["user_code"]))
-    signed_in = await them.sessions.find(visitor.cookies["gh_session"])
+    handle = flow_handle(await type_code(browser_client, given["user_code"]))
+    signed_in = await them.sessions.find(browser_client.cookies["gh_session"])
     begun = await store.find_flow(sha256(handle), service.clock.now())
     assert signed_in is not None
     assert begun is not None
     asked = await store.update_flow(
         replace(with_proof(begun, proof_of_session(signed_in.session)), step=FlowStep.CONFIRM)
     )
-    assert (await visitor.get(f"/sign-in/confirm?interaction={handle}")).status_code == 400
+    assert (await browser_client.get(f"/sign-in/confirm?interaction={handle}")).status_code == 400
     with pytest.raises(SignInFlowGone):
         await them.device_purpose.finish(asked, AuditOrigin(actor="test"))
     assert oauth_error(await poll(tv, given["device_code"])) == (400, "authorization_pending")
@@ -408,7 +408,7 @@ async def test_a_flood_of_devices_is_limited_and_soon_forgotten(
 
 
 async def test_a_consent_withdrawn_in_that_moment_leaves_no_device_signed_in(
-    service: RunningService, visitor: HttpBrowser, anna: User, monkeypatch: pytest.MonkeyPatch
+    service: RunningService, browser_client: HttpBrowser, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stick = await a_public_client(service, "stick", redirect_uris=(), device_grant=True, first_party=False)
     given = await ask(stick)
@@ -420,7 +420,7 @@ async def test_a_consent_withdrawn_in_that_moment_leaves_no_device_signed_in(
         return await approve(self, *args, **more)
 
     monkeypatch.setattr(store, "approve_request", after_the_withdrawal)
-    page = await answered(visitor, given["user_code"], "confirm")
+    page = await answered(browser_client, given["user_code"], "confirm")
     assert "Not signed in" in page.text
     await service.clock.advance(5)
     assert oauth_error(await poll(stick, given["device_code"])) == (400, "authorization_pending")

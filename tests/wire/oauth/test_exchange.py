@@ -151,9 +151,9 @@ async def test_third_party_clients_get_nick_and_tags_only_with_their_scopes(
 
 
 async def test_a_client_that_may_not_exchange_is_told_so(
-    service: RunningService, shelf: RelyingPartyClient, anna: User
+    service: RunningService, oidc_client: RelyingPartyClient, anna: User
 ) -> None:
-    tokens = await shelf.tokens(await shelf.issue_code(anna))
+    tokens = await oidc_client.tokens(await oidc_client.issue_code(anna))
     answer = await post(service, EXCHANGE_TOKEN, tokens["access_token"])
     assert oauth_error(answer) == (403, "unauthorized_client")
 

@@ -26,9 +26,9 @@ async def given(relying: RelyingPartyClient, user: User, **fields: Any) -> dict[
 
 
 async def test_a_client_learns_about_its_access_and_refresh_token(
-    service: RunningService, shelf: RelyingPartyClient, web: RelyingPartyClient, anna: User
+    service: RunningService, oidc_client: RelyingPartyClient, web: RelyingPartyClient, anna: User
 ) -> None:
-    for relying in (shelf, web):
+    for relying in (oidc_client, web):
         tokens = await given(relying, anna, scopes=("openid", "offline_access", "email"))
         client_id, now = relying.client.client_id, service.clock.now()
         about = {
@@ -45,42 +45,42 @@ async def test_a_client_learns_about_its_access_and_refresh_token(
         assert success_body(await asked(relying, tokens["refresh_token"])) == {**about, "exp": now + 30 * DAY}
 
 
-async def test_a_narrowed_access_token_says_so(shelf: RelyingPartyClient, anna: User) -> None:
-    tokens = await given(shelf, anna)
-    narrow = success_body(await shelf.refresh(tokens["refresh_token"], scope="openid"))
-    assert success_body(await asked(shelf, narrow["access_token"]))["scope"] == "openid"
-    assert success_body(await asked(shelf, tokens["refresh_token"])) == INACTIVE  # rotated
+async def test_a_narrowed_access_token_says_so(oidc_client: RelyingPartyClient, anna: User) -> None:
+    tokens = await given(oidc_client, anna)
+    narrow = success_body(await oidc_client.refresh(tokens["refresh_token"], scope="openid"))
+    assert success_body(await asked(oidc_client, narrow["access_token"]))["scope"] == "openid"
+    assert success_body(await asked(oidc_client, tokens["refresh_token"])) == INACTIVE  # rotated
 
 
 async def test_what_is_over_or_never_was_is_inactive_without_a_word(
-    service: RunningService, shelf: RelyingPartyClient, anna: User
+    service: RunningService, oidc_client: RelyingPartyClient, anna: User
 ) -> None:
-    tokens = await given(shelf, anna)
-    assert success_body(await asked(shelf, tokens["id_token"])) == INACTIVE
-    assert success_body(await asked(shelf, "x")) == INACTIVE
+    tokens = await given(oidc_client, anna)
+    assert success_body(await asked(oidc_client, tokens["id_token"])) == INACTIVE
+    assert success_body(await asked(oidc_client, "x")) == INACTIVE
     await service.clock.advance(3_600)
-    assert success_body(await asked(shelf, tokens["access_token"])) == INACTIVE
-    assert success_body(await asked(shelf, tokens["refresh_token"]))["active"] is True
+    assert success_body(await asked(oidc_client, tokens["access_token"])) == INACTIVE
+    assert success_body(await asked(oidc_client, tokens["refresh_token"]))["active"] is True
     await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
-    assert success_body(await asked(shelf, tokens["refresh_token"])) == INACTIVE
+    assert success_body(await asked(oidc_client, tokens["refresh_token"])) == INACTIVE
 
 
 async def test_another_clients_tokens_are_inactive_unless_it_is_of_the_same_application(
-    service: RunningService, shelf: RelyingPartyClient, anna: User
+    service: RunningService, oidc_client: RelyingPartyClient, anna: User
 ) -> None:
     shop = await create_application(service.services.storage, name="Shop")
     first = await an_oidc_client(service, "first", application_id=shop.application_id)
     second = await an_oidc_client(service, "second", application_id=shop.application_id)
     tokens = await given(first, anna)
     for token in (tokens["access_token"], tokens["refresh_token"]):
-        assert success_body(await asked(shelf, token)) == INACTIVE
+        assert success_body(await asked(oidc_client, token)) == INACTIVE
         assert success_body(await asked(second, token))["client_id"] == "first"
 
 
 async def test_anyone_who_asks_has_to_prove_themselves(
-    service: RunningService, shelf: RelyingPartyClient, app: RelyingPartyClient, anna: User
+    service: RunningService, oidc_client: RelyingPartyClient, app: RelyingPartyClient, anna: User
 ) -> None:
-    token = (await given(shelf, anna))["access_token"]
+    token = (await given(oidc_client, anna))["access_token"]
     for headers, fields in (
         ({}, {}),
         ({}, {"client_id": app.client.client_id}),
@@ -89,11 +89,14 @@ async def test_anyone_who_asks_has_to_prove_themselves(
     ):
         answer = await service.client.post(PATH, data={"token": token, **fields}, headers=headers)
         assert oauth_error(answer) == (401, "invalid_client")
-    assert oauth_error(await service.client.post(PATH, data={}, headers=shelf.headers)) == (400, "invalid_request")
+    assert oauth_error(await service.client.post(PATH, data={}, headers=oidc_client.headers)) == (
+        400,
+        "invalid_request",
+    )
 
 
 async def test_an_application_learns_whether_its_login_token_is_live(
-    service: RunningService, shelf: RelyingPartyClient, anna: User
+    service: RunningService, oidc_client: RelyingPartyClient, anna: User
 ) -> None:
     shop = await create_application(service.services.storage, name="Shop")
     own = await an_oidc_client(service, "own", application_id=shop.application_id)
@@ -107,7 +110,9 @@ async def test_an_application_learns_whether_its_login_token_is_live(
         "exp": service.clock.now() + 3_600,
     }
     assert success_body(await asked(own, token)) == about
-    assert success_body(await asked(shelf, token)) == success_body(await asked(shelf, nobodys)) == INACTIVE
+    assert (
+        success_body(await asked(oidc_client, token)) == success_body(await asked(oidc_client, nobodys)) == INACTIVE
+    )
     await service.clock.advance(3_600)
     assert success_body(await asked(own, token)) == INACTIVE
 

@@ -20,30 +20,30 @@ BYE = "https://shop.example/bye"
 
 
 @pytest.fixture
-async def shelf(service: RunningService) -> RelyingPartyClient:
+async def oidc_client(service: RunningService) -> RelyingPartyClient:
     return await an_oidc_client(service, post_logout_uris=(BYE, "https://shop.example/bye?tenant=1"))
 
 
 @pytest.fixture
-async def visitor(service: RunningService) -> AsyncIterator[HttpBrowser]:
+async def browser_client(service: RunningService) -> AsyncIterator[HttpBrowser]:
     someone = HttpBrowser(service)
     yield someone
     await someone.client.aclose()
 
 
 @pytest.fixture
-async def id_token(shelf: RelyingPartyClient, visitor: HttpBrowser, anna: User) -> str:
+async def id_token(oidc_client: RelyingPartyClient, browser_client: HttpBrowser, anna: User) -> str:
     """Anna is signed in to the client with this browser."""
-    code = shelf.code_from(await shelf.walk_authorize(visitor, anna.login or ""))
-    return str((await shelf.tokens(code))["id_token"])
+    code = oidc_client.code_from(await oidc_client.walk_authorize(browser_client, anna.login or ""))
+    return str((await oidc_client.tokens(code))["id_token"])
 
 
 def path(**fields: str) -> str:
     return f"{LOGOUT}?{urlencode(fields)}"
 
 
-async def is_signed_in(visitor: HttpBrowser) -> bool:
-    return (await visitor.client.get("/account")).status_code == 200
+async def is_signed_in(browser_client: HttpBrowser) -> bool:
+    return (await browser_client.client.get("/account")).status_code == 200
 
 
 def sent_to(answer: httpx2.Response) -> str:
@@ -51,36 +51,42 @@ def sent_to(answer: httpx2.Response) -> str:
     return str(answer.headers["location"])
 
 
-async def test_a_hint_signs_out_at_once_and_leads_back_with_the_state(visitor: HttpBrowser, id_token: str) -> None:
-    answer = await visitor.get(path(id_token_hint=id_token, post_logout_redirect_uri=BYE, state="a b&c=ü"))
+async def test_a_hint_signs_out_at_once_and_leads_back_with_the_state(
+    browser_client: HttpBrowser, id_token: str
+) -> None:
+    answer = await browser_client.get(path(id_token_hint=id_token, post_logout_redirect_uri=BYE, state="a b&c=ü"))
     assert sent_to(answer) == f"{BYE}?state=a%20b%26c%3D%C3%BC"
     assert 'gh_session=""' in answer.headers["set-cookie"]
-    assert not await is_signed_in(visitor)
+    assert not await is_signed_in(browser_client)
 
 
-async def test_a_registered_query_is_kept_and_no_state_adds_nothing(visitor: HttpBrowser, id_token: str) -> None:
+async def test_a_registered_query_is_kept_and_no_state_adds_nothing(
+    browser_client: HttpBrowser, id_token: str
+) -> None:
     uri = "https://shop.example/bye?tenant=1"
-    answer = await visitor.get(path(id_token_hint=id_token, post_logout_redirect_uri=uri))
+    answer = await browser_client.get(path(id_token_hint=id_token, post_logout_redirect_uri=uri))
     assert sent_to(answer) == uri
 
 
-async def test_an_expired_hint_is_one_still(service: RunningService, visitor: HttpBrowser, id_token: str) -> None:
+async def test_an_expired_hint_is_one_still(
+    service: RunningService, browser_client: HttpBrowser, id_token: str
+) -> None:
     await service.clock.advance(2 * 86_400)
-    assert sent_to(await visitor.get(path(id_token_hint=id_token, post_logout_redirect_uri=BYE))) == BYE
-    assert not await is_signed_in(visitor)
+    assert sent_to(await browser_client.get(path(id_token_hint=id_token, post_logout_redirect_uri=BYE))) == BYE
+    assert not await is_signed_in(browser_client)
 
 
-async def test_without_an_address_the_person_is_told_here(visitor: HttpBrowser, id_token: str) -> None:
-    page = await visitor.get(path(id_token_hint=id_token))
+async def test_without_an_address_the_person_is_told_here(browser_client: HttpBrowser, id_token: str) -> None:
+    page = await browser_client.get(path(id_token_hint=id_token))
     assert (page.status_code, "You're signed out" in page.text) == (200, True)
-    assert not await is_signed_in(visitor)
+    assert not await is_signed_in(browser_client)
 
 
-async def test_by_form_it_is_the_same(visitor: HttpBrowser, id_token: str) -> None:
+async def test_by_form_it_is_the_same(browser_client: HttpBrowser, id_token: str) -> None:
     fields = {"id_token_hint": id_token, "post_logout_redirect_uri": BYE, "state": "s", "client_id": "shelf"}
-    posted = await visitor.client.post(LOGOUT, data=fields, headers={"Origin": "https://shop.example"})
-    assert sent_to(await visitor.get(sent_to(posted))) == f"{BYE}?state=s"
-    assert not await is_signed_in(visitor)
+    posted = await browser_client.client.post(LOGOUT, data=fields, headers={"Origin": "https://shop.example"})
+    assert sent_to(await browser_client.get(sent_to(posted))) == f"{BYE}?state=s"
+    assert not await is_signed_in(browser_client)
 
 
 @pytest.mark.parametrize(
@@ -92,21 +98,23 @@ async def test_by_form_it_is_the_same(visitor: HttpBrowser, id_token: str) -> No
     ],
 )
 async def test_an_address_that_is_not_registered_exactly_is_not_followed(
-    visitor: HttpBrowser, id_token: str, uri: str
+    browser_client: HttpBrowser, id_token: str, uri: str
 ) -> None:
     for fields in ({"id_token_hint": id_token}, {"client_id": "shelf"}):
-        answer = await visitor.get(path(post_logout_redirect_uri=uri, **fields))
+        answer = await browser_client.get(path(post_logout_redirect_uri=uri, **fields))
         assert (answer.status_code, "location" in answer.headers) == (400, False)
         assert uri not in answer.text
-    assert await is_signed_in(visitor)
+    assert await is_signed_in(browser_client)
 
 
 @pytest.mark.parametrize("uri", [f"{BYE}?state=evil", f"{BYE}?a=1&St%61te"])
 async def test_az_20_a_stored_address_with_a_state_of_its_own_is_not_followed(
-    service: RunningService, visitor: HttpBrowser, shelf: RelyingPartyClient, id_token: str, uri: str
+    service: RunningService, browser_client: HttpBrowser, oidc_client: RelyingPartyClient, id_token: str, uri: str
 ) -> None:
-    await service.services.storage.clients.change_client(replace(shelf.client, post_logout_uris=(uri,)), a_record())
-    answer = await visitor.get(path(id_token_hint=id_token, post_logout_redirect_uri=uri, state="s"))
+    await service.services.storage.clients.change_client(
+        replace(oidc_client.client, post_logout_uris=(uri,)), a_record()
+    )
+    answer = await browser_client.get(path(id_token_hint=id_token, post_logout_redirect_uri=uri, state="s"))
     assert (answer.status_code, "location" in answer.headers) == (400, False)
     with pytest.raises(BadClient, match="te is reserved"):
         await an_oidc_client(service, "new", post_logout_uris=(uri,))
@@ -114,7 +122,7 @@ async def test_az_20_a_stored_address_with_a_state_of_its_own_is_not_followed(
 
 @pytest.mark.parametrize("change", ["cut", "foreign", "unsigned", "access"])
 async def test_a_hint_that_is_no_id_token_of_ours_ends_nothing(
-    visitor: HttpBrowser, id_token: str, change: str
+    browser_client: HttpBrowser, id_token: str, change: str
 ) -> None:
     header, payload, signature = id_token.split(".")
     hint = {
@@ -123,111 +131,117 @@ async def test_a_hint_that_is_no_id_token_of_ours_ends_nothing(
         "unsigned": f"eyJhbGciOiJub25lIn0.{payload}.",
         "access": "abc",
     }[change]
-    answer = await visitor.get(path(id_token_hint=hint, post_logout_redirect_uri=BYE))
+    answer = await browser_client.get(path(id_token_hint=hint, post_logout_redirect_uri=BYE))
     assert (answer.status_code, "location" in answer.headers) == (400, False)
-    assert await is_signed_in(visitor)
+    assert await is_signed_in(browser_client)
 
 
 async def test_a_hint_of_another_client_than_is_named_ends_nothing(
-    service: RunningService, visitor: HttpBrowser, id_token: str
+    service: RunningService, browser_client: HttpBrowser, id_token: str
 ) -> None:
     await an_oidc_client(service, "other", post_logout_uris=(BYE,))
-    assert (await visitor.get(path(id_token_hint=id_token, client_id="other"))).status_code == 400
-    assert (await visitor.get(path(client_id="no_one"))).status_code == 400
-    assert await is_signed_in(visitor)
+    assert (await browser_client.get(path(id_token_hint=id_token, client_id="other"))).status_code == 400
+    assert (await browser_client.get(path(client_id="no_one"))).status_code == 400
+    assert await is_signed_in(browser_client)
 
 
 @pytest.mark.usefixtures("id_token")
-async def test_without_a_hint_the_person_is_asked_and_then_led_back(visitor: HttpBrowser) -> None:
-    page = await visitor.get(path(client_id="shelf", post_logout_redirect_uri=BYE, state="s"))
+async def test_without_a_hint_the_person_is_asked_and_then_led_back(browser_client: HttpBrowser) -> None:
+    page = await browser_client.get(path(client_id="shelf", post_logout_redirect_uri=BYE, state="s"))
     assert page.status_code == 200
     assert "Web shop" in page.text
     assert "form-action 'self' https://shop.example;" in page.headers["content-security-policy"]
-    assert await is_signed_in(visitor)
-    assert sent_to(await visitor.post(f"{LOGOUT}/confirm", decision="confirm")) == f"{BYE}?state=s"
-    assert not await is_signed_in(visitor)
+    assert await is_signed_in(browser_client)
+    assert sent_to(await browser_client.post(f"{LOGOUT}/confirm", decision="confirm")) == f"{BYE}?state=s"
+    assert not await is_signed_in(browser_client)
 
 
 @pytest.mark.usefixtures("id_token")
-async def test_no_leaves_the_person_signed_in(visitor: HttpBrowser) -> None:
-    await visitor.get(path(client_id="shelf", post_logout_redirect_uri=BYE))
-    assert sent_to(await visitor.post(f"{LOGOUT}/confirm", decision="cancel")) == "/"
-    assert await is_signed_in(visitor)
+async def test_no_leaves_the_person_signed_in(browser_client: HttpBrowser) -> None:
+    await browser_client.get(path(client_id="shelf", post_logout_redirect_uri=BYE))
+    assert sent_to(await browser_client.post(f"{LOGOUT}/confirm", decision="cancel")) == "/"
+    assert await is_signed_in(browser_client)
 
 
 @pytest.mark.usefixtures("id_token")
-async def test_an_address_without_a_client_is_nobodys(visitor: HttpBrowser) -> None:
+async def test_an_address_without_a_client_is_nobodys(browser_client: HttpBrowser) -> None:
     """oidcc-rp-initiated-logout-no-id-token-hint: asked, signed out, and not sent anywhere."""
-    page = await visitor.get(path(post_logout_redirect_uri=BYE, state="s"))
+    page = await browser_client.get(path(post_logout_redirect_uri=BYE, state="s"))
     assert BYE not in page.text
-    answer = await visitor.post(f"{LOGOUT}/confirm", decision="confirm")
+    answer = await browser_client.post(f"{LOGOUT}/confirm", decision="confirm")
     assert (answer.status_code, "You're signed out" in answer.text, BYE in answer.text) == (200, True, False)
-    assert not await is_signed_in(visitor)
+    assert not await is_signed_in(browser_client)
 
 
 @pytest.mark.usefixtures("id_token")
-async def test_what_the_form_brings_back_is_checked_again(visitor: HttpBrowser) -> None:
-    await visitor.get(path(client_id="shelf", post_logout_redirect_uri=BYE))
+async def test_what_the_form_brings_back_is_checked_again(browser_client: HttpBrowser) -> None:
+    await browser_client.get(path(client_id="shelf", post_logout_redirect_uri=BYE))
     forged = {"decision": "confirm", "post_logout_redirect_uri": "https://evil.example/"}
-    assert (await visitor.post(f"{LOGOUT}/confirm", **forged)).status_code == 400
-    assert await is_signed_in(visitor)
+    assert (await browser_client.post(f"{LOGOUT}/confirm", **forged)).status_code == 400
+    assert await is_signed_in(browser_client)
 
 
 @pytest.mark.usefixtures("id_token")
-async def test_the_form_of_another_site_ends_nothing(visitor: HttpBrowser) -> None:
-    assert (await visitor.client.post(f"{LOGOUT}/confirm", data={"decision": "confirm"})).status_code == 403
-    assert await is_signed_in(visitor)
+async def test_the_form_of_another_site_ends_nothing(browser_client: HttpBrowser) -> None:
+    assert (await browser_client.client.post(f"{LOGOUT}/confirm", data={"decision": "confirm"})).status_code == 403
+    assert await is_signed_in(browser_client)
 
 
 async def test_a_hint_about_someone_else_asks_first(
-    service: RunningService, visitor: HttpBrowser, id_token: str
+    service: RunningService, browser_client: HttpBrowser, id_token: str
 ) -> None:
     await service.services.administration.create(
         login="bob@studio.example", nick="Bob", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
-    await visitor.sign_in("bob@studio.example")
-    page = await visitor.get(path(id_token_hint=id_token, post_logout_redirect_uri=BYE))
+    await browser_client.sign_in("bob@studio.example")
+    page = await browser_client.get(path(id_token_hint=id_token, post_logout_redirect_uri=BYE))
     assert (page.status_code, "Bob" in page.text) == (200, True)
-    assert await is_signed_in(visitor)
+    assert await is_signed_in(browser_client)
 
 
 async def test_no_one_signed_in_is_led_back_by_a_hint_and_else_told_here(
-    service: RunningService, visitor: HttpBrowser, id_token: str
+    service: RunningService, browser_client: HttpBrowser, id_token: str
 ) -> None:
     stranger = HttpBrowser(service)
     assert sent_to(await stranger.get(path(id_token_hint=id_token, post_logout_redirect_uri=BYE))) == BYE
     page = await stranger.get(path(client_id="shelf", post_logout_redirect_uri=BYE))
     assert (page.status_code, f'href="{BYE}"' in page.text) == (200, True)
     assert (await stranger.get(LOGOUT)).status_code == 200
-    assert await is_signed_in(visitor)
+    assert await is_signed_in(browser_client)
     await stranger.client.aclose()
 
 
-async def test_head_and_repeated_parameters_end_nothing(visitor: HttpBrowser, id_token: str) -> None:
-    assert (await visitor.client.head(path(id_token_hint=id_token))).status_code == 200
-    assert (await visitor.get(f"{path(id_token_hint=id_token)}&id_token_hint=x")).status_code == 400
-    assert await is_signed_in(visitor)
+async def test_head_and_repeated_parameters_end_nothing(browser_client: HttpBrowser, id_token: str) -> None:
+    assert (await browser_client.client.head(path(id_token_hint=id_token))).status_code == 200
+    assert (await browser_client.get(f"{path(id_token_hint=id_token)}&id_token_hint=x")).status_code == 400
+    assert await is_signed_in(browser_client)
 
 
 @pytest.mark.parametrize(
     "headers", [{"Sec-Purpose": "prefetch;prerender"}, {"Purpose": "prefetch"}], ids=["new", "old"]
 )
 async def test_a_browser_that_reads_ahead_signs_no_one_out(
-    visitor: HttpBrowser, id_token: str, headers: dict[str, str]
+    browser_client: HttpBrowser, id_token: str, headers: dict[str, str]
 ) -> None:
-    ahead = await visitor.client.get(path(id_token_hint=id_token, post_logout_redirect_uri=BYE), headers=headers)
+    ahead = await browser_client.client.get(
+        path(id_token_hint=id_token, post_logout_redirect_uri=BYE), headers=headers
+    )
     assert (ahead.status_code, "location" in ahead.headers, "set-cookie" in ahead.headers) == (503, False, False)
-    assert await is_signed_in(visitor)
+    assert await is_signed_in(browser_client)
 
 
 async def test_signing_out_ends_what_came_of_the_session_but_not_offline_access(
-    shelf: RelyingPartyClient, visitor: HttpBrowser, anna: User
+    oidc_client: RelyingPartyClient, browser_client: HttpBrowser, anna: User
 ) -> None:
-    online = await shelf.tokens(
-        shelf.code_from(await shelf.walk_authorize(visitor, anna.login or "", scope="openid"))
+    online = await oidc_client.tokens(
+        oidc_client.code_from(await oidc_client.walk_authorize(browser_client, anna.login or "", scope="openid"))
     )
-    offline = await shelf.tokens(shelf.code_from(await shelf.walk_authorize(visitor, anna.login or "")))
-    assert sent_to(await visitor.get(path(id_token_hint=online["id_token"], post_logout_redirect_uri=BYE))) == BYE
-    assert (await shelf.userinfo(online["access_token"])).status_code == 401
-    assert (await shelf.userinfo(offline["access_token"])).status_code == 200
-    assert (await shelf.refresh(offline["refresh_token"])).status_code == 200
+    offline = await oidc_client.tokens(
+        oidc_client.code_from(await oidc_client.walk_authorize(browser_client, anna.login or ""))
+    )
+    assert (
+        sent_to(await browser_client.get(path(id_token_hint=online["id_token"], post_logout_redirect_uri=BYE))) == BYE
+    )
+    assert (await oidc_client.userinfo(online["access_token"])).status_code == 401
+    assert (await oidc_client.userinfo(offline["access_token"])).status_code == 200
+    assert (await oidc_client.refresh(offline["refresh_token"])).status_code == 200

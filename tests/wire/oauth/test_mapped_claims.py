@@ -44,11 +44,11 @@ async def test_roles_groups_and_rules_are_told_in_the_id_token_and_at_userinfo(
     service: RunningService, anna: User
 ) -> None:
     number = await a_shop(service)
-    shelf = await a_mapping_client(service, number)
+    oidc_client = await a_mapping_client(service, number)
     await service.services.storage.groups.create_group(a_group(users=(anna.user_id,)), [a_record()])
     await give(service, number, anna, root=("editor",), mind_games=("helper",))
-    tokens = await shelf.tokens(await shelf.issue_code(anna))
-    for where in (claims_of(tokens["id_token"]), success_body(await shelf.userinfo(tokens["access_token"]))):
+    tokens = await oidc_client.tokens(await oidc_client.issue_code(anna))
+    for where in (claims_of(tokens["id_token"]), success_body(await oidc_client.userinfo(tokens["access_token"]))):
         assert where["roles"] == ["editor", "mind_games/helper"]
         assert where["groups"] == ["Testers"]
         assert "doc.can_edit" in where["rules"]
@@ -56,24 +56,24 @@ async def test_roles_groups_and_rules_are_told_in_the_id_token_and_at_userinfo(
 
 async def test_what_was_taken_away_is_not_told_again(service: RunningService, anna: User) -> None:
     number = await a_shop(service)
-    shelf = await a_mapping_client(service, number)
+    oidc_client = await a_mapping_client(service, number)
     await give(service, number, anna, root=("editor",))
-    tokens = await shelf.tokens(await shelf.issue_code(anna))
+    tokens = await oidc_client.tokens(await oidc_client.issue_code(anna))
     assert claims_of(tokens["id_token"])["roles"] == ["editor"]
     await give(service, number, anna)
-    assert success_body(await shelf.userinfo(tokens["access_token"]))["roles"] == []
-    refreshed = success_body(await shelf.refresh(tokens["refresh_token"]))
+    assert success_body(await oidc_client.userinfo(tokens["access_token"]))["roles"] == []
+    refreshed = success_body(await oidc_client.refresh(tokens["refresh_token"]))
     assert (claims_of(refreshed["id_token"])["roles"], claims_of(refreshed["id_token"])["rules"]) == ([], [])
 
 
 async def test_an_id_token_with_mapped_claims_is_a_hint_still(service: RunningService, anna: User) -> None:
-    shelf = await a_mapping_client(service, await a_shop(service))
-    tokens = await shelf.tokens(await shelf.issue_code(anna))
+    oidc_client = await a_mapping_client(service, await a_shop(service))
+    tokens = await oidc_client.tokens(await oidc_client.issue_code(anna))
     answer = await service.client.get("/proxy/oauth/logout", params={"id_token_hint": tokens["id_token"]})
     assert answer.status_code == 200
 
 
 async def test_an_application_that_never_was_is_held_by_no_one(service: RunningService, anna: User) -> None:
-    shelf = await a_mapping_client(service, 59_999)
-    claims = claims_of((await shelf.tokens(await shelf.issue_code(anna)))["id_token"])
+    oidc_client = await a_mapping_client(service, 59_999)
+    claims = claims_of((await oidc_client.tokens(await oidc_client.issue_code(anna)))["id_token"])
     assert (claims["roles"], claims["groups"], claims["rules"]) == ([], [], [])

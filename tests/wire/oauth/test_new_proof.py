@@ -23,18 +23,22 @@ ASKING = [{"prompt": "login"}, {"max_age": "0"}, {"id_token_hint": "x.y.z"}]
 @pytest.mark.parametrize("changes", ASKING, ids=["prompt", "max_age", "hint"])
 @pytest.mark.parametrize("seconds", [0, 7_200], ids=["the same second", "later"])
 async def test_a_session_put_away_and_brought_back_is_not_a_new_proof(
-    service: RunningService, at_home: HttpBrowser, web: RelyingPartyClient, changes: dict[str, str], seconds: int
+    service: RunningService,
+    signed_in_browser: HttpBrowser,
+    web: RelyingPartyClient,
+    changes: dict[str, str],
+    seconds: int,
 ) -> None:
-    session = at_home.cookies["gh_session"]
+    session = signed_in_browser.cookies["gh_session"]
     await service.clock.advance(seconds)
-    at_home.client.cookies.delete("gh_session")
-    handle = flow_handle(await at_home.get(web.authorize_path(**changes)))
-    at_home.client.cookies.set("gh_session", session)
-    await at_home.get(f"/sign-in/as?interaction={handle}")
-    assert wants_sign_in(await at_home.post("/sign-in/as", decision="continue"))
+    signed_in_browser.client.cookies.delete("gh_session")
+    handle = flow_handle(await signed_in_browser.get(web.authorize_path(**changes)))
+    signed_in_browser.client.cookies.set("gh_session", session)
+    await signed_in_browser.get(f"/sign-in/as?interaction={handle}")
+    assert wants_sign_in(await signed_in_browser.post("/sign-in/as", decision="continue"))
     assert await count_grants(service) == 0
-    await at_home.follow()
-    told = redirect_parameters(await at_home.post("/sign-in", login=LOGIN, password=PASSWORD))
+    await signed_in_browser.follow()
+    told = redirect_parameters(await signed_in_browser.post("/sign-in", login=LOGIN, password=PASSWORD))
     assert (await grant_of(service, told["code"])).auth_time == service.clock.now()
 
 
@@ -42,14 +46,16 @@ async def test_a_session_put_away_and_brought_back_is_not_a_new_proof(
     "changes", [{"prompt": "login"}, {"max_age": "60"}, {}], ids=["prompt", "max_age", "nothing"]
 )
 async def test_a_short_lived_token_is_not_a_new_proof(
-    service: RunningService, visitor: HttpBrowser, anna: User, web: RelyingPartyClient, changes: dict[str, str]
+    service: RunningService, browser_client: HttpBrowser, anna: User, web: RelyingPartyClient, changes: dict[str, str]
 ) -> None:
-    handle = flow_handle(await visitor.get(web.authorize_path(**changes)))
+    handle = flow_handle(await browser_client.get(web.authorize_path(**changes)))
     await service.clock.advance(30)
-    await set_limited_session(service, anna, visitor)
-    await visitor.get(f"/sign-in/as?interaction={handle}")
-    answer = await visitor.post("/sign-in/as", decision="continue")
+    await set_limited_session(service, anna, browser_client)
+    await browser_client.get(f"/sign-in/as?interaction={handle}")
+    answer = await browser_client.post("/sign-in/as", decision="continue")
     assert wants_sign_in(answer) if changes else "code" in redirect_parameters(answer)
     if "max_age" in changes:
-        assert redirect_error(await visitor.get(web.authorize_path(prompt="none", **changes))) == "login_required"
+        assert (
+            redirect_error(await browser_client.get(web.authorize_path(prompt="none", **changes))) == "login_required"
+        )
     assert await count_grants(service) == (0 if changes else 1)

@@ -30,33 +30,35 @@ async def exact(service: RunningService) -> RelyingPartyClient:
     return await an_oidc_client(service, "exact", redirect_uris=(HOST,))
 
 
-async def refuses(visitor: HttpBrowser, *clients: RelyingPartyClient, uris: tuple[str, ...]) -> None:
+async def refuses(browser_client: HttpBrowser, *clients: RelyingPartyClient, uris: tuple[str, ...]) -> None:
     for client in clients:
         for uri in uris:
-            answer = await visitor.get(client.authorize_path(redirect_uri=uri))
+            answer = await browser_client.get(client.authorize_path(redirect_uri=uri))
             assert is_error_page(answer), (client.client.client_id, uri, answer.status_code)
             assert not any("\r" in value or "\n" in value for value in answer.headers.values())
     assert await count_grants(clients[0].service) == 0
 
 
-async def accepts(visitor: HttpBrowser, client: RelyingPartyClient, *uris: str, **more: str) -> None:
+async def accepts(browser_client: HttpBrowser, client: RelyingPartyClient, *uris: str, **more: str) -> None:
     for uri in uris:
-        told = redirect_parameters(await visitor.get(client.authorize_path(redirect_uri=uri, **more)), uri)
+        told = redirect_parameters(await browser_client.get(client.authorize_path(redirect_uri=uri, **more)), uri)
         assert "code" in told, uri
 
 
 async def test_in_host_mode_any_path_and_query_of_the_host_will_do(
-    at_home: HttpBrowser, good: RelyingPartyClient
+    signed_in_browser: HttpBrowser, good: RelyingPartyClient
 ) -> None:
-    await accepts(at_home, good, HOST, "https://good.example", "https://good.example/", "https://good.example/a/b")
+    await accepts(
+        signed_in_browser, good, HOST, "https://good.example", "https://good.example/", "https://good.example/a/b"
+    )
     told = redirect_parameters(
-        await at_home.get(good.authorize_path(redirect_uri=f"{HOST}?a=1&b=%20")), f"{HOST}?a=1&b=%20&"
+        await signed_in_browser.get(good.authorize_path(redirect_uri=f"{HOST}?a=1&b=%20")), f"{HOST}?a=1&b=%20&"
     )
     assert told.keys() >= {"a", "b", "code", "state", "iss"}
 
 
 async def test_az_12_user_info_is_refused(
-    at_home: HttpBrowser, good: RelyingPartyClient, exact: RelyingPartyClient
+    signed_in_browser: HttpBrowser, good: RelyingPartyClient, exact: RelyingPartyClient
 ) -> None:
     uris = (
         "https://good.example@evil.example/cb",
@@ -66,11 +68,11 @@ async def test_az_12_user_info_is_refused(
         "https://good.example%40evil.example/cb",
         "https://evil.example\\@good.example/cb",
     )
-    await refuses(at_home, good, exact, uris=uris)
+    await refuses(signed_in_browser, good, exact, uris=uris)
 
 
 async def test_az_14_a_host_that_only_resembles_the_registered_one_is_refused(
-    at_home: HttpBrowser, good: RelyingPartyClient, exact: RelyingPartyClient
+    signed_in_browser: HttpBrowser, good: RelyingPartyClient, exact: RelyingPartyClient
 ) -> None:
     names = (
         *("good.example.evil.example", "evilgood.example", "sub.good.example", "good.example.", "goodXexample"),
@@ -84,11 +86,13 @@ async def test_az_14_a_host_that_only_resembles_the_registered_one_is_refused(
         ),
         *("good.example,evil.example", "good.example\u3002evil.example", "[good.example]", "good..example", ""),
     )
-    await refuses(at_home, good, exact, uris=tuple(f"https://{name}/cb" for name in names if "\0" not in name))
+    await refuses(
+        signed_in_browser, good, exact, uris=tuple(f"https://{name}/cb" for name in names if "\0" not in name)
+    )
 
 
 async def test_az_15_other_schemes_and_ports_are_refused(
-    service: RunningService, at_home: HttpBrowser, good: RelyingPartyClient, exact: RelyingPartyClient
+    service: RunningService, signed_in_browser: HttpBrowser, good: RelyingPartyClient, exact: RelyingPartyClient
 ) -> None:
     uris = (
         "http://good.example/cb",
@@ -96,31 +100,39 @@ async def test_az_15_other_schemes_and_ports_are_refused(
         *(f"https://good.example:{port}/cb" for port in ("8443", "443", "0443", "", "99999", "-1", "4 43", "٤٤٣")),
         *("http://localhost/cb", "http://localhost:3000/cb", "http://127.0.0.1:3000/cb", "http://[::1]:3000/cb"),
     )
-    await refuses(at_home, good, exact, uris=uris)
+    await refuses(signed_in_browser, good, exact, uris=uris)
     ported = await a_native_client(service, "ported", redirect_hosts=("good.example:8443", "other.example:443"))
-    await refuses(at_home, ported, uris=(HOST, "https://good.example:8444/cb", "http://good.example:8443/cb"))
+    await refuses(
+        signed_in_browser, ported, uris=(HOST, "https://good.example:8444/cb", "http://good.example:8443/cb")
+    )
     await accepts(
-        at_home, ported, "https://good.example:8443/cb", "https://other.example/", "https://other.example:443/"
+        signed_in_browser,
+        ported,
+        "https://good.example:8443/cb",
+        "https://other.example/",
+        "https://other.example:443/",
     )
 
 
 async def test_az_15_a_loopback_host_will_do_on_any_port_when_it_is_registered(
-    service: RunningService, at_home: HttpBrowser
+    service: RunningService, signed_in_browser: HttpBrowser
 ) -> None:
     local = await a_native_client(service, "local", redirect_hosts=("localhost", "[::1]", "127.0.0.1:3000"))
-    await accepts(at_home, local, "http://localhost/cb", "http://localhost:3000/cb", "https://localhost:8443/cb")
-    await accepts(at_home, local, "http://[::1]:3000/cb", "http://127.0.0.1:3000/cb")
+    await accepts(
+        signed_in_browser, local, "http://localhost/cb", "http://localhost:3000/cb", "https://localhost:8443/cb"
+    )
+    await accepts(signed_in_browser, local, "http://[::1]:3000/cb", "http://127.0.0.1:3000/cb")
     uris = ("http://127.0.0.1:3001/cb", "http://127.1:3000/cb", "http://localhost.evil.example/", "http://[::2]/")
     for uri in uris:
-        assert is_error_page(await at_home.get(local.authorize_path(redirect_uri=uri))), uri
+        assert is_error_page(await signed_in_browser.get(local.authorize_path(redirect_uri=uri))), uri
 
 
 async def test_a_public_clients_loopback_uri_matches_on_any_port(
-    service: RunningService, at_home: HttpBrowser
+    service: RunningService, signed_in_browser: HttpBrowser
 ) -> None:
     uris = ("http://127.0.0.1/cb", "http://localhost:1/x?a=1", HOST, "com.example.app:/cb")
     app = await a_public_client(service, "tool", redirect_uris=uris)
-    await accepts(at_home, app, *uris, "http://127.0.0.1:49152/cb", "http://localhost/x?a=1", **PKCE)
+    await accepts(signed_in_browser, app, *uris, "http://127.0.0.1:49152/cb", "http://localhost/x?a=1", **PKCE)
     for uri in (
         *(
             "http://127.0.0.1:49152/cb/",
@@ -130,13 +142,13 @@ async def test_a_public_clients_loopback_uri_matches_on_any_port(
         ),
         *("https://127.0.0.1:1/cb", "http://localhost:2/x?a=2", "https://good.example:1/cb", "com.example.app://cb"),
     ):
-        assert is_error_page(await at_home.get(app.authorize_path(redirect_uri=uri, **PKCE))), uri
+        assert is_error_page(await signed_in_browser.get(app.authorize_path(redirect_uri=uri, **PKCE))), uri
     secret = await an_oidc_client(service, "secret", redirect_uris=("http://127.0.0.1/cb",))
-    assert is_error_page(await at_home.get(secret.authorize_path(redirect_uri="http://127.0.0.1:49152/cb")))
+    assert is_error_page(await signed_in_browser.get(secret.authorize_path(redirect_uri="http://127.0.0.1:49152/cb")))
 
 
 async def test_az_16_white_space_and_line_ends_reach_no_header(
-    at_home: HttpBrowser, good: RelyingPartyClient, exact: RelyingPartyClient
+    signed_in_browser: HttpBrowser, good: RelyingPartyClient, exact: RelyingPartyClient
 ) -> None:
     marks = (
         " ",
@@ -159,15 +171,17 @@ async def test_az_16_white_space_and_line_ends_reach_no_header(
         for mark in marks
         for uri in (f"{mark}{HOST}", f"ht{mark}tps://good.example/cb", f"https://go{mark}od.example/cb")
     )
-    await refuses(at_home, good, exact, uris=uris)
-    await refuses(at_home, good, exact, uris=tuple(f"{HOST}{mark}" for mark in marks if not mark.startswith("%")))
+    await refuses(signed_in_browser, good, exact, uris=uris)
+    await refuses(
+        signed_in_browser, good, exact, uris=tuple(f"{HOST}{mark}" for mark in marks if not mark.startswith("%"))
+    )
     for uri in ("\0https://good.example/cb", "https://good.example\0/cb"):
-        answer = await at_home.get(good.authorize_path(redirect_uri=uri))
+        answer = await signed_in_browser.get(good.authorize_path(redirect_uri=uri))
         assert (answer.status_code, "location" in answer.headers) == (400, False)
 
 
 async def test_az_17_dangerous_and_relative_schemes_are_refused(
-    at_home: HttpBrowser, good: RelyingPartyClient, exact: RelyingPartyClient
+    signed_in_browser: HttpBrowser, good: RelyingPartyClient, exact: RelyingPartyClient
 ) -> None:
     uris = (
         *("javascript://good.example/%0aalert(1)", "JaVaScRiPt:alert(1)", "data:text/html,x", "file:///etc/passwd"),
@@ -180,41 +194,43 @@ async def test_az_17_dangerous_and_relative_schemes_are_refused(
         ),
         *("com.example.app:/cb", "ftp://good.example/", "about:blank", "blob:https://good.example/x"),
     )
-    await refuses(at_home, good, exact, uris=uris)
+    await refuses(signed_in_browser, good, exact, uris=uris)
 
 
 async def test_az_18_a_fragment_is_refused(
-    service: RunningService, at_home: HttpBrowser, good: RelyingPartyClient, exact: RelyingPartyClient
+    service: RunningService, signed_in_browser: HttpBrowser, good: RelyingPartyClient, exact: RelyingPartyClient
 ) -> None:
-    await refuses(at_home, good, exact, uris=(f"{HOST}#x", f"{HOST}#", f"{HOST}?a#b"))
-    await refuses(at_home, exact, uris=(f"{HOST}%23x",))
+    await refuses(signed_in_browser, good, exact, uris=(f"{HOST}#x", f"{HOST}#", f"{HOST}?a#b"))
+    await refuses(signed_in_browser, exact, uris=(f"{HOST}%23x",))
     so = await an_oidc_client(service, "so", redirect_uris=(f"{HOST}%23x",))
-    await accepts(at_home, so, f"{HOST}%23x")
+    await accepts(signed_in_browser, so, f"{HOST}%23x")
 
 
 async def test_az_19_an_exact_uri_has_one_spelling(
-    service: RunningService, at_home: HttpBrowser, exact: RelyingPartyClient
+    service: RunningService, signed_in_browser: HttpBrowser, exact: RelyingPartyClient
 ) -> None:
     ways = ("/../x", "/..;/x", "%2f..%2fx", "/%252e%252e/", "/", "?", "?a=1", ";a", "%00", "//", "/.")
     uris = (*(f"{HOST}{way}" for way in ways), "https://good.example/CB", "https://good.example/%63b", HOST[:-1])
-    await refuses(at_home, exact, uris=uris)
+    await refuses(signed_in_browser, exact, uris=uris)
     both = await a_native_client(service, "both", redirect_hosts=("good.example",), redirect_uris=(HOST,))
     await refuses(
-        at_home, both, uris=("https://good.example/other",)
+        signed_in_browser, both, uris=("https://good.example/other",)
     )  # when exact ones are registered only they match
-    await accepts(at_home, exact, HOST)
-    await accepts(at_home, both, HOST)
+    await accepts(signed_in_browser, exact, HOST)
+    await accepts(signed_in_browser, both, HOST)
 
 
 async def test_az_21_a_registered_query_is_kept_and_must_be_the_registered_one(
-    service: RunningService, at_home: HttpBrowser
+    service: RunningService, signed_in_browser: HttpBrowser
 ) -> None:
     uri = f"{HOST}?tenant=1&x=2"
     client = await an_oidc_client(service, "tenant", redirect_uris=(uri,))
-    await refuses(at_home, client, uris=(f"{uri}&y=1", f"{HOST}?x=2&tenant=1", HOST, f"{HOST}?tenant=1"))
-    told = redirect_parameters(await at_home.get(client.authorize_path(redirect_uri=uri)), f"{uri}&code=")
+    await refuses(signed_in_browser, client, uris=(f"{uri}&y=1", f"{HOST}?x=2&tenant=1", HOST, f"{HOST}?tenant=1"))
+    told = redirect_parameters(await signed_in_browser.get(client.authorize_path(redirect_uri=uri)), f"{uri}&code=")
     assert (told["tenant"], told["x"]) == ("1", "2")
-    assert redirect_error(await at_home.get(client.authorize_path(redirect_uri=uri, scope="email")), f"{uri}&error=")
+    assert redirect_error(
+        await signed_in_browser.get(client.authorize_path(redirect_uri=uri, scope="email")), f"{uri}&error="
+    )
 
 
 RESERVED = (
@@ -249,13 +265,15 @@ HARMLESS = (
 )
 
 
-async def test_az_20_reserved_names_in_a_query_match_no_host(at_home: HttpBrowser, good: RelyingPartyClient) -> None:
-    await refuses(at_home, good, uris=tuple(f"{HOST}?{query}" for query in SPELLINGS))
-    await accepts(at_home, good, *(f"{HOST}{query}" for query in HARMLESS))
+async def test_az_20_reserved_names_in_a_query_match_no_host(
+    signed_in_browser: HttpBrowser, good: RelyingPartyClient
+) -> None:
+    await refuses(signed_in_browser, good, uris=tuple(f"{HOST}?{query}" for query in SPELLINGS))
+    await accepts(signed_in_browser, good, *(f"{HOST}{query}" for query in HARMLESS))
 
 
 async def test_az_20_a_stored_uri_with_a_reserved_name_matches_no_more(
-    service: RunningService, at_home: HttpBrowser
+    service: RunningService, signed_in_browser: HttpBrowser
 ) -> None:
     """As registrations kept it before such names were refused."""
     uris = (*(f"{HOST}?{query}" for query in SPELLINGS), "com.example.app:/cb?code=evil", HOST)
@@ -271,8 +289,8 @@ async def test_az_20_a_stored_uri_with_a_reserved_name_matches_no_more(
     await service.services.storage.clients.create_client(stored, a_record())
     client = RelyingPartyClient(service=service, client=stored, secret="")
     for uri in uris[:-1]:
-        assert is_error_page(await at_home.get(client.authorize_path(redirect_uri=uri, **PKCE))), uri
-    await accepts(at_home, client, HOST, **PKCE)
+        assert is_error_page(await signed_in_browser.get(client.authorize_path(redirect_uri=uri, **PKCE))), uri
+    await accepts(signed_in_browser, client, HOST, **PKCE)
 
 
 @pytest.mark.parametrize("query", SPELLINGS)
@@ -289,15 +307,19 @@ def test_az_20_other_queries_are_registered(query: str) -> None:
     check_client(Client(client_id="web", name="Web", redirect_uris=(f"{HOST}{query}",), created_at=0))
 
 
-async def test_az_20_a_developer_is_shown_the_reserved_name(service: RunningService, visitor: HttpBrowser) -> None:
+async def test_az_20_a_developer_is_shown_the_reserved_name(
+    service: RunningService, browser_client: HttpBrowser
+) -> None:
     debug = await a_native_client(service, "debug", redirect_hosts=("good.example",), explain_errors=True)
-    told = await visitor.get(debug.authorize_path(redirect_uri=f"{HOST}?a=1&C%6FDE=evil"))
+    told = await browser_client.get(debug.authorize_path(redirect_uri=f"{HOST}?a=1&C%6FDE=evil"))
     assert "reserved parameter C%6FDE in the query of redirect_uri" in shown(told.text)
 
 
-async def test_a_code_never_ends_up_in_the_path(at_home: HttpBrowser, good: RelyingPartyClient) -> None:
+async def test_a_code_never_ends_up_in_the_path(signed_in_browser: HttpBrowser, good: RelyingPartyClient) -> None:
     uri = "https://good.example/news&"
-    assert "code" in redirect_parameters(await at_home.get(good.authorize_path(redirect_uri=uri)), f"{uri}?code=")
+    assert "code" in redirect_parameters(
+        await signed_in_browser.get(good.authorize_path(redirect_uri=uri)), f"{uri}?code="
+    )
 
 
 def shown(text: str) -> str:
@@ -305,23 +327,23 @@ def shown(text: str) -> str:
 
 
 async def test_a_developer_is_shown_what_was_received_beside_what_is_registered(
-    service: RunningService, visitor: HttpBrowser, anna: User
+    service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
     wrong = f"{HOST}/<i>"
     quiet = await an_oidc_client(service, "quiet", redirect_uris=(HOST,))
     debug = await an_oidc_client(service, "debug", redirect_uris=(HOST,), explain_errors=True)
-    told = await visitor.get(debug.authorize_path(redirect_uri=wrong))
+    told = await browser_client.get(debug.authorize_path(redirect_uri=wrong))
     assert f"<code>{HOST}<mark>/&lt;i&gt;</mark></code>" in told.text
     assert "redirect_uri is not registered for this client" in shown(told.text)
     for someone in ("a stranger", "Anna"):
         if someone == "Anna":
-            await visitor.sign_in(anna.login or "")
-        hidden = await visitor.get(quiet.authorize_path(redirect_uri=wrong))
+            await browser_client.sign_in(anna.login or "")
+        hidden = await browser_client.get(quiet.authorize_path(redirect_uri=wrong))
         assert is_error_page(hidden)
         assert HOST not in shown(hidden.text), someone
         assert hidden.headers["x-request-id"] in hidden.text
     root = await service.services.administration.new_user(login="root@studio.example", nick="Root", password=PASSWORD)
     await service.services.storage.accounts.create_user(root, a_record(), administrator=True)
-    await visitor.sign_in("root@studio.example")
-    assert HOST in shown((await visitor.get(quiet.authorize_path(redirect_uri=wrong))).text)
-    assert "the client is unknown" in (await visitor.get(quiet.authorize_path(client_id="no_one"))).text
+    await browser_client.sign_in("root@studio.example")
+    assert HOST in shown((await browser_client.get(quiet.authorize_path(redirect_uri=wrong))).text)
+    assert "the client is unknown" in (await browser_client.get(quiet.authorize_path(client_id="no_one"))).text

@@ -140,20 +140,20 @@ async def test_the_grace_of_the_settings_is_for_clients_that_say_nothing(
 
 
 async def test_tk_15_another_clients_refresh_token_is_refused_and_not_spent(
-    service: RunningService, web: RelyingPartyClient, shelf: RelyingPartyClient, anna: User
+    service: RunningService, web: RelyingPartyClient, oidc_client: RelyingPartyClient, anna: User
 ) -> None:
     other, another = await a_native_client(service, "other"), await an_oidc_client(service, "another")
     of_web = (await web.tokens(await web.issue_code(anna)))["refresh_token"]
-    of_shelf = (await shelf.tokens(await shelf.issue_code(anna)))["refresh_token"]
+    of_shelf = (await oidc_client.tokens(await oidc_client.issue_code(anna)))["refresh_token"]
     assert oauth_error(await other.refresh(of_web)) == (401, "invalid_client")
     assert oauth_error(await another.refresh(of_shelf)) == GONE
     assert oauth_error(await another.refresh(of_web)) == GONE
     assert success_body(await web.refresh(of_web))
-    assert success_body(await shelf.refresh(of_shelf))
+    assert success_body(await oidc_client.refresh(of_shelf))
 
 
 async def test_tk_16_a_refresh_repeats_the_redirect_uri_of_its_grant(
-    service: RunningService, web: RelyingPartyClient, shelf: RelyingPartyClient, anna: User
+    service: RunningService, web: RelyingPartyClient, oidc_client: RelyingPartyClient, anna: User
 ) -> None:
     elsewhere = "https://shop.example/other"
     token = (await web.tokens(await web.issue_code(anna)))["refresh_token"]
@@ -165,25 +165,28 @@ async def test_tk_16_a_refresh_repeats_the_redirect_uri_of_its_grant(
         headers = {"Authorization": f"Bearer {shown}"}
         assert oauth_error(await service.client.post(TOKEN, data=fields, headers=headers)) == (400, "invalid_request")
     token = success_body(await web.refresh(token))["refresh_token"]
-    token = (await shelf.tokens(await shelf.issue_code(anna)))["refresh_token"]
-    assert oauth_error(await shelf.refresh(token, redirect_uri=elsewhere)) == GONE
-    assert success_body(await shelf.refresh(token, redirect_uri=""))  # off-the-shelf clients leave it out
+    token = (await oidc_client.tokens(await oidc_client.issue_code(anna)))["refresh_token"]
+    assert oauth_error(await oidc_client.refresh(token, redirect_uri=elsewhere)) == GONE
+    assert success_body(await oidc_client.refresh(token, redirect_uri=""))  # off-the-shelf clients leave it out
 
 
 async def test_tk_17_a_refresh_narrows_the_access_token_only_and_never_widens(
-    shelf: RelyingPartyClient, anna: User
+    oidc_client: RelyingPartyClient, anna: User
 ) -> None:
     scopes = ("openid", "offline_access", "email")
-    first = await shelf.tokens(await shelf.issue_code(anna, scopes=scopes))
+    first = await oidc_client.tokens(await oidc_client.issue_code(anna, scopes=scopes))
     for wider in ("openid email profile", "profile", "openid unknown", 'openid "', "openid\temail"):
-        assert oauth_error(await shelf.refresh(first["refresh_token"], scope=wider)) == (400, "invalid_scope"), wider
-    narrow = success_body(await shelf.refresh(first["refresh_token"], scope="openid"))
+        assert oauth_error(await oidc_client.refresh(first["refresh_token"], scope=wider)) == (
+            400,
+            "invalid_scope",
+        ), wider
+    narrow = success_body(await oidc_client.refresh(first["refresh_token"], scope="openid"))
     assert narrow["scope"] == "openid"
-    assert success_body(await shelf.userinfo(narrow["access_token"])).keys() == {"status", "sub"}
+    assert success_body(await oidc_client.userinfo(narrow["access_token"])).keys() == {"status", "sub"}
     assert "email" not in claims_of(narrow["id_token"])
     assert claims_of(narrow["refresh_token"])["scopes"] == " ".join(scopes)
-    full = success_body(await shelf.refresh(narrow["refresh_token"]))
-    assert success_body(await shelf.userinfo(full["access_token"])).keys() == {"status", "sub", "email"}
+    full = success_body(await oidc_client.refresh(narrow["refresh_token"]))
+    assert success_body(await oidc_client.userinfo(full["access_token"])).keys() == {"status", "sub", "email"}
 
 
 async def narrow_client(service: RunningService, *scopes: str) -> None:
@@ -192,34 +195,39 @@ async def narrow_client(service: RunningService, *scopes: str) -> None:
 
 
 async def test_scopes_taken_from_a_client_are_gone_from_what_it_was_granted(
-    service: RunningService, shelf: RelyingPartyClient, anna: User
+    service: RunningService, oidc_client: RelyingPartyClient, anna: User
 ) -> None:
-    first, code = await shelf.tokens(await shelf.issue_code(anna)), await shelf.issue_code(anna)
+    first, code = await oidc_client.tokens(await oidc_client.issue_code(anna)), await oidc_client.issue_code(anna)
     await narrow_client(service, "openid", "offline_access", "profile")
     for tokens in (
-        success_body(await shelf.refresh(first["refresh_token"], scope="openid email")),
-        await shelf.tokens(code),
+        success_body(await oidc_client.refresh(first["refresh_token"], scope="openid email")),
+        await oidc_client.tokens(code),
     ):
         assert {"email", "trust"}.isdisjoint(tokens["scope"].split())
         assert "email" not in claims_of(tokens["id_token"])
         assert claims_of(tokens["refresh_token"])["scopes"] == "openid offline_access profile"
-    assert success_body(await shelf.userinfo(first["access_token"])).keys() == {"status", "sub", "nickname"}
+    assert success_body(await oidc_client.userinfo(first["access_token"])).keys() == {"status", "sub", "nickname"}
     fields = {"token": first["access_token"]}
-    known = success_body(await service.client.post("/proxy/oauth/introspect", data=fields, headers=shelf.headers))
+    known = success_body(
+        await service.client.post("/proxy/oauth/introspect", data=fields, headers=oidc_client.headers)
+    )
     assert known["scope"] == "openid offline_access profile"
 
 
 async def test_a_client_without_offline_access_any_more_refreshes_nothing(
-    service: RunningService, shelf: RelyingPartyClient, anna: User
+    service: RunningService, oidc_client: RelyingPartyClient, anna: User
 ) -> None:
-    token, code = (await shelf.tokens(await shelf.issue_code(anna)))["refresh_token"], await shelf.issue_code(anna)
+    token, code = (
+        (await oidc_client.tokens(await oidc_client.issue_code(anna)))["refresh_token"],
+        await oidc_client.issue_code(anna),
+    )
     await narrow_client(service, "openid")
-    assert oauth_error(await shelf.refresh(token)) == GONE
-    assert "refresh_token" not in await shelf.tokens(code)
-    known = await service.client.post("/proxy/oauth/introspect", data={"token": token}, headers=shelf.headers)
+    assert oauth_error(await oidc_client.refresh(token)) == GONE
+    assert "refresh_token" not in await oidc_client.tokens(code)
+    known = await service.client.post("/proxy/oauth/introspect", data={"token": token}, headers=oidc_client.headers)
     assert success_body(known) == {"active": False}
     await narrow_client(service, "openid", "offline_access")
-    assert success_body(await shelf.refresh(token))["scope"] == "openid offline_access"
+    assert success_body(await oidc_client.refresh(token))["scope"] == "openid offline_access"
 
 
 async def block(service: RunningService, anna: User, _app: Application) -> None:
@@ -227,10 +235,10 @@ async def block(service: RunningService, anna: User, _app: Application) -> None:
 
 
 async def change_password(service: RunningService, anna: User, _app: Application) -> None:
-    resident = AccountBrowser(service)
-    await resident.sign_in_and_open_account(anna.login or "")
-    await resident.submit_and_read_notice("/account/password", current=PASSWORD, password=NEW, repeated=NEW)
-    await resident.client.aclose()
+    account_browser = AccountBrowser(service)
+    await account_browser.sign_in_and_open_account(anna.login or "")
+    await account_browser.submit_and_read_notice("/account/password", current=PASSWORD, password=NEW, repeated=NEW)
+    await account_browser.client.aclose()
 
 
 async def sign_out_everywhere(service: RunningService, anna: User, _app: Application) -> None:

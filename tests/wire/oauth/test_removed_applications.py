@@ -63,7 +63,7 @@ async def test_pr_11_no_token_of_its_clients_outlives_an_application_or_its_proj
 
 
 async def test_pr_11_no_client_proves_itself_for_an_application_that_is_removed_or_of_a_removed_project(
-    studio: Studio, removal: tuple[str, dict[str, object]], anna: User, at_home: HttpBrowser
+    studio: Studio, removal: tuple[str, dict[str, object]], anna: User, signed_in_browser: HttpBrowser
 ) -> None:
     service, shop = studio.service, studio.shop.application_id
     own = await an_oidc_client(service, "own", application_id=shop, device_grant=True)
@@ -83,14 +83,14 @@ async def test_pr_11_no_client_proves_itself_for_an_application_that_is_removed_
     assert oauth_error(await posted(service, "device_authorization", own.headers, scope="openid")) == INVALID_CLIENT
     polling = {"grant_type": "urn:ietf:params:oauth:grant-type:device_code", "device_code": device_code}
     assert oauth_error(await posted(service, "token", own.headers, **polling)) == INVALID_CLIENT
-    assert redirect_error(await at_home.get(own.authorize_path())) == "access_denied"
+    assert redirect_error(await signed_in_browser.get(own.authorize_path())) == "access_denied"
 
 
 async def test_clients_of_other_applications_go_on(
-    studio: Studio, removal: tuple[str, dict[str, object]], anna: User, shelf: RelyingPartyClient
+    studio: Studio, removal: tuple[str, dict[str, object]], anna: User, oidc_client: RelyingPartyClient
 ) -> None:
     own = await an_oidc_client(studio.service, "own", application_id=studio.other.application_id)
-    held = [(relying, await relying.tokens(await relying.issue_code(anna))) for relying in (shelf, own)]
+    held = [(relying, await relying.tokens(await relying.issue_code(anna))) for relying in (oidc_client, own)]
     await studio.expect_ok(*removal, studio.owner.headers)
     for relying, tokens in held:
         assert (await relying.userinfo(tokens["access_token"])).status_code == 200

@@ -84,11 +84,11 @@ async def test_ui_06_an_already_revoked_or_rotated_token_is_invalid_request(
 
 
 async def test_ui_07_a_client_cannot_revoke_anothers_token(
-    service: RunningService, web: RelyingPartyClient, shelf: RelyingPartyClient, anna: User
+    service: RunningService, web: RelyingPartyClient, oidc_client: RelyingPartyClient, anna: User
 ) -> None:
     tokens = await given(web, anna)
     other = await a_native_client(service, "other")
-    for thief in (other, shelf):
+    for thief in (other, oidc_client):
         fields = {**secret_of(thief), "refresh_token": tokens["refresh_token"]}
         assert oauth_error(await service.client.post(OWN, json=fields)) == (400, "invalid_request")
         for token in (tokens["refresh_token"], tokens["access_token"]):
@@ -112,26 +112,26 @@ async def test_a_rotated_token_ends_its_family_anyone_who_rotated_it(
 
 
 async def test_rfc_7009_tells_no_one_which_foreign_tokens_live(
-    service: RunningService, shelf: RelyingPartyClient, app: RelyingPartyClient, anna: User
+    service: RunningService, oidc_client: RelyingPartyClient, app: RelyingPartyClient, anna: User
 ) -> None:
-    old = (await given(shelf, anna))["refresh_token"]
-    new = success_body(await shelf.refresh(old))["refresh_token"]
+    old = (await given(oidc_client, anna))["refresh_token"]
+    new = success_body(await oidc_client.refresh(old))["refresh_token"]
     stranger = {"client_id": app.client.client_id}
     answers = [await service.client.post(RFC_7009, data={**stranger, "token": one}) for one in (old, new, "x")]
     assert [(one.status_code, one.content) for one in answers] == [(200, b"")] * 3
-    assert success_body(await shelf.refresh(new))
+    assert success_body(await oidc_client.refresh(new))
 
 
 @pytest.mark.parametrize("name", ["refresh_token", "access_token"])
 async def test_rfc_7009_revokes_by_either_token(
-    service: RunningService, shelf: RelyingPartyClient, anna: User, name: str
+    service: RunningService, oidc_client: RelyingPartyClient, anna: User, name: str
 ) -> None:
-    tokens = await given(shelf, anna)
+    tokens = await given(oidc_client, anna)
     fields = {"token": tokens[name], "token_type_hint": "whatever"}
-    answer = await service.client.post(RFC_7009, data=fields, headers=shelf.headers)
+    answer = await service.client.post(RFC_7009, data=fields, headers=oidc_client.headers)
     assert (answer.status_code, answer.content) == (200, b"")
-    assert oauth_error(await shelf.refresh(tokens["refresh_token"])) == GONE
-    assert oauth_error(await shelf.userinfo(tokens["access_token"])) == (401, "invalid_token")
+    assert oauth_error(await oidc_client.refresh(tokens["refresh_token"])) == GONE
+    assert oauth_error(await oidc_client.userinfo(tokens["access_token"])) == (401, "invalid_token")
 
 
 async def test_rfc_7009_a_token_that_is_no_longer_good_is_no_error(
@@ -145,18 +145,22 @@ async def test_rfc_7009_a_token_that_is_no_longer_good_is_no_error(
 
 
 async def test_rfc_7009_wants_the_client_to_prove_itself(
-    service: RunningService, shelf: RelyingPartyClient, app: RelyingPartyClient, anna: User
+    service: RunningService, oidc_client: RelyingPartyClient, app: RelyingPartyClient, anna: User
 ) -> None:
-    tokens = await given(shelf, anna)
+    tokens = await given(oidc_client, anna)
 
     async def tried(headers: dict[str, str], **fields: str) -> httpx2.Response:
         body = {"token": tokens["access_token"], **fields}
         return await service.client.post(RFC_7009, data=body, headers=headers)
 
-    for headers in ({}, {"Authorization": basic_auth("shelf", "wrong")}, {"Authorization": f"Bearer {shelf.secret}"}):
+    for headers in (
+        {},
+        {"Authorization": basic_auth("shelf", "wrong")},
+        {"Authorization": f"Bearer {oidc_client.secret}"},
+    ):
         assert oauth_error(await tried(headers)) == (401, "invalid_client")
     assert (await tried({}, client_id="app")).status_code == 200  # a public client, of its own tokens only
-    assert success_body(await shelf.userinfo(tokens["access_token"]))
+    assert success_body(await oidc_client.userinfo(tokens["access_token"]))
     assert app.client.public
 
 

@@ -64,8 +64,8 @@ async def test_tk_01_a_refresh_token_comes_only_with_offline_access(web: Relying
     assert tokens.keys() == GRANTED - {"refresh_token"}
 
 
-async def test_tk_01_a_client_of_profile_oidc_is_told_its_scopes(shelf: RelyingPartyClient, anna: User) -> None:
-    tokens = await shelf.tokens(await shelf.issue_code(anna, scopes=("openid", "email")))
+async def test_tk_01_a_client_of_profile_oidc_is_told_its_scopes(oidc_client: RelyingPartyClient, anna: User) -> None:
+    tokens = await oidc_client.tokens(await oidc_client.issue_code(anna, scopes=("openid", "email")))
     assert tokens["scope"] == "openid email"
 
 
@@ -137,33 +137,33 @@ async def test_tk_03_five_failed_attempts_burn_the_code(
 
 
 async def test_tk_03_a_probe_with_the_wrong_method_does_not_burn_the_code(
-    service: RunningService, shelf: RelyingPartyClient, anna: User
+    service: RunningService, oidc_client: RelyingPartyClient, anna: User
 ) -> None:
-    code = await shelf.issue_code(anna)
-    fields = shelf.fields(grant_type="authorization_code", code=code)
+    code = await oidc_client.issue_code(anna)
+    fields = oidc_client.fields(grant_type="authorization_code", code=code)
     probes = [
         await post(service, fields | {"client_id": "shelf"}),
-        await post(service, fields, {"Authorization": f"Bearer {native_proof(REDIRECT, shelf.secret)}"}),
+        await post(service, fields, {"Authorization": f"Bearer {native_proof(REDIRECT, oidc_client.secret)}"}),
         await post(service, fields, {"Authorization": basic_auth("shelf", "wrong")}),
     ]
     assert [oauth_error(probe) for probe in probes] == [(401, "invalid_client")] * 3
     assert probes[2].headers["www-authenticate"].startswith("Basic ")
-    assert success_body(await post(service, fields | {"client_id": "shelf", "client_secret": shelf.secret}))
+    assert success_body(await post(service, fields | {"client_id": "shelf", "client_secret": oidc_client.secret}))
 
 
 async def test_tk_04_another_clients_code_is_refused_and_stays_good(
-    service: RunningService, web: RelyingPartyClient, shelf: RelyingPartyClient, anna: User
+    service: RunningService, web: RelyingPartyClient, oidc_client: RelyingPartyClient, anna: User
 ) -> None:
     other = await a_native_client(service, "other")
     code = await web.issue_code(anna)
     assert oauth_error(await other.redeem(code)) == (401, "invalid_client")
-    assert oauth_error(await shelf.redeem(code)) == (400, "invalid_grant")
+    assert oauth_error(await oidc_client.redeem(code)) == (400, "invalid_grant")
     assert success_body(await web.redeem(code))
-    code = await shelf.issue_code(anna)
+    code = await oidc_client.issue_code(anna)
     another = await an_oidc_client(service, "another")
     assert oauth_error(await another.redeem(code)) == (400, "invalid_grant")
     assert oauth_error(await web.redeem(code)) == (401, "invalid_client")
-    assert success_body(await shelf.redeem(code))
+    assert success_body(await oidc_client.redeem(code))
 
 
 async def test_tk_05_a_code_ends_on_its_second_without_any_sweep(

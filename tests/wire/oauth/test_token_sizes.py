@@ -188,14 +188,14 @@ async def test_tk_31_stored_tags_that_are_too_long_are_left_out_and_the_reader_i
 
 
 async def test_tk_31_an_id_token_at_its_limits_fits_into_an_address_and_says_what_is_missing(
-    service: RunningService, long_anna: User, visitor: HttpBrowser
+    service: RunningService, long_anna: User, browser_client: HttpBrowser
 ) -> None:
     large = (await with_rules(service, long_anna, 800)).application_id
     claims = {
         name: ClaimSource(application_id=large, told=ClaimContent(name)) for name in ("rules", "roles", "groups")
     }
     client = await an_oidc_client(service, LONGEST_ID, claims=claims, backchannel_logout_uri="https://shop.example/o")
-    code = client.code_from(await client.walk_authorize(visitor, long_anna.login or "", nonce=NONCE))
+    code = client.code_from(await client.walk_authorize(browser_client, long_anna.login or "", nonce=NONCE))
     tokens = await client.tokens(code)
     said = claims_of(tokens["id_token"])
     assert len(tokens["id_token"]) <= MAX_ID_TOKEN
@@ -208,7 +208,7 @@ async def test_tk_31_an_id_token_at_its_limits_fits_into_an_address_and_says_wha
     again = success_body(await client.refresh(tokens["refresh_token"]))
     assert claims_of(again["id_token"])["nonce"] == NONCE
     hint = urlencode({"id_token_hint": again["id_token"], "state": "s" * 1_000})
-    left = await visitor.get(f"/proxy/oauth/logout?{hint}")
+    left = await browser_client.get(f"/proxy/oauth/logout?{hint}")
     assert (left.status_code, "You're signed out" in left.text) == (200, True)
 
 
@@ -221,9 +221,11 @@ async def test_tk_31_an_id_token_with_room_for_everything_says_nothing_of_it(
     assert (len(said["rules"]), "claims_omitted" in said) == (3, False)
 
 
-async def test_tk_31_a_nonce_is_bounded_as_the_token_writes_it(at_home: HttpBrowser, web: RelyingPartyClient) -> None:
+async def test_tk_31_a_nonce_is_bounded_as_the_token_writes_it(
+    signed_in_browser: HttpBrowser, web: RelyingPartyClient
+) -> None:
     for nonce, fits in ((NONCE, True), (f"{NONCE}x", False), ("🙂" * 512, True), ("🙂" * 513, False)):
-        location = (await at_home.get(web.authorize_path(nonce=nonce))).headers["location"]
+        location = (await signed_in_browser.get(web.authorize_path(nonce=nonce))).headers["location"]
         assert ("code=" in location, "error=invalid_request" in location) == (fits, not fits)
 
 

@@ -76,9 +76,9 @@ async def test_ui_02_no_other_kind_of_token_is_taken(
 
 @pytest.mark.parametrize("path", ["userinfo", "exchange", "exchangeToken"])
 async def test_where_only_bearer_counts_basic_is_answered_with_bearer(
-    service: RunningService, shelf: RelyingPartyClient, path: str
+    service: RunningService, oidc_client: RelyingPartyClient, path: str
 ) -> None:
-    answer = await service.client.post(f"/proxy/oauth/{path}", headers=shelf.headers)
+    answer = await service.client.post(f"/proxy/oauth/{path}", headers=oidc_client.headers)
     assert oauth_error(answer) == (401, "invalid_token")
     assert answer.headers["www-authenticate"] == 'Bearer realm="gatehouse", error="invalid_token"'
 

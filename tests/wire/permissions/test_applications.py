@@ -300,10 +300,10 @@ async def test_ap_06_a_private_key_once_written_is_nowhere_readable(
         assert "private_key" not in text
     rows = await read_all_tables(studio.service.services.storage)
     assert tables_that_mention(rows, "CANARY") == set()
-    house = studio.service.services
-    kept = await house.storage.applications.application(shop)
+    services = studio.service.services
+    kept = await services.storage.applications.application(shop)
     assert kept.sealed_private_key is not None
-    assert house.masters.open(kept.sealed_private_key, purpose="application-private-key").decode() == CANARY
+    assert services.masters.open(kept.sealed_private_key, purpose="application-private-key").decode() == CANARY
 
 
 async def test_sc_22_service_meta_without_its_public_key_removes_it_and_keeps_the_unseen_one(studio: Studio) -> None:

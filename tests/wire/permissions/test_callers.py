@@ -112,11 +112,13 @@ async def test_pa_03_the_header_decides_for_check_and_action_alike(studio: Studi
 @pytest.mark.parametrize("blocked", [True, False], ids=["blocked", "signed out everywhere"])
 async def test_a_revoked_jwt_is_refused_at_once(studio: Studio, *, blocked: bool) -> None:
     await studio.expect_ok("user/info", {}, studio.owner.headers)
-    house = studio.service.services
+    services = studio.service.services
     if blocked:
-        await house.administration.block(studio.owner.user_id, ORIGIN)
+        await services.administration.block(studio.owner.user_id, ORIGIN)
     else:
-        await house.storage.sessions.revoke_user(studio.owner.user_id, a_record(), keep=None, now=house.clock.now())
+        await services.storage.sessions.revoke_user(
+            studio.owner.user_id, a_record(), keep=None, now=services.clock.now()
+        )
     await studio.expect_error(401, "user/info", {}, studio.owner.headers)
     await studio.expect_error(401, "user/info", {}, bearing(studio.owner.jwt, Service_Jwt=await studio.service_jwt()))
 
@@ -254,9 +256,9 @@ async def test_pa_09_a_signature_is_over_the_whole_request_and_soon_old(studio: 
 
 
 async def test_pa_09_the_signed_address_is_what_fip_sees(studio: Studio) -> None:
-    house, key = studio.service.services, await studio.access_key()
-    user = await house.storage.accounts.user(studio.owner.user_id)
-    jwt = await house.user_tokens.issue(user, auth="login", factor=FACTOR, fixed_ips=["10.0.0.0/8"])
+    services, key = studio.service.services, await studio.access_key()
+    user = await services.storage.accounts.user(studio.owner.user_id)
+    jwt = await services.user_tokens.issue(user, auth="login", factor=FACTOR, fixed_ips=["10.0.0.0/8"])
     await studio.expect_error(403, "user/info", {}, bearing(jwt, Factor=FACTOR))
     await studio.expect_error(403, "meta/data", own_record(studio.shop, jwt=jwt), bearing(key))
     for address, status in (("10.1.2.3", 200), ("11.1.2.3", 403)):
@@ -266,10 +268,10 @@ async def test_pa_09_the_signed_address_is_what_fip_sees(studio: Studio) -> None
 
 
 async def a_robot(studio: Studio, **fields: Any) -> Person:
-    house = studio.service.services
+    services = studio.service.services
     account = a_service_account(ROBOT, **fields)
-    await house.storage.service_accounts.create_service_account(account, (), [a_record()])
-    now = house.clock.now()
+    await services.storage.service_accounts.create_service_account(account, (), [a_record()])
+    now = services.clock.now()
     claims = ServiceAccountClaims(
         iss=studio.service.base_url,
         iat=now,
@@ -280,7 +282,7 @@ async def a_robot(studio: Studio, **fields: Any) -> Person:
         rev=0,
         jti=account.jti,
     )
-    return Person(user_id=ROBOT, jwt=await house.signer.sign(claims))
+    return Person(user_id=ROBOT, jwt=await services.signer.sign(claims))
 
 
 async def test_a_service_account_calls_until_it_is_revoked_or_its_project_removed(studio: Studio) -> None:

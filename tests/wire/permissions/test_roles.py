@@ -321,7 +321,7 @@ async def test_ro_13_an_address_is_compared_as_what_it_is(studio: Studio) -> Non
         )
         return found.json()["data"]
 
-    for network, inside, outside in (
+    for network, console_browsers, outside in (
         ("10.0.0.0/8", ("10.1.2.3", "::ffff:10.1.2.3"), ("11.0.0.1", "2001:db8::1")),
         ("10.0.0.2/31", ("10.0.0.2", "10.0.0.3"), ("10.0.0.4",)),
         ("10.0.0.2/32", ("10.0.0.2",), ("10.0.0.3",)),
@@ -329,7 +329,7 @@ async def test_ro_13_an_address_is_compared_as_what_it_is(studio: Studio) -> Non
         ("0.0.0.0/0", ("10.0.0.1", "::ffff:10.0.0.1"), ("2001:db8::1",)),
     ):
         await save(studio, studio.owner, name="Inside", meta=KICK, condition={"ip": network})
-        for address in inside:
+        for address in console_browsers:
             assert await seen_from(address) == ["user.kick"], (network, address)
         for address in outside:
             assert await seen_from(address) == [], (network, address)

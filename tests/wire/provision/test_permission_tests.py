@@ -233,8 +233,8 @@ async def test_why_a_running_service_says_otherwise_is_told(studio: Studio, tmp_
 
 
 async def test_a_running_service_is_asked_about_an_address(studio: Studio, tmp_path: Path) -> None:
-    office = replace(role_granting("office"), condition=parse_condition({"ip": "10.0.0.0/8"}))
-    await put_roles(studio, office)
+    callers = replace(role_granting("office"), condition=parse_condition({"ip": "10.0.0.0/8"}))
+    await put_roles(studio, callers)
     by = {"GATEHOUSE_TEST_JWT": studio.owner.jwt, "GATEHOUSE_TEST_FACTOR": FACTOR}
     cases = [
         {"user": STRANGER, "may": ["user.kick"], "ip": "10.0.0.1"},

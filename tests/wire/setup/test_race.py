@@ -59,10 +59,10 @@ async def test_of_many_clients_with_one_link_exactly_one_becomes_administrator(
         )
     assert Counter(statuses) == {200: 1, 403: CLIENTS * EACH - 1}
     winner = [login for mine in logins for login in mine][statuses.index(200)]
-    async with open_services_on(migrated_url, tmp_path) as house:
-        assert await administrator_logins(house) == [winner]
-        assert [user.login for user in await house.storage.accounts.all_users()] == [winner]
-        events = Counter(record.event for record in await verified_audit_log(house))
+    async with open_services_on(migrated_url, tmp_path) as services:
+        assert await administrator_logins(services) == [winner]
+        assert [user.login for user in await services.storage.accounts.all_users()] == [winner]
+        events = Counter(record.event for record in await verified_audit_log(services))
         assert (events["setup.closed"], events["user.created"]) == (1, 1)
     told = run_command(
         *("audit", "verify", "--json", "--dev", "--data", tmp_path),

@@ -59,7 +59,7 @@ class WebhookSetup:
 
 
 @pytest.fixture
-async def town(migrated_url: str, tmp_path: Path) -> AsyncIterator[WebhookSetup]:
+async def webhook_setup(migrated_url: str, tmp_path: Path) -> AsyncIterator[WebhookSetup]:
     async with (
         run_stub_server(StubServer()) as receiver,
         running_service(migrated_url, tmp_path, environment=ALLOWED) as service,

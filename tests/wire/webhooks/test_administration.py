@@ -12,23 +12,28 @@ from tests.wire.webhooks.test_delivery import is_signed
 DAY = 86_400
 
 
-async def test_no_one_but_an_administrator_may_do_anything_and_no_service_in_their_name(town: WebhookSetup) -> None:
-    hook = await town.create_webhook()
-    vouched = {"Authorization": f"Bearer {town.admin.jwt}", "Service-Jwt": await town.studio.service_jwt()}
+async def test_no_one_but_an_administrator_may_do_anything_and_no_service_in_their_name(
+    webhook_setup: WebhookSetup,
+) -> None:
+    hook = await webhook_setup.create_webhook()
+    vouched = {
+        "Authorization": f"Bearer {webhook_setup.admin.jwt}",
+        "Service-Jwt": await webhook_setup.studio.service_jwt(),
+    }
     named = {"webhook_id": hook["webhook_id"]}
     for action, data in {
         "get": {},
-        "save": {"url": town.url, "events": ["account"]},
+        "save": {"url": webhook_setup.url, "events": ["account"]},
         "delete": named,
         "rotate": named,
         "deliveries": named,
         "redeliver": {**named, "delivery_id": "none"},
         "test": named,
     }.items():
-        for headers in (town.studio.owner.headers, town.studio.stranger.headers, vouched):
-            await town.studio.expect_error(403, "webhook", {"action": action, "data": data}, headers)
-        await town.studio.expect_error(401, "webhook", {"action": action, "data": data}, {})
-    assert len(await town.ask("get")) == 1
+        for headers in (webhook_setup.studio.owner.headers, webhook_setup.studio.stranger.headers, vouched):
+            await webhook_setup.studio.expect_error(403, "webhook", {"action": action, "data": data}, headers)
+        await webhook_setup.studio.expect_error(401, "webhook", {"action": action, "data": data}, {})
+    assert len(await webhook_setup.ask("get")) == 1
 
 
 WRONG: tuple[tuple[dict[str, object], str], ...] = (
@@ -48,78 +53,84 @@ WRONG: tuple[tuple[dict[str, object], str], ...] = (
 )
 
 
-async def test_what_cannot_be_is_refused_by_name(town: WebhookSetup) -> None:
+async def test_what_cannot_be_is_refused_by_name(webhook_setup: WebhookSetup) -> None:
     usual = {"url": "https://shop.example/", "events": ["account"]}
     for data, place in WRONG:
-        assert place in await town.expect_error(400, "save", **{**usual, **data})
+        assert place in await webhook_setup.expect_error(400, "save", **{**usual, **data})
     for missing in usual:
         given = {name: value for name, value in usual.items() if name != missing}
-        assert "url and events are required" in await town.expect_error(400, "save", **given)
-    assert await town.ask("get") == []
+        assert "url and events are required" in await webhook_setup.expect_error(400, "save", **given)
+    assert await webhook_setup.ask("get") == []
 
 
-async def test_a_webhook_is_made_changed_read_back_and_removed_with_every_step_on_record(town: WebhookSetup) -> None:
-    hook = await town.create_webhook("session", "account", description="CRM")
+async def test_a_webhook_is_made_changed_read_back_and_removed_with_every_step_on_record(
+    webhook_setup: WebhookSetup,
+) -> None:
+    hook = await webhook_setup.create_webhook("session", "account", description="CRM")
     shown = {name: value for name, value in hook.items() if name != "secret"}
-    assert await town.ask("get") == [shown]
+    assert await webhook_setup.ask("get") == [shown]
     assert (shown["events"], shown["enabled"], shown["version"]) == (["account", "session"], True, 1)
-    assert shown["created_by"] == town.admin.user_id
+    assert shown["created_by"] == webhook_setup.admin.user_id
     named = {"webhook_id": hook["webhook_id"]}
-    changed = await town.ask("save", **{**shown, "events": ["permission"]})
+    changed = await webhook_setup.ask("save", **{**shown, "events": ["permission"]})
     assert (changed["events"], changed["description"], changed["version"]) == (["permission"], "CRM", 2)
-    assert "changed in the meantime" in await town.expect_error(409, "save", **named, description="late", version=1)
-    await town.expect_error(400, "deliveries", **named, state="lost")
-    await town.expect_error(404, "redeliver", **named, delivery_id="none")
-    await town.ask("test", **named)
-    await town.ask("rotate", **named)
-    await town.ask("delete", **named)
+    assert "changed in the meantime" in await webhook_setup.expect_error(
+        409, "save", **named, description="late", version=1
+    )
+    await webhook_setup.expect_error(400, "deliveries", **named, state="lost")
+    await webhook_setup.expect_error(404, "redeliver", **named, delivery_id="none")
+    await webhook_setup.ask("test", **named)
+    await webhook_setup.ask("rotate", **named)
+    await webhook_setup.ask("delete", **named)
     for action in ("get", "save", "delete", "rotate", "deliveries", "test"):
-        await town.expect_error(404, action, **named)
-    records = await town.service.services.storage.audit.newest_records(9, f"webhook {hook['webhook_id']}", "")
+        await webhook_setup.expect_error(404, action, **named)
+    records = await webhook_setup.service.services.storage.audit.newest_records(
+        9, f"webhook {hook['webhook_id']}", ""
+    )
     assert {(record.event, record.actor) for record in records} == {
-        (f"webhook.{event}", town.admin.user_id)
+        (f"webhook.{event}", webhook_setup.admin.user_id)
         for event in ("created", "changed", "tested", "secret_rotated", "removed")
     }
     assert hook["secret"] not in str(records)
-    assert (await read_all_tables(town.service.services.storage))["webhook_deliveries"] == []
+    assert (await read_all_tables(webhook_setup.service.services.storage))["webhook_deliveries"] == []
 
 
-async def test_a_secret_is_shown_once_and_while_it_is_changed_both_sign(town: WebhookSetup) -> None:
-    hook = await town.create_webhook()
-    new = (await town.ask("rotate", webhook_id=hook["webhook_id"]))["secret"]
-    newest = (await town.ask("rotate", webhook_id=hook["webhook_id"]))["secret"]
+async def test_a_secret_is_shown_once_and_while_it_is_changed_both_sign(webhook_setup: WebhookSetup) -> None:
+    hook = await webhook_setup.create_webhook()
+    new = (await webhook_setup.ask("rotate", webhook_id=hook["webhook_id"]))["secret"]
+    newest = (await webhook_setup.ask("rotate", webhook_id=hook["webhook_id"]))["secret"]
     assert len({hook["secret"], new, newest}) == 3
     assert [len(secret) for secret in (new, newest)] == [len("whsec_") + 44] * 2
-    assert "secret" not in (await town.ask("get"))[0]
+    assert "secret" not in (await webhook_setup.ask("get"))[0]
     for seconds, signing in ((0, [False, True, True]), (7 * DAY, [False, False, True])):
-        await town.service.clock.advance(seconds)
-        await town.create_user(f"after{seconds}@studio.example")
-        await town.deliver_once()
-        received = town.receiver.received[-1]
+        await webhook_setup.service.clock.advance(seconds)
+        await webhook_setup.create_user(f"after{seconds}@studio.example")
+        await webhook_setup.deliver_once()
+        received = webhook_setup.receiver.received[-1]
         assert [is_signed(received, secret) for secret in (hook["secret"], new, newest)] == signing
 
 
-async def test_secrets_move_to_another_master_key_like_every_secret(town: WebhookSetup) -> None:
-    hook = await town.create_webhook()
-    await town.ask("rotate", webhook_id=hook["webhook_id"])
-    house = town.service.services
+async def test_secrets_move_to_another_master_key_like_every_secret(webhook_setup: WebhookSetup) -> None:
+    hook = await webhook_setup.create_webhook()
+    await webhook_setup.ask("rotate", webhook_id=hook["webhook_id"])
+    services = webhook_setup.service.services
     places = [place for place in SEALED_COLUMNS if place.name == "webhooks"]
     for place in places:
-        rows = await house.storage.runner.snapshot_read(partial(place.read_page, b"another", None, 10))
-        assert [rewrap_row(place, row, house.masters) is not None for row in rows] == [True]
+        rows = await services.storage.runner.snapshot_read(partial(place.read_page, b"another", None, 10))
+        assert [rewrap_row(place, row, services.masters) is not None for row in rows] == [True]
     assert len(places) == 2
 
 
-async def test_there_is_a_most(town: WebhookSetup) -> None:
-    made = [await town.create_webhook() for _ in range(MAX_WEBHOOKS)]
-    ask = {"url": town.url, "events": ["account"]}
-    assert "at most 32" in await town.expect_error(409, "save", **ask)
-    await town.ask("delete", webhook_id=made[5]["webhook_id"])
-    await town.ask("save", **ask)
+async def test_there_is_a_most(webhook_setup: WebhookSetup) -> None:
+    made = [await webhook_setup.create_webhook() for _ in range(MAX_WEBHOOKS)]
+    ask = {"url": webhook_setup.url, "events": ["account"]}
+    assert "at most 32" in await webhook_setup.expect_error(409, "save", **ask)
+    await webhook_setup.ask("delete", webhook_id=made[5]["webhook_id"])
+    await webhook_setup.ask("save", **ask)
 
 
-async def test_the_openapi_document_tells_of_it(town: WebhookSetup) -> None:
-    document: Any = (await town.service.client.get("/openapi.json")).json()
+async def test_the_openapi_document_tells_of_it(webhook_setup: WebhookSetup) -> None:
+    document: Any = (await webhook_setup.service.client.get("/openapi.json")).json()
     operation = document["paths"]["/api/permissions/webhook"]["post"]
     assert operation["operationId"] == "permissions.webhook"
     answered = document["components"]["schemas"]["WebhookResponse"]["properties"]["data"]["anyOf"]

@@ -1,4 +1,9 @@
-"""Reads projects with their groups and connections, under one structure version that caches compare (R5)."""
+"""Reads projects with their groups and connections, under one structure version that caches compare (R5).
+
+Lock order: the structure first (shared to assign something, alone to change projects, groups or applications),
+then the schema of the application, then user records by user id. Several rows of another table are locked in the
+order of their keys.
+"""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -22,9 +22,9 @@ PROGRAM: Final = """
 import asyncio
 from gatehouse.kernel.clock import SystemClock
 from gatehouse.web.server.server import make_server
-from tests.support.echo import Echo
+from tests.support.echo import EchoApp
 
-class Announced(Echo):
+class Announced(EchoApp):
     async def __call__(self, scope, receive, send):
         if scope["type"] == "http":
             print("begun", scope["path"], flush=True)

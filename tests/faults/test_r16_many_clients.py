@@ -76,13 +76,13 @@ def looks_of(service: RunningService) -> list[object]:
     """Every question to the database about a game session from now on."""
     made: list[object] = []
     store: Any = service.services.storage.game_sessions
-    find = type(store).find
+    find = type(store).find_session
 
     async def noted(gsid: str, now: int) -> Any:
         made.append(gsid)
         return await find(store, gsid, now)
 
-    store.find = noted
+    store.find_session = noted
     return made
 
 

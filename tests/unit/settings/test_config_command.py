@@ -184,4 +184,4 @@ def test_the_installed_module_reads_the_real_environment(tmp_path: Path) -> None
         check=False,
     )
     assert answer.returncode == 1
-    assert "GATEHOUSE__LOG__LEVLE: no such setting, did you mean GATEHOUSE__LOG__LEVEL?" in answer.stderr
+    assert "GATEHOUSE__LOG__LEVLE: unknown setting, did you mean GATEHOUSE__LOG__LEVEL?" in answer.stderr

@@ -80,12 +80,12 @@ async def test_a_public_name_is_asked_for_once_and_its_address_called_under_its_
         *("::ffff:127.0.0.1", "::ffff:169.254.169.254", "64:ff9b::7f00:1", "2002:7f00:1::", "2001:db8::1"),
     ],
 )
-async def test_ap_08_a_name_that_leads_inside_is_not_connected_to(console_browsers: str) -> None:
+async def test_ap_08_a_name_that_leads_inside_is_not_connected_to(inside: str) -> None:
     wire = StubConnector()
     with pytest.raises(AddressRefused) as refused:
-        await call(outbound(StubResolver(shop_example=[[console_browsers]]), wire), "https://shop.example/")
+        await call(outbound(StubResolver(shop_example=[[inside]]), wire), "https://shop.example/")
     assert wire.connected == []
-    assert console_browsers not in refused.value.public
+    assert inside not in refused.value.public
 
 
 @pytest.mark.parametrize("order", [[PUBLIC, "10.0.0.5"], ["10.0.0.5", PUBLIC]])

@@ -328,7 +328,7 @@ async def test_a_client_that_is_removed_meanwhile_hears_nothing(
 
 @pytest.mark.parametrize("inside", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fd00::1"])
 async def test_an_address_that_leads_inside_is_not_called(
-    town: Town, account_browser: AccountBrowser, console_browsers: str
+    town: Town, account_browser: AccountBrowser, inside: str
 ) -> None:
     """AP-08 for back-channel logout: the name is a client's choice, where it leads is not ours to trust."""
     services, wire = town.service.services, StubConnector()
@@ -338,7 +338,7 @@ async def test_an_address_that_leads_inside_is_not_called(
     careful = BackchannelLogoutWorker(
         store=services.storage.logout_calls,
         clients=services.storage.clients,
-        poster=OutboundClient(allowed=(), resolver=StubResolver(inside_example=[[console_browsers]]), connector=wire),
+        poster=OutboundClient(allowed=(), resolver=StubResolver(inside_example=[[inside]]), connector=wire),
         signer=services.signer,
         recorder=services.recorder,
         clock=services.clock,

@@ -7,7 +7,6 @@ reached. `--list protocols|classes|participles|words` prints the places.
 import argparse
 import ast
 import re
-import subprocess
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +30,7 @@ PROSE: Final = (
     "bench",
     "tools",
 )
-NOT_PROSE: Final = ("tools/tree_figures.py", "src/gatehouse/web/static/vendor", "tests/support/vendor")
+UNCHECKED: Final = frozenset({"tree_figures.py", "vendor", "node_modules", "results", "__pycache__"})
 IRREGULAR: Final = frozenset(
     [
         "told",
@@ -198,17 +197,22 @@ def participles(modules: Sequence[Module]) -> Iterator[str]:
 
 def banned_words() -> Iterator[tuple[str, str]]:
     """Place and word, in source, tests, documentation and locales; not the value "nobody" of a condition."""
-    listed = subprocess.run(["git", "ls-files", *PROSE], cwd=ROOT, check=True, capture_output=True, text=True)
-    for name in listed.stdout.splitlines():
-        if name.startswith(NOT_PROSE) or not (ROOT / name).exists():
-            continue
+    for path in sorted(prose_files()):
         try:
-            text = (ROOT / name).read_text(encoding="utf-8")
+            text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError:
             continue
         for number, line in enumerate(text.splitlines(), start=1):
             for match in WORD.finditer(line):
-                yield f"{name}:{number}", match.group().lower()
+                yield f"{path.relative_to(ROOT)}:{number}", match.group().lower()
+
+
+def prose_files() -> Iterator[Path]:
+    for name in PROSE:
+        found = (ROOT / name).rglob("*") if (ROOT / name).is_dir() else [ROOT / name]
+        for path in found:
+            if path.is_file() and not UNCHECKED & {path.name, *path.relative_to(ROOT).parts}:
+                yield path
 
 
 def say(text: str) -> None:

@@ -252,7 +252,7 @@ async def verified_predecessor(key: SealSigner, seal: Seal, previous: int, head:
     """The place of the seal before this one, as it was signed; None for a seal that is not genuine.
 
     `previous` is the place of the seal that the log has before it. Where the log was broken the signed one is gone,
-    and the head names it. Seals made before there was a head name none, and follow whichever is there.
+    and the head names it. Seals made before there was a head name none, and follow whichever exists.
     """
     gone = [] if head is None else [found.place for found in head.breaks if previous < found.place < seal.place]
     for place in (previous, *gone):

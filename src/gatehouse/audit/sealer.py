@@ -121,7 +121,7 @@ class Sealer:
         return ()
 
     async def _make_break(self, head: ChainHead | None, end: ChainEnd) -> ChainBreak:
-        """What is wrong with the end of the log, and where to go on: behind the head and all that is there."""
+        """Return what is wrong with the end of the log, and where to continue: after the head and every record."""
         place, link = (0, GENESIS) if head is None else (head.place, head.link)
         sealed = end.seal.place if end.seal else 0
         if (

@@ -176,7 +176,7 @@ def token_entry(token: ServiceToken) -> dict[str, object]:
     }
 
 
-# `gatehouse project`: removing one for good.
+# `gatehouse project`: erase a project.
 
 
 @click.group()

@@ -66,7 +66,7 @@ async def export_user_data(services: Services, user: User, origin: AuditOrigin, 
         async with asyncio.timeout(seconds):
             await wait_until_settled(services, request_id)
     except TimeoutError:
-        pass  # what is there is printed, and the status tells what is missing
+        pass  # print what was found; the exit status tells that something is missing
     data = await services.data_export.export_user(user, origin)
     return UserExport(requests=await requests_of(services, request_id), data=data)
 

@@ -163,7 +163,7 @@ def header_text(scope: Scope, name: bytes) -> str | None:
 
 
 def single_header(scope: Scope, name: bytes) -> bytes | None:
-    """Raise Unauthenticated when it is there twice: a reader of the other one would see another user."""
+    """Raise Unauthenticated for a repeated header: a reader of the other one would see another user."""
     given: list[bytes] = [value for key, value in scope["headers"] if key.lower() == name]
     if len(given) > 1:
         raise Unauthenticated(f"duplicate header {name.decode()}")

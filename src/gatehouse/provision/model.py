@@ -340,5 +340,5 @@ class ProvisionStore(Protocol):
 
         Raises a Conflict, and changes nothing, when something changed since it was read, a name or an id was taken
         meanwhile, or the last administrator who can sign in would be lost. With `setup_closed` the writes make an
-        administrator: setup is closed for good, and that record is stored if it was open.
+        administrator: setup is closed permanently, and that record is stored if it was open.
         """

@@ -108,7 +108,7 @@ class ServiceJwtVerifier:
         """Raise InvalidToken, also for one that was revoked or whose application or project is removed."""
         claims = await self._verifier.verify_service_jwt(jwt)
         if isinstance(claims, GeneratedServiceClaims):
-            return int(claims.iss)  # its key was found, so the application is there
+            return int(claims.iss)  # its key was found, so the application exists
         found = await self._store.service_token(claims.jti)
         if found is None or found.token.revoked or found.token.application_id != int(claims.aud):
             raise InvalidToken(f"service JWT {claims.jti} is revoked, or its application was removed")

@@ -100,7 +100,7 @@ class ServiceAccount:
     version: int = 1
 
 
-# What goes with a project that is removed for good (R5).
+# What is deleted with a project that is removed permanently (R5).
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -177,7 +177,7 @@ def subtree(tree: Tree, name: str) -> Tree:
 
 
 def unexpired_value(leaf: object, now: int) -> object:
-    """The value of a leaf that is there and has not ended, else None."""
+    """Return the value of a leaf that exists and has not ended, else None."""
     if not isinstance(leaf, Mapping) or stored_end(leaf).is_past(now):
         return None
     return leaf.get("value")

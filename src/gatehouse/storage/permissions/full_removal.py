@@ -1,4 +1,4 @@
-"""Removes a project for good, with everything that is its own (FullRemovalStore).
+"""Deletes a project or an application permanently, with everything that belongs to it (FullRemovalStore).
 
 What stays are the reservations: the project's id and aliases, the ids of its applications, service accounts and
 clients. None of them is ever given to anything else (R5). Game sessions and what is asked of a person at this moment

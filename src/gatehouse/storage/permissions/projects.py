@@ -184,7 +184,7 @@ def write_project(before: ProjectModel, state: Project) -> Verb[ProjectModel]:
 def _refuse_taken_names(one: Project, was: Project | None = None) -> Verb[None]:
     """No name of one project looks like an id, alias or title of another, also one it had before (PR-04).
 
-    Names of a project that is gone for good are still there, its id among them: a new project has none yet (R5).
+    Names of a deleted project stay taken, its id among them, so a new project starts without names (R5).
     """
     names = [one.project_id, *one.aliases]
     titled = was is None or one.title_key != was.title_key

@@ -46,7 +46,7 @@ def connect(path: str, *, read_only: bool = False) -> apsw.Connection:
 def create_private_file(path: str) -> None:
     """Make a missing file for its owner only, from the first byte on; those SQLite puts beside it take its mode.
 
-    O_EXCL, because to close a file that is there would drop the locks SQLite holds on it in this process.
+    O_EXCL, because closing an existing file would drop the locks SQLite holds on it in this process.
     """
     with suppress(OSError):  # it exists; or it cannot be created, which SQLite reports next
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, PRIVATE_MODE))

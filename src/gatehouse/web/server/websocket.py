@@ -2,7 +2,7 @@
 
 uvicorn's protocol makes the handshake, with an ASGI application that accepts or refuses. An accepted socket is then
 handed over to a protocol of our own, and the task of the application ends: a socket that is open and silent is one
-small object, without task, queue or timer. What its client says does not matter here, only that it is there.
+small object, without task, queue or timer. What its client sends does not matter, only that it is connected.
 """
 
 import asyncio

@@ -38,7 +38,7 @@ class CredentialFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 async def credentials_of(request: Request, asked: CredentialFields) -> RequestCredentials:
     """Raise InvalidToken for a header that is doubled or cannot be read.
 
-    A header that is there wins, even an empty one: what is checked is never a mixture (checklist PA-03).
+    A header that is present wins, even an empty one, so header and body are never mixed (checklist PA-03).
     """
     caller = caller_address_of(request.scope)
     body = await raw_body(request)

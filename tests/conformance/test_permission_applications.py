@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from gatehouse.admin.assignments import AssignmentPeopleQuery
+from gatehouse.admin import assignments as assignment_lists
+from gatehouse.admin.assignments import AssignmentListStore, AssignmentPeopleQuery
 from gatehouse.admin.paging import PageRequest
-from gatehouse.admin.schema_versions import VersionNotFound
+from gatehouse.admin.schema_versions import SchemaVersionStore, VersionNotFound
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.errors import ApplicationNotFound, NameTaken, ProjectNotFound, VersionConflict
 from gatehouse.permissions.model.application import ApplicationKey, KeySource
@@ -22,9 +23,6 @@ from gatehouse.permissions.model.schema_version import (
     ChangeTally,
 )
 from gatehouse.permissions.store import Change, EditResult
-from gatehouse.storage.admin import assignments as assignment_lists
-from gatehouse.storage.admin.assignments import AssignmentListStorage
-from gatehouse.storage.admin.schema_versions import SchemaVersionStorage
 from gatehouse.storage.database import Storage
 from gatehouse.storage.permissions.applications import reserve_id
 from gatehouse.storage.permissions.schemas import VERSION_SIZES
@@ -303,7 +301,7 @@ async def test_people_with_something_in_an_application_are_listed_a_page_at_a_ti
     await world.user_records.edit_record(
         SHOP, ids["c"], set_fields(scopes={ROOT: holdings_with(private_data=entry)}), NOW
     )
-    lists = AssignmentListStorage(world.runner)
+    lists = AssignmentListStore(world.runner)
     pages = [
         await lists.people(SHOP, AssignmentPeopleQuery(page_request=PageRequest(page=number, size=2)))
         for number in (1, 2, 3)
@@ -327,7 +325,7 @@ async def test_every_save_leaves_its_version_the_newest_hundred_and_none_of_a_re
 ) -> None:
     await create_application(world)
     shop = await world.applications.application(SHOP)
-    versions = SchemaVersionStorage(world.runner)
+    versions = SchemaVersionStore(world.runner)
     assert (await versions.versions(SHOP, PageRequest())).total == 0
     role = a_role("moderator", condition=parse_condition({"tag": "beta"}, place=""))
     first = (await world.permissions.application_models([SHOP]))[SHOP]
@@ -356,7 +354,7 @@ async def test_every_save_leaves_its_version_the_newest_hundred_and_none_of_a_re
 async def test_versions_are_read_back_through_every_kind_of_change(world: Storage) -> None:
     await create_application(world, "first", "second")
     shop = await world.applications.application(SHOP)
-    versions = SchemaVersionStorage(world.runner)
+    versions = SchemaVersionStore(world.runner)
     seen = {1: (await world.permissions.application_models([SHOP]))[SHOP]}
     tagged = a_role("third", condition=parse_condition({"tag": "beta"}, place=""), meta=says("a"))
     rules = {"a": {"value": False, "protected": False, "description": "new"}}
@@ -391,7 +389,7 @@ async def test_mm_01_versions_are_bounded_by_bytes_and_those_that_are_kept_are_r
             for n in range(leaves)
         }
         saved = await world.applications.edit_schema(SHOP, becoming_rules(tree))
-    versions = SchemaVersionStorage(world.runner)
+    versions = SchemaVersionStore(world.runner)
     page = await versions.versions(SHOP, PageRequest(size=MAX_VERSIONS))
     stored = await world.runner.read(stored_bytes)
     assert MAX_VERSION_BYTES / 2 < stored <= MAX_VERSION_BYTES

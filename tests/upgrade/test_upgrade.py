@@ -14,8 +14,8 @@ import pytest
 from sqlalchemy import Connection, text
 
 from gatehouse.admin.paging import PageRequest
+from gatehouse.admin.schema_versions import SchemaVersionStore
 from gatehouse.permissions.commands.app_schemas import role_document, schema_document
-from gatehouse.storage.admin.schema_versions import SchemaVersionStorage
 from gatehouse.storage.database import connect_storage
 from gatehouse.storage.migrations import run_in_child
 from tests.conformance.test_migrations import differences, on
@@ -114,7 +114,7 @@ async def test_versions_of_a_schema_read_as_they_were_stored_whole(kept: tuple[P
     await run_in_child(url)
     async with connect_storage(url) as storage:
         application = await storage.applications.application(WITH_VERSIONS)
-        versions = SchemaVersionStorage(storage.runner)
+        versions = SchemaVersionStore(storage.runner)
         past = {number: (await versions.version(application, number)).model for number in before}
         listed = (await versions.versions(WITH_VERSIONS, PageRequest())).rows
     assert {

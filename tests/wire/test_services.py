@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from gatehouse.accounts.sign_in import DeviceCookies
+from gatehouse.admin.names import NameStore
 from gatehouse.audit.recorder import RefusalLog
 from gatehouse.mail.composer import Composer
 from gatehouse.oauth.client_auth import ClientSecretVerifier
@@ -15,7 +16,6 @@ from gatehouse.permissions.authentication.authenticator import Authenticator
 from gatehouse.permissions.authentication.callers import CallerIdentifier
 from gatehouse.permissions.authentication.vouching import AccessKeyVerifier
 from gatehouse.permissions.login_rules import LoginRules
-from gatehouse.storage.admin.names import NameStorage
 from gatehouse.throttle.limits import AttemptLimiter
 from gatehouse.throttle.rate_limiter import RateLimiter
 from gatehouse.tokens.verifier import TokenVerifier
@@ -40,7 +40,7 @@ COUNTED: tuple[type[Any], ...] = (
     RefusalLog,
     DeviceCookies,
     BrowserSessions,
-    NameStorage,
+    NameStore,
 )
 # One table by network address and one by principal: many addresses must not push a principal's count out (PA-15).
 TWICE = {RateLimiter}

@@ -1,16 +1,38 @@
 """The audit log as the console shows it: newest first, one page read at a time, and who may see which records."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    ColumnElement,
+    Select,
+    Subquery,
+    Text,
+    TextClause,
+    and_,
+    bindparam,
+    func,
+    or_,
+    select,
+    text,
+)
+
+from gatehouse.admin.paging import ESCAPE, contains_pattern
 from gatehouse.admin.visibility import Visibility
-from gatehouse.audit.model import AuditRecord, AuditStore, ChainEnd, Refusal
+from gatehouse.audit.model import AuditRecord, AuditStore, Refusal
 from gatehouse.gamesessions.model import short_gsid, short_gsids
 from gatehouse.kernel.errors import NotFound
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest, Authenticator
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open, require_operation
 from gatehouse.permissions.rights.rights import Rights
+from gatehouse.storage.audit import EVENT_BY_ID, chain_end, refusal_from_row
+from gatehouse.storage.runner import SqlStore, read, snapshot_read
+from gatehouse.storage.statements import InStringList, Row, Statement, Verb
+from gatehouse.storage.tables.installation import OTHER_ACTOR_SQL, RARE_EVENT_SQL, audit_events, audit_refusals
+from gatehouse.storage.tables.permissions import applications, groups
 
 PAGE: Final = 50
 MAX_EXAMINED: Final = 5_000  # records read for one page: a filter that finds little never reads the whole log
@@ -65,21 +87,235 @@ class ProjectContents:
     groups: Sequence[tuple[str, str]]  # the project's id, and its own
 
 
-class ActivityStore(Protocol):
-    async def activity(self, filters: ActivityFilter, limit: int) -> ActivityPage:
-        """Return a page of matching records, the newest first."""
+FREQUENT_EVENTS: Final = frozenset({"game.confirmed", "grant.made", "login.done", "session.ended", "session.opened"})
 
-    async def find_record(self, record_id: str) -> AuditRecord | None:
-        """Return the record with this id."""
 
-    async def refusals(self, after: int, limit: int) -> RefusalPage:
-        """Return a page; `after` is where the page before ended, 0 for the newest."""
+def _flag(name: str) -> ColumnElement[bool]:
+    return bindparam(name, type_=Boolean())
 
-    async def chain_end(self) -> ChainEnd:
-        """Return the head of the log, and where seals and records end."""
 
-    async def project_contents(self, project_ids: Collection[str]) -> ProjectContents:
-        """Return the applications and groups of these projects, removed ones too."""
+def _number(name: str) -> ColumnElement[int]:
+    return bindparam(name, type_=BigInteger())
+
+
+def _like(column: ColumnElement[str], name: str) -> ColumnElement[bool]:
+    return func.lower(column).like(bindparam(name, type_=Text()), escape=ESCAPE)
+
+
+def _matches_filter(scanned: Subquery) -> ColumnElement[bool]:
+    """The remaining filters, for the records that an index scan has found."""
+    columns = (scanned.c.record_id, scanned.c.subject, scanned.c.actor, scanned.c.request_id, scanned.c.details)
+    here = bindparam("application", type_=Text())
+    return and_(
+        or_(_flag("any_event"), InStringList(scanned.c.event, "events")),
+        or_(_flag("any_actor"), scanned.c.actor == bindparam("by", type_=Text())),
+        or_(_flag("any_subject"), scanned.c.subject == bindparam("about", type_=Text())),
+        or_(_flag("any_text"), *(_like(column, "text") for column in columns)),
+        or_(
+            _flag("any_application"),
+            scanned.c.subject == here,
+            *(_like(scanned.c.details, f"app{n}") for n in range(4)),
+        ),
+    )
+
+
+def _newest_events(*led_by: ColumnElement[bool] | TextClause) -> Select[Any]:
+    at, record_id = audit_events.c.at, audit_events.c.record_id
+    return (
+        select(audit_events)
+        .where(
+            *led_by,
+            at >= _number("since"),
+            at <= _number("newest"),
+            or_(at < _number("newest"), record_id < bindparam("before", type_=Text())),
+        )
+        .order_by(at.desc(), record_id.desc())
+    )
+
+
+class LogScan:
+    """One index scan: the statement for a page of matching records, and how far it read."""
+
+    def __init__(self, *led_by: ColumnElement[bool] | TextClause) -> None:
+        scanned = _newest_events(*led_by).limit(_number("scan")).subquery()  # bounded
+        newest_first = (scanned.c.at.desc(), scanned.c.record_id.desc())
+        page = select(scanned).where(_matches_filter(scanned)).order_by(*newest_first).limit(_number("most"))
+        self.page: Final = Statement(page)
+        self.scan_end: Final = Statement(_newest_events(*led_by).limit(1).offset(_number("scan")))
+
+
+_SCAN_KEY: Final = bindparam("led", type_=Text())
+SCAN_ALL = LogScan()
+SCAN_BY_SUBJECT = LogScan(audit_events.c.subject == _SCAN_KEY)
+SCAN_BY_ACTOR = LogScan(audit_events.c.actor == _SCAN_KEY, text(OTHER_ACTOR_SQL))
+SCAN_BY_RARE_EVENT = LogScan(audit_events.c.event == _SCAN_KEY, text(RARE_EVENT_SQL))
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedScan:
+    scan: LogScan
+    key: str = ""
+
+    def with_key(self, params: Mapping[str, object]) -> Mapping[str, object]:
+        return {**params, "led": self.key} if self.key else params
+
+
+def activity(filters: ActivityFilter, limit: int) -> Verb[ActivityPage]:
+    """Merge the newest of each scan; what is older than where one of them stopped belongs to a later page."""
+    leads = list(_scans(filters))
+    shared = {**_window_parameters(filters), "scan": _scan_limit(filters, limit, len(leads))}
+    params = {**_filter_parameters(filters, limit), **shared}
+    found: dict[str, Row] = {}
+    horizon: ActivityCursor | None = None
+    for lead in leads:
+        rows = yield lead.scan.page(**lead.with_key(params))
+        found |= {row.record_id: row for row in rows}
+        if len(rows) > limit:
+            stopped: ActivityCursor | None = _spot_from_row(rows[-1])
+        else:  # without row filters, a page that is not full is the last
+            stopped = (yield from _scan_end(lead, shared)) if _filters_rows(filters) else None
+        horizon = max((one for one in (horizon, stopped) if one), default=None)
+    newest = sorted(found.values(), key=_spot_from_row, reverse=True)
+    kept = [row for row in newest if horizon is None or _spot_from_row(row) > horizon][:limit]
+    full = len(kept) == limit
+    after = _spot_from_row(kept[-1]) if full and (len(newest) > limit or horizon) else _just_after_horizon(horizon)
+    return ActivityPage(
+        records=[_record_from_row(row) for row in kept], after=after, examined=not full and after is not None
+    )
+
+
+def _scan_limit(filters: ActivityFilter, limit: int, leads: int) -> int:
+    """How many records each scan reads: many subjects share the limit of one page."""
+    return MAX_EXAMINED if filters.subjects is None else max(limit + 1, MAX_EXAMINED // max(leads, 1))
+
+
+def _filters_rows(filters: ActivityFilter) -> bool:
+    """Whether a scan may find records that the filters exclude."""
+    return bool(filters.events or filters.actor or filters.text or filters.application_id)
+
+
+def _just_after_horizon(horizon: ActivityCursor | None) -> ActivityCursor | None:
+    """The cursor before the horizon: its record was not read, so the next page begins with it."""
+    return None if horizon is None else ActivityCursor(at=horizon.at, record_id=f"{horizon.record_id}g")
+
+
+def _scan_end(lead: KeyedScan, shared: Mapping[str, object]) -> Verb[ActivityCursor | None]:
+    """Where the scan stopped; None if it reached the end."""
+    rows = yield lead.scan.scan_end(**lead.with_key(shared))
+    return _spot_from_row(rows[0]) if rows else None
+
+
+def _scans(filters: ActivityFilter) -> Iterator[KeyedScan]:
+    """The scans with the fewest records that together find every match."""
+    if filters.subject:
+        yield from (KeyedScan(SCAN_BY_SUBJECT, one) for one in (filters.subject,) if _is_visible(filters, one))
+    elif filters.subjects is not None:
+        yield from (KeyedScan(SCAN_BY_SUBJECT, one) for one in filters.subjects)
+    elif filters.names:
+        yield from (KeyedScan(scan, one) for one in filters.names for scan in (SCAN_BY_SUBJECT, SCAN_BY_ACTOR))
+    elif filters.actor:
+        yield KeyedScan(SCAN_BY_ACTOR, filters.actor)
+        yield KeyedScan(SCAN_BY_SUBJECT, filters.actor)  # actions of the actor on their own account
+    elif filters.events and FREQUENT_EVENTS.isdisjoint(filters.events):
+        yield from (KeyedScan(SCAN_BY_RARE_EVENT, one) for one in filters.events)
+    else:
+        yield KeyedScan(SCAN_ALL)
+
+
+def _is_visible(filters: ActivityFilter, subject: str) -> bool:
+    return filters.subjects is None or subject in filters.subjects
+
+
+def _window_parameters(filters: ActivityFilter) -> Mapping[str, object]:
+    end = filters.until - 1
+    start = filters.after if filters.after and filters.after.at <= end else None
+    # "g" sorts after every hexadecimal digit, so the whole second is included.
+    return {
+        "since": filters.since,
+        "newest": start.at if start else end,
+        "before": start.record_id if start else "g",
+    }
+
+
+def _filter_parameters(filters: ActivityFilter, limit: int) -> Mapping[str, object]:
+    number = filters.application_id
+    marks = [f'"{name}":{number}{end}' for name in ("application_id", "app_id") for end in (",", "}")]
+    return {
+        "most": limit + 1,
+        "any_event": not filters.events,
+        "events": list(filters.events),
+        "any_actor": not filters.actor,
+        "by": filters.actor,
+        "any_subject": not filters.subject,
+        "about": filters.subject,
+        "any_text": not filters.text,
+        "text": contains_pattern(filters.text),
+        "any_application": not number,
+        "application": f"application {number}",
+        **{f"app{place}": contains_pattern(mark) for place, mark in enumerate(marks)},
+    }
+
+
+def find_record(record_id: str) -> Verb[AuditRecord | None]:
+    """Return the record with this id."""
+    rows = yield EVENT_BY_ID(record_id=record_id)
+    return _record_from_row(rows[0]) if rows else None
+
+
+_AFTER: Final = _number("after")
+REFUSALS = Statement(
+    select(audit_refusals)
+    .where(or_(_AFTER == 0, audit_refusals.c.position < _AFTER))
+    .order_by(audit_refusals.c.position.desc())
+    .limit(_number("most"))
+)
+
+
+def refusals(after: int, limit: int) -> Verb[RefusalPage]:
+    """Return a page; `after` is where the page before ended, 0 for the newest."""
+    rows = yield REFUSALS(after=after, most=limit + 1)
+    kept = rows[:limit]
+    return RefusalPage(
+        rows=[refusal_from_row(row) for row in kept], after=kept[-1].position if len(rows) > limit else 0
+    )
+
+
+APPLICATIONS_OF_PROJECTS = Statement(
+    select(applications.c.application_id)
+    .where(InStringList(applications.c.project_id, "projects"))
+    .order_by(applications.c.application_id)
+)
+GROUPS_OF_PROJECTS = Statement(
+    select(groups.c.project_id, groups.c.group_id)
+    .where(InStringList(groups.c.project_id, "projects"))
+    .order_by(groups.c.group_id)
+)
+
+
+def project_contents(project_ids: Collection[str]) -> Verb[ProjectContents]:
+    """Return the applications and groups of these projects, removed ones too."""
+    of_applications = yield APPLICATIONS_OF_PROJECTS(projects=sorted(project_ids))
+    of_groups = yield GROUPS_OF_PROJECTS(projects=sorted(project_ids))
+    return ProjectContents(
+        applications=[row.application_id for row in of_applications],
+        groups=[(row.project_id, row.group_id) for row in of_groups],
+    )
+
+
+def _spot_from_row(row: Row) -> ActivityCursor:
+    return ActivityCursor(at=row.at, record_id=row.record_id)
+
+
+def _record_from_row(row: Row) -> AuditRecord:
+    return AuditRecord(**row._asdict())
+
+
+class ActivityStore(SqlStore):
+    activity = snapshot_read(activity)
+    find_record = read(find_record)
+    chain_end = read(chain_end)
+    project_contents = snapshot_read(project_contents)
+    refusals = snapshot_read(refusals)
 
 
 # Who may see which records of the audit log, and which parts of a record, for the console as for the API.

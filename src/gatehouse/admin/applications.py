@@ -2,10 +2,27 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final
 
-from gatehouse.admin.paging import Page, PageRequest
+from sqlalchemy import BigInteger, Boolean, Text, and_, bindparam, cast, func, or_, select
+
+from gatehouse.admin.paging import Page, PagedList, PageRequest, contains_search
 from gatehouse.admin.visibility import Visibility
+from gatehouse.permissions.model.rules import ResourceKind
+from gatehouse.storage.runner import SqlStore, snapshot_read
+from gatehouse.storage.statements import InNumberList, InStringList, Row, Statement, Verb
+from gatehouse.storage.tables.oauth import clients, grants
+from gatehouse.storage.tables.permissions import (
+    access_keys,
+    applications,
+    project_services,
+    projects,
+    role_assignments,
+    roles,
+    scope_records,
+    service_tokens,
+    user_records,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +59,131 @@ class ApplicationRemovalImpact:
     connected_titles: tuple[str, ...]  # of those that the viewer may see
 
 
-class ApplicationListStore(Protocol):
-    async def applications(self, visibility: Visibility, page_request: PageRequest) -> Page[ApplicationListItem]:
-        """Return a page of the visible applications by name; removed ones last."""
+MAX_TARGET_PROJECTS: Final = 300
+_ALL: Final = bindparam("everything", type_=Boolean())
+_IS_VISIBLE: Final = or_(
+    _ALL,
+    InNumberList(applications.c.application_id, "applications"),
+    InStringList(applications.c.project_id, "managed"),
+)
+_WHERE: Final = (
+    _IS_VISIBLE,
+    contains_search(applications.c.name, cast(applications.c.application_id, Text), applications.c.description),
+)
+_COUNT_ROLES: Final = select(func.count()).where(roles.c.application_id == applications.c.application_id)
+_COUNT_CLIENTS: Final = select(func.count()).where(
+    clients.c.application_id == applications.c.application_id, clients.c.removed.is_(False)
+)
+_THIS_APPLICATION: Final = bindparam("of", type_=BigInteger())
+_NOW: Final = bindparam("now", type_=BigInteger())
 
-    async def target_projects(self, visibility: Visibility) -> Sequence[TargetProject]:
-        """Return the projects whose applications the viewer manages, by title; the first few hundred."""
+APPLICATION_LIST = PagedList(
+    select(
+        applications.c.application_id,
+        applications.c.name,
+        applications.c.description,
+        applications.c.project_id,
+        projects.c.title.label("project"),
+        applications.c.removed,
+        _COUNT_ROLES.scalar_subquery().label("roles"),
+        _COUNT_CLIENTS.scalar_subquery().label("clients"),
+        applications.c.created_at,
+    )
+    .outerjoin(projects, projects.c.project_id == applications.c.project_id)
+    .where(*_WHERE)
+    .order_by(applications.c.removed, func.lower(applications.c.name), applications.c.application_id),
+    counted=select(func.count().label("total")).select_from(applications).where(*_WHERE),
+)
+TARGET_PROJECTS = Statement(
+    select(projects.c.project_id, projects.c.title)
+    .where(or_(_ALL, InStringList(projects.c.project_id, "managed")), projects.c.removed.is_(False))
+    .order_by(projects.c.title_key)
+    .limit(MAX_TARGET_PROJECTS)
+)
+_ITS_CLIENTS: Final = and_(clients.c.application_id == _THIS_APPLICATION, clients.c.removed.is_(False))
+_APPLICATION_HOLDERS = (
+    select(role_assignments.c.user_id)
+    .where(
+        role_assignments.c.application_id == _THIS_APPLICATION,
+        or_(role_assignments.c.expired == 0, role_assignments.c.expired > _NOW),
+    )
+    .union(
+        select(user_records.c.user_id).where(user_records.c.application_id == _THIS_APPLICATION),
+        select(scope_records.c.user_id).where(scope_records.c.application_id == _THIS_APPLICATION),
+        select(role_assignments.c.user_id).where(  # what Central grants on it
+            role_assignments.c.project_id
+            == select(applications.c.project_id)
+            .where(applications.c.application_id == _THIS_APPLICATION)
+            .scalar_subquery(),
+            role_assignments.c.resource_kind == ResourceKind.APPLICATION.value,
+            role_assignments.c.resource_id == cast(_THIS_APPLICATION, Text),
+        ),
+    )
+    .subquery()
+)
+REMOVAL_IMPACT = Statement(
+    select(
+        select(func.count()).where(_ITS_CLIENTS).scalar_subquery().label("clients"),
+        select(func.count())
+        .select_from(clients)
+        .join(grants, grants.c.client_id == clients.c.client_id)
+        .where(_ITS_CLIENTS, grants.c.revoked_at == 0, grants.c.ends_at > _NOW)
+        .scalar_subquery()
+        .label("sign_ins"),
+        select(func.count())
+        .where(access_keys.c.application_id == _THIS_APPLICATION)
+        .scalar_subquery()
+        .label("access_keys"),
+        select(func.count())
+        .where(
+            service_tokens.c.application_id == _THIS_APPLICATION,
+            service_tokens.c.revoked.is_(False),
+            service_tokens.c.ends_at > _NOW,
+        )
+        .scalar_subquery()
+        .label("service_tokens"),
+        select(func.count()).select_from(_APPLICATION_HOLDERS).scalar_subquery().label("people"),
+    )
+)
+CONNECTED_PROJECTS = Statement(
+    select(projects.c.project_id, projects.c.title)
+    .distinct()
+    .join(project_services, project_services.c.project_id == projects.c.project_id)
+    .where(project_services.c.application_id == _THIS_APPLICATION, projects.c.removed.is_(False))
+    .order_by(projects.c.title, projects.c.project_id)
+)
 
-    async def removal_impact(self, application_id: int, visibility: Visibility, now: int) -> ApplicationRemovalImpact:
-        """Return what ends when the application is removed."""
+
+def list_applications(visibility: Visibility, page_request: PageRequest) -> Verb[Page[ApplicationListItem]]:
+    """Return a page of the visible applications by name; removed ones last."""
+    return APPLICATION_LIST.read_page(
+        page_request,
+        _list_item,
+        everything=visibility.everything,
+        applications=sorted(visibility.applications),
+        managed=sorted(visibility.managed),
+    )
+
+
+def _list_item(row: Row) -> ApplicationListItem:
+    return ApplicationListItem(**row._asdict())
+
+
+def target_projects(visibility: Visibility) -> Verb[Sequence[TargetProject]]:
+    """Return the projects whose applications the viewer manages, by title; the first few hundred."""
+    rows = yield TARGET_PROJECTS(everything=visibility.everything, managed=sorted(visibility.managed))
+    return [TargetProject(**row._asdict()) for row in rows]
+
+
+def removal_impact(application_id: int, visibility: Visibility, now: int) -> Verb[ApplicationRemovalImpact]:
+    """Return what ends when the application is removed."""
+    (row,) = yield REMOVAL_IMPACT(of=application_id, now=now)
+    connected = yield CONNECTED_PROJECTS(of=application_id)
+    named = (one.title for one in connected if visibility.everything or one.project_id in visibility.projects)
+    return ApplicationRemovalImpact(**row._asdict(), connected=len(connected), connected_titles=tuple(named))
+
+
+class ApplicationListStore(SqlStore):
+    applications = snapshot_read(list_applications)
+    target_projects = snapshot_read(target_projects)
+    removal_impact = snapshot_read(removal_impact)

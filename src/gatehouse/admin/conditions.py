@@ -1,13 +1,30 @@
 """The people who match a condition, counted while it is edited."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final, assert_never
 
-from gatehouse.admin.names import NamedPerson
-from gatehouse.admin.paging import Page, PageRequest
-from gatehouse.permissions.model.condition import ConditionTest
+from sqlalchemy import CTE, ColumnElement, Select, and_, false, func, literal, or_, select, true
+
+from gatehouse.admin.names import NamedPerson, person_from_row
+from gatehouse.admin.paging import ESCAPE, Page, PageRequest, contains_pattern
+from gatehouse.permissions.model import condition
+from gatehouse.permissions.model.condition import (
+    AllOf,
+    ConditionTest,
+    Domain,
+    Everyone,
+    FromNetwork,
+    HasPurchase,
+    HasTag,
+    OneOfUsers,
+)
 from gatehouse.permissions.model.project import Group
+from gatehouse.storage.permissions.facts import DomainOf
+from gatehouse.storage.runner import SqlStore, snapshot_read
+from gatehouse.storage.statements import InStringList, Row, Statement, Verb
+from gatehouse.storage.tables.accounts import passkeys, totp_factors, user_purchases, user_tags, users
+from gatehouse.storage.tables.permissions import group_members
 
 MAX_COUNT: Final = 10_000  # no more are counted
 FIRST_FEW: Final = 5  # listed by name
@@ -35,9 +52,103 @@ class GroupMember:
     conditions: tuple[str, ...]  # titles of those that the person meets
 
 
-class ConditionMatchStore(Protocol):
-    async def count_matches(self, test: ConditionTest) -> ConditionMatch:
-        """Return how many people match, and the first few by id."""
+Clause = ColumnElement[bool]
 
-    async def members_of_group(self, group: Group, page_request: PageRequest) -> Page[GroupMember]:
-        """Return a page of a group's members by id, searched by nick or id; counted up to MAX_COUNT."""
+_HAS_TOTP: Final[Clause] = users.c.user_id.in_(select(totp_factors.c.user_id))
+_HAS_PASSKEY: Final[Clause] = users.c.user_id.in_(select(passkeys.c.user_id))
+COMPUTED_TAGS: Final[Mapping[str, Clause]] = {  # tags that are in no table (accounts/model.py)
+    "email_verified": users.c.email_verified.is_(True),
+    "phone_verified": users.c.phone_verified.is_(True),
+    "2step": or_(_HAS_TOTP, _HAS_PASSKEY, users.c.email_code.is_(True)),
+    "2step_totp": _HAS_TOTP,
+    "2step_passkey": _HAS_PASSKEY,
+    "2step_email": users.c.email_code.is_(True),
+}
+
+
+class ConditionClauses:
+    """Tests as clauses, with their lists as parameters."""
+
+    def __init__(self) -> None:
+        self.lists: dict[str, list[str]] = {}
+
+    def clause_for(self, test: ConditionTest) -> Clause:  # noqa: PLR0911 - one per kind
+        match test:
+            case Domain(name):
+                return and_(users.c.email_verified.is_(True), DomainOf(users.c.login_key) == name)
+            case OneOfUsers(user_ids):
+                name = f"ids_{len(self.lists)}"
+                self.lists[name] = sorted(user_ids)
+                return InStringList(users.c.user_id, name)
+            case HasTag(tag):
+                given = users.c.user_id.in_(select(user_tags.c.user_id).where(user_tags.c.tag == tag))
+                return or_(given, COMPUTED_TAGS[tag]) if tag in COMPUTED_TAGS else given
+            case HasPurchase(purchase):
+                bought = select(user_purchases.c.user_id).where(user_purchases.c.purchase == purchase)
+                return users.c.user_id.in_(bought)
+            case FromNetwork():
+                return true()
+            case Everyone(holds):
+                return true() if holds else false()
+            case AllOf(parts):
+                return and_(*map(self.clause_for, parts))
+            case condition.AnyOf(parts):
+                return or_(*map(self.clause_for, parts))
+            case _:
+                assert_never(test)
+
+
+def count_matches(test: ConditionTest) -> Verb[ConditionMatch]:
+    """One scan of all people: the matches are counted, and the first few listed."""
+    clauses = ConditionClauses()
+    found = select(users.c.user_id).where(clauses.clause_for(test)).limit(MAX_COUNT).cte("found")
+    first = select(found.c.user_id).order_by(found.c.user_id).limit(FIRST_FEW)
+    named = select(_total(found), users.c.user_id, users.c.nick, users.c.login).where(users.c.user_id.in_(first))
+    rows = yield Statement(named.order_by(users.c.user_id))(**clauses.lists)
+    return ConditionMatch(count=rows[0].total if rows else 0, first=[person_from_row(row) for row in rows])
+
+
+def members_of_group(group: Group, page_request: PageRequest) -> Verb[Page[GroupMember]]:
+    """Return a page of a group's members by id, searched by nick or id; counted up to MAX_COUNT."""
+    clauses = ConditionClauses()
+    listed = users.c.user_id.in_(select(group_members.c.user_id).where(group_members.c.group_id == group.group_id))
+    reasons = [listed, *(clauses.clause_for(one.condition.test) for one in group.conditions)]
+    belongs = and_(or_(*reasons), _matches_search(page_request.search))
+    found = select(users.c.user_id).where(belongs).limit(MAX_COUNT).cte("found")
+    rows = yield Statement(_members_with_reasons(reasons, found, page_request))(**clauses.lists)
+    return Page(
+        rows=[_member(group, row) for row in rows],
+        total=rows[0].total if rows else 0,
+        number=page_request.page,
+        size=page_request.size,
+    )
+
+
+def _total(found: CTE) -> ColumnElement[int]:
+    return select(func.count()).select_from(found).scalar_subquery().label("total")
+
+
+def _matches_search(search: str) -> Clause:
+    if not search:
+        return true()
+    pattern = literal(contains_pattern(search))
+    return or_(func.lower(users.c.nick).like(pattern, escape=ESCAPE), users.c.user_id.like(pattern, escape=ESCAPE))
+
+
+def _members_with_reasons(reasons: Sequence[Clause], found: CTE, page_request: PageRequest) -> Select[Any]:
+    """A page of members; why they belong is evaluated for the page alone."""
+    page = select(found.c.user_id).order_by(found.c.user_id).limit(page_request.size).offset(page_request.offset)
+    why = (reason.label(f"why_{index}") for index, reason in enumerate(reasons))
+    named = select(_total(found), users.c.user_id, users.c.nick, *why)
+    return named.where(users.c.user_id.in_(page)).order_by(users.c.user_id)
+
+
+def _member(group: Group, row: Row) -> GroupMember:
+    _, user_id, nick, listed, *met = row
+    titles = (one.title for one, holds in zip(group.conditions, met, strict=True) if holds)
+    return GroupMember(user_id=user_id, nick=nick, listed=bool(listed), conditions=tuple(titles))
+
+
+class ConditionMatchStore(SqlStore):
+    count_matches = snapshot_read(count_matches)
+    members_of_group = snapshot_read(members_of_group)

@@ -2,7 +2,14 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
+
+from sqlalchemy import bindparam, or_, select
+
+from gatehouse.admin.paging import contains_pattern, contains_search
+from gatehouse.storage.runner import SqlStore, read, snapshot_read
+from gatehouse.storage.statements import InStringList, Row, Statement, Verb
+from gatehouse.storage.tables.accounts import users
 
 MAX_FOUND: Final = 10
 
@@ -33,12 +40,56 @@ class NamedProjectGroup:
     project_id: str
 
 
-class NameStore(Protocol):
-    async def people_by_id(self, user_ids: Collection[str]) -> Mapping[str, NamedPerson]:
-        """Return people by id, without deleted accounts."""
+_PERSON_COLUMNS: Final = (users.c.user_id, users.c.nick, users.c.login)
+_IS_PERSON: Final = users.c.kind == "person"
+PEOPLE_BY_ID = Statement(select(*_PERSON_COLUMNS).where(InStringList(users.c.user_id, "user_ids")))
 
-    async def find_people(self, text: str, among: Collection[str] | None = None) -> Sequence[NamedPerson]:
-        """Return the first people with the text in nick or id among these, or in nick, id or address of all."""
+FIND_PEOPLE = Statement(
+    select(*_PERSON_COLUMNS)
+    .where(_IS_PERSON, contains_search(users.c.nick, users.c.user_id, users.c.login_key))
+    .order_by(users.c.nick, users.c.user_id)
+    .limit(MAX_FOUND)
+)
+FIND_PEOPLE_AMONG = Statement(
+    select(*_PERSON_COLUMNS)
+    .where(_IS_PERSON, InStringList(users.c.user_id, "among"), contains_search(users.c.nick, users.c.user_id))
+    .order_by(users.c.nick, users.c.user_id)
+    .limit(MAX_FOUND)
+)
+FIND_PEOPLE_EXACTLY = Statement(
+    select(*_PERSON_COLUMNS)
+    .where(_IS_PERSON, or_(users.c.user_id == bindparam("user_id"), users.c.login_key == bindparam("login_key")))
+    .order_by(users.c.user_id)
+)
 
-    async def find_person_exactly(self, user_id: str, login_key: str) -> Sequence[NamedPerson]:
-        """Return those with this id or this whole login key."""
+
+def people_by_id(user_ids: Collection[str]) -> Verb[Mapping[str, NamedPerson]]:
+    """Return people by id, without deleted accounts."""
+    if not user_ids:
+        return {}
+    return {row.user_id: person_from_row(row) for row in (yield PEOPLE_BY_ID(user_ids=sorted(user_ids)))}
+
+
+def person_from_row(row: Row) -> NamedPerson:
+    return NamedPerson(user_id=row.user_id, nick=row.nick, login=row.login or "")
+
+
+def find_people(text: str, among: Collection[str] | None = None) -> Verb[Sequence[NamedPerson]]:
+    """Return the first people with the text in nick or id among these, or in nick, id or address of all."""
+    search = contains_pattern(text)
+    rows = (
+        yield FIND_PEOPLE(search=search) if among is None else FIND_PEOPLE_AMONG(search=search, among=sorted(among))
+    )
+    return [person_from_row(row) for row in rows]
+
+
+def find_person_exactly(user_id: str, login_key: str) -> Verb[Sequence[NamedPerson]]:
+    """Return those with this id or this whole login key."""
+    rows = yield FIND_PEOPLE_EXACTLY(user_id=user_id, login_key=login_key)
+    return [person_from_row(row) for row in rows]
+
+
+class NameStore(SqlStore):
+    people_by_id = read(people_by_id)
+    find_people = snapshot_read(find_people)
+    find_person_exactly = read(find_person_exactly)

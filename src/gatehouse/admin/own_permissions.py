@@ -3,8 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Final, Protocol
+from typing import Final
 
+from sqlalchemy import BigInteger, Text, bindparam, func, literal_column, or_, select, union
+
+from gatehouse.accounts.model import CENTRAL_APPLICATION
 from gatehouse.admin.names import NamedApplication
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.background import run_off_loop
@@ -13,6 +16,7 @@ from gatehouse.kernel.sorting import sort_in_slices
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest, Authenticator
 from gatehouse.permissions.authentication.callers import Caller
 from gatehouse.permissions.authentication.vouching import CallerKind
+from gatehouse.permissions.documents.conditions import stored_condition
 from gatehouse.permissions.evaluation.conditions import condition_holds
 from gatehouse.permissions.evaluation.contributions import Contribution, SourceKind
 from gatehouse.permissions.evaluation.effective import EffectivePermissions, ScopePermissions
@@ -20,8 +24,21 @@ from gatehouse.permissions.evaluation.loader import PermissionLoader
 from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.condition import Condition, ConditionSubject
 from gatehouse.permissions.model.facts import Structure
-from gatehouse.permissions.model.rules import Rule, Scope
+from gatehouse.permissions.model.rules import ConditionMode, Rule, Scope
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
+from gatehouse.storage.runner import SqlStore, read, snapshot_read
+from gatehouse.storage.statements import EMPTY_DOCUMENT, Row, Statement, Verb
+from gatehouse.storage.tables.oauth import clients, consents
+from gatehouse.storage.tables.permissions import (
+    applications,
+    group_members,
+    groups,
+    project_services,
+    role_assignments,
+    roles,
+    scope_records,
+    user_records,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,15 +49,99 @@ class ConditionalGrant:
     conditions: tuple[Condition, ...]  # any of them is enough
 
 
-class OwnPermissionsStore(Protocol):
-    async def applications_of_user(self, user_id: str, most: int) -> Sequence[NamedApplication]:
-        """Return the first applications by name in which the user may have permissions, application 1 last.
+_THIS_USER = bindparam("of", type_=Text())
 
-        These have a record of the user or of a group that lists them, or are connected to their account.
-        """
+APPLICATIONS_OF_USER = Statement(
+    select(applications.c.application_id, applications.c.name)
+    .where(
+        applications.c.removed.is_(False),
+        applications.c.application_id.in_(
+            union(
+                select(role_assignments.c.application_id).where(role_assignments.c.user_id == _THIS_USER),
+                *(
+                    select(table.c.application_id).where(
+                        table.c.user_id == _THIS_USER,
+                        or_(table.c.private_data != EMPTY_DOCUMENT, table.c.public_data != EMPTY_DOCUMENT),
+                    )
+                    for table in (user_records, scope_records)
+                ),
+                select(project_services.c.application_id)
+                .join(groups, groups.c.project_id == project_services.c.project_id)
+                .join(group_members, group_members.c.group_id == groups.c.group_id)
+                .where(group_members.c.user_id == _THIS_USER, project_services.c.group_id == groups.c.group_id),
+                select(clients.c.application_id)
+                .join(consents, consents.c.client_id == clients.c.client_id)
+                .where(consents.c.user_id == _THIS_USER),
+            )
+        ),
+    )
+    .order_by(
+        applications.c.application_id == CENTRAL_APPLICATION,
+        func.lower(applications.c.name),
+        applications.c.application_id,
+    )
+    .limit(bindparam("most", type_=BigInteger()))
+)
 
-    async def conditional_grants(self, most: int) -> Sequence[ConditionalGrant]:
-        """Return grants by condition, at most so many by roles and so many by groups, ordered by application."""
+
+_MOST = bindparam("most", type_=BigInteger())
+_BY_NAME = (func.lower(applications.c.name), applications.c.application_id)
+
+# Roles and groups with conditions are few: all are read, and evaluated by the caller.
+CONDITIONAL_ROLES = Statement(
+    select(applications.c.application_id, applications.c.name, roles.c.condition)
+    .join(applications, applications.c.application_id == roles.c.application_id)
+    .where(
+        roles.c.condition.is_not(None),
+        roles.c.condition_mode == ConditionMode.GRANT.value,
+        applications.c.removed.is_(False),
+    )
+    .order_by(*_BY_NAME, roles.c.role_key)
+    .limit(_MOST)
+)
+CONDITIONAL_GROUPS = Statement(
+    select(applications.c.application_id, applications.c.name, groups.c.conditions)
+    .select_from(project_services)
+    .join(groups, groups.c.group_id == project_services.c.group_id)
+    .join(applications, applications.c.application_id == project_services.c.application_id)
+    .where(
+        groups.c.project_id == project_services.c.project_id,
+        groups.c.conditions != literal_column("'[]'", Text),
+        applications.c.removed.is_(False),
+    )
+    .order_by(*_BY_NAME, groups.c.group_id, project_services.c.position)
+    .limit(_MOST)
+)
+
+
+def conditional_grants(most: int) -> Verb[Sequence[ConditionalGrant]]:
+    """Return grants by condition, at most so many by roles and so many by groups, ordered by application."""
+    by_roles = yield CONDITIONAL_ROLES(most=most)
+    by_groups = yield CONDITIONAL_GROUPS(most=most)
+    return [
+        *(_conditional(row, [row.condition]) for row in by_roles),
+        *(_conditional(row, [each["condition"] for each in row.conditions]) for row in by_groups),
+    ]
+
+
+def _conditional(row: Row, conditions: Sequence[Mapping[str, object]]) -> ConditionalGrant:
+    return ConditionalGrant(
+        application=NamedApplication(application_id=row.application_id, name=row.name),
+        conditions=tuple(stored_condition(one) for one in conditions),
+    )
+
+
+def applications_of_user(user_id: str, most: int) -> Verb[Sequence[NamedApplication]]:
+    """Return the first applications by name in which the user may have permissions, application 1 last.
+
+    These have a record of the user or of a group that lists them, or are connected to their account.
+    """
+    return [NamedApplication(**row._asdict()) for row in (yield APPLICATIONS_OF_USER(of=user_id, most=most))]
+
+
+class OwnPermissionsStore(SqlStore):
+    applications_of_user = read(applications_of_user)
+    conditional_grants = snapshot_read(conditional_grants)
 
 
 # A user's permissions in an application, rule by rule, with the source of each. Pure.

@@ -1,13 +1,22 @@
 """Roles of every application as the console lists them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from typing import Final
+
+from sqlalchemy import BigInteger, Boolean, bindparam, distinct, func, or_, select
 
 from gatehouse.admin.names import NamedApplication
-from gatehouse.admin.paging import Page, PageRequest
+from gatehouse.admin.paging import Page, PagedList, PageRequest, contains_search
+from gatehouse.admin.visibility import applications_in
+from gatehouse.permissions.documents.conditions import stored_condition
 from gatehouse.permissions.model.condition import Condition
 from gatehouse.permissions.model.rules import ConditionMode
+from gatehouse.storage.permissions.row_readers import HOLDS_SEAT
+from gatehouse.storage.runner import SqlStore, read, snapshot_read
+from gatehouse.storage.statements import InNumberList, Row, Statement, Verb
+from gatehouse.storage.tables.permissions import applications, role_assignments, roles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,14 +51,85 @@ class RoleListItem:
     readable: bool  # whether the viewer sees more than name and description
 
 
-class RoleListStore(Protocol):
-    async def roles(
-        self, visibility: RoleVisibility, page_request: PageRequest, *, application_id: int, now: int
-    ) -> Page[RoleListItem]:
-        """Return a page of roles by application and name; an `application_id` of 0 means all applications."""
+MAX_APPLICATIONS: Final = 1_000
+_ALL: Final = bindparam("everything", type_=Boolean())
+_ONE_APPLICATION: Final = bindparam("one", type_=BigInteger())
+_WHERE: Final = (
+    applications.c.application_id == roles.c.application_id,
+    applications.c.removed.is_(False),
+    or_(_ALL, InNumberList(roles.c.application_id, "applications")),
+    or_(_ONE_APPLICATION == 0, roles.c.application_id == _ONE_APPLICATION),
+    contains_search(roles.c.name, roles.c.description, applications.c.name),
+)
+_COUNT_HOLDERS: Final = select(func.count(distinct(role_assignments.c.user_id))).where(
+    role_assignments.c.application_id == roles.c.application_id,
+    role_assignments.c.role_key == roles.c.role_key,
+    HOLDS_SEAT,
+)
 
-    async def applications(self, visibility: RoleVisibility, *, editable: bool) -> Sequence[NamedApplication]:
-        """Return the applications whose roles the viewer sees, or may edit, by name; the first thousand."""
+ROLE_LIST = PagedList(
+    select(
+        roles.c.application_id,
+        applications.c.name.label("application"),
+        roles.c.name,
+        roles.c.description,
+        roles.c.protected,
+        roles.c.is_default,
+        roles.c.condition,
+        roles.c.condition_mode,
+        roles.c.user_limit,
+        _COUNT_HOLDERS.scalar_subquery().label("holders"),
+    )
+    .where(*_WHERE)
+    .order_by(applications.c.name, roles.c.application_id, roles.c.role_key),
+    counted=select(func.count().label("total")).select_from(roles).join(applications, _WHERE[0]).where(*_WHERE[1:]),
+)
+APPLICATIONS = Statement(
+    select(applications.c.application_id, applications.c.name)
+    .where(applications.c.removed.is_(False), or_(_ALL, InNumberList(applications.c.application_id, "applications")))
+    .order_by(applications.c.name, applications.c.application_id)
+    .limit(MAX_APPLICATIONS)
+)
 
-    async def applications_in_projects(self, projects: Collection[str]) -> Collection[int]:
-        """Return the ids of the applications in these projects that are not removed."""
+
+def list_roles(
+    visibility: RoleVisibility, page_request: PageRequest, *, application_id: int, now: int
+) -> Verb[Page[RoleListItem]]:
+    """Return a page of roles by application and name; an `application_id` of 0 means all applications."""
+    return ROLE_LIST.read_page(
+        page_request,
+        partial(_list_item, visibility),
+        everything=visibility.everything,
+        applications=sorted(visibility.named),
+        one=application_id,
+        row_params={"now": now},
+    )
+
+
+def _list_item(visibility: RoleVisibility, row: Row) -> RoleListItem:
+    return RoleListItem(
+        application_id=row.application_id,
+        application=row.application,
+        name=row.name,
+        description=row.description,
+        protected=row.protected,
+        default=row.is_default,
+        condition=None if row.condition is None else stored_condition(row.condition),
+        condition_mode=ConditionMode(row.condition_mode),
+        user_limit=row.user_limit,
+        holders=row.holders,
+        readable=visibility.may_read(row.application_id),
+    )
+
+
+def role_applications(visibility: RoleVisibility, *, editable: bool) -> Verb[Sequence[NamedApplication]]:
+    """Return the applications whose roles the viewer sees, or may edit, by name; the first thousand."""
+    among = visibility.editable if editable else visibility.named
+    rows = yield APPLICATIONS(everything=visibility.everything, applications=sorted(among))
+    return [NamedApplication(**row._asdict()) for row in rows]
+
+
+class RoleListStore(SqlStore):
+    roles = snapshot_read(list_roles)
+    applications = read(role_applications)
+    applications_in_projects = read(applications_in)

@@ -1,29 +1,144 @@
 """Suggestions for input fields: people by nick, id or login, the rest by name or title."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol
+from typing import Final
+
+from sqlalchemy import Boolean, ColumnElement, Text, bindparam, func, or_, select
 
 from gatehouse.admin.names import NamedApplication, NamedPerson, NamedProject, NamedProjectGroup
+from gatehouse.admin.paging import contains_pattern, contains_search, has_prefix, prefix_parameters
 from gatehouse.admin.visibility import Visibility
+from gatehouse.storage.runner import SqlStore, snapshot_read
+from gatehouse.storage.statements import InNumberList, InStringList, Statement, Verb
+from gatehouse.storage.tables.accounts import users
+from gatehouse.storage.tables.permissions import applications, groups, projects
+
+_IN_PROJECT: Final = bindparam("here", type_=Text())
+_LOWER_NICK: Final = func.lower(users.c.nick)
+_MATCHES_NAME: Final = (
+    has_prefix(_LOWER_NICK, "nick"),
+    has_prefix(_LOWER_NICK, "plain"),  # SQLite lower-cases only ASCII letters
+    has_prefix(users.c.user_id, "id"),
+)
 
 
-class SearchStore(Protocol):
-    async def people(self, search: str, limit: int, *, with_logins: bool) -> Sequence[NamedPerson]:
-        """Return people whose nick, id or, `with_logins`, login begins so, ignoring case; the shortest nick first."""
+def _people_statement(*conditions: ColumnElement[bool]) -> Statement:
+    """Each part is a range of an index; the shortest match is the closest to the search."""
+    found = select(users.c.user_id, users.c.nick, users.c.login).where(or_(*conditions))
+    nearest = (func.length(users.c.nick), users.c.user_id)
+    return Statement(found.order_by(*nearest).limit(bindparam("most")))
 
-    async def application_names(self, application_ids: Collection[int]) -> Mapping[int, str]:
-        """Return names by id."""
 
-    async def projects(self, visibility: Visibility, search: str, limit: int) -> Sequence[NamedProject]:
-        """Return the projects that the viewer may view or manages applications of, with the text in title or id."""
+PEOPLE_BY_NAME = _people_statement(*_MATCHES_NAME)
+PEOPLE_BY_NAME_OR_LOGIN = _people_statement(*_MATCHES_NAME, has_prefix(users.c.login_key, "login"))
+APPLICATION_NAMES = Statement(
+    select(applications.c.application_id, applications.c.name).where(
+        InNumberList(applications.c.application_id, "numbers")
+    )
+)
+VISIBLE_APPLICATIONS = Statement(
+    select(applications.c.application_id, applications.c.name)
+    .where(
+        applications.c.removed.is_(False),
+        or_(
+            bindparam("everything", type_=Boolean()),
+            InNumberList(applications.c.application_id, "numbers"),
+            InStringList(applications.c.project_id, "projects"),
+        ),
+    )
+    .order_by(func.lower(applications.c.name), applications.c.application_id)
+    .limit(bindparam("most"))
+)
 
-    async def groups(
-        self, visibility: Visibility, search: str, limit: int, *, project_id: str
-    ) -> Sequence[NamedProjectGroup]:
-        """Return groups that the viewer manages and those of visible projects, with the text in title or id.
 
-        `project_id`: of this project only. The caller checks whether the viewer may read each of them.
-        """
+_LIVE_PROJECT: Final = projects.c.removed.is_(False)
+_VISIBLE_PROJECT: Final = or_(
+    bindparam("everything", type_=Boolean()), InStringList(projects.c.project_id, "projects")
+)
+FIND_PROJECTS = Statement(
+    select(projects.c.project_id, projects.c.title)
+    .where(_LIVE_PROJECT, _VISIBLE_PROJECT, contains_search(projects.c.title, projects.c.project_id))
+    .order_by(projects.c.title_key)
+    .limit(bindparam("most"))
+)
+FIND_GROUPS = Statement(
+    select(groups.c.group_id, groups.c.title, groups.c.project_id)
+    .join(projects, projects.c.project_id == groups.c.project_id)
+    .where(
+        _LIVE_PROJECT,
+        or_(_VISIBLE_PROJECT, InStringList(groups.c.group_id, "groups")),
+        or_(_IN_PROJECT == "", groups.c.project_id == _IN_PROJECT),
+        contains_search(groups.c.title, groups.c.group_id),
+    )
+    .order_by(groups.c.title_key, groups.c.group_id)
+    .limit(bindparam("most"))
+)
 
-    async def visible_applications(self, visibility: Visibility, limit: int) -> Sequence[NamedApplication]:
-        """Return the visible applications that are not removed, by name."""
+
+def search_people(search: str, limit: int, *, with_logins: bool) -> Verb[Sequence[NamedPerson]]:
+    """Return people whose nick, id or, `with_logins`, login begins so, ignoring case; the shortest nick first."""
+    plain = "".join(char.lower() if char.isascii() else char for char in search)
+    parameters = (
+        prefix_parameters("nick", search.lower())
+        | prefix_parameters("plain", plain)
+        | prefix_parameters("id", search)
+    )
+    if with_logins:
+        rows = yield PEOPLE_BY_NAME_OR_LOGIN(
+            **parameters, **prefix_parameters("login", search.casefold()), most=limit
+        )
+    else:
+        rows = yield PEOPLE_BY_NAME(**parameters, most=limit)
+    return [
+        NamedPerson(user_id=row.user_id, nick=row.nick, login=(row.login or "") if with_logins else "")
+        for row in rows
+    ]
+
+
+def search_projects(visibility: Visibility, search: str, limit: int) -> Verb[Sequence[NamedProject]]:
+    """Return the projects that the viewer may view or manages applications of, with the text in title or id."""
+    rows = yield FIND_PROJECTS(**_visibility_parameters(visibility), search=contains_pattern(search), most=limit)
+    return [NamedProject(**row._asdict()) for row in rows]
+
+
+def search_groups(
+    visibility: Visibility, search: str, limit: int, *, project_id: str
+) -> Verb[Sequence[NamedProjectGroup]]:
+    """Return groups that the viewer manages and those of visible projects, with the text in title or id.
+
+    `project_id`: of this project only. The caller checks whether the viewer may read each of them.
+    """
+    managed = sorted(visibility.groups)
+    rows = yield FIND_GROUPS(
+        **_visibility_parameters(visibility),
+        groups=managed,
+        here=project_id,
+        search=contains_pattern(search),
+        most=limit,
+    )
+    return [NamedProjectGroup(**row._asdict()) for row in rows]
+
+
+def _visibility_parameters(visibility: Visibility) -> dict[str, object]:
+    return {"everything": visibility.everything, "projects": sorted(visibility.projects | visibility.managed)}
+
+
+def application_names(application_ids: Collection[int]) -> Verb[Mapping[int, str]]:
+    """Return names by id."""
+    return {row.application_id: row.name for row in (yield APPLICATION_NAMES(numbers=sorted(set(application_ids))))}
+
+
+def visible_applications(visibility: Visibility, limit: int) -> Verb[Sequence[NamedApplication]]:
+    """Return the visible applications that are not removed, by name."""
+    rows = yield VISIBLE_APPLICATIONS(
+        **_visibility_parameters(visibility), numbers=sorted(visibility.applications), most=limit
+    )
+    return [NamedApplication(application_id=row.application_id, name=row.name) for row in rows]
+
+
+class SearchStore(SqlStore):
+    people = snapshot_read(search_people)
+    application_names = snapshot_read(application_names)
+    visible_applications = snapshot_read(visible_applications)
+    projects = snapshot_read(search_projects)
+    groups = snapshot_read(search_groups)

@@ -2,10 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
-from gatehouse.admin.paging import Page, PageRequest
+from sqlalchemy import func, select, text
+
+from gatehouse.admin.paging import Page, PagedList, PageRequest
 from gatehouse.kernel.addresses import Network
+from gatehouse.storage.runner import SqlStore, snapshot_read
+from gatehouse.storage.statements import Statement, Verb
+from gatehouse.storage.tables.outgoing import outbox
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,15 +64,45 @@ class DatabaseFacts:
     size: int  # bytes
 
 
-class InstallationStore(Protocol):
-    async def outbox(self, page_request: PageRequest) -> Page[OutboxListItem]:
-        """Return waiting and failed emails, the newest first."""
+OUTBOX_LIST = PagedList(
+    select(
+        outbox.c.mail_id,
+        outbox.c.template,
+        outbox.c.created_at,
+        outbox.c.tries,
+        outbox.c.next_try_at,
+        outbox.c.trouble,
+    ).order_by(outbox.c.created_at.desc(), outbox.c.mail_id),
+    counted=select(func.count().label("total")).select_from(outbox),
+    searched=False,
+)
+SQLITE_PAGE_COUNT = Statement(text("PRAGMA page_count"))
+SQLITE_PAGE_SIZE = Statement(text("PRAGMA page_size"))
+SQLITE_VERSION = Statement(text("SELECT sqlite_version()"))
+POSTGRES_FACTS = Statement(text("SELECT current_setting('server_version'), pg_database_size(current_database())"))
 
-    async def sqlite_facts(self) -> DatabaseFacts:
-        """Return the version and size of the SQLite file."""
 
-    async def postgres_facts(self) -> DatabaseFacts:
-        """Return the version and size of the PostgreSQL database."""
+def list_outbox(page_request: PageRequest) -> Verb[Page[OutboxListItem]]:
+    """Return waiting and failed emails, the newest first."""
+    return OUTBOX_LIST.read_page(page_request, lambda row: OutboxListItem(**row._asdict()))
+
+
+def sqlite_facts() -> Verb[DatabaseFacts]:
+    """Return the version and size of the SQLite file."""
+    pages, size = (yield SQLITE_PAGE_COUNT())[0][0], (yield SQLITE_PAGE_SIZE())[0][0]
+    return DatabaseFacts(version=(yield SQLITE_VERSION())[0][0], size=pages * size)
+
+
+def postgres_facts() -> Verb[DatabaseFacts]:
+    """Return the version and size of the PostgreSQL database."""
+    ((version, size),) = yield POSTGRES_FACTS()
+    return DatabaseFacts(version=version, size=size)
+
+
+class InstallationStore(SqlStore):
+    outbox = snapshot_read(list_outbox)
+    sqlite_facts = snapshot_read(sqlite_facts)
+    postgres_facts = snapshot_read(postgres_facts)
 
 
 # Risks: settings that are valid but that an administrator should know about. Pure.

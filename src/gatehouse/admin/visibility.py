@@ -2,7 +2,8 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Protocol
+
+from sqlalchemy import bindparam, select
 
 from gatehouse.kernel.addresses import Address
 from gatehouse.permissions.authentication.authenticator import Authenticator
@@ -13,6 +14,9 @@ from gatehouse.permissions.model.application import CENTRAL_ID
 from gatehouse.permissions.model.rules import ResourceKind
 from gatehouse.permissions.rights.guard import GuardTarget, Operation, is_open
 from gatehouse.permissions.rights.rights import Rights
+from gatehouse.storage.runner import SqlStore, read
+from gatehouse.storage.statements import EMPTY_DOCUMENT, InStringList, Statement, Verb
+from gatehouse.storage.tables.permissions import applications, user_records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +35,32 @@ class Visibility:
         return self.everything or bool(held) or self.may_publish or self.may_create
 
 
-class VisibilityStore(Protocol):
-    async def own_applications(self, user_id: str) -> Collection[int]:
-        """Return the ids of the applications in which the user's own record has secret_data."""
+APPLICATIONS_WITH_OWN_SECRETS = Statement(
+    select(user_records.c.application_id).where(
+        user_records.c.user_id == bindparam("user_id"), user_records.c.secret_data != EMPTY_DOCUMENT
+    )
+)
 
-    async def applications_in(self, projects: Collection[str]) -> Collection[int]:
-        """Return the ids of the applications in these projects that are not removed."""
+APPLICATIONS_IN_PROJECTS = Statement(
+    select(applications.c.application_id).where(
+        InStringList(applications.c.project_id, "projects"), applications.c.removed.is_(False)
+    )
+)
+
+
+def own_applications(user_id: str) -> Verb[Collection[int]]:
+    """Return the ids of the applications in which the user's own record has secret_data."""
+    return [row.application_id for row in (yield APPLICATIONS_WITH_OWN_SECRETS(user_id=user_id))]
+
+
+def applications_in(projects: Collection[str]) -> Verb[Collection[int]]:
+    """Return the ids of the applications in these projects that are not removed."""
+    return [row.application_id for row in (yield APPLICATIONS_IN_PROJECTS(projects=sorted(projects)))]
+
+
+class VisibilityStore(SqlStore):
+    own_applications = read(own_applications)
+    applications_in = read(applications_in)
 
 
 class ConsoleAccess:

@@ -220,9 +220,9 @@ def past_model_reader(services: Services) -> LoadPastModel:
 
 def direct_permissions_reader(services: Services) -> FindDirectPermissions:
     async def find(user_id: str) -> DirectPermissions:
-        from gatehouse.storage.admin.people import PeopleListStorage  # noqa: PLC0415 - 0.5 MB that few processes use
+        from gatehouse.admin.people import PeopleListStore  # noqa: PLC0415 - 0.5 MB that few processes use
 
-        return await PeopleListStorage(services.storage.runner).direct_permissions(user_id)
+        return await PeopleListStore(services.storage.runner).direct_permissions(user_id)
 
     return find
 

@@ -3,12 +3,12 @@
 import pytest
 
 from gatehouse.accounts.model import SYSTEM_TAGS
+from gatehouse.admin import conditions
+from gatehouse.admin.conditions import ConditionMatchStore
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.evaluation.conditions import condition_holds
 from gatehouse.permissions.model.facts import CandidateFilter
-from gatehouse.storage.admin import conditions
-from gatehouse.storage.admin.conditions import ConditionMatchStorage
 from tests.support.console import ADA, DEV, OLGA, PIA
 from tests.support.service import RunningService
 
@@ -35,7 +35,7 @@ async def test_the_count_is_what_the_evaluation_decides(studio: RunningService) 
     crowd = await services.storage.candidates.candidate_page(
         CandidateFilter(application_id=1, everyone=True), (), after="", limit=1_000
     )
-    store = ConditionMatchStorage(services.storage.runner)
+    store = ConditionMatchStore(services.storage.runner)
     for document in CONDITIONS:
         test = parse_condition(document).test
         expected = [one.subject.user_id for one in crowd.people if condition_holds(test, one.subject, None)]
@@ -46,7 +46,7 @@ async def test_the_count_is_what_the_evaluation_decides(studio: RunningService) 
 
 async def test_beyond_a_limit_the_count_says_so(studio: RunningService, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conditions, "MAX_COUNT", 3)
-    match = await ConditionMatchStorage(studio.services.storage.runner).count_matches(
+    match = await ConditionMatchStore(studio.services.storage.runner).count_matches(
         parse_condition({"everyone": True}).test
     )
     assert match.count == 3

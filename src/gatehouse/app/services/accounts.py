@@ -18,12 +18,11 @@ from gatehouse.accounts.second_factors.passkeys import Passkeys, RelyingParty
 from gatehouse.accounts.second_factors.verification import SecondFactors
 from gatehouse.accounts.sessions import SessionLifetimes, Sessions, ShortTokens
 from gatehouse.accounts.sign_in import DeviceCookies, PasswordSignIn
-from gatehouse.admin.own_permissions import OwnPermissionsLoader
+from gatehouse.admin.own_permissions import OwnPermissionsLoader, OwnPermissionsStore
 from gatehouse.app.services.core import DAY, MINUTE
 from gatehouse.app.services.permissions import PermissionServices
 from gatehouse.keys.sealing import derive_key
 from gatehouse.settings.grammar import parse_origin
-from gatehouse.storage.admin.own_permissions import OwnPermissionsStorage
 from gatehouse.throttle.limits import Quota
 from gatehouse.web.http.browser import BrowserSessions
 
@@ -259,7 +258,7 @@ class AccountServices(PermissionServices):
     @cached_property
     def own_permissions(self) -> OwnPermissionsLoader:
         return OwnPermissionsLoader(
-            store=OwnPermissionsStorage(self.storage.runner),
+            store=OwnPermissionsStore(self.storage.runner),
             authenticator=self.authenticator,
             permission_loader=self.permission_loader,
             clock=self.clock,

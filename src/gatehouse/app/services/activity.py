@@ -1,16 +1,15 @@
 """What people may see of the audit log; loaded at the first use, see api_endpoints.py."""
 
-from gatehouse.admin.activity import VisibleAuditLog, redact_record
+from gatehouse.admin.activity import ActivityStore, VisibleAuditLog, redact_record
 from gatehouse.app.services import Services
 from gatehouse.audit.model import AuditRecord, Refusal
 from gatehouse.permissions.authentication.authenticator import AuthenticatedRequest
-from gatehouse.storage.admin.activity import ActivityStorage
 
 
 def visible_audit_log(services: Services) -> VisibleAuditLog:
     return VisibleAuditLog(
         log=services.storage.audit,
-        store=ActivityStorage(services.storage.runner),
+        store=ActivityStore(services.storage.runner),
         authenticator=services.authenticator,
     )
 

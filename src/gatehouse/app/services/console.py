@@ -4,24 +4,24 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Final
 
+from gatehouse.admin.activity import ActivityStore
+from gatehouse.admin.applications import ApplicationListStore
+from gatehouse.admin.assignments import AssignmentListStore
+from gatehouse.admin.clients import ClientListStore
+from gatehouse.admin.conditions import ConditionMatchStore
+from gatehouse.admin.home import HomeStore
+from gatehouse.admin.names import NameStore
+from gatehouse.admin.people import PeopleListStore
 from gatehouse.admin.people_admin import PeopleAdmin, SignInServices
+from gatehouse.admin.projects import ProjectListStore
+from gatehouse.admin.roles import RoleListStore
+from gatehouse.admin.search import SearchStore
 from gatehouse.admin.settings import find_risks
+from gatehouse.admin.webhooks import DeliveryListStore
 from gatehouse.app.services import Services
 from gatehouse.app.services.activity import visible_audit_log
 from gatehouse.app.services.installation import installation_admin, posture
 from gatehouse.permissions.questions.who_can import WhoCan
-from gatehouse.storage.admin.activity import ActivityStorage
-from gatehouse.storage.admin.applications import ApplicationListStorage
-from gatehouse.storage.admin.assignments import AssignmentListStorage
-from gatehouse.storage.admin.clients import ClientListStorage
-from gatehouse.storage.admin.conditions import ConditionMatchStorage
-from gatehouse.storage.admin.home import HomeStorage
-from gatehouse.storage.admin.names import NameStorage
-from gatehouse.storage.admin.people import PeopleListStorage
-from gatehouse.storage.admin.projects import ProjectListStorage
-from gatehouse.storage.admin.roles import RoleListStorage
-from gatehouse.storage.admin.search import SearchStorage
-from gatehouse.storage.admin.webhooks import DeliveryListStorage
 from gatehouse.web.api.health import Readiness
 from gatehouse.web.api.permissions.installation import InstallationReader
 from gatehouse.web.console.access_check import CheckScreens
@@ -104,20 +104,20 @@ class ConsoleServices:
         )
 
     @cached_property
-    def names(self) -> NameStorage:
-        return NameStorage(self.services.storage.runner)
+    def names(self) -> NameStore:
+        return NameStore(self.services.storage.runner)
 
     @cached_property
-    def search(self) -> SearchStorage:
-        return SearchStorage(self.services.storage.runner)
+    def search(self) -> SearchStore:
+        return SearchStore(self.services.storage.runner)
 
     @cached_property
     def suggestions(self) -> Suggestions:
         return Suggestions(self.search)
 
     @cached_property
-    def condition_matches(self) -> ConditionMatchStorage:
-        return ConditionMatchStorage(self.services.storage.runner)
+    def condition_matches(self) -> ConditionMatchStore:
+        return ConditionMatchStore(self.services.storage.runner)
 
     @cached_property
     def condition_builders(self) -> ConditionBuilders:
@@ -132,8 +132,8 @@ class ConsoleServices:
         return SchemaReview(dry_runs=self.services.dry_runs, forecaster=self.forecaster, view=self.view)
 
     @cached_property
-    def project_lists(self) -> ProjectListStorage:
-        return ProjectListStorage(self.services.storage.runner)
+    def project_lists(self) -> ProjectListStore:
+        return ProjectListStore(self.services.storage.runner)
 
     @cached_property
     def project_loader(self) -> ProjectLoader:
@@ -194,7 +194,7 @@ def build_console(
 def home_screens(console: ConsoleServices) -> HomeScreens:
     services = console.services
     return HomeScreens(
-        store=HomeStorage(services.storage.runner),
+        store=HomeStore(services.storage.runner),
         tallies=services.storage.tallies,
         view=console.view,
         clock=services.clock,
@@ -205,7 +205,7 @@ def home_screens(console: ConsoleServices) -> HomeScreens:
 
 
 def people_screens(console: ConsoleServices) -> list[ConsoleRoute]:
-    services, lists = console.services, PeopleListStorage(console.services.storage.runner)
+    services, lists = console.services, PeopleListStore(console.services.storage.runner)
     persons = PersonLoader(people_admin=console.people_admin, lists=lists, view=console.view, clock=services.clock)
     sessions = PersonSessionScreens(
         persons,
@@ -305,7 +305,7 @@ def role_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     services, view = console.services, console.view
     lists = RoleScreens(
         schemas=services.schema_commands,
-        lists=RoleListStorage(services.storage.runner),
+        lists=RoleListStore(services.storage.runner),
         condition_builders=console.condition_builders,
         view=view,
         clock=services.clock,
@@ -324,10 +324,10 @@ def role_screens(console: ConsoleServices) -> list[ConsoleRoute]:
 
 def application_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     services, view, applications = console.services, console.view, console.services.application_commands
-    lists = ApplicationListStorage(services.storage.runner)
+    lists = ApplicationListStore(services.storage.runner)
     clients = ClientScreens(
         clients=services.application_clients,
-        lists=ClientListStorage(services.storage.runner),
+        lists=ClientListStore(services.storage.runner),
         view=view,
         clock=services.clock,
         base_url=services.base_url,
@@ -373,7 +373,7 @@ def key_screens(console: ConsoleServices) -> list[ConsoleRoute]:
 def table_screens(console: ConsoleServices) -> list[ConsoleRoute]:
     """The two tables of an application whose changes are staged."""
     services, storage, view = console.services, console.services.storage, console.view
-    people = AssignmentListStorage(storage.runner)
+    people = AssignmentListStore(storage.runner)
     matrix = MatrixEditor(
         table=MatrixTable(view=view),
         schemas=services.schema_commands,
@@ -446,7 +446,7 @@ def game_screens(console: ConsoleServices) -> GameScreens:
 
 
 def activity_screens(console: ConsoleServices) -> list[ConsoleRoute]:
-    services, store = console.services, ActivityStorage(console.services.storage.runner)
+    services, store = console.services, ActivityStore(console.services.storage.runner)
     log = ActivityScreens(
         log=visible_audit_log(services),
         store=store,
@@ -461,7 +461,7 @@ def activity_screens(console: ConsoleServices) -> list[ConsoleRoute]:
 
 
 def webhook_screens(console: ConsoleServices) -> WebhookScreens:
-    lists = DeliveryListStorage(console.services.storage.runner)
+    lists = DeliveryListStore(console.services.storage.runner)
     return WebhookScreens(webhooks=console.services.webhooks, lists=lists, view=console.view)
 
 

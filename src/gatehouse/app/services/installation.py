@@ -5,13 +5,12 @@ from typing import Final
 
 from gatehouse import __version__
 from gatehouse.admin.keys import KeyAdmin
-from gatehouse.admin.settings import MailServer, Posture, SettingGroup, SettingListItem, find_risks
+from gatehouse.admin.settings import InstallationStore, MailServer, Posture, SettingGroup, SettingListItem, find_risks
 from gatehouse.app.services import Services
 from gatehouse.kernel.graphics import Color
 from gatehouse.settings import Settings
 from gatehouse.settings.entries import ALL_SETTINGS, display_line, display_value
 from gatehouse.settings.grammar import is_loopback, parse_origin
-from gatehouse.storage.admin.settings import InstallationReadStorage
 from gatehouse.storage.migrations import HEAD
 from gatehouse.web.api.health import Readiness
 from gatehouse.web.api.permissions.installation import Installation, InstallationReader, SettingParts
@@ -61,7 +60,7 @@ def installation_admin(services: Services, readiness: Readiness) -> Installation
     storage = services.storage
     return InstallationReader(
         installation=installation(services),
-        reads=InstallationReadStorage(storage.runner),
+        reads=InstallationStore(storage.runner),
         outbox=storage.mail,
         audit=storage.audit,
         box=services.head_codec,

@@ -5,9 +5,10 @@ from functools import cached_property
 from pathlib import Path
 
 from gatehouse.admin.clients import ApplicationClients
-from gatehouse.admin.games import VisibleGameSessions
+from gatehouse.admin.games import GameSessionListStore, VisibleGameSessions
 from gatehouse.admin.paging import PageRequest
-from gatehouse.admin.visibility import ConsoleAccess, VisibilityLoader
+from gatehouse.admin.schema_versions import SchemaVersionStore
+from gatehouse.admin.visibility import ConsoleAccess, VisibilityLoader, VisibilityStore
 from gatehouse.app.services.core import DAY, CoreServices
 from gatehouse.oauth.exchange import GrantLiveness
 from gatehouse.permissions.authentication.application_keys import ApplicationKeyDirectory, KeyFiles
@@ -39,9 +40,6 @@ from gatehouse.permissions.questions.proposals import DryRuns
 from gatehouse.permissions.questions.roles import RoleList
 from gatehouse.permissions.questions.simulate import Simulation
 from gatehouse.permissions.questions.user_record_views import UserRecordViews
-from gatehouse.storage.admin.games import GameSessionListStorage
-from gatehouse.storage.admin.schema_versions import SchemaVersionStorage
-from gatehouse.storage.admin.visibility import VisibilityStorage
 from gatehouse.storage.permissions.full_removal import FullRemovalStorage
 from gatehouse.throttle.rate_limiter import RateLimit, RateLimiter
 from gatehouse.tokens.verifier import TokenVerifier
@@ -312,12 +310,12 @@ class PermissionServices(CoreServices):
         return VisibleGameSessions(sessions=self.game_session_lists, clock=self.clock)
 
     @cached_property
-    def game_session_lists(self) -> GameSessionListStorage:
-        return GameSessionListStorage(self.storage.runner)
+    def game_session_lists(self) -> GameSessionListStore:
+        return GameSessionListStore(self.storage.runner)
 
     @cached_property
     def visibility_loader(self) -> VisibilityLoader:
-        return VisibilityLoader(VisibilityStorage(self.storage.runner))
+        return VisibilityLoader(VisibilityStore(self.storage.runner))
 
     @cached_property
     def console_access(self) -> ConsoleAccess:
@@ -330,8 +328,8 @@ class PermissionServices(CoreServices):
     # Past schemas
 
     @cached_property
-    def schema_version_storage(self) -> SchemaVersionStorage:
-        return SchemaVersionStorage(self.storage.runner)
+    def schema_version_storage(self) -> SchemaVersionStore:
+        return SchemaVersionStore(self.storage.runner)
 
     async def schema_versions(self, application_id: int) -> Sequence[SchemaVersion]:
         """All that are kept, the newest first."""

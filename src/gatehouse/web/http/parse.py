@@ -1,4 +1,4 @@
-"""From bytes to a frozen typed request, once, at the edge: no room ever sees a dict from the wire.
+"""From bytes to a frozen typed request, once, at the edge: no package ever gets a dict from the wire.
 
 Request types forbid unknown fields where the interface wants that (docs/interface.md R6); what a type does
 not allow is answered by name. The bytes stay readable through `raw_body`, for signatures over them.

@@ -1,15 +1,15 @@
 """The result of the login operation: account data, tokens and the user JWT (interface §2.2, R1)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import ip_network
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
 from gatehouse.accounts.errors import BadAccount, LoginDenied
 from gatehouse.accounts.model import LoginTokenRecord, SignInMethod, User
-from gatehouse.accounts.store import LoginStore
+from gatehouse.accounts.store import ApplicationAccess, LoginStore
 from gatehouse.accounts.user_tokens import UserTokens
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
@@ -18,31 +18,6 @@ from gatehouse.kernel.addresses import Network, parse_address, parse_network
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.kernel.ids import new_secret
-from gatehouse.tokens.claims import PermissionClaims
-
-
-class ApplicationAccess(Protocol):
-    """Decisions of `permissions` that a login needs."""
-
-    async def may_log_in(self, user: User, application_ids: Sequence[int]) -> bool:
-        """Return whether the login rules of all these applications admit the user (R5); unknown ones do not."""
-
-    async def service_application(self, service_jwt: str) -> int:
-        """Return the application of this service JWT. Raises InvalidToken."""
-
-    async def permissions(self, user: User, application_id: int) -> PermissionClaims | None:
-        """Return the user's permissions for their JWT; None when there is no such application."""
-
-    async def shares_email(self, application_id: int, secret: str) -> bool:
-        """Return whether this secret lets the application see login emails (R1)."""
-
-
-class CountryLookup(Protocol):
-    """Country lookup in the operator's GeoIP file."""
-
-    def country(self, address: str) -> str:
-        """Return the ISO 3166 code of the address's country; empty when unknown."""
-
 
 # The address ranges a user JWT can be tied to (R4): subnets of private networks in canonical form.
 
@@ -143,7 +118,7 @@ class LoginResult:
         *,
         store: LoginStore,
         rules: ApplicationAccess,
-        countries: CountryLookup,
+        country_of: Callable[[str], str],
         tokens: UserTokens,
         recorder: Recorder,
         clock: Clock,
@@ -151,7 +126,7 @@ class LoginResult:
     ) -> None:
         self._store = store
         self._rules = rules
-        self._countries = countries
+        self._country_of = country_of
         self._tokens = tokens
         self._recorder = recorder
         self._clock = clock
@@ -174,7 +149,7 @@ class LoginResult:
         if user.blocked or not await self._rules.may_log_in(user, named.applications):
             raise LoginDenied
         token, stoken = new_secret(), new_secret() if options.short_token else None
-        country = user.country or self._countries.country(origin.address)  # R1
+        country = user.country or self._country_of(origin.address)  # R1
         data = {
             **self._account_data(user, auth, options, origin, country),
             **await self._email_data(user, options, named),

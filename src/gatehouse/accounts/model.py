@@ -205,3 +205,12 @@ class LoginTokenRecord:
     stoken_ends_at: int
     address: str  # stoken works only from this address
     now: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoginToken:
+    """The `token` of login data (R1): not an OAuth token, but its application can introspect it."""
+
+    user_id: str
+    application_id: int  # 0 for none
+    ends_at: int

@@ -6,7 +6,7 @@ from typing import Final
 
 from gatehouse.accounts.errors import ShortTokenDead, UserNotFound
 from gatehouse.accounts.model import Session, SessionStrength, SignInMethod, User, UserSession
-from gatehouse.accounts.store import AccountStore, SessionStore, ShortTokenStore
+from gatehouse.accounts.store import AccountStore, LoginStore, SessionStore
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import Recorder
@@ -113,7 +113,7 @@ class Sessions:
 
 
 class ShortTokens:
-    def __init__(self, *, store: ShortTokenStore, accounts: AccountStore, clock: Clock) -> None:
+    def __init__(self, *, store: LoginStore, accounts: AccountStore, clock: Clock) -> None:
         self._store = store
         self._accounts = accounts
         self._clock = clock

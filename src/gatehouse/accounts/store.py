@@ -3,9 +3,19 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from gatehouse.accounts.model import EmailLink, LinkKind, LoginTokenRecord, Session, SetupLink, User, UserSession
+from gatehouse.accounts.model import (
+    EmailLink,
+    LinkKind,
+    LoginToken,
+    LoginTokenRecord,
+    Session,
+    SetupLink,
+    User,
+    UserSession,
+)
 from gatehouse.audit.model import AuditRecord
 from gatehouse.mail.model import OutboxMail
+from gatehouse.tokens.claims import PermissionClaims
 
 
 class AccountStore(Protocol):
@@ -157,10 +167,27 @@ class LoginStore(Protocol):
     async def save_login(self, login: LoginTokenRecord, entry: AuditRecord) -> bool:
         """Store tokens and record in one transaction; False, with nothing stored, if the account was revoked."""
 
+    async def live_login_token(self, digest: bytes, now: int) -> LoginToken | None:
+        """Return the `token` of login data (R1), unless it ended, or its user is blocked or revoked it."""
 
-class ShortTokenStore(Protocol):
     async def find_short_token_owner(self, digest: bytes, address: str, now: int) -> tuple[str, int] | None:
         """Return the user ID, and the rev at issue, of a token that can still be used from that address."""
 
     async def take_short_token(self, digest: bytes, address: str, now: int) -> tuple[str, int] | None:
         """Return the same and use the token: of any number of callers one gets it; another address uses nothing."""
+
+
+class ApplicationAccess(Protocol):
+    """Decisions of `permissions` that a login needs."""
+
+    async def may_log_in(self, user: User, application_ids: Sequence[int]) -> bool:
+        """Return whether the login rules of all these applications admit the user (R5); unknown ones do not."""
+
+    async def service_application(self, service_jwt: str) -> int:
+        """Return the application of this service JWT. Raises InvalidToken."""
+
+    async def permissions(self, user: User, application_id: int) -> PermissionClaims | None:
+        """Return the user's permissions for their JWT; None when there is no such application."""
+
+    async def shares_email(self, application_id: int, secret: str) -> bool:
+        """Return whether this secret lets the application see login emails (R1)."""

@@ -69,7 +69,7 @@ def oauth_endpoints(services: Services, pages: PageRenderer) -> list[Endpoint]:
         authorize=services.authorize,
         sign_in_flows=services.sign_in_flows,
         browsers=services.browsers,
-        error_page=ClientErrorPage(administrators=services.administrator_check, pages=pages),
+        error_page=ClientErrorPage(rules=services.login_rules, pages=pages),
         denied_page=denied_page,
         rate_limiter=services.rate_limiter,
     )

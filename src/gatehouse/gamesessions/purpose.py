@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import urlencode
 
-from gatehouse.accounts.login_result import ApplicationAccess
 from gatehouse.accounts.model import User
-from gatehouse.accounts.store import AccountStore
+from gatehouse.accounts.store import AccountStore, ApplicationAccess
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, Details
 from gatehouse.audit.recorder import Recorder

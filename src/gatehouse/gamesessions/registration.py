@@ -10,11 +10,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from gatehouse.accounts.login_result import LoginOptions
+from gatehouse.accounts.store import ApplicationAccess
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.gamesessions.errors import GameRefusals, ServiceJwtRefused, TooManySessions
 from gatehouse.gamesessions.model import LIFETIME, GameSession
 from gatehouse.gamesessions.results import GameLoginResults
-from gatehouse.gamesessions.store import GameApplications, GameSessionStore, ServiceJwtReader
+from gatehouse.gamesessions.store import GameApplications, GameSessionStore
 from gatehouse.kernel.addresses import Address
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
@@ -84,7 +85,7 @@ class GameSessionRegistration:
         *,
         store: GameSessionStore,
         results: GameLoginResults,
-        service_jwts: ServiceJwtReader,
+        rules: ApplicationAccess,
         applications: GameApplications,
         refusals: GameRefusals,
         pending_limit: PendingLimit,
@@ -95,7 +96,7 @@ class GameSessionRegistration:
         """`code_match`: every session gets a code, also of a game that did not ask for one."""
         self._store = store
         self._results = results
-        self._service_jwts = service_jwts
+        self._rules = rules
         self._applications = applications
         self._refusals = refusals
         self._pending_limit = pending_limit
@@ -124,7 +125,7 @@ class GameSessionRegistration:
         if not options.service_jwt:
             return options
         try:
-            application = await self._service_jwts.service_application(options.service_jwt)
+            application = await self._rules.service_application(options.service_jwt)
         except InvalidToken as error:
             violation = await self._refusals.violation("", origin, f"service_jwt: {error}")
             raise ServiceJwtRefused(violation.record_id, violation.detail) from error

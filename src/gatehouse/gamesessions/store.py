@@ -114,8 +114,3 @@ class GameLoginSettings:
 class GameApplications(Protocol):
     async def game_login_settings(self, application_id: int) -> GameLoginSettings:
         """Return the settings of an application, or the defaults if there is none."""
-
-
-class ServiceJwtReader(Protocol):
-    async def service_application(self, service_jwt: str) -> int:
-        """Return the application of a service JWT. Raises InvalidToken."""

@@ -8,6 +8,7 @@ from typing import Final
 
 from cachetools import LRUCache
 
+from gatehouse.accounts.passwords import Passwords
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.audit.recorder import RefusalLog
@@ -19,7 +20,7 @@ from gatehouse.oauth.clients import check_client_id, client_secret_purpose
 from gatehouse.oauth.errors import ClientNotFound, InvalidClient, InvalidRequest
 from gatehouse.oauth.model import Client, ClientProfile, ClientSecret, SecretKind
 from gatehouse.oauth.private_key_jwt import ClientAssertions
-from gatehouse.oauth.store import ClientStore, SecretHasher
+from gatehouse.oauth.store import ClientStore
 from gatehouse.oauth.vocabulary import ASSERTION_TYPE
 from gatehouse.throttle.limits import AttemptLimit, AttemptLimiter, ThrottleSubject
 
@@ -71,7 +72,7 @@ class ClientSecretVerifier:
     """`memory_key` names weak secrets that were found right before: a slow hash is computed once, not per request."""
 
     def __init__(
-        self, *, masters: MasterKeys, hashes: SecretHasher, guesses: AttemptLimiter, clock: Clock, cache_key: bytes
+        self, *, masters: MasterKeys, hashes: Passwords, guesses: AttemptLimiter, clock: Clock, cache_key: bytes
     ) -> None:
         self._masters = masters
         self._hashes = hashes

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlencode
 
-from gatehouse.accounts.store import AccountStore
+from gatehouse.accounts.store import AccountStore, ApplicationAccess
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, Details
 from gatehouse.audit.recorder import Recorder
@@ -17,7 +17,7 @@ from gatehouse.kernel.ids import new_record_id, new_secret
 from gatehouse.oauth.authorize.service import Consents
 from gatehouse.oauth.errors import InvalidScope, NoDeviceGrant
 from gatehouse.oauth.model import SCOPES, Client, DeviceRequest, Grant
-from gatehouse.oauth.store import ApplicationLoginRules, ClientStore, DeviceStore, may_log_in_to_client
+from gatehouse.oauth.store import ClientStore, DeviceStore, may_log_in_to_client
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS, OPENID
 from gatehouse.sign_in_flow.flows import ConfirmationQuestion, compare_networks
 from gatehouse.sign_in_flow.model import Destination, FlowStep, SignInFlow, SignInFlowGone, SignInProof, proof_of_flow
@@ -133,7 +133,7 @@ class DeviceSignInPurpose:
         clients: ClientStore,
         accounts: AccountStore,
         consents: Consents,
-        rules: ApplicationLoginRules,
+        rules: ApplicationAccess,
         recorder: Recorder,
         clock: Clock,
         family_seconds: int,

@@ -6,11 +6,11 @@ from typing import Final
 
 from gatehouse.accounts.errors import UserNotFound
 from gatehouse.accounts.model import AccountKind, User
-from gatehouse.accounts.store import AccountStore
+from gatehouse.accounts.store import AccountStore, ApplicationAccess
 from gatehouse.kernel.addresses import Address, any_network_contains, parse_network
 from gatehouse.kernel.clock import Clock
 from gatehouse.oauth.errors import AccessDenied, UnauthorizedClient
-from gatehouse.oauth.store import ApplicationLoginRules, GrantStore, may_log_in_to_client
+from gatehouse.oauth.store import GrantStore, may_log_in_to_client
 from gatehouse.oauth.tokens import ID_TOKEN_SECONDS, AccessTokenVerifier, VerifiedAccessToken
 from gatehouse.oauth.vocabulary import PROFILE, TRUST
 from gatehouse.tokens.claims import (
@@ -77,7 +77,7 @@ class UserJwtExchange:
         self,
         *,
         access_token_verifier: AccessTokenVerifier,
-        rules: ApplicationLoginRules,
+        rules: ApplicationAccess,
         signer: Signer,
         clock: Clock,
         issuer: str,

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from typing import Final
 
+from gatehouse.accounts.store import ApplicationAccess
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.recorder import Recorder
 from gatehouse.kernel.clock import Clock
@@ -20,7 +21,6 @@ from gatehouse.oauth.errors import (
 )
 from gatehouse.oauth.model import Client, ClientProfile, DeviceRequest, DeviceState, Grant
 from gatehouse.oauth.store import (
-    ApplicationLoginRules,
     DeviceStore,
     GrantStore,
     RedeemOutcome,
@@ -90,7 +90,7 @@ def is_bound_to(token_request: TokenRequest, client: Client, grant: Grant) -> bo
 
 
 class DeviceCodeGrant:
-    def __init__(self, *, store: DeviceStore, rules: ApplicationLoginRules, clock: Clock) -> None:
+    def __init__(self, *, store: DeviceStore, rules: ApplicationAccess, clock: Clock) -> None:
         self._store = store
         self._rules = rules
         self._clock = clock

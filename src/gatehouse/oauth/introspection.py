@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from gatehouse.accounts.store import LoginStore
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.oauth.client_auth import ClientAuthenticator, ClientCredentials
 from gatehouse.oauth.errors import InvalidClient, InvalidRequest
 from gatehouse.oauth.model import GrantHolder
-from gatehouse.oauth.store import AccessKeyLookup, LoginTokenStore
+from gatehouse.oauth.store import AccessKeyLookup
 from gatehouse.oauth.tokens import AccessTokenVerifier, RefreshTokens
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS
 from gatehouse.tokens.claims import InvalidToken
@@ -36,7 +37,7 @@ class Introspection:
     def __init__(
         self,
         *,
-        logins: LoginTokenStore,
+        logins: LoginStore,
         authentication: ClientAuthenticator,
         access_keys: AccessKeyLookup,
         refresh_tokens: RefreshTokens,

@@ -256,15 +256,6 @@ class GrantHolder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoginToken:
-    """The `token` of login data (R1): not an OAuth token, but its application can introspect it."""
-
-    user_id: str
-    application_id: int  # 0 for none
-    ends_at: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Consent:
     user_id: str
     client_id: str

@@ -6,6 +6,7 @@ from enum import Enum, auto
 from typing import Protocol
 
 from gatehouse.accounts.model import User
+from gatehouse.accounts.store import ApplicationAccess
 from gatehouse.audit.model import AuditRecord
 from gatehouse.oauth.model import (
     Client,
@@ -14,7 +15,6 @@ from gatehouse.oauth.model import (
     DeviceRequest,
     Grant,
     GrantHolder,
-    LoginToken,
     LogoutCall,
 )
 
@@ -126,11 +126,6 @@ class GrantStore(Protocol):
         """Store the ID of a client's assertion until it expires: of any number of callers one gets True."""
 
 
-class LoginTokenStore(Protocol):
-    async def live_login_token(self, digest: bytes, now: int) -> LoginToken | None:
-        """The `token` of login data (R1) of that digest, unless it ended, or its user is blocked or revoked it."""
-
-
 class ConsentStore(Protocol):
     async def consent(self, user_id: str, client_id: str) -> Consent | None:
         """What this person has allowed this client so far."""
@@ -195,13 +190,6 @@ class LogoutStore(Protocol):
 # What OAuth needs of other packages; `app/services/oauth.py` provides it.
 
 
-class ApplicationLoginRules(Protocol):
-    """The login rules of applications."""
-
-    async def may_log_in(self, user: User, application_ids: Sequence[int]) -> bool:
-        """Whether the login rules of every one of them let this user in (R5); an unknown one lets no one in."""
-
-
 class AccessKeyLookup(Protocol):
     """Access keys of applications (interface §4.8)."""
 
@@ -209,15 +197,8 @@ class AccessKeyLookup(Protocol):
         """Return the application of an access key. Raises InvalidToken; TooMany for a source that keeps guessing."""
 
 
-class SecretHasher(Protocol):
-    """Argon2id, for imported secrets that are too weak for a quick digest (R3)."""
-
-    async def matches(self, password: str, password_hash: str) -> bool:
-        """Whether the hash is of this secret."""
-
-
 # Whether the application of a client still lets a person in (R3).
 
 
-async def may_log_in_to_client(rules: ApplicationLoginRules, user: User, client: Client) -> bool:
+async def may_log_in_to_client(rules: ApplicationAccess, user: User, client: Client) -> bool:
     return client.application_id is None or await rules.may_log_in(user, (client.application_id,))

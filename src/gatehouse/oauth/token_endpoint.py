@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from gatehouse.accounts.store import ApplicationAccess
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.oauth.client_auth import ClientAuthenticator, ClientCredentials
 from gatehouse.oauth.errors import InvalidClient, InvalidGrant, InvalidRequest, UnsupportedGrantType
 from gatehouse.oauth.model import Client, GrantHolder
-from gatehouse.oauth.store import ApplicationLoginRules, may_log_in_to_client
+from gatehouse.oauth.store import may_log_in_to_client
 from gatehouse.oauth.tokens import TokenIssuer, TokenSet
 
 
@@ -70,7 +71,7 @@ class TokenEndpoint:
         *,
         authentication: ClientAuthenticator,
         grants: Mapping[str, GrantType],
-        rules: ApplicationLoginRules,
+        rules: ApplicationAccess,
         token_issuer: TokenIssuer,
     ) -> None:
         self._authentication = authentication

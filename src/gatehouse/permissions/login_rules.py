@@ -5,15 +5,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from gatehouse.accounts.model import User
+from gatehouse.accounts.model import CENTRAL_APPLICATION, User
 from gatehouse.kernel.background import run_off_loop
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.digests import sha256
 from gatehouse.permissions.authentication.jwts import ServiceJwtVerifier
+from gatehouse.permissions.evaluation.effective import CAN_ADMINISTER
 from gatehouse.permissions.evaluation.loader import EvaluationInput, PermissionLoader
 from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, render_shape, selected_scopes
 from gatehouse.permissions.model.facts import ApplicationModel, Facts, Structure
-from gatehouse.permissions.model.rules import Tree
+from gatehouse.permissions.model.rules import ROOT, Tree
 from gatehouse.permissions.rights.secret_data import unexpired_value
 from gatehouse.permissions.store import PermissionStore
 from gatehouse.tokens.claims import PermissionClaims
@@ -82,6 +83,15 @@ class LoginRules:
             if by is not None:
                 return LoginRefusal(application_id=number, reason=by)
         return None
+
+    async def is_administrator(self, user: User) -> bool:
+        """Whether the user has can_administer."""
+        facts = await self._permission_loader.load_facts(user.user_id, (CENTRAL_APPLICATION,))
+        if facts is None:
+            return False
+        loaded = await self._permission_loader.load_input(facts)
+        permissions = await self._permission_loader.evaluate(loaded, CENTRAL_APPLICATION, None)
+        return permissions.allows(ROOT, CAN_ADMINISTER)
 
     async def service_application(self, service_jwt: str) -> int:
         return await self._service_jwts.verify(service_jwt)

@@ -7,7 +7,7 @@ a node dies, and of two nodes that read the same records one writes.
 import asyncio
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 import structlog
@@ -41,15 +41,8 @@ from gatehouse.webhooks.model import (
 RECORD_BATCH: Final = 200  # per read
 
 
-class SealedLog(Protocol):
-    """The sealed part of the audit log."""
-
-    async def records_from(self, place: int, limit: int) -> Sequence[AuditRecord]:
-        """Return sealed records in chain order, from that position on."""
-
-
 class AuditLogConsumer:
-    def __init__(self, *, store: WebhookStore, log: SealedLog, clock: Clock) -> None:
+    def __init__(self, *, store: WebhookStore, log: AuditStore, clock: Clock) -> None:
         self._store = store
         self._log = log
         self._clock = clock

@@ -69,7 +69,7 @@ class AccountServices(PermissionServices):
         return LoginResult(
             store=self.storage.logins,
             rules=self.login_rules,
-            countries=self.geoip,
+            country_of=self.geoip.country,
             tokens=self.user_tokens,
             recorder=self.recorder,
             clock=self.clock,

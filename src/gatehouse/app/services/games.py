@@ -110,7 +110,7 @@ class GameServices(AccountServices):
         return GameSessionRegistration(
             store=store,
             results=self.game_results,
-            service_jwts=self.login_rules,
+            rules=self.login_rules,
             applications=self.application_game_settings,
             refusals=self.game_refusals,
             pending_limit=PendingLimit(store=store, clock=self.clock, most=settings.pending_most),

@@ -4,10 +4,8 @@ import secrets
 from functools import cached_property
 from typing import Final
 
-from gatehouse.accounts.model import CENTRAL_APPLICATION, User
 from gatehouse.app.services.core import DAY
 from gatehouse.app.services.games import GameServices
-from gatehouse.kernel.errors import NotFound
 from gatehouse.keys.sealing import derive_key
 from gatehouse.oauth.authorize.purpose import AuthorizeSignInPurpose
 from gatehouse.oauth.authorize.service import AuthorizeService, Consents, GrantCreator, GrantLifetimes
@@ -25,57 +23,11 @@ from gatehouse.oauth.token_endpoint import GrantType, TokenEndpoint
 from gatehouse.oauth.tokens import AccessTokens, AccessTokenVerifier, RefreshTokens, TokenIssuer
 from gatehouse.oauth.userinfo import UserInfo
 from gatehouse.oauth.vocabulary import GrantName
-from gatehouse.permissions.authentication.vouching import AccessKeyVerifier
-from gatehouse.permissions.evaluation.effective import CAN_ADMINISTER
-from gatehouse.permissions.evaluation.loader import PermissionLoader
 from gatehouse.permissions.holdings import HoldingsReader
-from gatehouse.permissions.model.rules import ROOT
-from gatehouse.permissions.store import ApplicationStore, ProjectStore
 from gatehouse.web.pages.access_denied import DenialReasons
+from gatehouse.web.pages.consent import ApplicationOwners
 
 CACHE_KEY_BYTES: Final = 32
-
-
-class ApplicationOwners:
-    """Implements web/pages/consent.py ApplicationOwnerLookup."""
-
-    def __init__(self, *, applications: ApplicationStore, projects: ProjectStore) -> None:
-        self._applications = applications
-        self._projects = projects
-
-    async def owner(self, application_id: int) -> str:
-        try:
-            application = await self._applications.application(application_id)
-            if application.project_id is None:
-                return ""
-            return (await self._projects.project(application.project_id)).project.title
-        except NotFound:
-            return ""
-
-
-class AdministratorCheck:
-    """Implements web/pages/access_denied.py AdministratorLookup."""
-
-    def __init__(self, permission_loader: PermissionLoader) -> None:
-        self._permission_loader = permission_loader
-
-    async def is_administrator(self, user: User) -> bool:
-        facts = await self._permission_loader.load_facts(user.user_id, (CENTRAL_APPLICATION,))
-        if facts is None:
-            return False
-        loaded = await self._permission_loader.load_input(facts)
-        permissions = await self._permission_loader.evaluate(loaded, CENTRAL_APPLICATION, None)
-        return permissions.allows(ROOT, CAN_ADMINISTER)
-
-
-class AccessKeyLookup:
-    """Implements oauth/store.py AccessKeys with the permissions package."""
-
-    def __init__(self, keys: AccessKeyVerifier) -> None:
-        self._keys = keys
-
-    async def application_of(self, access_key: str, *, source: str) -> int:
-        return (await self._keys.verify_value(access_key, source=source)).application_id
 
 
 class OAuthServices(GameServices):
@@ -120,12 +72,8 @@ class OAuthServices(GameServices):
         return ApplicationOwners(applications=self.storage.applications, projects=self.storage.projects)
 
     @cached_property
-    def administrator_check(self) -> AdministratorCheck:
-        return AdministratorCheck(self.permission_loader)
-
-    @cached_property
     def denial_reasons(self) -> DenialReasons:
-        return DenialReasons(administrators=self.administrator_check, refusals=self.login_rules)
+        return DenialReasons(self.login_rules)
 
     @cached_property
     def client_origins(self) -> ClientOriginCache:
@@ -256,7 +204,7 @@ class OAuthServices(GameServices):
         return Introspection(
             logins=self.storage.logins,
             authentication=self.client_authenticator,
-            access_keys=AccessKeyLookup(self.access_key_verifier),
+            access_keys=self.access_key_verifier,
             refresh_tokens=self.refresh_tokens,
             access_token_verifier=self.access_token_verifier,
             clock=self.clock,

@@ -6,6 +6,7 @@ from enum import Enum, auto
 from typing import Final
 
 from gatehouse.accounts.model import User, UserSession
+from gatehouse.accounts.store import ApplicationAccess
 from gatehouse.audit.events import AuditEvent
 from gatehouse.audit.model import AuditOrigin, AuditRecord
 from gatehouse.audit.recorder import Recorder
@@ -24,7 +25,7 @@ from gatehouse.oauth.errors import (
 )
 from gatehouse.oauth.model import Client, Consent, Grant
 from gatehouse.oauth.redirects import is_registered_redirect, reserved_parameter_in, with_query
-from gatehouse.oauth.store import ApplicationLoginRules, ClientStore, ConsentStore, GrantStore
+from gatehouse.oauth.store import ClientStore, ConsentStore, GrantStore
 from gatehouse.oauth.vocabulary import OFFLINE_ACCESS
 from gatehouse.sign_in_flow.model import SignInProof, proof_of_session
 from gatehouse.tokens.claims import IdClaims, InvalidToken
@@ -154,7 +155,7 @@ class AuthorizeService:
         clients: ClientStore,
         consents: Consents,
         grant_creator: GrantCreator,
-        rules: ApplicationLoginRules,
+        rules: ApplicationAccess,
         verifier: TokenVerifier,
         clock: Clock,
         issuer: str,

@@ -55,6 +55,9 @@ class AccessKeyVerifier:
             raise InvalidToken("unknown access key")
         return key
 
+    async def application_of(self, access_key: str, *, source: str) -> int:
+        return (await self.verify_value(access_key, source=source)).application_id
+
     async def verify_signature(self, signed: KeySignature, *, source: str) -> VerifiedSignature:
         """Raise InvalidToken unless either live key of the application made it, just now."""
         address = parse_address(signed.ip)

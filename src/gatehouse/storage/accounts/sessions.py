@@ -7,10 +7,9 @@ from typing import Any, Final
 from sqlalchemy import and_, bindparam, case, delete, insert, select, update
 
 from gatehouse.accounts.errors import UserNotFound
-from gatehouse.accounts.model import LoginTokenRecord, Session, SessionStrength, SignInMethod, UserSession
+from gatehouse.accounts.model import LoginToken, LoginTokenRecord, Session, SessionStrength, SignInMethod, UserSession
 from gatehouse.audit.model import AuditRecord
 from gatehouse.mail.model import OutboxMail
-from gatehouse.oauth.model import LoginToken
 from gatehouse.storage import single_use
 from gatehouse.storage.accounts.users import SELECT_USER, user_from_row
 from gatehouse.storage.audit import add_audit_record

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Final
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -10,10 +10,10 @@ from starlette.responses import Response
 
 from gatehouse.accounts.model import User, UserSession
 from gatehouse.oauth.model import Client
-from gatehouse.permissions.login_rules import LoginRefusal, LoginRefusalReason
+from gatehouse.permissions.login_rules import LoginRefusalReason, LoginRules
 from gatehouse.web.console.paths import ConsoleEntry
 from gatehouse.web.http.browser import is_full_session
-from gatehouse.web.pages.consent import ApplicationOwnerLookup
+from gatehouse.web.pages.consent import ApplicationOwners
 from gatehouse.web.pages.contexts import AccessDeniedContext, DenialReason
 from gatehouse.web.pages.rendering import PageRenderer
 
@@ -22,37 +22,24 @@ MISSING_RIGHTS: Final[Mapping[LoginRefusalReason, str]] = {
 }  # the others do not depend on a permission
 
 
-class AdministratorLookup(Protocol):
-    """Tells who administers the service, answered by `permissions`."""
-
-    async def is_administrator(self, user: User) -> bool:
-        """Return whether the user has can_administer."""
-
-
-class LoginRefusals(Protocol):
-    async def find_refusal(self, user_id: str, application_ids: Sequence[int]) -> LoginRefusal | None:
-        """Return why the first refusing application denies the user access."""
-
-
 class DenialReasons:
-    def __init__(self, *, administrators: AdministratorLookup, refusals: LoginRefusals) -> None:
-        self._administrators = administrators
-        self._refusals = refusals
+    def __init__(self, rules: LoginRules) -> None:
+        self._rules = rules
 
     async def is_refused(self, user: User, application_id: int) -> bool:
         return await self.find_refusing_application(user, (application_id,)) is not None
 
     async def find_refusing_application(self, user: User, application_ids: Sequence[int]) -> int | None:
         """Return the first application that denies the user access; None when all of them admit the user now."""
-        refused = await self._refusals.find_refusal(user.user_id, application_ids)
+        refused = await self._rules.find_refusal(user.user_id, application_ids)
         return None if refused is None else refused.application_id
 
     async def explain(self, signed_in: UserSession | None, application_ids: Sequence[int]) -> DenialReason | None:
         """Return the reason for an administrator; None for other people, and when access is not denied any more."""
-        if not is_full_session(signed_in) or not await self._administrators.is_administrator(signed_in.user):
+        if not is_full_session(signed_in) or not await self._rules.is_administrator(signed_in.user):
             return None
         user_id = signed_in.user.user_id
-        refused = await self._refusals.find_refusal(user_id, application_ids)
+        refused = await self._rules.find_refusal(user_id, application_ids)
         if refused is None:
             return None
         asked = urlencode({"user_id": user_id, "application_id": refused.application_id})
@@ -68,7 +55,7 @@ class DenialReasons:
 
 
 class AccessDeniedPage:
-    def __init__(self, *, reasons: DenialReasons, owners: ApplicationOwnerLookup, pages: PageRenderer) -> None:
+    def __init__(self, *, reasons: DenialReasons, owners: ApplicationOwners, pages: PageRenderer) -> None:
         self._reasons = reasons
         self._owners = owners
         self._pages = pages

@@ -1,7 +1,6 @@
 """Consent: an application requests data about a person, who allows or denies it (R3)."""
 
 from enum import StrEnum
-from typing import Protocol
 
 import msgspec
 from starlette.requests import Request
@@ -9,9 +8,11 @@ from starlette.responses import Response
 
 from gatehouse.accounts.model import UserSession
 from gatehouse.audit.model import AuditRecord
+from gatehouse.kernel.errors import NotFound
 from gatehouse.oauth.authorize.purpose import KIND, AuthorizeSignInPurpose, decode_request
 from gatehouse.oauth.authorize.service import Consents
 from gatehouse.oauth.store import ClientStore
+from gatehouse.permissions.store import ApplicationStore, ProjectStore
 from gatehouse.sign_in_flow.flows import SignInFlows
 from gatehouse.sign_in_flow.model import FlowStep, SignInFlow, SignInFlowGone, proof_of_flow
 from gatehouse.web.http.browser import Browser, BrowserSessions
@@ -38,11 +39,22 @@ class ConsentForm(FlowForm, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     decision: ConsentDecision
 
 
-class ApplicationOwnerLookup(Protocol):
-    """Tells who owns an application, answered by `permissions`."""
+class ApplicationOwners:
+    """Tells who owns an application."""
+
+    def __init__(self, *, applications: ApplicationStore, projects: ProjectStore) -> None:
+        self._applications = applications
+        self._projects = projects
 
     async def owner(self, application_id: int) -> str:
         """Return the title of its project; empty when it belongs to none."""
+        try:
+            application = await self._applications.application(application_id)
+            if application.project_id is None:
+                return ""
+            return (await self._projects.project(application.project_id)).project.title
+        except NotFound:
+            return ""
 
 
 class ConsentPage:
@@ -50,7 +62,7 @@ class ConsentPage:
         self,
         *,
         consents: Consents,
-        owners: ApplicationOwnerLookup,
+        owners: ApplicationOwners,
         purpose: AuthorizeSignInPurpose,
         clients: ClientStore,
         sign_in_flows: SignInFlows,

@@ -24,7 +24,7 @@ from gatehouse.web.http.parse import read_query
 from gatehouse.web.http.responses import NO_STORE, json_response, see_other
 from gatehouse.web.http.routing import Endpoint, RateClass
 from gatehouse.web.pages.access_denied import DenialReasons
-from gatehouse.web.pages.consent import ApplicationOwnerLookup
+from gatehouse.web.pages.consent import ApplicationOwners
 from gatehouse.web.pages.contexts import GameDeniedContext, GameEndContext
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
@@ -63,7 +63,7 @@ class GamePages:
         self,
         *,
         purpose: GameSignInPurpose,
-        owners: ApplicationOwnerLookup,
+        owners: ApplicationOwners,
         reasons: DenialReasons,
         sign_in_flows: SignInFlows,
         browsers: BrowserSessions,

@@ -16,6 +16,7 @@ from gatehouse.oauth.authorize.request import AuthorizationRequest, AuthorizePar
 from gatehouse.oauth.authorize.service import AuthorizeService, NextStep
 from gatehouse.oauth.errors import AuthorizeRefused, NotLetIn, NotRedirected
 from gatehouse.oauth.model import Client
+from gatehouse.permissions.login_rules import LoginRules
 from gatehouse.sign_in_flow.flows import SignInFlows
 from gatehouse.sign_in_flow.model import FlowStep, proof_of_session
 from gatehouse.throttle.rate_limiter import RateLimiter
@@ -27,7 +28,7 @@ from gatehouse.web.http.errors import Dialect, request_id_of
 from gatehouse.web.http.parse import BodyKind, content_type, query_pairs, raw_body
 from gatehouse.web.http.responses import NO_STORE, see_other
 from gatehouse.web.http.routing import Endpoint, HtmlPage, RateClass, RequiredAuth
-from gatehouse.web.pages.access_denied import AccessDeniedPage, AdministratorLookup
+from gatehouse.web.pages.access_denied import AccessDeniedPage
 from gatehouse.web.pages.contexts import ClientErrorContext, RegisteredTarget
 from gatehouse.web.pages.paths import Path
 from gatehouse.web.pages.rendering import PageRenderer
@@ -35,8 +36,8 @@ from gatehouse.web.pages.sign_in_flow import pack_request, step_address
 
 
 class ClientErrorPage:
-    def __init__(self, *, administrators: AdministratorLookup, pages: PageRenderer) -> None:
-        self._administrators = administrators
+    def __init__(self, *, rules: LoginRules, pages: PageRenderer) -> None:
+        self._rules = rules
         self._pages = pages
 
     async def show(self, request: Request, browser: Browser, refused: NotRedirected) -> Response:
@@ -55,7 +56,7 @@ class ClientErrorPage:
         signed_in = browser.signed_in
         if signed_in is None or signed_in.session.strength is not SessionStrength.FULL:
             return False
-        return await self._administrators.is_administrator(signed_in.user)
+        return await self._rules.is_administrator(signed_in.user)
 
 
 def with_details(context: ClientErrorContext, refused: NotRedirected) -> ClientErrorContext:

@@ -11,7 +11,7 @@ from typing import Final
 
 import apsw
 
-from gatehouse import storage
+from gatehouse import admin, storage
 from gatehouse.storage.database import open_storage
 from gatehouse.storage.permissions import structure
 from gatehouse.storage.sqlite.connection import connect
@@ -43,12 +43,16 @@ ABOUT_EVERYBODY: Final = {
 
 def statements() -> Iterator[tuple[str, Statement]]:
     """Each under the name of its module and its own there."""
-    prefix = f"{storage.__name__}."
-    for module in pkgutil.walk_packages(storage.__path__, prefix):
+    modules = [
+        *pkgutil.walk_packages(storage.__path__, "gatehouse.storage."),
+        *pkgutil.walk_packages(admin.__path__, "gatehouse.admin."),
+    ]
+    for module in modules:
         if ".migrations" not in module.name:
+            short = module.name.removeprefix("gatehouse.").removeprefix("storage.")
             for name, value in vars(import_module(module.name)).items():
                 for statement in within(value):
-                    yield f"{module.name.removeprefix(prefix)}.{name}", statement
+                    yield f"{short}.{name}", statement
 
 
 def within(value: object) -> Iterator[Statement]:

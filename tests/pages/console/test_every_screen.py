@@ -1,15 +1,12 @@
 """Every screen of a console that is full, in a real browser: usable, without complaints, and nothing sticks out."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Final
 
 import pytest
-import pytest_asyncio
 from playwright.async_api import Browser, Page, ViewportSize
 
 from tests.support.axe import axe_violations
-from tests.support.demo import SCREENS, Demo, running_demo, sign_in_to_demo
+from tests.support.demo import SCREENS, Demo, sign_in_to_demo
 from tests.support.guide_pictures import Camera, wider_than_window
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -36,12 +33,6 @@ ENDS: Final = {  # of pictures of long pages
     "matrix": ".grid tbody:nth-of-type(4)",
     "activity": ".log > :nth-child(4)",
 }
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def demo(sqlite_url: str, tmp_path: Path) -> AsyncIterator[Demo]:
-    async with running_demo(sqlite_url, tmp_path) as running:
-        yield running
 
 
 @pytest.mark.pictures(*IN_THE_GUIDES)

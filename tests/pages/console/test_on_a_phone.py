@@ -1,7 +1,6 @@
 """The console on a phone: what a row offers is within reach, and what goes on to the side says so."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -9,7 +8,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, ViewportSize
 
 from tests.support.axe import axe_violations
-from tests.support.demo import SCREENS, TABS, Demo, running_demo, sign_in_to_demo
+from tests.support.demo import SCREENS, TABS, Demo, sign_in_to_demo
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -25,12 +24,6 @@ CURRENT_TAB: Final = """() => {
   const place = row.getBoundingClientRect(), { left, right } = tab.getBoundingClientRect();
   return place.left <= left && right <= place.right + 1;  // of a pixel, parts are lost
 }"""
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def demo(sqlite_url: str, tmp_path: Path) -> AsyncIterator[Demo]:
-    async with running_demo(sqlite_url, tmp_path) as running:
-        yield running
 
 
 @pytest_asyncio.fixture(loop_scope="session")

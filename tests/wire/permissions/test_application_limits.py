@@ -104,8 +104,9 @@ async def test_lp_02_apply_refuses_with_the_same_words(studio: Studio) -> None:
     with pytest.raises(Unfit, match=r"200,001 rules.*200,000 are allowed"):
         await applied(studio.service, {"applications": [over]})
     assert await stored(studio) == before
-    new = {"application_id": 50_900, "name": "New", "roles": {f"r{n}": {"meta": entries(10_000)} for n in range(21)}}
-    with pytest.raises(Unfit, match="210,000 rules"):
+    wide = {"meta": entries(1_600, params=PARAMS), "params": PARAMS}
+    new = {"application_id": 50_900, "name": "New", "roles": {"wide": wide}}
+    with pytest.raises(Unfit, match="206,400 rules"):
         await applied(studio.service, {"applications": [new]})
     fits = {"application_id": number, "roles": {"rest": {"meta": entries(LEFT)}}}
     await applied(studio.service, {"applications": [fits]})

@@ -27,7 +27,7 @@ from tests.support.permission_builders import a_person, a_project, create_applic
 from tests.support.processes import LOOPBACK
 from tests.support.raw_http import RawConnection, raw_connection
 from tests.support.service import load_test_settings
-from tests.support.studio import FACTOR, OWNER, PROJECT, STRANGER
+from tests.support.studio import FACTOR, OTHER_USER, OWNER, PROJECT
 
 API: Final = "/api/permissions"
 GUESSER: Final = "127.0.1.1"
@@ -48,7 +48,7 @@ class MeasuredInstallation:
     secret: str
     application_id: int
     owner: dict[str, str]
-    stranger: dict[str, str]
+    other_user: dict[str, str]
 
     async def code(self) -> str:
         """One that the client may redeem."""
@@ -80,27 +80,27 @@ class MeasuredInstallation:
 async def measured_installation(target: Target) -> AsyncIterator[MeasuredInstallation]:
     url = f"sqlite:///{target.data / 'gatehouse.db'}"
     loaded = load_test_settings(url, target.data, port=target.node.port)
-    async with open_services(loaded, clock=SystemClock(), serving=False) as house:
-        owner, browser_client = [await a_person(house.storage, user_id) for user_id in (OWNER, STRANGER)]
-        jwts = [await house.user_tokens.issue(user, auth="login", factor=FACTOR) for user in (owner, browser_client)]
-        await publish(house.storage, a_project(), owners=[OWNER])
-        shop = await create_application(house.storage, name="Shop", project_id=PROJECT)
+    async with open_services(loaded, clock=SystemClock(), serving=False) as services:
+        owner, other_user = [await a_person(services.storage, user_id) for user_id in (OWNER, OTHER_USER)]
+        jwts = [await services.user_tokens.issue(user, auth="login", factor=FACTOR) for user in (owner, other_user)]
+        await publish(services.storage, a_project(), owners=[OWNER])
+        shop = await create_application(services.storage, name="Shop", project_id=PROJECT)
         client = Client(
             client_id=A_CLIENT,
             name="Web shop",
-            created_at=house.clock.now(),
+            created_at=services.clock.now(),
             profile=ClientProfile.NATIVE,
             redirect_hosts=("shop.example",),
             first_party=True,
         )
         yield MeasuredInstallation(
             target=target,
-            services=house,
+            services=services,
             user_id=OWNER,
-            secret=await house.clients.create(client, ORIGIN) or "",
+            secret=await services.clients.create(client, ORIGIN) or "",
             application_id=shop.application_id,
             owner=headers_of(jwts[0]),
-            stranger=headers_of(jwts[1]),
+            other_user=headers_of(jwts[1]),
         )
 
 
@@ -185,7 +185,8 @@ async def one_principal(world: MeasuredInstallation) -> AsyncIterator[Figure]:
             )
         )
         others = [
-            await world.target.client.post(f"{API}/user/info", headers=world.stranger, json={}) for _ in range(OTHERS)
+            await world.target.client.post(f"{API}/user/info", headers=world.other_user, json={})
+            for _ in range(OTHERS)
         ]
         let_in = count_with_status(await flood, 200)
     bound = a_minute * (1 + (time.perf_counter() - began) / 60)

@@ -26,7 +26,7 @@ from tests.support.raw_http import (
     raw_connection,
     websocket_frame,
 )
-from tests.support.studio import OWNER, STRANGER
+from tests.support.studio import OTHER_USER, OWNER
 from tests.support.websockets import KEY, PATH
 
 GAME: Final = GameSettings()
@@ -76,7 +76,7 @@ async def shared_connection(target: Target) -> AsyncIterator[Figure]:
             async with raw_connection(target.node.port) as connection:
                 for one in range(begin, min(begin + 10, number)):
                     answers = await ask_both(connection, world, one)
-                    mixed += answers != [(OWNER, 1 + one % 7), (STRANGER, 1 + one % 5)]
+                    mixed += answers != [(OWNER, 1 + one % 7), (OTHER_USER, 1 + one % 5)]
                 whole = check_request(world, world.owner, 3, one)
                 connection.send(whole[: 1 + one % (len(whole) - 1)])  # and is gone in the middle of it
                 connection.abort()
@@ -86,7 +86,7 @@ async def shared_connection(target: Target) -> AsyncIterator[Figure]:
 async def ask_both(connection: RawConnection, world: MeasuredInstallation, number: int) -> list[tuple[str, int]]:
     """Whose answer came, and to how many questions."""
     asked = check_request(world, world.owner, 1 + number % 7, number)
-    asked += check_request(world, world.stranger, 1 + number % 5, number + 1)
+    asked += check_request(world, world.other_user, 1 + number % 5, number + 1)
     cut = number % len(asked)  # another place each time
     connection.send(asked[:cut])
     await connection.drain()

@@ -336,9 +336,9 @@ async def test_lg_19_no_spelling_takes_over_someone_elses_address(
 ) -> None:
     bob = await create(service, "bob@studio.example")
     await account_browser.submit_and_read_notice("/account/email", login=taken)
-    (letter,) = await new_messages(service)
-    assert letter.to == "bob@studio.example"
-    assert "/verify-email" not in letter.text
+    (message,) = await new_messages(service)
+    assert message.to == "bob@studio.example"
+    assert "/verify-email" not in message.text
     assert [(await now(service, one)).login for one in (anna, bob)] == [LOGIN, "bob@studio.example"]
 
 
@@ -353,7 +353,7 @@ async def test_lg_19_the_new_address_counts_only_after_its_own_proof_and_the_old
     await account_browser.submit("/verify-email")
     moved = await now(service, anna)
     assert (moved.login, moved.email_verified) == ("anna@new.example", True)
-    assert LOGIN in {letter.to for letter in await new_messages(service)}
+    assert LOGIN in {message.to for message in await new_messages(service)}
 
 
 HOSTILE: Final = "\"><script>alert(1)</script>{{7*7}}${7*7}'"

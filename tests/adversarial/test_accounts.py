@@ -222,8 +222,8 @@ async def test_lg_16_a_flood_sends_five_letters_and_every_answer_is_the_same(
     answers = [await ask(browser_client, "/forgot", spellings[n % 4]) for n in range(12)]
     assert len({as_seen(answer)[0] for answer in answers}) == 1
     assert as_seen(answers[0]) == as_seen(answers[8])
-    letters = await new_messages(service)
-    assert len(letters) == (5 if login == ANNA else 0)
+    messages = await new_messages(service)
+    assert len(messages) == (5 if login == ANNA else 0)
     await service.clock.advance(HALF_AN_HOUR)
     await ask(browser_client, "/forgot", login)
     assert len(await new_messages(service)) == (1 if login == ANNA else 0)
@@ -245,7 +245,7 @@ async def test_lg_16_every_door_to_a_mailbox_shares_one_count(
     for _ in range(4):
         for path in ("/forgot", "/register", "/verify-email/again"):
             assert (await ask(browser_client, path, ANNA)).status_code == 200
-    assert [letter.to for letter in await new_messages(service)] == [ANNA] * 5
+    assert [message.to for message in await new_messages(service)] == [ANNA] * 5
 
 
 TAIL = "-and-then-some-more-to-get-past-the-place-where-other-hashes-stop-read"

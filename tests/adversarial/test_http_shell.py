@@ -237,9 +237,9 @@ async def test_ht_15_what_a_caller_sent_stays_within_one_bounded_line(log_stream
 
 
 async def test_ht_17_no_caller_can_make_the_figures_grow() -> None:
-    shell = SampleAsgiApp()
-    shell.endpoints.append(raising_endpoint(BadInput("x"), name="fails"))
-    app = shell.app()
+    asgi_app = SampleAsgiApp()
+    asgi_app.endpoints.append(raising_endpoint(BadInput("x"), name="fails"))
+    app = asgi_app.app()
 
     async def series_after(requests: range) -> int:
         for number in requests:
@@ -247,7 +247,7 @@ async def test_ht_17_no_caller_can_make_the_figures_grow() -> None:
             await call_app(app, f"VERB{number}", "/api/permissions/roles")
             await call_app(app, "GET", f"/api/permissions/application/publicKey/{number}")
             await call_app(app, "POST", "/fails", headers=[("User-Agent", f"agent {number}")])
-        return len(shell.metrics.text().splitlines())
+        return len(asgi_app.metrics.text().splitlines())
 
     assert await series_after(range(1)) == await series_after(range(1, 300))
 

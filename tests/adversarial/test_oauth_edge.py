@@ -174,7 +174,7 @@ def access_token(number: int) -> str:
     return base64url(number.to_bytes(64, "big"))
 
 
-class Stranger:
+class UnknownCaller:
     """Asks every OAuth endpoint, each time as another client with other tokens."""
 
     def __init__(self, service: RunningService) -> None:
@@ -239,13 +239,13 @@ async def rows(service: RunningService) -> dict[str, int]:
 
 async def test_ht_17_figures_and_rows_do_not_grow_with_clients_and_tokens(service: RunningService) -> None:
     web = await a_native_client(service)
-    stranger = Stranger(service)
+    unknown_caller = UnknownCaller(service)
     for number in range(30):  # until every door has told, once, that there were too many
-        await stranger.ask(number)
+        await unknown_caller.ask(number)
     await series(service)
     before = await series(service), await rows(service)
     for number in range(1_000, 1_060):
-        await stranger.ask(number)
+        await unknown_caller.ask(number)
     assert (await series(service), await rows(service)) == before
     text = (await service.client.get("/metrics", headers={"Authorization": f"Bearer {OPERATOR}"})).text
     assert "client-10" not in text
@@ -256,7 +256,7 @@ A_MILLION_MAY_TAKE: Final = 50 * 1024 * 1024
 REQUESTS: Final = 14  # of each stranger
 WARM_UP: Final = 40
 ROUNDS: Final = 5
-STRANGERS: Final = 20  # of a round
+UNKNOWN_CALLERS: Final = 20  # of a round
 
 
 @pytest.mark.parametrize("installed_url", ["sqlite", "postgres"] if WHOLE else ["sqlite"], indirect=True)
@@ -265,21 +265,21 @@ async def test_ht_18_another_client_and_another_token_each_time_do_not_grow_memo
 
     Caches that fill up or are cleared come in jumps; what is kept of each is there in every round.
     """
-    stranger = Stranger(service)
-    rounds = [range(first, first + STRANGERS) for first in range(1_000, 1_000 * ROUNDS + 1, 1_000)]
+    unknown_caller = UnknownCaller(service)
+    rounds = [range(first, first + UNKNOWN_CALLERS) for first in range(1_000, 1_000 * ROUNDS + 1, 1_000)]
     tracemalloc.start()
     try:
-        held = [await held_after(stranger, service, numbers) for numbers in (range(WARM_UP), *rounds)]
+        held = [await held_after(unknown_caller, service, numbers) for numbers in (range(WARM_UP), *rounds)]
     finally:
         tracemalloc.stop()
     grown = median(after - before for before, after in pairwise(held))
-    assert grown / (STRANGERS * REQUESTS) * 1_000_000 < A_MILLION_MAY_TAKE, held
+    assert grown / (UNKNOWN_CALLERS * REQUESTS) * 1_000_000 < A_MILLION_MAY_TAKE, held
 
 
-async def held_after(stranger: Stranger, service: RunningService, numbers: range) -> int:
+async def held_after(unknown_caller: UnknownCaller, service: RunningService, numbers: range) -> int:
     """The bytes of all that lives when they have asked, and the timers of their connections are over."""
     for number in numbers:
-        await stranger.ask(number)
+        await unknown_caller.ask(number)
     await service.clock.advance(600)
     gc.collect()
     return tracemalloc.get_traced_memory()[0]

@@ -173,7 +173,7 @@ def about(path: str, action: str, **data: object) -> Ask:
 
 def of_user(action: str, **data: object) -> Ask:
     async def ask(world: World, place: Place, _opens: bool) -> Request:  # noqa: FBT001
-        user = {"user_id": world.studio.stranger.user_id}
+        user = {"user_id": world.studio.other_user.user_id}
         return "meta/data", {"action": action, "application_id": place.application_id, "data": {**user, **data}}
 
     return ask
@@ -251,7 +251,7 @@ async def publish_project(world: World, _place: Place, _opens: bool) -> Request:
 
 async def project_access(world: World, place: Place, _opens: bool) -> Request:  # noqa: FBT001
     access = {place.project_id: {"private_data": {f"x{next(world.numbers)}": {"value": True}}}}
-    data = {"user_id": world.studio.stranger.user_id, "private_data": {"projectAccess": access}}
+    data = {"user_id": world.studio.other_user.user_id, "private_data": {"projectAccess": access}}
     return "meta/data", {"action": "save", "application_id": place.application_id, "data": data}
 
 
@@ -267,7 +267,7 @@ async def info(_world: World, _place: Place, _opens: bool) -> Request:  # noqa: 
 
 def of_account(path: str, fields: str) -> Ask:
     async def ask(world: World, _place: Place, _opens: bool) -> Request:  # noqa: FBT001
-        return path, {"data": {"user_id": world.studio.stranger.user_id, fields: []}}
+        return path, {"data": {"user_id": world.studio.other_user.user_id, fields: []}}
 
     return ask
 
@@ -454,7 +454,7 @@ async def a_world(studio: Studio) -> World:
         await by_group(studio, here),
         *[await by_condition(studio, rule, here) for rule in (*ROOT_RULES, "can_administer")],
     ]
-    await write_user_record(studio, studio.stranger, here.application_id)
+    await write_user_record(studio, studio.other_user, here.application_id)
     await storage.projects.edit_project(fallen.project_id, set_project_fields(removed=True))
     return World(studio=studio, askers=askers)
 

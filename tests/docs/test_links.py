@@ -40,8 +40,8 @@ def test_every_link_leads_to_a_file_and_a_place_in_it(page: Path) -> None:
 
 
 def sources() -> Iterator[Path]:
-    for room in ("src", "tests", "tools", "docs"):
-        yield from (path for path in (ROOT / room).rglob("*") if path.suffix in {".py", ".md", ".toml"})
+    for folder in ("src", "tests", "tools", "docs"):
+        yield from (path for path in (ROOT / folder).rglob("*") if path.suffix in {".py", ".md", ".toml"})
 
 
 def test_every_section_and_ruling_that_is_cited_exists() -> None:

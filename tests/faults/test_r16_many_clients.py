@@ -129,9 +129,9 @@ def writes_of(service: RunningService) -> list[object]:
 
 def test_r_18_anyone_who_vanishes_without_a_word_is_noticed_within_a_minute() -> None:
     """The kernel asks, on every connection that is accepted; slow clients are HT-03's (tests/adversarial)."""
-    with socket.create_server(("127.0.0.1", 0)) as door:
-        enable_tcp_keepalive(door.fileno())
-        with socket.create_connection(door.getsockname()), door.accept()[0] as accepted:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        enable_tcp_keepalive(listener.fileno())
+        with socket.create_connection(listener.getsockname()), listener.accept()[0] as accepted:
             assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
             told = {
                 name: accepted.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) for name in TCP_KEEPALIVE_OPTIONS

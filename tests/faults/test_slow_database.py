@@ -22,12 +22,12 @@ from tests.support.tcp_proxy import slow_proxy
 
 SLOW, SLOWEST = 0.3, 5.0  # seconds for each statement
 ANSWERED_WITHIN: Final = 40.0  # seconds, whatever the database does
-DOORS: Final = ("/proxy/oauth/keys", "/.well-known/openid-configuration", "/healthz")
+PATHS: Final = ("/proxy/oauth/keys", "/.well-known/openid-configuration", "/healthz")
 OPEN_WITHIN: Final = 1.0  # seconds, in the middle of all: a busy machine has its moments
 HELD: Final = 20  # polls, on three connections to the database
 
 
-class Doors:
+class PublicEndpoints:
     """Asks for what needs no database, and holds polls all the while."""
 
     async def prepare(self, scene: FaultSetup) -> None:
@@ -38,7 +38,7 @@ class Doors:
 
     async def _knock(self, client: FaultClient) -> None:
         while not client.is_over():
-            for path in DOORS:
+            for path in PATHS:
                 await client.ask(CheckedRequest(op=Act.OPEN, key=path, path=path, method="GET", request={}))
             await client.pause(0.1)
 
@@ -82,7 +82,7 @@ async def test_r_08_a_slow_database_sheds_load_and_closes_no_open_door(
         url = f"postgresql://postgres@{LOOPBACK}:{road.port}/{database_name(installed_postgres_url)}"
         few = {"GATEHOUSE__DATABASE__POOL_MAX": "3", "GATEHOUSE__DATABASE__POOL_MIN": "1"}
         place = RunSetup(url=url, data=tmp_path, settings=few, patience=60.0)
-        run = await run_under_load(place, [*usual_workloads(), Doors()], slow_down, run_record)
+        run = await run_under_load(place, [*usual_workloads(), PublicEndpoints()], slow_down, run_record)
     shed = [one for one in run.crew.recorder.operations if one.status == 503]
     assert shed
     assert all(one.patient for one in shed)

@@ -43,9 +43,9 @@ async def every_account_has_one_record(services: Services, kept: list[str]) -> N
 
 async def run_writers(url: str, data: Path) -> None:
     numbers = count(1)
-    async with open_services_on(url, data) as house, asyncio.TaskGroup() as writers:
+    async with open_services_on(url, data) as services, asyncio.TaskGroup() as writers:
         for _ in range(AT_A_TIME):
-            writers.create_task(keep_writing(house, numbers))
+            writers.create_task(keep_writing(services, numbers))
 
 
 async def keep_writing(services: Services, numbers: "count[int]") -> None:

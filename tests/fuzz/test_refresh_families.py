@@ -61,7 +61,7 @@ class Ground:
 
     bench: SteppedService
     web: RelyingPartyClient
-    stranger: RelyingPartyClient
+    other_client: RelyingPartyClient
     numbers: list[int] = field(default_factory=lambda: [3_000_000_000])
 
     def next_person(self) -> User:
@@ -149,7 +149,7 @@ class RefreshFamilies(RuleBasedStateMachine):
     @rule(number=which_family)
     def show_to_a_stranger(self, number: int) -> None:
         """Another client gets nothing for it, and spends nothing."""
-        answer = self.do(self.ground.stranger.refresh(self.chosen(number).tokens[-1], redirect_uri=""))
+        answer = self.do(self.ground.other_client.refresh(self.chosen(number).tokens[-1], redirect_uri=""))
         assert oauth_error(answer) == GONE
 
     @precondition(lambda self: self.families)
@@ -200,7 +200,7 @@ def test_tk_11_a_refresh_family_does_what_its_model_says(fuzzed_url: str, tmp_pa
         ground = Ground(
             bench=bench,
             web=bench.run(a_native_client(bench.service)),
-            stranger=bench.run(an_oidc_client(bench.service)),
+            other_client=bench.run(an_oidc_client(bench.service)),
         )
         machine = type("Families", (RefreshFamilies,), {"ground": ground})
         run_machine(machine, short=6, steps=15)

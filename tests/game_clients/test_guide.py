@@ -67,10 +67,13 @@ def test_a_program_of_the_guide_is_built_and_signs_a_player_in(
             require_program(capability)
     path = f"{desktop.environment['PATH']}:{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
     environment = {"PATH": path, "HOME": str(copied), "GATEHOUSE": studio.base_url, "FACTOR": "one-device"}
-    with WatchedProcess(["bash", "-euc", script], cwd=copied, environment=environment) as shell, Player() as player:
+    with (
+        WatchedProcess(["bash", "-euc", script], cwd=copied, environment=environment) as script_process,
+        Player() as player,
+    ):
         (link,) = desktop.wait_for_open()
         player.confirm(link)
-        shell.wait_for_line(f"^(Hello|Welcome aboard), {NICK}", shell.stdout)
+        script_process.wait_for_line(f"^(Hello|Welcome aboard), {NICK}", script_process.stdout)
 
 
 def test_the_record_of_a_refused_game_is_found_as_the_guide_says(studio: GameStudio, desktop: Desktop) -> None:

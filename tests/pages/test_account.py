@@ -49,7 +49,7 @@ async def now(service: RunningService, user: User) -> User:
     return await service.services.storage.accounts.user(user.user_id)
 
 
-def complaints_of(page: Page) -> list[str]:
+def browser_errors(page: Page) -> list[str]:
     complaints: list[str] = []
     page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -94,7 +94,7 @@ async def set_up_totp(service: RunningService, page: Page) -> tuple[str, list[st
 async def test_an_authenticator_app_is_set_up_by_its_secret_and_used_at_the_next_sign_in(
     service: RunningService, either: Page
 ) -> None:
-    page, complaints = either, complaints_of(either)
+    page, complaints = either, browser_errors(either)
     await sign_in(service, page)
     secret, codes = await set_up_totp(service, page)
     assert len(codes) == 10
@@ -162,7 +162,7 @@ async def add_passkey(page: Page, name: str) -> None:
 async def test_a_passkey_is_made_and_used_as_second_step_and_instead_of_a_password(
     service: RunningService, page: Page, anna: User
 ) -> None:
-    complaints = complaints_of(page)
+    complaints = browser_errors(page)
     key = await VirtualKey.plugged_into(page)
     await sign_in(service, page)
     await add_passkey(page, "Work laptop")
@@ -264,10 +264,10 @@ async def test_every_form_of_the_page_works_without_javascript(
     await new_messages(service)
     await page.get_by_role("button", name="Email me a code").click()
     await said(page, "New code sent")
-    (letter,) = await new_messages(service)
+    (message,) = await new_messages(service)
     await page.get_by_label("Password").fill(NEW)
     await page.get_by_role("textbox", name="Code").fill(
-        next(word for word in letter.text.split() if word.isdecimal())
+        next(word for word in message.text.split() if word.isdecimal())
     )
     await page.get_by_role("button", name="Confirm", exact=True).click()
     await page.get_by_role("button", name="Turn off: Email codes").click()

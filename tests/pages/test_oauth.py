@@ -101,7 +101,7 @@ async def back_in_the_shop(page: Page) -> None:
     await expect(page.get_by_role("heading", name="Shop")).to_be_visible()
 
 
-def complaints_of(page: Page) -> list[str]:
+def browser_errors(page: Page) -> list[str]:
     """What the browser finds wrong, blocked by our own policy for instance."""
     complaints: list[str] = []
     page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
@@ -114,7 +114,7 @@ def complaints_of(page: Page) -> list[str]:
 async def test_signing_in_to_a_third_party_goes_by_consent_and_ends_with_tokens(
     service: RunningService, either: Page, shop: Shop
 ) -> None:
-    page, complaints = either, complaints_of(either)
+    page, complaints = either, browser_errors(either)
     client = await a_client(service, shop, first_party=False)
     await go(client, page)
     await expect(page.get_by_text("to continue to Web shop")).to_be_visible()

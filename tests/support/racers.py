@@ -83,14 +83,14 @@ async def try_one_password_everywhere(storage: Storage, _n: int) -> None:
 
 async def sign_in(storage: Storage, *, login: str, source: str) -> None:
     clock = MovableClock(NOW)
-    door = PasswordSignIn(
+    password_sign_in = PasswordSignIn(
         store=storage.accounts,
         passwords=FAST_PASSWORDS,
         limiter=AttemptLimiter(store=storage.throttle, limit=AttemptLimit(), clock=clock),
         device_cookies=DeviceCookies(key=bytes(32), clock=clock),
         tally=SignInTally(store=storage.tallies, clock=clock),
     )
-    await door.verify(PasswordAttempt(login=login, password="wrong", source=source))
+    await password_sign_in.verify(PasswordAttempt(login=login, password="wrong", source=source))
 
 
 async def claim_mail(storage: Storage, _n: int) -> None:

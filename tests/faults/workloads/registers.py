@@ -65,14 +65,14 @@ class RegisterRecord:
 
 class Registers:
     async def prepare(self, scene: FaultSetup) -> None:
-        house, self._owner = scene.services, scene.owner
+        services, self._owner = scene.services, scene.owner
         roled, schemed = (
-            await create_project_application(house, "Roled"),
-            await create_project_application(house, "Schemed"),
+            await create_project_application(services, "Roled"),
+            await create_project_application(services, "Schemed"),
         )
         names = ("one", "two")
-        await house.storage.applications.edit_schema(roled, set_roles(*(a_role(name, roled) for name in names)))
-        self._versions = await versions_now(house)
+        await services.storage.applications.edit_schema(roled, set_roles(*(a_role(name, roled) for name in names)))
+        self._versions = await versions_now(services)
         self._records = [
             *(a_role_record(roled, name) for name in names),
             a_schema_record(schemed),

@@ -56,26 +56,26 @@ class Pair:
 
     service: KeysOnly
     client: UserJwtVerifier
-    desk: TokenSetup
+    tokens: TokenSetup
 
     async def refuse(self, token: str) -> None:
         with pytest.raises(InvalidToken):
-            await self.desk.verifier.verify(token, UserJwtClaims)
+            await self.tokens.verifier.verify(token, UserJwtClaims)
         with pytest.raises(Unauthenticated):
             await self.client.verify(token, factor=None, address=None)
 
     async def accept(self, token: str) -> None:
-        await self.desk.verifier.verify(token, UserJwtClaims)
+        await self.tokens.verifier.verify(token, UserJwtClaims)
         await self.client.verify(token, factor=None, address=None)
 
 
 @pytest.fixture
 async def pair() -> AsyncIterator[Pair]:
     with ThreadPoolExecutor(1) as executor:
-        desk, service = await token_setup(executor), KeysOnly()
-        keys = PublishedKeyCache(transport=service, clock=desk.clock)
-        client = UserJwtVerifier(issuer=ISSUER, application_id=APPLICATION, keys=keys, clock=desk.clock)
-        yield Pair(service=service, client=client, desk=desk)
+        tokens, service = await token_setup(executor), KeysOnly()
+        keys = PublishedKeyCache(transport=service, clock=tokens.clock)
+        client = UserJwtVerifier(issuer=ISSUER, application_id=APPLICATION, keys=keys, clock=tokens.clock)
+        yield Pair(service=service, client=client, tokens=tokens)
 
 
 def without(members: Mapping[str, object], name: str) -> dict[str, object]:
@@ -192,7 +192,7 @@ async def test_made_up_keys_are_looked_for_once_in_five_seconds(pair: Pair) -> N
                 address=None,
             )
     assert pair.service.asked == 1
-    await pair.desk.clock.advance(5)
+    await pair.tokens.clock.advance(5)
     await pair.accept(forge(UserJwtClaims))
     assert pair.service.asked == 1
     with pytest.raises(Unauthenticated):

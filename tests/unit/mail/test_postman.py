@@ -29,9 +29,9 @@ class Server:
 
     timeout = 20.0
 
-    def __init__(self, reply: Reply = lambda _: None, *, door: Exception | None = None) -> None:
+    def __init__(self, reply: Reply = lambda _: None, *, connect_error: Exception | None = None) -> None:
         self.reply = reply
-        self.door = door
+        self.connect_error = connect_error
         self.tried: list[str] = []
         self.taken: list[Message] = []
         self.rounds = 0
@@ -39,8 +39,8 @@ class Server:
     @asynccontextmanager
     async def open_session(self) -> AsyncIterator[DeliverySession]:
         self.rounds += 1
-        if self.door is not None:
-            raise self.door
+        if self.connect_error is not None:
+            raise self.connect_error
         yield self
 
     async def deliver(self, mail: OutboxMail, content: Message) -> None:
@@ -68,7 +68,7 @@ def only(store: OutboxInMemory) -> QueuedMail:
 async def test_a_mail_that_was_taken_is_gone(clock: MovableClock) -> None:
     store, server = OutboxInMemory(composed_mail(clock)), Server()
     await outbox_worker(store, server, clock).run_once()
-    assert [letter.to for letter in server.taken] == [TO]
+    assert [message.to for message in server.taken] == [TO]
     assert store.queued == {}
 
 
@@ -137,7 +137,7 @@ async def test_one_that_is_refused_does_not_hold_up_the_others(clock: MovableClo
 
 async def test_a_server_that_lets_no_one_in_is_asked_once_and_everybody_waits_longer(clock: MovableClock) -> None:
     store = OutboxInMemory(*(composed_mail(clock) for _ in range(BATCH_SIZE + 1)))
-    server = Server(door=ServerUnusable("connection refused"))
+    server = Server(connect_error=ServerUnusable("connection refused"))
     await outbox_worker(store, server, clock).run_once()
     assert server.rounds == 1
     await clock.advance(60)

@@ -145,8 +145,8 @@ async def test_a_password_may_come_from_the_environment() -> None:
 
 async def test_a_file_may_bring_more_people_than_are_hashed_at_a_time() -> None:
     setup, store = provision_setup()
-    crowd = [{"login": f"{n}@x.example", "nick": str(n), "password": f"{STRONG}{n}"} for n in range(100)]
-    await setup.apply(users=crowd)
+    many_users = [{"login": f"{n}@x.example", "nick": str(n), "password": f"{STRONG}{n}"} for n in range(100)]
+    await setup.apply(users=many_users)
     assert len({user.password_hash for user in store.stored.users}) == 100
 
 

@@ -54,8 +54,8 @@ class Violation(Refused):
 
 async def answer_to(error: Exception, dialect: Dialect, **options: bool) -> AppResponse:
     errors = ErrorRenderer(render_error=a_page, permissions_always_200=options.get("always_200", False))
-    shell = SampleAsgiApp(endpoints=[raising_endpoint(error, dialect=dialect)], errors=errors)
-    return await call_app(shell.app(), "POST", "/fails")
+    sample_app = SampleAsgiApp(endpoints=[raising_endpoint(error, dialect=dialect)], errors=errors)
+    return await call_app(sample_app.app(), "POST", "/fails")
 
 
 @pytest.mark.parametrize(

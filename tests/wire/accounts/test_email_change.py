@@ -39,7 +39,7 @@ async def test_the_new_address_is_taken_over_by_its_link_and_old_and_new_are_tol
     assert (await browser_client.post("/verify-email")).status_code == 200
     moved = await now(service, anna)
     assert (moved.login, moved.email_verified) == (NEW, True)
-    told = {letter.to: letter.subject for letter in await new_messages(service)}
+    told = {message.to: message.subject for message in await new_messages(service)}
     assert told == {
         LOGIN: "Your account has a new email",
         NEW: "Your account's email was changed",
@@ -83,7 +83,7 @@ async def test_the_link_works_once_for_half_an_hour_and_a_newer_one_ends_it(
     assert (await browser_client.post("/verify-email")).status_code == 403
     await account_browser.submit_and_read_notice("/account/email", login="third@new.example")
     await service.clock.advance(1_800)
-    late = [letter for letter in await new_messages(service) if letter.to == "third@new.example"]
+    late = [message for message in await new_messages(service) if message.to == "third@new.example"]
     assert "/verify-email?token=" in late[0].text
     assert (await browser_client.get(late[0].text.split(service.base_url)[1].split()[0])).status_code == 403
     assert (await now(service, anna)).login == NEW
@@ -105,10 +105,10 @@ async def test_a_reset_link_of_the_old_address_is_dead_afterwards(
 async def test_anyone_who_is_thrown_out_cannot_take_the_account_along_by_a_link_asked_for_before(
     service: RunningService, account_browser: AccountBrowser, other: HttpBrowser, anna: User, act: str
 ) -> None:
-    thief = AccountBrowser(service)
-    await thief.sign_in_and_open_account()
-    await thief.submit_and_read_notice("/account/email", login="thief@evil.example")
-    await thief.client.aclose()
+    other_browser = AccountBrowser(service)
+    await other_browser.sign_in_and_open_account()
+    await other_browser.submit_and_read_notice("/account/email", login="thief@evil.example")
+    await other_browser.client.aclose()
     link = await link_in_new_message(service)
     fields = {"current": PASSWORD, "password": "something else now", "repeated": "something else now"}
     assert "thief@evil.example" in (await account_browser.get("/account")).text
@@ -123,9 +123,9 @@ async def test_an_address_that_has_an_account_looks_the_same_and_its_owner_is_to
 ) -> None:
     assert await account_browser.submit_and_read_notice("/account/email", login="BOB@studio.example") == SENT
     assert "Waiting for confirmation of BOB@studio.example." in (await account_browser.get("/account")).text
-    (letter,) = await new_messages(service)
-    assert (letter.to, letter.subject) == (BOB, "You already have an account")
-    assert "token=" not in letter.text
+    (message,) = await new_messages(service)
+    assert (message.to, message.subject) == (BOB, "You already have an account")
+    assert "token=" not in message.text
     assert [(await now(service, one)).login for one in (anna, bob)] == [LOGIN, BOB]
 
 

@@ -59,8 +59,8 @@ async def test_an_authenticator_app_is_set_up_and_asked_for_at_the_next_sign_in(
     page = (await account_browser.get("/account")).text
     assert "on since" in page
     assert "10 codes left" in page
-    (letter,) = await new_messages(service)
-    assert (letter.to, letter.subject) == (LOGIN, "A second factor was added")
+    (message,) = await new_messages(service)
+    assert (message.to, message.subject) == (LOGIN, "A second factor was added")
     await service.clock.advance(30)
     assert "/sign-in/factor" in (await browser_client.sign_in(LOGIN)).headers["location"]
     await browser_client.follow()
@@ -107,8 +107,8 @@ async def test_it_is_removed_with_the_recovery_codes_that_stood_in_for_it(
     assert await account_browser.submit_and_read_notice("/account/totp/remove") == "Authenticator app removed"
     assert not (await now(service, anna)).has_second_factor
     assert (await service.services.storage.second_factors.factor_overview(anna.user_id)).recovery_left == 0
-    (letter,) = await new_messages(service)
-    assert letter.to == LOGIN
+    (message,) = await new_messages(service)
+    assert message.to == LOGIN
     again = await account_browser.post_with_csrf("/account/totp/remove")
     assert again.status_code == 409
     assert "changed in the meantime" in account_browser.problem_in(again)
@@ -400,8 +400,8 @@ async def test_a_code_by_mail_can_be_sent_for_it(
     assert sent.headers["location"] == "/confirm?next=%2Faccount%2Femail-code"
     page = await account_browser.follow()
     assert account_browser.notice_in(page) == "New code sent"
-    (letter,) = await new_messages(service)
-    found = re.search(r"\b[0-9]{6}\b", letter.text)
+    (message,) = await new_messages(service)
+    found = re.search(r"\b[0-9]{6}\b", message.text)
     assert found is not None
     proved = await account_browser.submit("/confirm", password=PASSWORD, otp=found.group())
     assert (proved.status_code, proved.headers["location"]) == (303, "/account#factors")

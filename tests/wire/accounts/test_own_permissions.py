@@ -45,9 +45,9 @@ MANY = MAX_RULES + 12
 
 @pytest.fixture
 async def console_browsers(service: RunningService) -> AsyncIterator[ConsoleBrowsers]:
-    visitors = ConsoleBrowsers(service)
-    yield visitors
-    await visitors.close()
+    browsers = ConsoleBrowsers(service)
+    yield browsers
+    await browsers.close()
 
 
 async def own(browser_client: HttpBrowser, path: str = "/account") -> str:

@@ -52,10 +52,10 @@ async def test_its_owner_is_told_by_mail_and_it_is_on_record(
     service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
     await account_browser.submit_and_read_notice("/account/password", **CHANGE)
-    (letter,) = await new_messages(service)
-    assert (letter.to, letter.subject) == (LOGIN, "Your password was changed")
-    assert "127.0.0.1" in letter.text
-    assert "Firefox on Linux" in letter.text
+    (message,) = await new_messages(service)
+    assert (message.to, message.subject) == (LOGIN, "Your password was changed")
+    assert "127.0.0.1" in message.text
+    assert "Firefox on Linux" in message.text
     (entry,) = await service.services.storage.audit.newest_records(1, anna.user_id, "password.changed")
     assert (entry.actor, entry.details) == (anna.user_id, {"first": False})
     assert NEW not in repr(entry)

@@ -43,9 +43,9 @@ async def test_the_owner_is_told_where_from_and_with_what(
     service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
     await choose(browser_client, await reset_link(service, browser_client))
-    (letter,) = await new_messages(service)
-    assert (letter.to, letter.subject) == (anna.login, "Your password was changed")
-    assert "Firefox on Linux" in letter.text
+    (message,) = await new_messages(service)
+    assert (message.to, message.subject) == (anna.login, "Your password was changed")
+    assert "Firefox on Linux" in message.text
 
 
 async def test_what_is_wrong_is_said_and_the_link_lives_on(

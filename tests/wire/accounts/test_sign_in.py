@@ -182,9 +182,9 @@ async def test_a_sign_in_from_a_new_browser_is_told_to_the_owner_and_from_a_know
     await service.clock.advance(3_600)
     await browser_client.sign_in(LOGIN)
     assert (await service.services.storage.mail.outbox_status()).waiting == 0
-    stranger = HttpBrowser(service, agent="curl/8")
-    await stranger.sign_in(LOGIN)
-    await stranger.client.aclose()
+    other_browser = HttpBrowser(service, agent="curl/8")
+    await other_browser.sign_in(LOGIN)
+    await other_browser.client.aclose()
     assert (await service.services.storage.mail.outbox_status()).waiting == 1
     assert anna.login == LOGIN
 

@@ -82,8 +82,8 @@ def bearing(jwt: str, **more: str) -> dict[str, str]:
 
 
 async def test_anyone_who_has_the_rule_passes_and_the_others_are_told_why_not(shop: ClientShop) -> None:
-    browser_client, owner = bearing(shop.studio.stranger.jwt), bearing(shop.studio.owner.jwt)
-    await shop.save(shop.studio.stranger, private_data=KICK)
+    browser_client, owner = bearing(shop.studio.other_user.jwt), bearing(shop.studio.owner.jwt)
+    await shop.save(shop.studio.other_user, private_data=KICK)
     async with visiting(an_app(shop)) as client:
         for path in ("/kick", "/late"):
             assert (await client.post(path, headers=browser_client)).json() == {"kicked by": "Anna"}
@@ -96,9 +96,9 @@ async def test_anyone_who_has_the_rule_passes_and_the_others_are_told_why_not(sh
 
 
 async def test_the_project_of_the_request_decides(shop: ClientShop) -> None:
-    browser_client = bearing(shop.studio.stranger.jwt)
+    browser_client = bearing(shop.studio.other_user.jwt)
     in_project = {"projectAccess": {PROJECT: {"private_data": KICK}}}
-    await shop.save(shop.studio.stranger, private_data={**KICK, **in_project})
+    await shop.save(shop.studio.other_user, private_data={**KICK, **in_project})
     async with visiting(an_app(shop)) as client:
         assert (await client.post(f"/in/{PROJECT}/kick", headers=browser_client)).status_code == 200
         assert (await client.post("/in/another/kick", headers=browser_client)).status_code == 403
@@ -106,9 +106,9 @@ async def test_the_project_of_the_request_decides(shop: ClientShop) -> None:
 
 
 async def test_every_request_has_its_user_and_bad_credentials_are_none(shop: ClientShop) -> None:
-    jwt = shop.studio.stranger.jwt
+    jwt = shop.studio.other_user.jwt
     async with visiting(an_app(shop)) as client:
-        expected = {"user": shop.studio.stranger.user_id, "address": None}
+        expected = {"user": shop.studio.other_user.user_id, "address": None}
         assert (await client.get("/", headers=bearing(jwt))).json() == expected
         assert (await client.get("/", headers=bearing(jwt, Factor=FACTOR))).json() == expected
         wrong = [
@@ -125,10 +125,10 @@ async def test_every_request_has_its_user_and_bad_credentials_are_none(shop: Cli
 
 
 async def test_a_blocked_user_is_out_within_two_seconds_even_where_no_rule_is_asked_for(shop: ClientShop) -> None:
-    headers, services = bearing(shop.studio.stranger.jwt), shop.studio.service.services
+    headers, services = bearing(shop.studio.other_user.jwt), shop.studio.service.services
     async with visiting(an_app(shop)) as client, visiting(an_app(shop, offline=True)) as offline:
         assert (await client.get("/", headers=headers)).status_code == 200
-        await services.administration.block(shop.studio.stranger.user_id, ORIGIN)
+        await services.administration.block(shop.studio.other_user.user_id, ORIGIN)
         await services.clock.advance(2)  # type: ignore[attr-defined]
         assert (await client.get("/", headers=headers)).status_code == 401
         assert (await offline.get("/", headers=headers)).status_code == 200
@@ -146,7 +146,7 @@ async def test_strangers_come_in_where_they_may(shop: ClientShop) -> None:
 
 
 async def test_an_address_is_known_only_to_who_says_how(shop: ClientShop) -> None:
-    headers = bearing(await shop.jwt(shop.studio.stranger, fixed_ips=["10.0.0.0/8"]))
+    headers = bearing(await shop.jwt(shop.studio.other_user, fixed_ips=["10.0.0.0/8"]))
     async with visiting(an_app(shop), "10.1.2.3") as client:
         assert (await client.get("/", headers=headers)).status_code == 403
     told = an_app(shop, address=peer_address)
@@ -157,7 +157,7 @@ async def test_an_address_is_known_only_to_who_says_how(shop: ClientShop) -> Non
 
 
 async def test_without_the_service_the_application_says_so(shop: ClientShop) -> None:
-    headers = bearing(shop.studio.stranger.jwt)
+    headers = bearing(shop.studio.other_user.jwt)
     async with visiting(an_app(shop)) as client:
         assert (await client.get("/", headers=headers)).status_code == 200
         shop.transport.is_disconnected = True
@@ -169,7 +169,7 @@ async def test_without_the_service_the_application_says_so(shop: ClientShop) -> 
 async def test_what_its_developer_did_wrong_is_told_them_and_no_visitor_is_blamed(
     shop: ClientShop, caplog: pytest.LogCaptureFixture
 ) -> None:
-    jwt = shop.studio.stranger.jwt
+    jwt = shop.studio.other_user.jwt
     other_application = shop.client(application_id=shop.studio.other.application_id)
     for mistaken in (shop.client(credential=AccessKey("0" * 64)), other_application):
         caplog.clear()
@@ -193,7 +193,7 @@ async def test_a_service_that_calls_itself_otherwise_is_named_in_the_log(
         clock=service.clock,
     )
     async with visiting(an_app(shop, gatehouse=elsewhere)) as client:
-        assert (await client.get("/", headers=bearing(shop.studio.stranger.jwt))).status_code == 401
+        assert (await client.get("/", headers=bearing(shop.studio.other_user.jwt))).status_code == 401
     [said] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert said == f"base_url is http://127.0.0.1:9, but the service there issues JWTs as {service.base_url}"
 
@@ -202,12 +202,12 @@ async def test_a_refusal_is_told_to_who_listens_without_the_token(
     shop: ClientShop, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "gatehouse.client")
-    jwt = shop.studio.stranger.jwt
+    jwt = shop.studio.other_user.jwt
     async with visiting(an_app(shop)) as client:
         await client.post("/kick", headers=bearing(jwt))
         await client.get("/", headers=bearing(jwt, Factor="another"))
     said = [record.getMessage() for record in caplog.records if record.name == "gatehouse.client"]
-    assert said[0].startswith(f"answered with 403: 'user {shop.studio.stranger.user_id} does not have user.kick")
+    assert said[0].startswith(f"answered with 403: 'user {shop.studio.other_user.user_id} does not have user.kick")
     assert said[1:] == ["answered with 401: 'wrong factor'"]
 
 
@@ -236,8 +236,8 @@ async def socket_messages(app: Any, jwt: str) -> list[str]:
 
 async def test_a_websocket_is_closed_to_who_may_not(shop: ClientShop) -> None:
     app = an_app(shop)
-    await shop.save(shop.studio.stranger, private_data=KICK)
-    allowed = await socket_messages(app, shop.studio.stranger.jwt)
+    await shop.save(shop.studio.other_user, private_data=KICK)
+    allowed = await socket_messages(app, shop.studio.other_user.jwt)
     assert allowed == ["websocket.accept", "websocket.send", "websocket.close 1000"]
     assert await socket_messages(app, shop.studio.owner.jwt) == ["websocket.accept", "websocket.close 1008"]
     assert await socket_messages(app, "a.b.c") == ["websocket.close 1008"]
@@ -260,12 +260,12 @@ async def test_the_application_of_the_guide_does_what_the_guide_says(
         made: dict[str, Any] = {}
         exec(compile(source, GUIDE.name, "exec"), made)  # noqa: S102 - our own page
         ask = {"action": "save", "application_id": studio.shop.application_id}
-        data = {"user_id": studio.stranger.user_id, "private_data": KICK}
+        data = {"user_id": studio.other_user.user_id, "private_data": KICK}
         await studio.expect_ok("meta/data", {**ask, "data": data}, studio.owner.headers)
         async with made["gatehouse"], visiting(made["app"]) as client:
             statuses = [
                 (await client.post("/kick", headers=headers)).status_code
-                for headers in (bearing(studio.stranger.jwt), bearing(studio.owner.jwt), {})
+                for headers in (bearing(studio.other_user.jwt), bearing(studio.owner.jwt), {})
             ]
         assert statuses == [200, 403, 401]
 

@@ -50,9 +50,9 @@ RICH = STUDIO.replace(
 @pytest.fixture
 async def rich(service: RunningService) -> AsyncIterator[ConsoleBrowsers]:
     await apply_document(service, RICH)
-    visitors = ConsoleBrowsers(service)
-    yield visitors
-    await visitors.close()
+    console_browsers = ConsoleBrowsers(service)
+    yield console_browsers
+    await console_browsers.close()
 
 
 async def reviewed(browser_client: HttpBrowser, lines: str) -> str:

@@ -32,8 +32,8 @@ async def test_while_the_console_is_built_others_are_served_and_a_failure_is_tri
     ada = await console_browsers(ADA)
     first = asyncio.create_task(ada.client.get("/console"))
     await begun.wait()
-    stranger = await studio.client.get("/console/people?page=2")
-    assert stranger.headers["location"].startswith("/sign-in?interaction=")
+    signed_out_response = await studio.client.get("/console/people?page=2")
+    assert signed_out_response.headers["location"].startswith("/sign-in?interaction=")
     assert (await studio.client.get("/proxy/oauth/keys")).status_code == 200
     assert not first.done()
     goes_on.set()

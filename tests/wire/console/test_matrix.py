@@ -33,9 +33,9 @@ RICH = (
 @pytest.fixture
 async def rich(service: RunningService) -> AsyncIterator[ConsoleBrowsers]:
     await apply_document(service, RICH)
-    visitors = ConsoleBrowsers(service)
-    yield visitors
-    await visitors.close()
+    console_browsers = ConsoleBrowsers(service)
+    yield console_browsers
+    await console_browsers.close()
 
 
 async def reviewed(browser_client: HttpBrowser, lines: str) -> str:
@@ -189,12 +189,12 @@ async def test_search_filter_and_pages_are_the_servers(service: RunningService) 
     )
     many = STUDIO.replace("      private_data:\n", f"      private_data:\n{groups}", 1)
     await apply_document(service, many)
-    visitors = ConsoleBrowsers(service)
-    olga = await visitors(OLGA)
+    console_browsers = ConsoleBrowsers(service)
+    olga = await console_browsers(OLGA)
     first, second = (await olga.get(PAGE)).text, (await olga.get(f"{PAGE}?page=2")).text
     assert first.count("<tr data-row=") == 30  # a group stays together
     assert 'data-row="private_data.g1.r0"' in second
     found = (await olga.get(f"{PAGE}?q=silence&roles=mod")).text
     assert found.count("<tr data-row=") == 1
     assert found.count("data-column=") == 1
-    await visitors.close()
+    await console_browsers.close()

@@ -216,11 +216,11 @@ async def test_where_and_with_what_someone_signs_in_is_answered_over_the_api_to_
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     await apply_document(studio, MORE)
-    visitors = {user_id: await console_browsers(user_id) for user_id in (ADA, OLGA, DEV, MAX, PIA)}
+    browsers = {user_id: await console_browsers(user_id) for user_id in (ADA, OLGA, DEV, MAX, PIA)}
     secrets = await with_everything(studio, OLGA)
     told = {}
     for tab in ("sessions", "methods"):
-        for user_id, browser_client in visitors.items():
+        for user_id, browser_client in browsers.items():
             page = await browser_client.get(f"{HERE}/{OLGA}/{tab}")
             headers = {"Authorization": f"Bearer {await jwt_of(studio, user_id)}", "Factor": FACTOR}
             ask = {"action": "get", "data": {"user_id": OLGA}}

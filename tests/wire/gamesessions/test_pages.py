@@ -457,8 +457,12 @@ async def test_whom_the_application_does_not_let_in_is_told_which_and_whom_to_as
     for shown in ("Sky Raiders", "Mind Games", ANNA):
         assert shown in page.text
     assert (await poll_ended_session(game)).json()["status"] == "ERROR"
-    stranger = await service.client.get("/game/denied", params={"gsid": game.gsid})
-    assert (stranger.status_code, ANNA in stranger.text, "Mind Games" in stranger.text) == (404, False, False)
+    page_for_others = await service.client.get("/game/denied", params={"gsid": game.gsid})
+    assert (page_for_others.status_code, ANNA in page_for_others.text, "Mind Games" in page_for_others.text) == (
+        404,
+        False,
+        False,
+    )
 
 
 async def test_of_two_applications_the_one_that_lets_them_not_in_is_named(

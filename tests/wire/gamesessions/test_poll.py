@@ -292,8 +292,8 @@ async def test_gs_15_a_poll_in_the_last_second_keeps_the_session_before_the_time
 async def test_gs_15_a_poll_that_was_refused_extends_nothing(service: RunningService) -> None:
     game = await register_game(service)
     await service.clock.advance(100)
-    stranger = replace(game, location="x" * 32)
-    assert await refusal_reason(service, await stranger.poll()) == "wrong location"
+    other_game = replace(game, location="x" * 32)
+    assert await refusal_reason(service, await other_game.poll()) == "wrong location"
     await service.clock.advance(20)
     assert await refusal_reason(service, await game.poll()) == "no such session"
 

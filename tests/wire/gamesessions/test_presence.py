@@ -135,13 +135,13 @@ async def test_ws_02_no_origin_and_our_own_are_let_in(service: RunningService) -
 
 async def test_a_stranger_is_told_what_an_unknown_gsid_is_told(service: RunningService) -> None:
     game = await register_game(service)
-    strangers = [
+    refused_openings = [
         connect_socket(service, f"{game.gsid}?location={game.location}x"),
         connect_socket(service, game.gsid, address=OTHER_ADDRESS),
         connect_socket(service, game.gsid, X_Forwarded_For="127.0.0.1"),
     ]
     reasons = []
-    for opening in strangers:
+    for opening in refused_openings:
         async with opening as socket:
             reasons.append(await reason_of(service, (await receive_json(socket))["error"]))
             assert await close_code_and_reason(socket) == (4404, "no such session")

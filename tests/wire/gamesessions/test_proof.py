@@ -79,9 +79,9 @@ async def test_gs_03_a_poll_from_another_address_without_proof_is_a_violation(
     game = await register_game(service)
     await approve_in_storage(game, anna)
     async with elsewhere(service) as other:
-        stranger = replace(game, service=other)
-        assert await refusal_reason(service, await stranger.poll(by_address=True)) == "different IP address"
-        assert (await stranger.poll()).json()["status"] == "OK"  # the Location value proves it from anywhere
+        other_game = replace(game, service=other)
+        assert await refusal_reason(service, await other_game.poll(by_address=True)) == "different IP address"
+        assert (await other_game.poll()).json()["status"] == "OK"  # the Location value proves it from anywhere
 
 
 async def test_the_same_address_needs_nothing_else(service: RunningService, anna: User) -> None:
@@ -312,9 +312,9 @@ async def test_what_a_client_says_of_its_address_through_a_proxy_that_names_it_s
     claim = {header: "Ip 198.51.100.7" if header == "Authorization" else "198.51.100.7"}
     async with running_service(installed_url, tmp_path, environment=environment) as service:
         game = await register_game(service, forwarded("198.51.100.7"), factor="f")
-        thief = replace(game, headers={**forwarded("203.0.113.66"), **claim})
-        assert await refusal_reason(service, await thief.poll(by_address=True)) == "different IP address"
-        for headers in (thief.headers, claim):
+        other_game = replace(game, headers={**forwarded("203.0.113.66"), **claim})
+        assert await refusal_reason(service, await other_game.poll(by_address=True)) == "different IP address"
+        for headers in (other_game.headers, claim):
             answer = await service.client.post(INFO, json={"gsid": game.gsid}, headers=headers)
             assert await refusal_reason(service, answer) == "info is not allowed from this IP address"
 

@@ -67,8 +67,8 @@ async def test_a_new_master_key_reaches_the_outbox(migrated_url: str, tmp_path: 
     old, new, clock = new_master_key(), new_master_key(), MovableClock()
     first = load_test_settings(migrated_url, tmp_path, port=8080, **{MASTER: old})
     async with open_services(first, clock=clock, serving=False) as services:
-        letters = services.mail_composer
-        await services.storage.mail.queue_mails([letters.compose(MailTemplate.TEST, to=TO, lang="en")], "")
+        composer = services.mail_composer
+        await services.storage.mail.queue_mails([composer.compose(MailTemplate.TEST, to=TO, lang="en")], "")
     both = load_test_settings(migrated_url, tmp_path, port=8080, **{MASTER: new, PREVIOUS: old})
     async with open_services(both, clock=clock, serving=False) as services:
         outcome = await rewrap_all(services, AuditOrigin(actor="test"))
@@ -85,10 +85,10 @@ async def test_outside_development_mail_waits_for_a_server(migrated_url: str, tm
     async with open_services(
         load_test_settings(migrated_url, tmp_path, port=8080), clock=clock, serving=False
     ) as services:
-        letters = services.mail_composer
-        await services.storage.mail.queue_mails([letters.compose(MailTemplate.TEST, to=TO, lang="en")], "")
+        composer = services.mail_composer
+        await services.storage.mail.queue_mails([composer.compose(MailTemplate.TEST, to=TO, lang="en")], "")
         worker = services.outbox_worker_printing(None)
         await worker.run_once()
         assert (await services.storage.mail.outbox_status()).waiting == 1
         with pytest.raises(ServerUnusable):
-            await worker.deliver_now(letters.compose(MailTemplate.TEST, to=TO, lang="en"))
+            await worker.deliver_now(composer.compose(MailTemplate.TEST, to=TO, lang="en"))

@@ -587,9 +587,9 @@ async def test_az_31_whom_the_application_keeps_out_gets_access_denied(
         await storage.user_records.edit_record(number, anna.user_id, set_fields(login=login), 0)
         for client in (shop, third):  # no one is asked to allow what will not happen
             assert redirect_error(await browser_client.get(client.authorize_path())) == "access_denied"
-            stranger = HttpBrowser(service)
-            assert query_of(await client.walk_authorize(stranger, LOGIN))["error"] == "access_denied"
-            await stranger.client.aclose()
+            new_browser = HttpBrowser(service)
+            assert query_of(await client.walk_authorize(new_browser, LOGIN))["error"] == "access_denied"
+            await new_browser.client.aclose()
     await storage.user_records.edit_record(number, anna.user_id, set_fields(login={}), 0)
     assert "code" in redirect_parameters(await browser_client.get(shop.authorize_path()))
     await storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
@@ -634,10 +634,10 @@ async def test_another_browser_cannot_go_on_with_the_way(
     service: RunningService, browser_client: HttpBrowser, anna: User, web: RelyingPartyClient
 ) -> None:
     begun = await browser_client.get(web.authorize_path())
-    thief = HttpBrowser(service)
-    await thief.sign_in(anna.login or "")
-    assert (await thief.get(begun.headers["location"])).status_code == 400
-    await thief.client.aclose()
+    other_browser = HttpBrowser(service)
+    await other_browser.sign_in(anna.login or "")
+    assert (await other_browser.get(begun.headers["location"])).status_code == 400
+    await other_browser.client.aclose()
 
 
 async def test_az_33_a_flood_of_requests_is_limited_and_leaves_a_bounded_pile(

@@ -172,10 +172,10 @@ async def test_only_the_session_that_was_asked_can_decide(
 ) -> None:
     page = await asked(signed_in_browser, third)
     handle = hidden_fields(page)["interaction"]
-    thief = HttpBrowser(service)
-    await thief.sign_in(LOGIN)
-    assert (await thief.get(f"{CONSENT}?interaction={handle}")).status_code == 400
-    await thief.client.aclose()
+    other_browser = HttpBrowser(service)
+    await other_browser.sign_in(LOGIN)
+    assert (await other_browser.get(f"{CONSENT}?interaction={handle}")).status_code == 400
+    await other_browser.client.aclose()
     await signed_in_browser.sign_in(LOGIN)  # a new session of the same person
     assert (await signed_in_browser.get(f"{CONSENT}?interaction={handle}")).status_code == 400
     csrf = hidden_fields((await signed_in_browser.get("/account")).text)["csrf"]

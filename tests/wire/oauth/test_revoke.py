@@ -88,11 +88,11 @@ async def test_ui_07_a_client_cannot_revoke_anothers_token(
 ) -> None:
     tokens = await given(web, anna)
     other = await a_native_client(service, "other")
-    for thief in (other, oidc_client):
-        fields = {**secret_of(thief), "refresh_token": tokens["refresh_token"]}
+    for other_client in (other, oidc_client):
+        fields = {**secret_of(other_client), "refresh_token": tokens["refresh_token"]}
         assert oauth_error(await service.client.post(OWN, json=fields)) == (400, "invalid_request")
         for token in (tokens["refresh_token"], tokens["access_token"]):
-            answer = await service.client.post(RFC_7009, data={**secret_of(thief), "token": token})
+            answer = await service.client.post(RFC_7009, data={**secret_of(other_client), "token": token})
             assert (answer.status_code, answer.content) == (200, b"")
     assert success_body(await web.userinfo(tokens["access_token"]))
     assert success_body(await web.refresh(tokens["refresh_token"]))
@@ -116,8 +116,8 @@ async def test_rfc_7009_tells_no_one_which_foreign_tokens_live(
 ) -> None:
     old = (await given(oidc_client, anna))["refresh_token"]
     new = success_body(await oidc_client.refresh(old))["refresh_token"]
-    stranger = {"client_id": app.client.client_id}
-    answers = [await service.client.post(RFC_7009, data={**stranger, "token": one}) for one in (old, new, "x")]
+    other_client = {"client_id": app.client.client_id}
+    answers = [await service.client.post(RFC_7009, data={**other_client, "token": one}) for one in (old, new, "x")]
     assert [(one.status_code, one.content) for one in answers] == [(200, b"")] * 3
     assert success_body(await oidc_client.refresh(new))
 

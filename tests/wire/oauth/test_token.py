@@ -382,7 +382,7 @@ async def test_tk_30_no_description_repeats_input_or_leaves_the_alphabet(
         for headers in ({}, web.headers):
             said = (await post(service, ask, headers)).json()
             words = said["error"] + said["error_description"]
-            assert all(" " <= letter <= "~" and letter not in '"\\' for letter in words)
+            assert all(" " <= message <= "~" and message not in '"\\' for message in words)
             assert "x" + nasty[3] not in words
             assert nasty not in words
 

@@ -166,8 +166,8 @@ async def test_ak_09_keys_of_a_removed_application_or_project_are_refused(studio
 async def test_ak_10_anyone_who_has_no_right_neither_sees_nor_makes_keys(studio: Studio) -> None:
     for action in ("get", "save", "delete"):
         ask = asking(action, studio.shop, id="x")
-        await studio.expect_error(403, "accessKey", ask, studio.stranger.headers)
-        await studio.expect_error(403, "accessKey", {**ask, "application_id": 99_999}, studio.stranger.headers)
+        await studio.expect_error(403, "accessKey", ask, studio.other_user.headers)
+        await studio.expect_error(403, "accessKey", {**ask, "application_id": 99_999}, studio.other_user.headers)
         await studio.expect_error(403, "accessKey", asking(action, studio.other, id="x"), studio.owner.headers)
 
 

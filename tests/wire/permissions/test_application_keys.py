@@ -156,6 +156,6 @@ async def test_ap_07_only_a_sound_public_key_is_taken_as_one(studio: Studio, tex
 async def test_custom_keys_need_the_right_to_them(studio: Studio) -> None:
     for action in ("get", "save", "delete"):
         ask = asking(studio, action, public_key=the_pem(), id="x")
-        await studio.expect_error(403, "application/keys", ask, studio.stranger.headers)
+        await studio.expect_error(403, "application/keys", ask, studio.other_user.headers)
         unknown = {**ask, "application_id": 99_999}
-        await studio.expect_error(403, "application/keys", unknown, studio.stranger.headers)
+        await studio.expect_error(403, "application/keys", unknown, studio.other_user.headers)

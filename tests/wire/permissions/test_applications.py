@@ -55,7 +55,7 @@ async def get(studio: Studio, who: Person, application_id: int) -> Any:
 
 async def test_ap_01_can_create_app_creates_outside_a_project_and_updates_nothing(studio: Studio) -> None:
     maker = await create_person_with(studio, {ROOT: holdings_with_rules("can_create_app")})
-    await studio.expect_error(403, "application", saving(name="Chess"), studio.stranger.headers)
+    await studio.expect_error(403, "application", saving(name="Chess"), studio.other_user.headers)
     made = await save(studio, maker, name="Chess", description="A game")
     assert made == {
         "application_id": made["application_id"],
@@ -211,7 +211,7 @@ async def test_service_meta_needs_can_publish_services_and_the_right_to_save(stu
     both = await create_person_with(
         studio, {ROOT: holdings_with_rules("can_publish_services")}, secret_data=secret_document("canSave")
     )
-    for who in (only_publishes, only_saves, studio.stranger):
+    for who in (only_publishes, only_saves, studio.other_user):
         await studio.expect_error(403, "application", saving(application_id=shop, service_meta=meta), who.headers)
         tags = {"application_id": shop, "data": {"tags": ["a"]}}
         await studio.expect_error(403, "application/tags", tags, who.headers)
@@ -444,7 +444,7 @@ async def test_ap_10_a_removed_application_stays_removed(studio: Studio) -> None
         ("application", saving(application_id=shop, removed=False)),
         ("meta/schema", {"application_id": shop, **saving()}),
         ("roles", {"application_id": shop, **saving(name="moderator")}),
-        ("meta/data", {"application_id": shop, **saving(user_id=studio.stranger.user_id, roles=[])}),
+        ("meta/data", {"application_id": shop, **saving(user_id=studio.other_user.user_id, roles=[])}),
     ):
         assert await studio.expect_error(409, path, body, studio.owner.headers) == "The application was removed."
     await studio.expect_error(
@@ -469,7 +469,11 @@ async def test_what_is_held_on_an_application_goes_when_it_leaves_its_project(st
     resource = {"kind": "applications", "id": str(number)}
     check = {"project_id": PROJECT, "resource": resource, "rule": "app.can_manage_users"}
     checking = {"application_id": 1, "data": {"checks": [check]}}
-    theirs = {"action": "get", "application_id": number, "data": {"user_id": studio.stranger.user_id, "type": "tree"}}
+    theirs = {
+        "action": "get",
+        "application_id": number,
+        "data": {"user_id": studio.other_user.user_id, "type": "tree"},
+    }
     assert rule in (await studio.expect_ok("meta/data", listing, who.headers))["data"]
     assert (await studio.expect_ok("check", checking, who.headers))["data"] == [True]
     assert "private_data" in (await studio.expect_ok("meta/data", theirs, who.headers))["data"]
@@ -494,7 +498,7 @@ async def test_ap_11_delete_needs_can_remove_apps_or_the_project(studio: Studio)
     await publish(storage, a_project("Elsewhere"))
     saves = await create_person_with(studio, secret_data=secret_document("canSave", "canRead"))
     elsewhere = await create_person_with(studio, {Scope("elsewhere"): holdings_with_rules(MANAGES)})
-    for who in (saves, elsewhere, studio.stranger):
+    for who in (saves, elsewhere, studio.other_user):
         await studio.expect_error(403, "application", removing(shop), who.headers)
     await studio.expect_ok(
         "application",
@@ -622,7 +626,7 @@ async def test_any_role_on_an_application_lets_see_it_and_not_save_it(studio: St
 async def test_pa_13_an_unknown_application_is_no_different_from_a_foreign_one(studio: Studio) -> None:
     for body in (reading, removing, lambda number: saving(application_id=number, name="x")):
         foreign, unknown = [
-            await studio.post("application", body(number), studio.stranger.headers)
+            await studio.post("application", body(number), studio.other_user.headers)
             for number in (studio.other.application_id, 999_999)
         ]
         assert (foreign.status_code, foreign.content) == (unknown.status_code, unknown.content)

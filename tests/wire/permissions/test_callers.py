@@ -30,7 +30,7 @@ def everything(studio: Studio) -> dict[str, Mapping[str, object]]:
         "application": {"action": "get", "data": {"application_id": shop}},
         "application/keys": {"action": "get", "application_id": shop},
         "user/info": {},
-        "user": {"action": "get", "data": {"user_id": studio.stranger.user_id}},
+        "user": {"action": "get", "data": {"user_id": studio.other_user.user_id}},
         "serviceToken": {"action": "get", "application_id": shop},
         "emailSecret": {"action": "get", "application_id": shop},
         "settings": {"action": "get", "data": {"part": "health"}},
@@ -101,12 +101,12 @@ async def test_the_deprecated_fields_of_the_body_work(studio: Studio) -> None:
 
 
 async def test_pa_03_the_header_decides_for_check_and_action_alike(studio: Studio) -> None:
-    theirs = {"jwt": studio.stranger.jwt, "factor": "not their"}
+    theirs = {"jwt": studio.other_user.jwt, "factor": "not their"}
     answer = await studio.expect_ok("meta/data", own_record(studio.shop, **theirs), studio.owner.headers)
     assert answer["user_id"] == studio.owner.user_id
     ours = {"jwt": studio.owner.jwt, "factor": FACTOR}
     keys = {"action": "get", "application_id": studio.shop.application_id, **ours}
-    await studio.expect_error(403, "accessKey", keys, studio.stranger.headers)
+    await studio.expect_error(403, "accessKey", keys, studio.other_user.headers)
 
 
 @pytest.mark.parametrize("blocked", [True, False], ids=["blocked", "signed out everywhere"])
@@ -200,7 +200,7 @@ async def test_pa_05_an_expired_user_jwt_opens_meta_data_beside_a_service_within
 
 
 async def test_pa_07_a_service_lends_no_one_rights(studio: Studio) -> None:
-    headers = bearing(studio.stranger.jwt, Service_Jwt=await studio.service_jwt())
+    headers = bearing(studio.other_user.jwt, Service_Jwt=await studio.service_jwt())
     for path in ("application", "application/keys", "accessKey", "project", "roles", "meta/schema"):
         await studio.expect_error(403, path, everything(studio)[path], headers)
     others = own_record(studio.shop, data={"user_id": studio.owner.user_id, "type": "tree"})
@@ -221,7 +221,7 @@ async def test_pa_08_an_access_key_opens_nothing_but_its_own_records(studio: Stu
     assert taken["user_id"] == studio.owner.user_id
     await studio.expect_error(403, "meta/data", own_record(studio.other, **mine), bearing(key))
     await studio.expect_error(401, "meta/data", own_record(studio.shop), bearing(key))
-    roles = own_record(studio.shop, data={"type": "roles", "user_id": studio.stranger.user_id})
+    roles = own_record(studio.shop, data={"type": "roles", "user_id": studio.other_user.user_id})
     assert (await studio.expect_ok("meta/data", roles, bearing(key)))["data"] == []
     await studio.expect_error(
         403, "meta/data", {**roles, "application_id": studio.other.application_id}, bearing(key)
@@ -327,7 +327,7 @@ async def test_pa_15_one_principals_flood_from_many_addresses_is_limited(
         assert statuses == [200] * 5 + [429] * 2
         limited = await ask(studio.owner, 9)
         assert int(limited.headers["retry-after"]) > 0
-        assert (await ask(studio.stranger, 10)).status_code == 200
+        assert (await ask(studio.other_user, 10)).status_code == 200
 
 
 async def test_permissions_can_answer_200_to_old_clients(installed_sqlite_url: str, tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ async def test_clients_are_managed_with_the_right_to_save_their_application_and_
         "exchangeJwt", {"jwt": studio.owner.jwt, "factor": "the device"}, bearer_headers(key)
     )
     may_not = (
-        (403, studio.stranger.headers),
+        (403, studio.other_user.headers),
         (
             403,
             (
@@ -288,7 +288,7 @@ async def of_client(studio: Studio) -> list[Any]:
 
 
 async def signed_in(studio: Studio, record: Any, secret: str) -> dict[str, Any]:
-    user = await studio.service.services.storage.accounts.user(studio.stranger.user_id)
+    user = await studio.service.services.storage.accounts.user(studio.other_user.user_id)
     client = relying(studio, record, secret)
     return await client.tokens(await client.issue_code(user))
 

@@ -87,7 +87,7 @@ async def test_gr_01_anyone_who_manages_one_of_five_groups_sees_exactly_that_one
     manager = await a_manager(studio, groups[2]["id"])
     assert [group["id"] for group in (await get(studio, manager))["groups"]] == [groups[2]["id"]]
     ask = {"action": "get", "data": {"project_id": PROJECT}}
-    await studio.expect_error(403, "group", ask, studio.stranger.headers)
+    await studio.expect_error(403, "group", ask, studio.other_user.headers)
     all_of_them = await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES)})
     assert len((await get(studio, all_of_them))["groups"]) == 5
     at_root = await create_person_with(studio, {ROOT: holdings_with_rules(MANAGES)})
@@ -156,7 +156,7 @@ async def test_gr_04_a_group_looks_at_no_address(studio: Studio) -> None:
 
 async def test_gr_05_each_endpoint_changes_only_what_is_its_own(studio: Studio) -> None:
     made = await make(studio)
-    alien = {"tags": ["x"], "users": [studio.stranger.user_id], "conditions": [EVERYONE], "id": "x", "created": 1}
+    alien = {"tags": ["x"], "users": [studio.other_user.user_id], "conditions": [EVERYONE], "id": "x", "created": 1}
     saved = await studio.expect_ok("group", saving(made["id"], **alien), studio.owner.headers)
     assert saved["data"] == {**made, "version": 2}
     alien = {"title": "Else", "project_id": "elsewhere", "tags": ["x"], "description": "x"}
@@ -177,9 +177,9 @@ async def test_gr_06_a_manager_reaches_their_group_alone_and_opening_it_is_audit
     mine, theirs = await make(studio, "Mine"), await make(studio, "Theirs")
     manager = await a_manager(studio, mine["id"])
     await studio.expect_error(403, "group/access", access(theirs["id"], users=[]), manager.headers)
-    await studio.expect_ok("group/access", access(mine["id"], users=[studio.stranger.user_id]), manager.headers)
+    await studio.expect_ok("group/access", access(mine["id"], users=[studio.other_user.user_id]), manager.headers)
     assert await audit_records(studio, AuditEvent.GROUP_OPENED) == []
-    both = [studio.stranger.user_id, manager.user_id]
+    both = [studio.other_user.user_id, manager.user_id]
     await studio.expect_ok("group/access", access(mine["id"], users=both), manager.headers)
     assert len(await audit_records(studio, AuditEvent.GROUP_OPENED)) == 1
     await studio.expect_ok("group/access", access(mine["id"], conditions=[EVERYONE]), manager.headers)
@@ -242,7 +242,7 @@ async def test_gr_09_users_are_known_ids_and_not_too_many(studio: Studio) -> Non
     await studio.service.services.storage.groups.create_group(a_group(), [a_record()])
     for users in ([5], [None], [["1"]], ["x"], [""], ["1\n"], "1000000001", {"1000000001": True}):
         await studio.expect_error(400, "group/access", access(users=users), studio.owner.headers)
-    unknown = access(users=[studio.stranger.user_id, "4444444444"])
+    unknown = access(users=[studio.other_user.user_id, "4444444444"])
     said = await studio.expect_error(400, "group/access", unknown, studio.owner.headers)
     assert said == "data.users: no user 4444444444"
     many = json.dumps(access(users=["1"] * 60_000)).encode()
@@ -264,7 +264,7 @@ async def test_a_save_of_an_old_version_is_refused(studio: Studio) -> None:
 
 
 async def test_absent_users_and_conditions_stay_and_null_clears(studio: Studio) -> None:
-    made, users = await make(studio), [studio.stranger.user_id]
+    made, users = await make(studio), [studio.other_user.user_id]
     await studio.expect_ok(
         "group/access", access(made["id"], users=users, conditions=[EVERYONE]), studio.owner.headers
     )
@@ -285,7 +285,7 @@ async def test_pa_13_an_unknown_group_is_no_different_from_a_foreign_one(studio:
         ("group/tags", lambda one: {"group_id": one, "data": {"tags": []}}),
     ):
         foreign, unknown = [
-            await studio.post(path, body(one), studio.stranger.headers) for one in (made["id"], "0" * 24)
+            await studio.post(path, body(one), studio.other_user.headers) for one in (made["id"], "0" * 24)
         ]
         assert (foreign.status_code, foreign.content) == (unknown.status_code, unknown.content)
         assert foreign.status_code == 403
@@ -352,7 +352,7 @@ async def test_a_project_one_may_not_see_is_no_other_place_than_none(studio: Stu
 async def test_who_lets_themselves_in_by_a_condition_is_audited_too(studio: Studio) -> None:
     made = await make(studio)
     manager = await a_manager(studio, made["id"])
-    for others in ([{"uid": [studio.stranger.user_id]}], [{"domain": "studio.example"}]):
+    for others in ([{"uid": [studio.other_user.user_id]}], [{"domain": "studio.example"}]):
         named = [{"title": "t", "condition": one} for one in others]
         await studio.expect_ok("group/access", access(made["id"], conditions=named), manager.headers)
     assert await audit_records(studio, AuditEvent.GROUP_OPENED) == []

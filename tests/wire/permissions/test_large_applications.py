@@ -16,7 +16,7 @@ from gatehouse.permissions.questions import members, simulate, user_record_views
 from gatehouse.storage.permissions import schemas
 from gatehouse.web.api.permissions import envelope
 from tests.support.permission_builders import a_person, a_role
-from tests.support.studio import OWNER, STRANGER, Studio, put_roles, question_body, role_granting, set_user_roles
+from tests.support.studio import OTHER_USER, OWNER, Studio, put_roles, question_body, role_granting, set_user_roles
 
 ROLES: Final = 40
 RULES: Final = 2_000  # of each role; bench/blocking.py has an application as large as one may be
@@ -45,7 +45,7 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> Threads:
         return len(model.roles) >= ROLES
 
     def says_much(_: object, tiers: Any) -> bool:
-        return sum(len(voice.verdicts.yes) for tier in tiers for voice in tier) > MANY
+        return sum(len(contribution.verdicts.yes) for tier in tiers for contribution in tier) > MANY
 
     watch = {
         "compile": (compiled.CompiledModel, "__init__", is_of_large_model),
@@ -116,7 +116,7 @@ async def test_lp_01_of_many_who_lack_a_model_one_reads_it(studio: Studio, monke
     monkeypatch.setattr(store, "application_models", counted)
     await put_roles(studio, role_granting("given"))
     ask = {"action": "get", **question_body(studio)}
-    await asyncio.gather(*(studio.expect_ok("meta/data", ask, studio.stranger.headers) for _ in range(8)))
+    await asyncio.gather(*(studio.expect_ok("meta/data", ask, studio.other_user.headers) for _ in range(8)))
     assert len([one for one in asked if studio.shop.application_id in one]) == 1
 
 
@@ -128,22 +128,22 @@ async def test_lp_01_a_list_over_the_bound_is_refused_with_the_narrower_question
     areas = {area: {f"rule{n}": {"value": True} for n in range(50)} for area in ("one", "two")}
     shown = {"shown": {"name": {"value": True}}}
     await put_roles(studio, a_role("many", meta={"private_data": areas, "public_data": shown}))
-    await set_user_roles(studio, STRANGER, {ROOT: ["many"]})
+    await set_user_roles(studio, OTHER_USER, {ROOT: ["many"]})
     ask = {"action": "get", **question_body(studio)}
-    said = await studio.expect_error(400, "meta/data", ask, studio.stranger.headers)
+    said = await studio.expect_error(400, "meta/data", ask, studio.other_user.headers)
     assert said.startswith("answer too large: ")
     assert "options.prefix" in said
     assert await rules(studio, "one.rule4") == [f"private_data.one.rule4{n}" for n in ("", *range(10))]
     assert await rules(studio, "private_data.two.rule11") == ["private_data.two.rule11"]
     assert await rules(studio, "public_data") == ["public_data.shown.name"]
-    await studio.expect_error(400, "meta/data", {**ask, "options": {"prefix": "one/"}}, studio.stranger.headers)
+    await studio.expect_error(400, "meta/data", {**ask, "options": {"prefix": "one/"}}, studio.other_user.headers)
     tree = {"action": "get", **question_body(studio, type="tree"), "options": {"prefix": "one"}}
-    await studio.expect_error(400, "meta/data", tree, studio.stranger.headers)
+    await studio.expect_error(400, "meta/data", tree, studio.other_user.headers)
 
 
 async def rules(studio: Studio, prefix: str) -> list[str]:
     ask = {"action": "get", **question_body(studio), "options": {"prefix": prefix}}
-    found: list[str] = (await studio.expect_ok("meta/data", ask, studio.stranger.headers))["data"]
+    found: list[str] = (await studio.expect_ok("meta/data", ask, studio.other_user.headers))["data"]
     return found
 
 

@@ -63,7 +63,7 @@ async def groups(studio: Studio) -> None:
     storage = studio.service.services.storage
     await publish(storage, a_project("Elsewhere"))
     for group in (
-        a_group(GROUP, "Testers", users=(studio.stranger.user_id,)),
+        a_group(GROUP, "Testers", users=(studio.other_user.user_id,)),
         a_group(OTHER_GROUP, "Others"),
         a_group(UNTAGGED, "Untagged", tags=()),
         a_group(FOREIGN, "Foreign", project_id="elsewhere"),
@@ -79,18 +79,18 @@ async def test_members_are_told_with_what_they_hold(studio: Studio) -> None:
         "applications": {shop: {"roles": ["app_users_manager"]}},
         "groups": {GROUP: {"roles": ["group_manager"]}},
     }
-    saved = await save(studio, studio.owner, users={studio.stranger.user_id: member})
+    saved = await save(studio, studio.owner, users={studio.other_user.user_id: member})
     assert saved == {
         "id": PROJECT,
-        "users": {OWNER: {"roles": ["project_owner"]}, studio.stranger.user_id: member},
+        "users": {OWNER: {"roles": ["project_owner"]}, studio.other_user.user_id: member},
         "allow": [],
         "disallow": [],
         "version": 2,
     }
-    assert await get(studio, studio.stranger) == saved
+    assert await get(studio, studio.other_user) == saved
     assert await audit_records(studio, AuditEvent.MEMBERSHIP_SAVED)
     assert {row.subject for row in await audit_records(studio, AuditEvent.USER_SCHEMA_SAVED)} == {
-        studio.stranger.user_id
+        studio.other_user.user_id
     }
 
 
@@ -137,7 +137,7 @@ async def test_what_is_held_on_something_that_is_gone_can_be_saved_back_and_noth
     }
     await studio.expect_ok("meta/data", {"action": "save", "application_id": 1, "data": record}, studio.owner.headers)
     other_role = {"services": {str(gone): {"roles": ["app_users_manager"]}}}
-    for users in ({who.user_id: other_role}, {studio.stranger.user_id: told}):
+    for users in ({who.user_id: other_role}, {studio.other_user.user_id: told}):
         await studio.expect_error(400, "project/membership", saving(users=users), studio.owner.headers)
     both = {"services": {str(gone): {"roles": ["service_administrator", "app_users_manager"]}}}
     await studio.expect_error(400, "project/membership", saving(users={who.user_id: both}), studio.owner.headers)
@@ -176,12 +176,12 @@ async def test_allow_and_disallow_decide_at_once_and_owners_are_exempt(studio: S
     await groups(studio)
     view = {"action": "get", "data": {"id": PROJECT}}
     outsider = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
-    await save(studio, studio.owner, users={studio.stranger.user_id: {"roles": ["project_administrator"]}})
+    await save(studio, studio.owner, users={studio.other_user.user_id: {"roles": ["project_administrator"]}})
     await save(studio, studio.owner, allow=[GROUP])
-    await studio.expect_ok("project", view, studio.stranger.headers)
+    await studio.expect_ok("project", view, studio.other_user.headers)
     await studio.expect_error(403, "project", view, outsider.headers)
     await save(studio, studio.owner, allow=[], disallow=[GROUP])
-    await studio.expect_error(403, "project", view, studio.stranger.headers)
+    await studio.expect_error(403, "project", view, studio.other_user.headers)
     await studio.expect_ok("project", view, outsider.headers)
     settings = {"allowed_domains": ["else.example"]}
     await studio.expect_ok(
@@ -196,12 +196,12 @@ async def test_the_last_owner_stays(studio: Studio) -> None:
     for who in (studio.owner, boss):
         await studio.expect_error(409, "project/membership", saving(users={OWNER: None}), who.headers)
     second = {"roles": ["project_owner"]}
-    await save(studio, studio.owner, users={studio.stranger.user_id: second})
+    await save(studio, studio.owner, users={studio.other_user.user_id: second})
     await save(studio, studio.owner, users={OWNER: None})
     await studio.expect_error(403, "project/membership", saving(users={}), studio.owner.headers)
-    save_own = {"user_id": studio.stranger.user_id, "private_data": {"projectAccess": {}}}
+    save_own = {"user_id": studio.other_user.user_id, "private_data": {"projectAccess": {}}}
     body = {"action": "save", "application_id": 1, "data": save_own}
-    await studio.expect_error(409, "meta/data", body, studio.stranger.headers)
+    await studio.expect_error(409, "meta/data", body, studio.other_user.headers)
 
 
 async def test_owners_are_made_and_unmade_by_owners(studio: Studio) -> None:
@@ -220,7 +220,7 @@ async def test_no_one_gives_what_they_do_not_hold_there(studio: Studio) -> None:
     manager = await create_person_with(
         studio, {IN_PROJECT: holdings_with_rules("project.can_manage_project", "project.can_view_project")}
     )
-    friend = studio.stranger.user_id
+    friend = studio.other_user.user_id
     for held in (
         {"roles": ["project_administrator"]},
         {"roles": ["app_developer"]},
@@ -236,7 +236,7 @@ async def test_no_one_gives_what_they_do_not_hold_there(studio: Studio) -> None:
 
 async def test_a_member_is_checked_as_strictly_as_a_record(studio: Studio) -> None:
     await groups(studio)
-    friend, boss = studio.stranger.user_id, await create_administrator(studio)
+    friend, boss = studio.other_user.user_id, await create_administrator(studio)
     for held in (
         {"roles": ["project_administrator", "Project_Administrator"]},
         {"roles": [{"name": "group_manager", "expired": -1}]},
@@ -266,7 +266,7 @@ async def test_a_member_is_checked_as_strictly_as_a_record(studio: Studio) -> No
 
 async def test_a_save_is_all_or_nothing(studio: Studio) -> None:
     await groups(studio)
-    users = {studio.stranger.user_id: {"roles": ["project_administrator"]}, OWNER: None}
+    users = {studio.other_user.user_id: {"roles": ["project_administrator"]}, OWNER: None}
     await studio.expect_error(409, "project/membership", saving(users=users, allow=[GROUP]), studio.owner.headers)
     now = await get(studio, studio.owner)
     assert (now["users"].keys(), now["allow"], now["version"]) == ({OWNER}, [], 1)
@@ -337,7 +337,7 @@ async def test_a_service_gives_nothing_beyond_its_own_application(studio: Studio
     mine, other = str(studio.shop.application_id), str(sibling.application_id)
     developer = {"roles": ["app_developer"]}
     vouched = bearer_headers(studio.owner.jwt, Service_Jwt=await studio.service_jwt())
-    friend = studio.stranger.user_id
+    friend = studio.other_user.user_id
     for held in (
         {"roles": ["project_administrator"]},
         developer,
@@ -364,7 +364,7 @@ async def test_who_has_an_end_gives_nothing_that_ends_later(studio: Studio) -> N
     deputy = await create_person_with(
         studio, {IN_PROJECT: holdings_with(Assignment(role=role, end=End(expired=now + 60)))}
     )
-    shop, friend = str(studio.shop.application_id), studio.stranger.user_id
+    shop, friend = str(studio.shop.application_id), studio.other_user.user_id
     rule = {"can_view_project": {"value": True}}
     for held in (
         {"roles": [role]},
@@ -387,7 +387,7 @@ async def test_who_has_an_end_gives_nothing_that_ends_later(studio: Studio) -> N
 async def test_who_holds_with_a_ttl_gives_with_one_no_longer(studio: Studio) -> None:
     role, now = "project_administrator", studio.service.clock.now()
     deputy = await create_person_with(studio, {IN_PROJECT: holdings_with(Assignment(role=role, end=End(ttl=60)))})
-    friend = studio.stranger.user_id
+    friend = studio.other_user.user_id
     for end in ({}, {"ttl": 61}, {"expired": now + 600}):
         held = {"roles": [{"name": role, **end}]}
         await studio.expect_error(403, "project/membership", saving(users={friend: held}), deputy.headers)
@@ -400,7 +400,7 @@ async def test_the_longest_of_several_ways_to_hold_a_right_decides(studio: Studi
     short = Assignment(role="project_administrator", end=End(expired=now + 60))
     held = holdings_with_rules("project.can_view_project", "project.can_manage_project")
     deputy = await create_person_with(studio, {IN_PROJECT: replace(held, roles=(short,))})
-    friend = studio.stranger.user_id
+    friend = studio.other_user.user_id
     await save(studio, deputy, users={friend: {"private_data": {"project": {view: {"value": True}}}}})
     more = {"private_data": {"project": {"can_manage_groups": {"value": True}}}}
     await studio.expect_error(403, "project/membership", saving(users={friend: more}), deputy.headers)
@@ -414,7 +414,7 @@ async def test_who_administers_for_a_time_makes_nothing_that_lasts(studio: Studi
     )
     body = {"action": "save", "application_id": 1, "data": {"roles": ["administrator"]}}
     await studio.expect_error(403, "meta/data", body, guest.headers)
-    owner = saving(users={studio.stranger.user_id: {"roles": ["project_owner"]}})
+    owner = saving(users={studio.other_user.user_id: {"roles": ["project_owner"]}})
     await studio.expect_error(403, "project/membership", owner, guest.headers)
 
 
@@ -435,8 +435,8 @@ async def test_an_owner_whose_time_ends_does_not_count_as_the_one_a_project_need
     boss = await create_administrator(studio)
     for who in (studio.owner, boss):
         await studio.expect_error(409, "project/membership", saving(users={OWNER: ending}), who.headers)
-    await save(studio, studio.owner, users={studio.stranger.user_id: ending})
+    await save(studio, studio.owner, users={studio.other_user.user_id: ending})
     for held in (ending, None):
         await studio.expect_error(409, "project/membership", saving(users={OWNER: held}), studio.owner.headers)
     lasting = {"roles": ["project_owner"]}
-    await save(studio, studio.owner, users={studio.stranger.user_id: lasting, OWNER: ending})
+    await save(studio, studio.owner, users={studio.other_user.user_id: lasting, OWNER: ending})

@@ -58,7 +58,7 @@ def grant(*roles: str, action: str = "grant", group_id: str = GROUP) -> dict[str
 async def elsewhere(studio: Studio) -> Application:
     """Another project with an application that no one published and a group."""
     storage = studio.service.services.storage
-    await publish(storage, a_project("Elsewhere"), owners=[studio.stranger.user_id])
+    await publish(storage, a_project("Elsewhere"), owners=[studio.other_user.user_id])
     await storage.groups.create_group(a_group(FOREIGN_GROUP, project_id="elsewhere"), [a_record()])
     return await create_application(storage, "moderator", name="Theirs", project_id="elsewhere")
 
@@ -143,7 +143,7 @@ async def test_tags_of_a_project_are_replaced_with_can_manage_project(studio: St
     body = {"data": {"id": PROJECT, "tags": ["a:b"]}}
     manager = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_manage_project")})
     publisher = await create_person_with(studio, {ROOT: holdings_with_rules("can_publish_services")})
-    for who in (publisher, studio.stranger):
+    for who in (publisher, studio.other_user):
         await studio.expect_error(403, "project/tags", body, who.headers)
     assert (await studio.expect_ok("project/tags", body, manager.headers))["data"]["tags"] == ["a:b"]
     assert (await get(studio, studio.owner))["tags"] == ["a:b"]
@@ -216,17 +216,17 @@ async def test_a_grant_lands_in_the_members_record_of_that_application(studio: S
     rule = {"private_data": {"user": {"kick": {"value": True}}}}
     role = a_role(meta=rule)
     service = await create_application(storage, role, name="Chat", service_meta={"name": "Chat"})
-    await storage.groups.create_group(a_group(users=(studio.stranger.user_id,)), [a_record()])
+    await storage.groups.create_group(a_group(users=(studio.other_user.user_id,)), [a_record()])
     await save(studio, studio.owner, settings=connected(service, grant("moderator")))
 
     async def short() -> list[str]:
         ask = own_record(service, data={"type": "list_short"})
-        found: list[str] = (await studio.expect_ok("meta/data", ask, studio.stranger.headers))["data"]
+        found: list[str] = (await studio.expect_ok("meta/data", ask, studio.other_user.headers))["data"]
         return found
 
     assert await short() == [f"{PROJECT}/user.kick"]
     await write_user_record(
-        studio, studio.stranger, service.application_id, scopes={ROOT: holdings_with("moderator")}
+        studio, studio.other_user, service.application_id, scopes={ROOT: holdings_with("moderator")}
     )
     grants = (grant("moderator"), grant("moderator", action="revoke"))
     await save(studio, studio.owner, settings=connected(service, *grants))
@@ -354,12 +354,12 @@ async def test_what_a_project_gives_ends_when_the_application_moves_away(studio:
     await publish(storage, a_project("Elsewhere"), owners=[studio.owner.user_id])
     role = {"name": "moderator", "permissions": [{"name": "user.kick", "value": True}]}
     await studio.expect_ok("roles", {"action": "save", "application_id": shop, "data": role}, studio.owner.headers)
-    await storage.groups.create_group(a_group(users=(studio.stranger.user_id,)), [a_record()])
+    await storage.groups.create_group(a_group(users=(studio.other_user.user_id,)), [a_record()])
     await save(studio, studio.owner, settings=connected(shop, grant("moderator")))
 
     async def held() -> object:
         ask = {**own_record(studio.shop), "data": {"type": "list_short"}}
-        return (await studio.expect_ok("meta/data", ask, studio.stranger.headers))["data"]
+        return (await studio.expect_ok("meta/data", ask, studio.other_user.headers))["data"]
 
     assert await held() == [f"{PROJECT}/user.kick"]
     moved = {"action": "save", "data": {"application_id": shop, "project_id": "elsewhere"}}

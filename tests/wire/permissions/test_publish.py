@@ -76,7 +76,7 @@ async def test_pr_01_publish_needs_its_right_and_a_target_with_a_real_second_fac
     without_factor = await create_person_with(studio, {ROOT: holdings_with_rules(CAN_CREATE)})
     by_mail = await create_person_with(studio)
     await second_factors.enable_email_codes(by_mail.user_id, (), a_record(AuditEvent.FACTOR_ADDED), ())
-    no_right = await add_passkey_to(studio, studio.stranger)
+    no_right = await add_passkey_to(studio, studio.other_user)
     before = await everything_kept(studio)
     await studio.expect_error(403, "publish", {"project": "Chess"}, no_right.headers)
     await studio.expect_error(403, "publish", {"project": "Chess"}, without_factor.headers)

@@ -33,10 +33,10 @@ from gatehouse.permissions.questions.proposals import (
 from gatehouse.permissions.rights.operators import operator_actor
 from tests.support.builders import ORIGIN
 from tests.support.permission_builders import GROUP, a_person, set_fields, set_project_fields
-from tests.support.studio import OWNER, PROJECT, STRANGER, Studio, put_group, put_roles, rule_leaf, write_record
+from tests.support.studio import OTHER_USER, OWNER, PROJECT, Studio, put_group, put_roles, rule_leaf, write_record
 
 ANN, BEN, CAT = "2000000001", "2000000002", "2000000003"
-EVERYBODY: Final = (OWNER, STRANGER, ANN, BEN, CAT)
+EVERYBODY: Final = (OWNER, OTHER_USER, ANN, BEN, CAT)
 P: Final = Scope(PROJECT)
 ON_GROUP: Final = group_scope(PROJECT, GROUP)
 ROLES: Final = ("one", "two", "default")
@@ -265,8 +265,8 @@ async def proposer(studio: Studio) -> Proposer:
 
 
 async def save(studio: Studio, change: AnyProposal, by: Proposer) -> None:
-    house = studio.service.services
-    storage, recorder, clock = house.storage, house.recorder, house.clock
+    services = studio.service.services
+    storage, recorder, clock = services.storage, services.recorder, services.clock
     schemas = SchemaCommands(store=storage.applications, recorder=recorder, clock=clock)
     match change:
         case RoleProposal(data=role):

@@ -24,11 +24,11 @@ from tests.support.permission_builders import (
 from tests.support.studio import (
     GUEST,
     IN_PROJECT,
+    OTHER_USER,
     OWNER,
     PROJECT,
     REQUIRE,
     SPELLED_LIKE_NO_PROJECT,
-    STRANGER,
     P,
     Person,
     Studio,
@@ -52,17 +52,17 @@ KICK = {"rule": "user.kick"}
 
 async def checked(studio: Studio, *checks: Mapping[str, object], **more: object) -> Any:
     ask = question_body(studio, checks=list(checks), **more)
-    return (await studio.expect_ok("check", ask, studio.stranger.headers))["data"]
+    return (await studio.expect_ok("check", ask, studio.other_user.headers))["data"]
 
 
 async def explained(studio: Studio, **data: object) -> Any:
     ask = question_body(studio, **{"rule": "user.kick", **data})
-    return (await studio.expect_ok("explain", ask, studio.stranger.headers))["data"]
+    return (await studio.expect_ok("explain", ask, studio.other_user.headers))["data"]
 
 
 async def explained_to_owner(studio: Studio, **data: object) -> Any:
     """What is said about the visitor to someone who may see everything there."""
-    ask = question_body(studio, **{"rule": "user.kick", "user_id": STRANGER, **data})
+    ask = question_body(studio, **{"rule": "user.kick", "user_id": OTHER_USER, **data})
     return (await studio.expect_ok("explain", ask, studio.owner.headers))["data"]
 
 
@@ -78,7 +78,7 @@ async def members(studio: Studio, **data: object) -> list[str]:
 async def test_answers_come_in_the_order_of_the_questions(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
     on_shop = application_scope(PROJECT, studio.shop.application_id)
-    await set_user_roles(studio, STRANGER, {ROOT: ["moderator"], P: ["moderator"]})
+    await set_user_roles(studio, OTHER_USER, {ROOT: ["moderator"], P: ["moderator"]})
     resource = {"kind": on_shop.kind, "id": studio.shop.application_id}
     answers = await checked(
         studio,
@@ -97,12 +97,12 @@ async def test_answers_come_in_the_order_of_the_questions(studio: Studio) -> Non
 async def test_the_answer_tells_how_long_it_is_good(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
     end = studio.service.clock.now() + 60
-    await set_user_roles(studio, STRANGER, {ROOT: [Assignment(role="moderator", end=End(expired=end))]})
+    await set_user_roles(studio, OTHER_USER, {ROOT: [Assignment(role="moderator", end=End(expired=end))]})
     ask = question_body(studio, checks=[KICK])
-    answer = await studio.post("check", ask, studio.stranger.headers)
+    answer = await studio.post("check", ask, studio.other_user.headers)
     told = answer.json()
-    assert told == {"status": "OK", "data": [True], "user_id": STRANGER, "expired": end, "max_age": 2}
-    again = {**studio.stranger.headers, "If-None-Match": answer.headers["etag"]}
+    assert told == {"status": "OK", "data": [True], "user_id": OTHER_USER, "expired": end, "max_age": 2}
+    again = {**studio.other_user.headers, "If-None-Match": answer.headers["etag"]}
     assert (await studio.post("check", ask, again)).status_code == 304
     await studio.service.clock.advance(60)
     assert (await studio.post("check", ask, again)).json()["data"] == [False]
@@ -110,7 +110,7 @@ async def test_the_answer_tells_how_long_it_is_good(studio: Studio) -> None:
 
 async def test_an_alias_of_a_project_is_as_good_as_its_id(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
-    await set_user_roles(studio, STRANGER, {P: ["moderator"]})
+    await set_user_roles(studio, OTHER_USER, {P: ["moderator"]})
     renamed = {"action": "save", "data": {"id": PROJECT, "aliases": ["mg"]}}
     await studio.expect_ok("project", renamed, studio.owner.headers)
     assert await checked(studio, {**KICK, "project_id": "mg"}) == [True]
@@ -119,7 +119,7 @@ async def test_an_alias_of_a_project_is_as_good_as_its_id(studio: Studio) -> Non
 
 async def test_in_a_project_that_no_one_can_have_nothing_is_held(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
-    await set_user_roles(studio, STRANGER, {ROOT: ["moderator"], P: ["moderator"]})
+    await set_user_roles(studio, OTHER_USER, {ROOT: ["moderator"], P: ["moderator"]})
     resource = {"kind": "applications", "id": studio.shop.application_id}
     for name in SPELLED_LIKE_NO_PROJECT:
         there = {**KICK, "project_id": name}
@@ -132,7 +132,7 @@ async def test_in_a_project_that_no_one_can_have_nothing_is_held(studio: Studio)
 async def test_what_is_held_in_a_project_counts_on_nothing_that_is_not_its_own(studio: Studio) -> None:
     """R5: on every resource of the project, whether it was asked about before or not."""
     await put_roles(studio, role_granting("moderator"))
-    await set_user_roles(studio, STRANGER, {P: ["moderator"]})
+    await set_user_roles(studio, OTHER_USER, {P: ["moderator"]})
     shop, other = studio.shop.application_id, studio.other.application_id
     await put_group(studio)
     resources = [
@@ -150,18 +150,18 @@ async def test_what_is_held_in_a_project_counts_on_nothing_that_is_not_its_own(s
         kinds = [lack["kind"] for lack in told["missing"]]
         assert (told["allowed"], kinds[:1]) == (allowed, [] if allowed else ["resource_unknown"])
         found = await members(studio, project_id=PROJECT, resource=one)
-        assert found == ([STRANGER] if allowed else [])
+        assert found == ([OTHER_USER] if allowed else [])
 
 
 async def test_a_service_is_the_projects_while_it_may_be_connected(studio: Studio) -> None:
     admin, storage = await create_administrator(studio), studio.service.services.storage
     await put_roles(studio, role_granting("moderator"))
-    await set_user_roles(studio, STRANGER, {P: ["moderator"]})
+    await set_user_roles(studio, OTHER_USER, {P: ["moderator"]})
     other = studio.other.application_id
     await storage.projects.edit_project(PROJECT, connect_application(other))
     ask = {**KICK, "project_id": PROJECT, "resource": {"kind": "services", "id": other}}
     keeper = {"services": {str(other): {"roles": ["service_administrator"]}}}
-    give = {"action": "save", "data": {"id": PROJECT, "users": {STRANGER: keeper}}}
+    give = {"action": "save", "data": {"id": PROJECT, "users": {OTHER_USER: keeper}}}
     for named in ("", "Other", ""):
         await storage.applications.edit_application(other, set_fields(service_meta={"name": named}))
         assert await checked(studio, ask) == [bool(named)]
@@ -176,7 +176,7 @@ async def test_a_service_is_the_projects_while_it_may_be_connected(studio: Studi
 async def test_an_application_is_the_projects_until_it_leaves(studio: Studio) -> None:
     admin = await create_administrator(studio)
     await put_roles(studio, role_granting("moderator"))
-    await set_user_roles(studio, STRANGER, {P: ["moderator"]})
+    await set_user_roles(studio, OTHER_USER, {P: ["moderator"]})
     made = await studio.expect_ok(
         "application", {"action": "save", "data": {"name": "Tools", "project_id": PROJECT}}, admin.headers
     )
@@ -201,38 +201,38 @@ async def test_a_check_sees_no_address(studio: Studio) -> None:
 
 async def test_about_others_only_anyone_who_may_read_all_of_them(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
-    await set_user_roles(studio, STRANGER, {ROOT: ["moderator"]})
+    await set_user_roles(studio, OTHER_USER, {ROOT: ["moderator"]})
     for path, data in (("check", {"checks": [KICK]}), ("explain", KICK)):
-        ask = question_body(studio, user_id=STRANGER, **data)
-        assert (await studio.expect_ok(path, ask, studio.owner.headers))["user_id"] == STRANGER
+        ask = question_body(studio, user_id=OTHER_USER, **data)
+        assert (await studio.expect_ok(path, ask, studio.owner.headers))["user_id"] == OTHER_USER
         no_one = question_body(studio, user_id="1999999999", **data)
         assert await studio.expect_error(404, path, no_one, studio.owner.headers) == "user not found"
         for user_id in (OWNER, "1999999999"):
             await studio.expect_error(
-                403, path, question_body(studio, user_id=user_id, **data), studio.stranger.headers
+                403, path, question_body(studio, user_id=user_id, **data), studio.other_user.headers
             )
 
 
 async def test_a_service_account_asks_about_anyone_in_its_project(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
-    await set_user_roles(studio, STRANGER, {ROOT: ["moderator"]})
+    await set_user_roles(studio, OTHER_USER, {ROOT: ["moderator"]})
     make = {"action": "save", "data": {"project_id": PROJECT, "name": "ci"}}
     jwt = (await studio.expect_ok("serviceAccount", make, studio.owner.headers))["data"]["jwt"]
     bearer = {"Authorization": f"Bearer {jwt}"}
-    ask = question_body(studio, user_id=STRANGER, checks=[KICK])
+    ask = question_body(studio, user_id=OTHER_USER, checks=[KICK])
     assert (await studio.expect_ok("check", ask, bearer))["data"] == [True]
     await studio.expect_error(403, "check", {**ask, "application_id": studio.other.application_id}, bearer)
 
 
 async def test_a_service_jwt_or_key_asks_about_its_own_application_only(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
-    await set_user_roles(studio, STRANGER, {ROOT: ["moderator"]})
-    service = {"Authorization": f"Bearer {studio.stranger.jwt}", "Service-Jwt": await studio.service_jwt()}
+    await set_user_roles(studio, OTHER_USER, {ROOT: ["moderator"]})
+    service = {"Authorization": f"Bearer {studio.other_user.jwt}", "Service-Jwt": await studio.service_jwt()}
     ask = {"data": {"checks": [KICK]}}
     assert (await studio.expect_ok("check", ask, service))["data"] == [True]
     await studio.expect_error(403, "check", {**ask, "application_id": studio.other.application_id}, service)
     key = {"Authorization": f"Bearer {await studio.access_key()}"}
-    assert (await studio.expect_ok("check", {**ask, "jwt": studio.stranger.jwt}, key))["data"] == [True]
+    assert (await studio.expect_ok("check", {**ask, "jwt": studio.other_user.jwt}, key))["data"] == [True]
     await studio.expect_error(401, "check", ask, key)
 
 
@@ -253,13 +253,13 @@ async def test_a_service_jwt_or_key_asks_about_its_own_application_only(studio: 
     ],
 )
 async def test_malformed_questions_are_refused_by_name(studio: Studio, data: dict[str, Any], place: str) -> None:
-    assert place in await studio.expect_error(400, "check", question_body(studio, **data), studio.stranger.headers)
+    assert place in await studio.expect_error(400, "check", question_body(studio, **data), studio.other_user.headers)
 
 
 async def test_an_unknown_application_is_not_found(studio: Studio) -> None:
     ask = {"application_id": 77, "data": {"checks": [KICK]}}
-    await studio.expect_error(404, "check", ask, studio.stranger.headers)
-    await studio.expect_error(400, "check", {"data": {"checks": [KICK]}}, studio.stranger.headers)
+    await studio.expect_error(404, "check", ask, studio.other_user.headers)
+    await studio.expect_error(400, "check", {"data": {"checks": [KICK]}}, studio.other_user.headers)
 
 
 # -- explain ------------------------------------------------------------------------------------------
@@ -267,7 +267,7 @@ async def test_an_unknown_application_is_not_found(studio: Studio) -> None:
 
 async def test_what_is_allowed_is_explained_by_what_decides(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
-    await set_user_roles(studio, STRANGER, {ROOT: ["moderator"]})
+    await set_user_roles(studio, OTHER_USER, {ROOT: ["moderator"]})
     told = await explained(studio)
     assert (told["allowed"], told["rule"], told["in_schema"], told["missing"]) == (
         True,
@@ -285,7 +285,7 @@ async def test_what_is_held_in_the_project_decides_though_the_resource_says_no(s
     on_shop = application_scope(PROJECT, studio.shop.application_id)
     yes, no = ({"user": {"kick": {"value": value}}} for value in (True, False))
     await set_user_holdings(
-        studio, STRANGER, {P: holdings_with(private_data=yes), on_shop: holdings_with(private_data=no)}
+        studio, OTHER_USER, {P: holdings_with(private_data=yes), on_shop: holdings_with(private_data=no)}
     )
     told = await explained(
         studio, project_id=PROJECT, resource={"kind": "applications", "id": studio.shop.application_id}
@@ -298,7 +298,7 @@ async def test_what_is_held_in_the_project_decides_though_the_resource_says_no(s
 
 async def test_a_grant_through_a_group_names_the_group(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
-    await put_group(studio, STRANGER)
+    await put_group(studio, OTHER_USER)
     await grant_roles_to_group(studio, "moderator")
     [step] = (await explained_to_owner(studio, project_id=PROJECT))["path"]
     assert (step["source"], step["group"]) == ("group_grant", {"id": GROUP, "title": "Testers"})
@@ -324,7 +324,7 @@ async def test_a_denial_names_the_nearest_missing_facts(studio: Studio) -> None:
     )
     await create_staff(studio)
     await set_user_roles(studio, "1000000003", {ROOT: ["full"]})
-    await set_user_roles(studio, STRANGER, {ROOT: [Assignment(role="expired", end=End(expired=now - 5)), "gated"]})
+    await set_user_roles(studio, OTHER_USER, {ROOT: [Assignment(role="expired", end=End(expired=now - 5)), "gated"]})
     told = await explained_to_owner(studio, ip="127.0.0.1")
     found = {one["kind"] + " " + one["role"]: one for one in told["missing"]}
     assert told["allowed"] is False
@@ -340,12 +340,14 @@ async def test_a_hypothetical_address_is_believed(studio: Studio) -> None:
     assert (await explained(studio))["allowed"] is False
     assert (await explained(studio, ip="10.1.2.3"))["allowed"] is True
     ask = question_body(studio, rule="user.kick", ip="here")
-    assert "data.ip" in await studio.expect_error(400, "explain", ask, studio.stranger.headers)
+    assert "data.ip" in await studio.expect_error(400, "explain", ask, studio.other_user.headers)
 
 
 async def test_a_rule_outside_the_schema_is_marked(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
-    await set_user_holdings(studio, STRANGER, {ROOT: holdings_with(public_data={"extra": {"rule": {"value": True}}})})
+    await set_user_holdings(
+        studio, OTHER_USER, {ROOT: holdings_with(public_data={"extra": {"rule": {"value": True}}})}
+    )
     told = await explained(studio, rule="extra.rule")
     assert (told["allowed"], told["in_schema"], told["rule"]) == (True, False, "public_data.extra.rule")
 
@@ -354,13 +356,13 @@ async def test_whom_a_condition_names_is_told_only_to_those_who_read_the_schema(
     await put_roles(studio, role_granting("chosen", condition=parse_condition({"uid": [GUEST]})))
     assert GUEST not in str(await explained(studio))
     [step, _] = (await explained_to_owner(studio))["missing"]
-    assert step["failed"] == [{"member": "uid", "wanted": GUEST, "actual": STRANGER}]
+    assert step["failed"] == [{"member": "uid", "wanted": GUEST, "actual": OTHER_USER}]
 
 
 async def test_a_project_one_may_not_see_is_explained_as_if_there_were_none(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
     other = {"application_id": studio.other.application_id, "data": {"rule": "x", "project_id": PROJECT}}
-    hidden = (await studio.expect_ok("explain", other, studio.stranger.headers))["data"]["missing"]
+    hidden = (await studio.expect_ok("explain", other, studio.other_user.headers))["data"]["missing"]
     assert [one["kind"] for one in hidden] == ["project_unknown"]
     seen = (await studio.expect_ok("explain", other, studio.owner.headers))["data"]["missing"]
     assert [one["kind"] for one in seen] == ["not_given"]
@@ -370,7 +372,7 @@ async def test_check_and_explain_agree(studio: Studio) -> None:
     await put_roles(
         studio, role_granting("moderator"), private_data={"user": {"kick": rule_leaf(value=True), "ban": rule_leaf()}}
     )
-    await set_user_roles(studio, STRANGER, {P: ["moderator"]})
+    await set_user_roles(studio, OTHER_USER, {P: ["moderator"]})
     for rule in ("user.kick", "user.ban", "shown.name"):
         for place in ({}, {"project_id": PROJECT}, {"project_id": "nowhere"}):
             ask = {"rule": rule, **place}
@@ -409,7 +411,7 @@ async def test_a_stranger_cannot_tell_a_project_from_one_that_is_not_there(studi
     central = {"rule": "project.can_view_project"}
     for application_id, asked in ((studio.shop.application_id, {}), (studio.other.application_id, {}), (1, central)):
         told = [
-            str(await explained_by(studio, studio.stranger, application_id, project_id=name, **asked)).replace(
+            str(await explained_by(studio, studio.other_user, application_id, project_id=name, **asked)).replace(
                 name, "?"
             )
             for name in (PROJECT, "codename", "nosuch")
@@ -417,7 +419,7 @@ async def test_a_stranger_cannot_tell_a_project_from_one_that_is_not_there(studi
         assert told[0] == told[1] == told[2]
         assert "project_unknown" in told[0]
     on_group = {"project_id": PROJECT, "resource": {"kind": "groups", "id": GROUP}}
-    shown = await explained_by(studio, studio.stranger, **on_group)
+    shown = await explained_by(studio, studio.other_user, **on_group)
     assert [one["kind"] for one in shown["missing"]] == ["project_unknown"]
 
 
@@ -466,7 +468,7 @@ async def test_a_stranger_hears_of_no_role_group_or_condition(studio: Studio) ->
 
 async def test_who_holds_something_in_a_project_hears_that_it_is_closed_and_not_by_what(studio: Studio) -> None:
     await a_guarded_project(studio)
-    await set_user_roles(studio, STRANGER, {P: ["hidden"]})
+    await set_user_roles(studio, OTHER_USER, {P: ["hidden"]})
     told = await explained(studio, project_id="codename")
     assert told["scope"] == {"project_id": PROJECT}
     assert [one["kind"] for one in told["missing"]] == ["project_closed", "not_given"]
@@ -522,12 +524,12 @@ async def test_the_end_of_a_list_is_the_end_of_something_that_is_in_it(studio: S
         private_data={"user": {"ban": ending}},
     )
     below = holdings_with(private_data={"user": {"ban": {**ending, "expired": now + 10}}})
-    await set_user_holdings(studio, STRANGER, {ROOT: root, P: below})
+    await set_user_holdings(studio, OTHER_USER, {ROOT: root, P: below})
     ask = {"action": "get", "application_id": studio.shop.application_id}
 
     async def told(kind: str, **reads: tuple[str, str]) -> int:
         reader = await create_person_with(studio, secret_data=secret_document(**reads))
-        body = {**ask, "data": {"user_id": STRANGER, "type": kind}}
+        body = {**ask, "data": {"user_id": OTHER_USER, "type": kind}}
         expired = (await studio.expect_ok("meta/data", body, reader.headers))["expired"]
         return int(expired) - now if expired else 0
 

@@ -157,7 +157,7 @@ async def test_ro_01_each_right_opens_what_is_its_own(studio: Studio) -> None:
         (modifier, None, True),
         (manager, None, True),
         (developer, "all", True),
-        (studio.stranger, None, False),
+        (studio.other_user, None, False),
         (
             await create_person_with(studio, secret_data=secret_document("canRead", "canSave", "canCreateJwt")),
             None,
@@ -202,22 +202,22 @@ async def test_protected_and_default_roles_need_can_modify_schema(studio: Studio
 async def test_ro_20_a_delegate_neither_edits_nor_gives_nor_takes_a_protected_role(studio: Studio) -> None:
     await with_schema(studio)
     await save(studio, studio.owner, name="Guard", protected=True, meta=BAN)
-    await assign(studio, studio.stranger, "Guard")
+    await assign(studio, studio.other_user, "Guard")
     shop = application_scope(PROJECT, studio.shop.application_id)
     delegate = await create_person_with(
         studio, {shop: holdings_with("app_users_manager"), IN_PROJECT: holdings_with_rules(MANAGES)}
     )
     for roles in ([], ["Guard", "Guard2"], [{"name": "Guard", "expired": 1_900_000_000}]):
-        data = {"user_id": studio.stranger.user_id, "roles": roles}
+        data = {"user_id": studio.other_user.user_id, "roles": roles}
         answer = await studio.post("meta/data", asking(studio, "save", **data), delegate.headers)
         assert answer.status_code in (403, 404), answer.text
     mine = asking(studio, "save", user_id=delegate.user_id, roles=["Guard"])
     await studio.expect_error(403, "meta/data", mine, delegate.headers)
     direct = asking(studio, "save", user_id=delegate.user_id, **BAN)
     await studio.expect_error(403, "meta/data", direct, delegate.headers)
-    same = asking(studio, "save", user_id=studio.stranger.user_id, roles=["Guard"])
+    same = asking(studio, "save", user_id=studio.other_user.user_id, roles=["Guard"])
     await studio.expect_ok("meta/data", same, delegate.headers)
-    assert await held(studio, studio.stranger) == ["user.ban"]
+    assert await held(studio, studio.other_user) == ["user.ban"]
 
 
 # -- protected ----------------------------------------------------------------------------------------
@@ -252,15 +252,15 @@ async def test_ro_03_a_protected_role_with_protected_rules_stays_protected(studi
 
 async def test_ro_04_a_role_that_becomes_protected_is_taken_from_projects_at_once(studio: Studio) -> None:
     await save(studio, studio.owner, name="Moderator", meta=KICK)
-    await assign(studio, studio.stranger, "Moderator")
-    await assign(studio, studio.stranger, "Moderator", project=True)
-    assert await held(studio, studio.stranger) == [f"{PROJECT}/user.kick", "user.kick"]
+    await assign(studio, studio.other_user, "Moderator")
+    await assign(studio, studio.other_user, "Moderator", project=True)
+    assert await held(studio, studio.other_user) == [f"{PROJECT}/user.kick", "user.kick"]
     await save(studio, studio.owner, name="Moderator", protected=True)
-    assert await held(studio, studio.stranger) == ["user.kick"]
-    assert await held(studio, studio.stranger, "roles") == ["Moderator"]
-    await assign(studio, studio.stranger, "Moderator", project=True, status=400)
+    assert await held(studio, studio.other_user) == ["user.kick"]
+    assert await held(studio, studio.other_user, "roles") == ["Moderator"]
+    await assign(studio, studio.other_user, "Moderator", project=True, status=400)
     await save(studio, studio.owner, name="Moderator", protected=False)
-    assert await held(studio, studio.stranger) == ["user.kick"]
+    assert await held(studio, studio.other_user) == ["user.kick"]
 
 
 # -- default roles, conditions ------------------------------------------------------------------------
@@ -271,11 +271,11 @@ async def test_ro_06_a_default_role_applies_in_its_own_application_and_is_audite
     for data in ({"name": "Default"}, {"name": "Everyone", "default": True}):
         await save(studio, studio.owner, **data, meta=meta)
     assert len(await audit_records(studio, AuditEvent.DEFAULT_ROLE_SAVED)) == 2
-    assert await held(studio, studio.stranger) == ["can_administer", "project.can_view_project"]
-    assert await held(studio, studio.stranger, "roles") == []
+    assert await held(studio, studio.other_user) == ["can_administer", "project.can_view_project"]
+    assert await held(studio, studio.other_user, "roles") == []
     view = {"action": "get", "data": {"id": PROJECT}}
-    await studio.expect_error(403, "project", view, studio.stranger.headers)
-    await studio.expect_error(403, "user/tags", {"data": {"user_id": "1", "tags": []}}, studio.stranger.headers)
+    await studio.expect_error(403, "project", view, studio.other_user.headers)
+    await studio.expect_error(403, "user/tags", {"data": {"user_id": "1", "tags": []}}, studio.other_user.headers)
     central = {"action": "save", "application_id": 1, "data": {"name": "default", "meta": meta}}
     await studio.expect_error(403, "roles", central, studio.owner.headers)
 
@@ -284,9 +284,9 @@ async def test_ro_10_everyone_is_true_or_false_and_false_is_no_one(studio: Studi
     for value in ("false", "true", 1, 0, None, []):
         await refused(studio, 400, name="All", meta=KICK, condition={"everyone": value})
     await save(studio, studio.owner, name="All", meta=KICK, condition={"everyone": False})
-    assert await held(studio, studio.stranger) == []
+    assert await held(studio, studio.other_user) == []
     await save(studio, studio.owner, name="All", condition={"everyone": True})
-    assert await held(studio, studio.stranger) == ["user.kick"]
+    assert await held(studio, studio.other_user) == ["user.kick"]
 
 
 async def test_ro_12_a_condition_is_bounded_in_depth_and_width(studio: Studio) -> None:
@@ -317,7 +317,7 @@ async def test_ro_13_an_address_is_compared_as_what_it_is(studio: Studio) -> Non
         raw, headers = signed_request(body, key, studio.shop)
         client = studio.service.client
         found = await client.post(
-            "/api/permissions/meta/data", content=raw, headers=headers | bearer_headers(studio.stranger.jwt)
+            "/api/permissions/meta/data", content=raw, headers=headers | bearer_headers(studio.other_user.jwt)
         )
         return found.json()["data"]
 
@@ -333,19 +333,19 @@ async def test_ro_13_an_address_is_compared_as_what_it_is(studio: Studio) -> Non
             assert await seen_from(address) == ["user.kick"], (network, address)
         for address in outside:
             assert await seen_from(address) == [], (network, address)
-    beside = bearer_headers(studio.stranger.jwt, Service_Jwt=await studio.service_jwt())
+    beside = bearer_headers(studio.other_user.jwt, Service_Jwt=await studio.service_jwt())
     body = own_record(studio.shop, data={"type": "list_short"})
     assert (await studio.expect_ok("meta/data", body, beside))["data"] == []
 
 
 async def test_ro_15_all_members_of_a_condition_have_to_hold(studio: Studio) -> None:
-    both = {"uid": [studio.stranger.user_id], "tag": "staff"}
+    both = {"uid": [studio.other_user.user_id], "tag": "staff"}
     await save(studio, studio.owner, name="Staff", meta=KICK, condition=both)
-    assert await held(studio, studio.stranger) == []
+    assert await held(studio, studio.other_user) == []
     boss = await create_administrator(studio)
-    tags = {"data": {"user_id": studio.stranger.user_id, "tags": ["staff"]}}
+    tags = {"data": {"user_id": studio.other_user.user_id, "tags": ["staff"]}}
     assert (await studio.expect_ok("user/tags", tags, boss.headers))["data"]["tags"] == ["staff"]
-    assert await held(studio, studio.stranger) == ["user.kick"]
+    assert await held(studio, studio.other_user) == ["user.kick"]
     assert await held(studio, studio.owner) == []
 
 
@@ -353,12 +353,12 @@ async def test_a_required_condition_gates_assignments(studio: Studio) -> None:
     await save(
         studio, studio.owner, name="Buyer", meta=KICK, condition={"purchase": "gold"}, condition_mode="require"
     )
-    await assign(studio, studio.stranger, "Buyer")
-    assert await held(studio, studio.stranger) == []
+    await assign(studio, studio.other_user, "Buyer")
+    assert await held(studio, studio.other_user) == []
     boss = await create_administrator(studio)
-    bought = {"data": {"user_id": studio.stranger.user_id, "purchases": ["gold"]}}
+    bought = {"data": {"user_id": studio.other_user.user_id, "purchases": ["gold"]}}
     await studio.expect_ok("user/purchases", bought, boss.headers)
-    assert await held(studio, studio.stranger) == ["user.kick"]
+    assert await held(studio, studio.other_user) == ["user.kick"]
     bought["data"]["user_id"] = studio.owner.user_id
     await studio.expect_ok("user/purchases", bought, boss.headers)
     assert await held(studio, studio.owner) == []
@@ -374,18 +374,18 @@ async def test_ro_08_params_hold_nothing_that_has_a_meaning_in_lists(studio: Stu
         leaf = {"private_data": {"user": {"kick": {"value": True, "params": params}}}}
         await refused(studio, 400, name="Moderator", meta=leaf)
     await save(studio, studio.owner, name="Moderator", meta=KICK, params="a b,c.d/e")
-    await assign(studio, studio.stranger, "Moderator")
-    assert await held(studio, studio.stranger) == ["user.kick|a b,c.d/e"]
+    await assign(studio, studio.other_user, "Moderator")
+    assert await held(studio, studio.other_user) == ["user.kick|a b,c.d/e"]
 
 
 async def test_ro_09_params_of_several_roles_are_merged_in_a_stable_order(studio: Studio) -> None:
     await save(studio, studio.owner, name="B", meta=KICK, params="b,shared")
     await save(studio, studio.owner, name="A", meta=KICK, params="a,shared")
     await save(studio, studio.owner, name="Plain", meta=KICK)
-    await assign(studio, studio.stranger, "B", "A", "Plain")
-    assert await held(studio, studio.stranger) == ["user.kick|b,shared,a"]
-    await assign(studio, studio.stranger, "Plain", "A", "B")
-    assert await held(studio, studio.stranger) == ["user.kick|a,shared,b"]
+    await assign(studio, studio.other_user, "B", "A", "Plain")
+    assert await held(studio, studio.other_user) == ["user.kick|b,shared,a"]
+    await assign(studio, studio.other_user, "Plain", "A", "B")
+    assert await held(studio, studio.other_user) == ["user.kick|a,shared,b"]
 
 
 # -- limits and ends ----------------------------------------------------------------------------------
@@ -420,7 +420,7 @@ async def test_ro_23_a_seat_is_free_again_when_its_holder_is_gone(studio: Studio
     await publish(storage, a_project("Elsewhere"))
     account = {"action": "save", "data": {"project_id": "elsewhere", "name": "ci"}}
     made = await studio.expect_ok("serviceAccount", account, (await create_administrator(studio)).headers)
-    first = made["data"]["user_id"] if ending != "erased" else studio.stranger.user_id
+    first = made["data"]["user_id"] if ending != "erased" else studio.other_user.user_id
     second = (await create_person_with(studio)).user_id
     boss = await create_administrator(studio)
     await save(studio, boss, name="Few", meta=KICK, user_limit=1)
@@ -467,12 +467,12 @@ async def test_ro_23_what_is_held_in_a_removed_project_takes_no_seat(studio: Stu
 
     there = {"projectAccess": {"elsewhere": {"roles": ["Few"]}}}
     await seated(member.user_id, 200, private_data=there)
-    await seated(studio.stranger.user_id, 409, roles=["Few"])
+    await seated(studio.other_user.user_id, 409, roles=["Few"])
     await studio.expect_ok("project", {"action": "delete", "data": {"id": "elsewhere"}}, boss.headers)
     assert (await get(studio, boss, name="Few"))["users_count"] == 0
     ask = {"application_id": studio.shop.application_id, "data": {"role": "Few", "project_id": "elsewhere"}}
     assert (await studio.expect_ok("members", ask, boss.headers))["data"]["members"] == []
-    await seated(studio.stranger.user_id, 200, roles=["Few"])
+    await seated(studio.other_user.user_id, 200, roles=["Few"])
     await seated(member.user_id, 409, roles=["Few"], private_data=there)
     assert (await get(studio, boss, name="Few"))["users_count"] == 1
 
@@ -481,25 +481,25 @@ async def test_ro_18_a_role_made_again_under_its_old_name_belongs_to_no_one(stud
     storage = studio.service.services.storage
     await storage.groups.create_group(a_group(GROUP, users=(studio.owner.user_id,)), [a_record()])
     await save(studio, studio.owner, name="Moderator", meta=KICK)
-    await assign(studio, studio.stranger, "Moderator")
-    await assign(studio, studio.stranger, "Moderator", project=True)
+    await assign(studio, studio.other_user, "Moderator")
+    await assign(studio, studio.other_user, "Moderator", project=True)
     grant = {"group_id": GROUP, "roles": ["Moderator"], "action": "grant"}
     services = {"services": {str(studio.shop.application_id): {"groups": [grant]}}}
     project = {"action": "save", "data": {"id": PROJECT, "settings": services}}
     await studio.expect_ok("project", project, studio.owner.headers)
     assert await held(studio, studio.owner, "roles") == [f"{PROJECT}/Moderator"]
     await studio.expect_ok("roles", asking(studio, "delete", name="Moderator"), studio.owner.headers)
-    assert await held(studio, studio.stranger) == []
+    assert await held(studio, studio.other_user) == []
     await save(studio, studio.owner, name="moderator", meta=KICK)
-    for who in (studio.stranger, studio.owner):
+    for who in (studio.other_user, studio.owner):
         assert await held(studio, who) == []
         assert await held(studio, who, "roles") == []
     assert (await get(studio, studio.owner, name="moderator"))["users_count"] == 0
     schema = {"roles": {}}
-    await assign(studio, studio.stranger, "moderator")
+    await assign(studio, studio.other_user, "moderator")
     await studio.expect_ok("meta/schema", asking(studio, "save", **schema), studio.owner.headers)
     await save(studio, studio.owner, name="moderator", meta=KICK)
-    assert await held(studio, studio.stranger) == []
+    assert await held(studio, studio.other_user) == []
 
 
 async def test_ro_19_assignments_end_to_the_second(studio: Studio) -> None:
@@ -507,26 +507,26 @@ async def test_ro_19_assignments_end_to_the_second(studio: Studio) -> None:
     await save(studio, studio.owner, name="A", meta=KICK)
     await save(studio, studio.owner, name="B", meta={"public_data": {"badge": {"value": True}}})
     for end in ({"expired": value} for value in (-1, "123", 1.5, now * 1_000, 2**63, True, None)):
-        await assign(studio, studio.stranger, {"name": "A", **end}, status=400)
+        await assign(studio, studio.other_user, {"name": "A", **end}, status=400)
     for end in ({"ttl": value} for value in (-1, True, "1", 1.5, 2**63)):
-        await assign(studio, studio.stranger, {"name": "A", **end}, status=400)
+        await assign(studio, studio.other_user, {"name": "A", **end}, status=400)
     for expired, alive in ((now - 1, False), (now, False), (now + 1, True), (0, True)):
-        saved = await assign(studio, studio.stranger, {"name": "A", "expired": expired})
+        saved = await assign(studio, studio.other_user, {"name": "A", "expired": expired})
         assert saved["expired"] == (expired if expired > now else 0)
-        assert bool(await held(studio, studio.stranger)) is alive
-    await assign(studio, studio.stranger, {"name": "A", "expired": now + 100}, {"name": "B", "expired": now + 60})
+        assert bool(await held(studio, studio.other_user)) is alive
+    await assign(studio, studio.other_user, {"name": "A", "expired": now + 100}, {"name": "B", "expired": now + 60})
     body = own_record(studio.shop, data={"type": "list_short"}, options={"with_exp": True})
-    told = await studio.expect_ok("meta/data", body, studio.stranger.headers)
+    told = await studio.expect_ok("meta/data", body, studio.other_user.headers)
     assert (told["data"], told["expired"]) == (["badge:60", "user.kick:100"], now + 60)
     await studio.service.clock.advance(30)
-    told = await studio.expect_ok("meta/data", body, studio.stranger.headers)
+    told = await studio.expect_ok("meta/data", body, studio.other_user.headers)
     assert (told["data"], told["expired"]) == (["badge:30", "user.kick:70"], now + 60)
     await studio.service.clock.advance(30)
-    told = await studio.expect_ok("meta/data", body, studio.stranger.headers)
+    told = await studio.expect_ok("meta/data", body, studio.other_user.headers)
     assert (told["data"], told["expired"]) == (["user.kick:40"], now + 100)
-    await assign(studio, studio.stranger, {"name": "A", "expired": now + 10_000, "ttl": 5}, {"name": "B", "ttl": 0})
+    await assign(studio, studio.other_user, {"name": "A", "expired": now + 10_000, "ttl": 5}, {"name": "B", "ttl": 0})
     for _ in range(2):
-        told = await studio.expect_ok("meta/data", body, studio.stranger.headers)
+        told = await studio.expect_ok("meta/data", body, studio.other_user.headers)
         assert (told["data"], told["expired"]) == (["badge:0", "user.kick:5"], studio.service.clock.now() + 5)
         await studio.service.clock.advance(20)
 
@@ -562,10 +562,10 @@ async def test_the_roles_of_application_1_are_safe(studio: Studio) -> None:
     unknown = {"name": "Mine", "meta": {"private_data": {"unheard_of": {"value": True}}}}
     await studio.expect_error(400, "roles", {**body, "data": unknown}, boss.headers)
     await write_user_record(
-        studio, studio.stranger, 1, secret_data=secret_document("canModifySchema", "canReadSchema")
+        studio, studio.other_user, 1, secret_data=secret_document("canModifySchema", "canReadSchema")
     )
     mine = {"name": "Mine", "meta": {"private_data": {"project": {"can_view_project": {"value": True}}}}}
-    await studio.expect_error(403, "roles", {**body, "data": mine}, studio.stranger.headers)
+    await studio.expect_error(403, "roles", {**body, "data": mine}, studio.other_user.headers)
     await studio.expect_ok("roles", {**body, "data": mine}, boss.headers)
 
 
@@ -573,8 +573,8 @@ async def test_a_role_of_another_application_is_unknown_here(studio: Studio) -> 
     storage = studio.service.services.storage
     await publish(storage, a_project("Elsewhere"))
     await create_application(storage, "theirs", name="Theirs", project_id="elsewhere")
-    await assign(studio, studio.stranger, "theirs", status=404)
-    await assign(studio, studio.stranger, "project_owner", status=404)
+    await assign(studio, studio.other_user, "theirs", status=404)
+    await assign(studio, studio.other_user, "project_owner", status=404)
 
 
 async def test_the_roles_gatehouse_is_run_by_apply_to_whom_they_are_given_and_no_others(studio: Studio) -> None:

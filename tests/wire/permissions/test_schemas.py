@@ -112,7 +112,7 @@ async def test_reading_needs_can_read_schema_and_saving_can_modify_schema(studio
             False,
         ),
         (await create_person_with(studio, {ROOT: holdings_with_rules("app.can_modify_schema")}), False, False),
-        (studio.stranger, False, False),
+        (studio.other_user, False, False),
         (await create_administrator(studio), True, True),
     ):
         for body, allowed in ((reading(studio), reads), (saving(studio), writes)):
@@ -267,9 +267,9 @@ async def test_ro_22_a_stored_rule_with_a_reserved_name_works_until_it_is_change
     await put_roles(
         studio, role_granting("mod", meta={"private_data": said}), private_data={"secret_data": {"x": leaf()}}
     )
-    await set_user_roles(studio, studio.stranger.user_id, {ROOT: ["mod"]})
+    await set_user_roles(studio, studio.other_user.user_id, {ROOT: ["mod"]})
     listed = {"action": "get", "application_id": shop, "data": {"type": "list_short"}}
-    assert (await studio.expect_ok("meta/data", listed, studio.stranger.headers))["data"] == ["secret_data.x"]
+    assert (await studio.expect_ok("meta/data", listed, studio.other_user.headers))["data"] == ["secret_data.x"]
     kept = {"action": "save", "application_id": shop, "data": {"name": "mod", "description": "New"}}
     assert (await studio.expect_ok("roles", kept, owner.headers))["data"]["meta"] == {"private_data": said}
     assert (await save(studio, owner, public_data={"shown": leaf()}))["private_data"] == {
@@ -277,11 +277,11 @@ async def test_ro_22_a_stored_rule_with_a_reserved_name_works_until_it_is_change
     }
     whole = {"action": "save", "application_id": shop, "data": {"name": "mod", "meta": {"private_data": said}}}
     assert "secret_data" in await studio.expect_error(400, "roles", whole, owner.headers)
-    assert (await studio.expect_ok("meta/data", listed, studio.stranger.headers))["data"] == ["secret_data.x"]
+    assert (await studio.expect_ok("meta/data", listed, studio.other_user.headers))["data"] == ["secret_data.x"]
 
 
 async def refused_record(studio: Studio, **data: object) -> str:
-    body = saving(studio, user_id=studio.stranger.user_id, **data)
+    body = saving(studio, user_id=studio.other_user.user_id, **data)
     return await studio.expect_error(400, "meta/data", body, studio.owner.headers)
 
 
@@ -343,7 +343,9 @@ async def test_a_schema_can_be_kept_and_asked_for_again_by_its_etag(studio: Stud
     again = {**studio.owner.headers, "If-None-Match": first.headers["etag"]}
     same = await studio.post("meta/schema", reading(studio), again)
     assert (same.status_code, same.content) == (304, b"")
-    await studio.expect_error(403, "meta/schema", reading(studio), {**studio.stranger.headers, "If-None-Match": "*"})
+    await studio.expect_error(
+        403, "meta/schema", reading(studio), {**studio.other_user.headers, "If-None-Match": "*"}
+    )
     await save(studio, studio.owner, public_data={"badge": leaf()})
     assert (await studio.post("meta/schema", reading(studio), again)).status_code == 200
 
@@ -351,7 +353,7 @@ async def test_a_schema_can_be_kept_and_asked_for_again_by_its_etag(studio: Stud
 async def test_pa_13_an_unknown_application_is_no_different_from_a_foreign_one(studio: Studio) -> None:
     for path in ("meta/schema", "roles"):
         foreign, unknown = [
-            await studio.post(path, {"action": "get", "application_id": number}, studio.stranger.headers)
+            await studio.post(path, {"action": "get", "application_id": number}, studio.other_user.headers)
             for number in (studio.other.application_id, 999_999)
         ]
         assert (foreign.status_code, foreign.content) == (unknown.status_code, unknown.content)
@@ -374,7 +376,7 @@ async def test_which_application_has_to_be_said_unless_a_service_says_it(studio:
     for path, action, more in asked:
         for missing in ({}, {"application_id": None}):
             body = {"action": action, **missing, **more}
-            for who in (boss, studio.stranger):
+            for who in (boss, studio.other_user):
                 assert "application_id" in await studio.expect_error(400, path, body, who.headers)
     beside = {"Authorization": f"Bearer {studio.owner.jwt}", "Service-Jwt": await studio.service_jwt()}
     told = await studio.expect_ok("meta/schema", {"action": "get"}, beside)
@@ -399,12 +401,12 @@ async def test_the_rules_of_application_1_are_fixed(studio: Studio) -> None:
 
 async def test_a_rule_that_leaves_the_schema_stays_where_it_is_held(studio: Studio) -> None:
     await save(studio, studio.owner, private_data={"user": {"kick": leaf()}})
-    data = {"user_id": studio.stranger.user_id, "private_data": {"user": {"kick": {"value": True}}}}
+    data = {"user_id": studio.other_user.user_id, "private_data": {"user": {"kick": {"value": True}}}}
     record = {"action": "save", "application_id": studio.shop.application_id, "data": data}
     await studio.expect_ok("meta/data", record, studio.owner.headers)
     await save(studio, studio.owner, private_data={})
     body = own_record(studio.shop, data={"type": "list_short"})
-    assert (await studio.expect_ok("meta/data", body, studio.stranger.headers))["data"] == ["user.kick"]
+    assert (await studio.expect_ok("meta/data", body, studio.other_user.headers))["data"] == ["user.kick"]
 
 
 # -- every endpoint -----------------------------------------------------------------------------------

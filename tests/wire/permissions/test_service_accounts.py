@@ -14,7 +14,7 @@ from gatehouse.permissions.model.facts import Assignment
 from gatehouse.permissions.model.rules import End, Scope
 from gatehouse.permissions.store import EditResult
 from tests.support.permission_builders import a_user_record, set_project_fields
-from tests.support.studio import PROJECT, STRANGER, Person, Studio, create_person, own_record
+from tests.support.studio import OTHER_USER, PROJECT, Person, Studio, create_person, own_record
 
 MANAGER = "1000000003"
 
@@ -59,11 +59,15 @@ async def test_its_jwt_is_shown_once_and_needs_no_factor(studio: Studio) -> None
 
 async def test_it_reads_anyone_in_applications_of_its_project_and_writes_nothing(studio: Studio) -> None:
     account = await made(studio)
-    ask = {"action": "get", "application_id": studio.shop.application_id, "data": {"user_id": STRANGER}}
-    assert (await studio.expect_ok("meta/data", ask, bearing(account)))["user_id"] == STRANGER
-    elsewhere = {**ask, "application_id": studio.other.application_id, "data": {"user_id": STRANGER, "type": "roles"}}
+    ask = {"action": "get", "application_id": studio.shop.application_id, "data": {"user_id": OTHER_USER}}
+    assert (await studio.expect_ok("meta/data", ask, bearing(account)))["user_id"] == OTHER_USER
+    elsewhere = {
+        **ask,
+        "application_id": studio.other.application_id,
+        "data": {"user_id": OTHER_USER, "type": "roles"},
+    }
     await studio.expect_error(403, "meta/data", elsewhere, bearing(account))
-    saved = {**ask, "action": "save", "data": {"user_id": STRANGER, "roles": []}}
+    saved = {**ask, "action": "save", "data": {"user_id": OTHER_USER, "roles": []}}
     await studio.expect_error(403, "meta/data", saved, bearing(account))
 
 
@@ -92,9 +96,9 @@ async def test_only_who_manages_the_project_makes_lists_and_revokes_them(studio:
         asking("get", project_id=PROJECT),
         asking("get", project_id="nowhere"),
         asking("delete", user_id=account["user_id"]),
-        asking("delete", user_id=STRANGER),
+        asking("delete", user_id=OTHER_USER),
     ):
-        await studio.expect_error(403, "serviceAccount", ask, studio.stranger.headers)
+        await studio.expect_error(403, "serviceAccount", ask, studio.other_user.headers)
 
 
 async def test_it_gets_no_role_its_maker_could_not_give(studio: Studio) -> None:

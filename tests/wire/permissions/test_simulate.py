@@ -9,9 +9,9 @@ from gatehouse.permissions.model.rules import ROOT, group_scope
 from tests.support.database_contents import read_all_tables
 from tests.support.permission_builders import GROUP, a_person, a_user_record
 from tests.support.studio import (
+    OTHER_USER,
     OWNER,
     PROJECT,
-    STRANGER,
     P,
     Studio,
     grant_roles_to_group,
@@ -25,7 +25,7 @@ from tests.support.studio import (
 )
 
 ANN, BEN, CAT = "2000000001", "2000000002", "2000000003"
-EVERYBODY = (OWNER, STRANGER, ANN, BEN, CAT)
+EVERYBODY = (OWNER, OTHER_USER, ANN, BEN, CAT)
 KICK, BAN = "private_data.user.kick", "private_data.user.ban"
 IN_PROJECT = f"private_data.projectAccess.{PROJECT}."
 Lists = Mapping[str, frozenset[str]]
@@ -41,7 +41,7 @@ async def busy(studio: Studio) -> Studio:
     await put_roles(studio, role_granting("given"), role_granting("granted"), role_granting("other"))
     await put_group(studio, BEN, conditions=[{"tag": "staff"}])
     await grant_roles_to_group(studio, "granted")
-    await set_user_roles(studio, STRANGER, {ROOT: ["given"], P: ["given"]})
+    await set_user_roles(studio, OTHER_USER, {ROOT: ["given"], P: ["given"]})
     await set_user_roles(studio, CAT, {P: ["other"], group_scope(PROJECT, GROUP): ["other"]})
     return studio
 
@@ -153,7 +153,7 @@ CHANGES: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
         "someone becomes an owner of a shut project",
         {
             "kind": "membership",
-            "data": {"id": PROJECT, "users": {STRANGER: {"roles": ["project_owner"]}}, "disallow": [GROUP]},
+            "data": {"id": PROJECT, "users": {OTHER_USER: {"roles": ["project_owner"]}}, "disallow": [GROUP]},
         },
         "project/membership",
         {"action": "save"},
@@ -241,15 +241,15 @@ async def test_what_the_save_refuses_is_refused(busy: Studio) -> None:
 
 async def test_it_needs_the_right_of_members_and_that_of_the_save(busy: Studio) -> None:
     change = {"kind": "role", "data": {"name": "given", "protected": True}}
-    await busy.expect_error(403, "simulate", question_body(busy, change=change), busy.stranger.headers)
+    await busy.expect_error(403, "simulate", question_body(busy, change=change), busy.other_user.headers)
     reads = {part: {"canRead": {"value": "all"}} for part in ("roles", "private", "public")}
     lists_roles = {"canSeeRoleList": {"value": True}}
-    await set_user_roles(busy, STRANGER, {}, secret_data={"meta": reads, "application": lists_roles})
+    await set_user_roles(busy, OTHER_USER, {}, secret_data={"meta": reads, "application": lists_roles})
     for one in (change, CHANGES[6][1], CHANGES[10][1], CHANGES[12][1], CHANGES[14][1]):
-        await busy.expect_error(403, "simulate", question_body(busy, change=one), busy.stranger.headers)
+        await busy.expect_error(403, "simulate", question_body(busy, change=one), busy.other_user.headers)
     may_save = {**lists_roles, "canModifySchema": {"value": True}}
-    await set_user_roles(busy, STRANGER, {}, secret_data={"meta": reads, "application": may_save})
-    await busy.expect_ok("simulate", question_body(busy, change=change), busy.stranger.headers)
+    await set_user_roles(busy, OTHER_USER, {}, secret_data={"meta": reads, "application": may_save})
+    await busy.expect_ok("simulate", question_body(busy, change=change), busy.other_user.headers)
 
 
 async def test_an_administrator_sees_the_effect_in_application_1(busy: Studio) -> None:

@@ -152,7 +152,7 @@ async def test_pr_11_a_project_removed_on_one_node_is_removed_on_the_other(nodes
 
 async def test_ro_18_a_role_deleted_and_made_again_on_another_node_belongs_to_no_one(nodes: Nodes) -> None:
     one, two = nodes
-    shop, who = one.shop.application_id, one.stranger
+    shop, who = one.shop.application_id, one.other_user
     role = {"name": "Moderator", "meta": {"private_data": {"kick": {"value": True}}}}
     save = {"action": "save", "application_id": shop, "data": role}
     await one.expect_ok("roles", save, one.owner.headers)

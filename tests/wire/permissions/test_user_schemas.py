@@ -203,14 +203,14 @@ async def test_secret_data_that_has_ended_opens_nothing(studio: Studio) -> None:
     now = studio.service.clock.now()
     ending = {"meta": {"private": {"canRead": {"value": "all", "expired": now + 60}}}}
     reader = await create_person_with(studio, secret_data=ending)
-    await save(studio, studio.owner, studio.stranger.user_id, private_data=KICK)
-    assert "private_data" in await get(studio, reader, studio.stranger.user_id)
+    await save(studio, studio.owner, studio.other_user.user_id, private_data=KICK)
+    assert "private_data" in await get(studio, reader, studio.other_user.user_id)
     await studio.service.clock.advance(60)
-    assert "private_data" not in await get(studio, reader, studio.stranger.user_id)
+    assert "private_data" not in await get(studio, reader, studio.other_user.user_id)
 
 
 async def test_project_access_is_judged_project_by_project(studio: Studio) -> None:
-    await publish(studio.service.services.storage, a_project("Elsewhere"), owners=[studio.stranger.user_id])
+    await publish(studio.service.services.storage, a_project("Elsewhere"), owners=[studio.other_user.user_id])
     await with_roles(studio, "Mod")
     other = await create_person_with(studio)
     manager = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_manage_project")})
@@ -228,7 +228,7 @@ async def test_project_access_is_judged_project_by_project(studio: Studio) -> No
     assert "elsewhere" in said
     for nothing in ({}, None, {PROJECT: {}}, {"unheard_of": {}}):
         body = saving(studio, other.user_id, private_data={"projectAccess": nothing})
-        await studio.expect_error(403, "meta/data", body, studio.stranger.headers)
+        await studio.expect_error(403, "meta/data", body, studio.other_user.headers)
     unknown = {"projectAccess": {"unheard_of": {"roles": ["Mod"]}}}
     await studio.expect_error(403, "meta/data", saving(studio, other.user_id, private_data=unknown), manager.headers)
     root_too = {**KICK, **here}
@@ -405,7 +405,7 @@ async def test_sc_12_with_apps_data_tells_of_what_they_may_see(studio: Studio) -
     told = (await studio.expect_ok("meta/data", {**ask, "options": {"with_apps_data": True}}, wide.headers))["data"]
     assert told.keys() == {"rules", "projects", "apps"}
     assert len(told["apps"][PROJECT]) == 11
-    nothing = (await studio.expect_ok("meta/data", both, studio.stranger.headers))["data"]
+    nothing = (await studio.expect_ok("meta/data", both, studio.other_user.headers))["data"]
     assert nothing == {"rules": [], "roles": [], "projects": {}, "apps": {}}
     for kind in ("tree", "roles"):
         for option in ("with_roles", "with_apps_data"):
@@ -433,7 +433,7 @@ async def test_types_and_options_are_those_there_are(studio: Studio) -> None:
 
 async def test_absent_sections_stay_null_empties_and_versions_count(studio: Studio) -> None:
     await with_roles(studio, "Mod")
-    user, owner = studio.stranger.user_id, studio.owner
+    user, owner = studio.other_user.user_id, studio.owner
     first = await save(studio, owner, user, roles=["mod"], public_data=BADGE, private_data=KICK)
     assert (first["roles"], first["public_data"], first["private_data"], first["version"]) == (
         ["Mod"],
@@ -454,7 +454,7 @@ async def test_absent_sections_stay_null_empties_and_versions_count(studio: Stud
 
 
 async def test_sc_13_sc_14_entries_are_strict(studio: Studio) -> None:
-    user = studio.stranger.user_id
+    user = studio.other_user.user_id
     body = {"action": "save", "application_id": studio.shop.application_id}
     schema = {"private_data": {"user": {"kick": {"value": False}}}}
     await studio.expect_ok("meta/schema", {**body, "data": schema}, studio.owner.headers)
@@ -534,7 +534,7 @@ async def test_sc_18_roles_without_a_jwt_are_told_to_the_applications_service(st
 
 async def test_sc_19_the_requests_end_is_for_what_has_none(studio: Studio) -> None:
     await with_roles(studio, "Mod", "Old")
-    user, now = studio.stranger.user_id, studio.service.clock.now()
+    user, now = studio.other_user.user_id, studio.service.clock.now()
     data = {
         "roles": ["Mod", {"name": "Old", "expired": now + 500}],
         "public_data": {"badge": {"value": True}, "crown": {"value": True, "ttl": 5}},
@@ -552,7 +552,7 @@ async def test_sc_19_the_requests_end_is_for_what_has_none(studio: Studio) -> No
     access = answer["data"]["private_data"]["projectAccess"][PROJECT]
     assert access == {"roles": [{"name": "Mod", "expired": now + 100}]}
     await studio.service.clock.advance(100)
-    assert await get(studio, studio.stranger, user, "list_short") == ["crown", "user.kick"]
+    assert await get(studio, studio.other_user, user, "list_short") == ["crown", "user.kick"]
     for strange in (-1, "5", 1.5, True, None, now * 1_000, 2**63):
         body = {**saving(studio, user, roles=["Mod"]), "expired": strange}
         await studio.expect_error(400, "meta/data", body, studio.owner.headers)
@@ -565,7 +565,7 @@ async def test_sc_19_the_requests_end_is_for_what_has_none(studio: Studio) -> No
 async def test_sc_21_each_request_is_decided_by_itself(studio: Studio) -> None:
     meta = {"meta": {"private_data": KICK}}
     await with_roles(studio, Inside={**meta, "condition": {"ip": "10.0.0.0/8"}})
-    key, who = await studio.access_key(), studio.stranger
+    key, who = await studio.access_key(), studio.other_user
 
     async def seen_from(address: str) -> Any:
         body = own_record(studio.shop, data={"type": "list_short"}, ip=address, ts=studio.service.clock.now())
@@ -593,7 +593,7 @@ async def test_sc_21_each_request_is_decided_by_itself(studio: Studio) -> None:
 
 async def test_a_list_can_be_kept_and_asked_for_again_by_its_etag(studio: Studio) -> None:
     await with_roles(studio, "Mod")
-    me, body = studio.stranger, reading(studio, studio.stranger.user_id, "list")
+    me, body = studio.other_user, reading(studio, studio.other_user.user_id, "list")
     first = await studio.post("meta/data", body, me.headers)
     assert (first.headers["cache-control"], first.headers["vary"]) == ("private, no-cache", "Authorization")
     again = {**me.headers, "If-None-Match": first.headers["etag"]}
@@ -607,14 +607,14 @@ async def test_a_list_can_be_kept_and_asked_for_again_by_its_etag(studio: Studio
 
 async def test_rules_of_an_application_of_a_removed_project_are_not_written(studio: Studio) -> None:
     await studio.service.services.storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
-    body = saving(studio, studio.stranger.user_id, public_data=BADGE)
+    body = saving(studio, studio.other_user.user_id, public_data=BADGE)
     await studio.expect_error(403, "meta/data", body, studio.owner.headers)
 
 
 async def test_pa_13_an_unknown_application_is_no_different_from_a_foreign_one(studio: Studio) -> None:
     for number in (studio.other.application_id, 999_999):
         body = {"action": "save", "application_id": number, "data": {"user_id": studio.owner.user_id, "roles": []}}
-        await studio.expect_error(403, "meta/data", body, studio.stranger.headers)
+        await studio.expect_error(403, "meta/data", body, studio.other_user.headers)
     boss = await create_administrator(studio)
     body = {"action": "save", "application_id": 999_999, "data": {"roles": []}}
     await studio.expect_error(404, "meta/data", body, boss.headers)
@@ -626,20 +626,20 @@ async def test_tags_and_purchases_are_written_by_administrators(studio: Studio) 
         studio, {ROOT: holdings_with_rules("can_create_projects"), Scope(PROJECT): holdings_with("project_owner")}
     )
     for path, field in (("user/tags", "tags"), ("user/purchases", "purchases")):
-        body = {"data": {"user_id": studio.stranger.user_id, field: ["b", "a"]}}
+        body = {"data": {"user_id": studio.other_user.user_id, field: ["b", "a"]}}
         await studio.expect_error(403, path, body, who.headers)
         answer = await studio.expect_ok(path, body, boss.headers)
-        assert answer["data"] == {"user_id": studio.stranger.user_id, field: ["a", "b"]}
+        assert answer["data"] == {"user_id": studio.other_user.user_id, field: ["a", "b"]}
         unknown = {"data": {"user_id": "4444444444", field: []}}
         assert await studio.expect_error(404, path, unknown, boss.headers) == "user not found"
         for bad in (["a", "a"], [5], "a", ["x" * 1_000], ["a\n"]):
             await studio.expect_error(
-                400, path, {"data": {"user_id": studio.stranger.user_id, field: bad}}, boss.headers
+                400, path, {"data": {"user_id": studio.other_user.user_id, field: bad}}, boss.headers
             )
         cleared = await studio.expect_ok(
-            path, {"data": {"user_id": studio.stranger.user_id, field: None}}, boss.headers
+            path, {"data": {"user_id": studio.other_user.user_id, field: None}}, boss.headers
         )
-        assert cleared["data"] == {"user_id": studio.stranger.user_id, field: []}
+        assert cleared["data"] == {"user_id": studio.other_user.user_id, field: []}
 
 
 async def test_what_someone_holds_can_be_given_back_as_it_was_told(studio: Studio) -> None:
@@ -659,11 +659,11 @@ async def test_project_access_of_a_stranger_is_nothing_to_a_visitor(studio: Stud
     owns, manages = {"roles": ["project_owner"]}, {"roles": ["project_administrator"]}
     answers = set()
     for application_id in (1, studio.shop.application_id, studio.other.application_id, 999_999):
-        for user_id in (studio.owner.user_id, "4444444444", studio.stranger.user_id):
+        for user_id in (studio.owner.user_id, "4444444444", studio.other_user.user_id):
             for access in (None, {}, {PROJECT: owns}, {PROJECT: manages}, {PROJECT: "?"}, {"nowhere": owns}):
                 data = {"user_id": user_id, "version": 77, "private_data": {"projectAccess": access}}
                 body = {"action": "save", "application_id": application_id, "data": data}
-                answer = await studio.post("meta/data", body, studio.stranger.headers)
+                answer = await studio.post("meta/data", body, studio.other_user.headers)
                 answers.add((answer.status_code, answer.content))
     assert [status for status, _ in answers] == [403]
     assert not await audit_records(studio, AuditEvent.USER_SCHEMA_SAVED)
@@ -678,7 +678,7 @@ async def test_who_manages_a_project_writes_nothing_where_it_has_no_say(studio: 
             "data": {"user_id": studio.owner.user_id, "private_data": {"projectAccess": access}},
         }
         await studio.expect_error(403, "meta/data", body, manager.headers)
-    about_shop = saving(studio, studio.stranger.user_id, private_data={"projectAccess": {PROJECT: {}}})
+    about_shop = saving(studio, studio.other_user.user_id, private_data={"projectAccess": {PROJECT: {}}})
     await studio.expect_ok("meta/data", about_shop, manager.headers)
 
 
@@ -711,7 +711,7 @@ async def test_secret_data_that_central_gives_ends_with_what_gives_it(studio: St
     def giving(**end: int) -> dict[str, object]:
         return saving(
             studio,
-            studio.stranger.user_id,
+            studio.other_user.user_id,
             secret_data={"application": {"canModifySchema": {"value": True, **end}}},
         )
 
@@ -768,7 +768,7 @@ async def test_the_last_who_administers_neither_ends_nor_denies_it(studio: Studi
     denied = {"can_administer": {"value": False}}
     for data in ({"roles": []}, {"roles": ending}, {"private_data": denied}):
         await studio.expect_error(409, "meta/data", changing(boss.user_id, **data), boss.headers)
-    guest = studio.stranger.user_id
+    guest = studio.other_user.user_id
     await studio.expect_ok("meta/data", changing(guest, roles=ending), boss.headers)
     await studio.expect_error(409, "meta/data", changing(boss.user_id, roles=[]), boss.headers)
     await studio.expect_ok("meta/data", changing(guest, roles=["administrator"], private_data=denied), boss.headers)
@@ -784,12 +784,12 @@ HELD_HERE = {"projectAccess": {PROJECT: {"roles": ["Mod"]}}}
 
 async def test_sc_22_private_data_saved_back_without_its_last_entry_removes_it(studio: Studio) -> None:
     await with_roles(studio, "Mod")
-    user, owner = studio.stranger.user_id, studio.owner
+    user, owner = studio.other_user.user_id, studio.owner
     await save(studio, owner, user, private_data={**KICK, **HELD_HERE})
     record = await get(studio, owner, user)
     del record["private_data"]["user"]
     assert (await save(studio, owner, user, **record))["private_data"] == HELD_HERE
-    assert await get(studio, studio.stranger, user, "list_short", hide_project_access=True) == []
+    assert await get(studio, studio.other_user, user, "list_short", hide_project_access=True) == []
 
 
 @pytest.mark.parametrize("left", [KICK, {**KICK, "projectAccess": {}}, {**KICK, "projectAccess": {PROJECT: {}}}])
@@ -797,10 +797,10 @@ async def test_sc_22_private_data_saved_back_without_its_last_project_removes_it
     studio: Studio, left: dict[str, object]
 ) -> None:
     await with_roles(studio, "Mod")
-    user, owner = studio.stranger.user_id, studio.owner
+    user, owner = studio.other_user.user_id, studio.owner
     await save(studio, owner, user, private_data={**KICK, **HELD_HERE})
     assert (await save(studio, owner, user, private_data=left))["private_data"] == KICK
-    assert await get(studio, studio.stranger, user, "list_short") == ["user.kick"]
+    assert await get(studio, studio.other_user, user, "list_short") == ["user.kick"]
 
 
 async def test_sc_22_what_a_caller_may_not_remove_is_refused_and_kept(studio: Studio) -> None:
@@ -844,7 +844,7 @@ async def test_sc_22_a_manager_who_reads_nothing_saves_projects_and_keeps_the_re
 )
 async def test_sc_22_a_section_saved_back_empty_is_empty(studio: Studio, section: str, content: object) -> None:
     await with_roles(studio, "Mod")
-    boss, user = await create_administrator(studio), studio.stranger.user_id
+    boss, user = await create_administrator(studio), studio.other_user.user_id
     for nothing in ([] if section == "roles" else {}, None):
         assert (await save(studio, boss, user, **{section: content}))[section] == content
         assert not (await save(studio, boss, user, **{section: nothing}))[section]
@@ -852,7 +852,7 @@ async def test_sc_22_a_section_saved_back_empty_is_empty(studio: Studio, section
 
 async def test_sc_22_an_entry_of_one_project_saved_back_without_it_is_removed(studio: Studio) -> None:
     await with_roles(studio, "Mod")
-    owner, user = studio.owner, studio.stranger.user_id
+    owner, user = studio.owner, studio.other_user.user_id
     shop = str(studio.shop.application_id)
     whole = {"roles": ["Mod"], "public_data": BADGE, "applications": {shop: {"private_data": KICK}}}
     for gone in whole:

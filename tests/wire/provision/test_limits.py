@@ -19,7 +19,7 @@ from gatehouse.provision.plan import SECTIONS
 from gatehouse.provision.sections.section import Options, read_entries
 from tests.support.builders import ORIGIN
 from tests.support.oauth import REDIRECT
-from tests.support.studio import PROJECT, STRANGER, Person, Studio, create_administrator
+from tests.support.studio import OTHER_USER, PROJECT, Person, Studio, create_administrator
 
 PLACE: Final = re.compile(r"^(?:(?:data|role|name|description|condition|meta|params|user_limit)\b[^:]*: )+")
 ON: Final = {"value": True}
@@ -148,9 +148,9 @@ def role(name: str) -> Callable[[Ids, Any], Save]:
 
 def record(name: str) -> Callable[[Ids, Any], Save]:
     def save(ids: Ids, value: object) -> Save:
-        data = {"user_id": STRANGER, name: value}
+        data = {"user_id": OTHER_USER, name: value}
         body = {"action": "save", "application_id": ids.shop, "data": data}
-        entry = {"application_id": ids.shop, "users": {STRANGER: {name: value}}}
+        entry = {"application_id": ids.shop, "users": {OTHER_USER: {name: value}}}
         return Save(path="meta/data", body=body, file={"applications": [entry]})
 
     return save
@@ -212,7 +212,7 @@ def group(name: str) -> Callable[[Ids, Any], Save]:
 
 def user(name: str) -> Callable[[Ids, Any], Save]:
     def save(_: Ids, value: object) -> Save:
-        data = {"user_id": STRANGER, name: value}
+        data = {"user_id": OTHER_USER, name: value}
         return Save(path=f"user/{name}", body={"data": data}, file={"users": [data]})
 
     return save
@@ -570,8 +570,8 @@ DENY: Final = {"meta": {"private_data": {"can_administer": {"value": False}}}}
 RULES: Final = {
     "application 1 is no service": project_save(services={"1": {}}),
     "a service needs an application": project_save(services={"77": {}}),
-    "a protected role is held at the root": membership_save(users={STRANGER: {"roles": ["administrator"]}}),
-    "application 1 has no other rules": membership_save(users={STRANGER: {"private_data": {"other": ON}}}),
+    "a protected role is held at the root": membership_save(users={OTHER_USER: {"roles": ["administrator"]}}),
+    "application 1 has no other rules": membership_save(users={OTHER_USER: {"private_data": {"other": ON}}}),
     "a service account owns no project": account_save(roles=["project_owner"]),
     "nor holds other rules": account_save(applications={"50001": {"private_data": {"other": ON}}}),
     "the rules of application 1 stay": central_save("meta/schema", {"private_data": {}}, schema={"private_data": {}}),

@@ -16,7 +16,7 @@ import yaml
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.model.rules import ROOT
 from tests.support.command_line import CommandLine, CommandResult
-from tests.support.studio import FACTOR, PROJECT, STRANGER, Studio, put_roles, role_granting, set_user_roles
+from tests.support.studio import FACTOR, OTHER_USER, PROJECT, Studio, put_roles, role_granting, set_user_roles
 
 MODEL: Mapping[str, Any] = yaml.safe_load("""\
 users:
@@ -211,8 +211,8 @@ async def test_a_running_service_is_asked_with_a_jwt_and_a_factor_or_an_access_k
     studio: Studio, tmp_path: Path
 ) -> None:
     await put_roles(studio, role_granting("moderator"))
-    await set_user_roles(studio, STRANGER, {ROOT: ["moderator"]})
-    case = {"user": STRANGER, "may": ["user.kick"], "may_not": ["user.ban"]}
+    await set_user_roles(studio, OTHER_USER, {ROOT: ["moderator"]})
+    case = {"user": OTHER_USER, "may": ["user.kick"], "may_not": ["user.ban"]}
     jwt = {"GATEHOUSE_TEST_JWT": studio.owner.jwt}
     for more in ({"GATEHOUSE_TEST_FACTOR": FACTOR}, {"GATEHOUSE_TEST_ACCESS_KEY": await studio.access_key()}):
         told = await tested(studio, tmp_path, case, **jwt, **more)
@@ -223,8 +223,8 @@ async def test_why_a_running_service_says_otherwise_is_told(studio: Studio, tmp_
     await put_roles(studio, role_granting("moderator"))
     by = {"GATEHOUSE_TEST_JWT": studio.owner.jwt, "GATEHOUSE_TEST_FACTOR": FACTOR}
     cases = [
-        {"user": STRANGER, "may": ["user.kick"], "project": PROJECT},
-        {"user": STRANGER, "may": ["user.kick"], "ip": "10.0.0.1"},
+        {"user": OTHER_USER, "may": ["user.kick"], "project": PROJECT},
+        {"user": OTHER_USER, "may": ["user.kick"], "ip": "10.0.0.1"},
     ]
     told = await tested(studio, tmp_path, *cases, **by)
     assert told.code == 1
@@ -237,9 +237,9 @@ async def test_a_running_service_is_asked_about_an_address(studio: Studio, tmp_p
     await put_roles(studio, callers)
     by = {"GATEHOUSE_TEST_JWT": studio.owner.jwt, "GATEHOUSE_TEST_FACTOR": FACTOR}
     cases = [
-        {"user": STRANGER, "may": ["user.kick"], "ip": "10.0.0.1"},
-        {"user": STRANGER, "may_not": ["user.kick"], "ip": "11.0.0.1"},
-        {"user": STRANGER, "may_not": ["user.kick"]},
+        {"user": OTHER_USER, "may": ["user.kick"], "ip": "10.0.0.1"},
+        {"user": OTHER_USER, "may_not": ["user.kick"], "ip": "11.0.0.1"},
+        {"user": OTHER_USER, "may_not": ["user.kick"]},
     ]
     told = await tested(studio, tmp_path, *cases, **by)
     assert (told.code, told.out) == (0, "3 cases, 0 failed.\n"), told.err
@@ -248,9 +248,9 @@ async def test_a_running_service_is_asked_about_an_address(studio: Studio, tmp_p
 @pytest.mark.parametrize(
     ("case", "problem"),
     [
-        ({"user": STRANGER, "may": ["a"], "at": 5}, "cases[0].at: only models can be evaluated at another time"),
+        ({"user": OTHER_USER, "may": ["a"], "at": 5}, "cases[0].at: only models can be evaluated at another time"),
         ({"user": {"tags": ["x"]}, "may": ["a"]}, "cases[0]: a server needs user IDs"),
-        ({"user": STRANGER, "roles": []}, "cases[0].roles: only models can be asked for roles"),
+        ({"user": OTHER_USER, "roles": []}, "cases[0].roles: only models can be asked for roles"),
     ],
 )
 async def test_a_service_is_not_asked_what_only_a_model_knows(
@@ -262,7 +262,7 @@ async def test_a_service_is_not_asked_what_only_a_model_knows(
 
 
 async def test_a_refusal_of_the_service_is_no_test_result(studio: Studio, tmp_path: Path) -> None:
-    case = {"user": STRANGER, "may_not": ["user.kick"]}
+    case = {"user": OTHER_USER, "may_not": ["user.kick"]}
     refused = await tested(studio, tmp_path, case)
     assert (refused.code, "set GATEHOUSE_TEST_JWT" in refused.err) == (2, True)
     wrong = await tested(studio, tmp_path, case, GATEHOUSE_TEST_JWT=studio.owner.jwt, GATEHOUSE_TEST_FACTOR="no")

@@ -62,8 +62,8 @@ async def series(target: Target) -> AsyncIterator[Figure]:
         "HT-17", f"series more than {before} after {number:,} paths, clients, errors", after - before, 0, "lines"
     )
     public = [(await target.client.get(path)).text for path in ("/metrics", "/readyz", "/healthz")]
-    told = sum("gatehouse_" in text or "checks" in text for text in public)
-    yield Figure("HT-17", "of metrics and health, those that tell strangers more than ok", told, 0, "pages")
+    leaking = sum("gatehouse_" in text or "checks" in text for text in public)
+    yield Figure("HT-17", "of metrics and health, those that tell strangers more than ok", leaking, 0, "pages")
 
 
 # -- HT-20 ----------------------------------------------------------------------------------------------
@@ -91,8 +91,8 @@ async def ask_both(connection: RawConnection, world: MeasuredInstallation, numbe
     connection.send(asked[:cut])
     await connection.drain()
     connection.send(asked[cut:])
-    told = [json.loads((await connection.read_response()).body) for _ in range(2)]
-    return [(one["user_id"], len(one["data"])) for one in told]
+    bodies = [json.loads((await connection.read_response()).body) for _ in range(2)]
+    return [(one["user_id"], len(one["data"])) for one in bodies]
 
 
 def check_request(world: MeasuredInstallation, who: dict[str, str], questions: int, number: int) -> bytes:
@@ -237,18 +237,18 @@ async def stopping(target: Target) -> AsyncIterator[Figure]:
         await wait_until_held(target, polls)
         began = time.perf_counter()
         target.node.process.send(signal.SIGTERM)
-        told = [await connection.answer() for connection in polling]
+        responses = [await connection.answer() for connection in polling]
         for connection in writing:
             connection.send(b"{}")
         written = [await connection.read_response() for connection in writing]
         code = await asyncio.to_thread(target.node.process.wait, EXIT_WITHIN * 2)
         taken = time.perf_counter() - began
     assert code == 0
-    retried = sum(answer.status == 200 and json.loads(answer.body)["status"] == "RETRY" for answer in told)
+    retried = sum(answer.status == 200 and json.loads(answer.body)["status"] == "RETRY" for answer in responses)
     finished = sum(answer.status == 200 and "gsid" in json.loads(answer.body) for answer in written)
     yield Figure("OP-07", f"of {polls:,} held polls at SIGTERM, told RETRY", retried, polls, "polls", at_least=True)
     yield Figure("OP-07", f"of {writes} writes that had begun, finished", finished, writes, "writes", at_least=True)
-    errors = sum(answer.status >= 500 for answer in (*told, *written))
+    errors = sum(answer.status >= 500 for answer in (*responses, *written))
     yield Figure("OP-07", "answers of them that were 5xx", errors, 0, "answers")
     yield Figure("OP-07", "until the process was gone", taken, EXIT_WITHIN, "s")
 

@@ -120,14 +120,14 @@ async def test_lg_20_every_session_and_token_is_dead_on_the_other_node_at_the_an
     anna = await create(here)
     async with account_browser_for(here) as account_browser, account_browser_for(there) as elsewhere:
         asked = {"login": LOGIN, "password": PASSWORD, "factor": "f", "short_token": "1"}
-        told = (await here.client.post("/proxy/api/login", json=asked)).json()
+        body = (await here.client.post("/proxy/api/login", json=asked)).json()
         assert await elsewhere.is_signed_in()
         assert await there.services.storage.runner.snapshot_read(lambda: good_tokens(anna.user_id)) == 1
         await ending(here, account_browser, anna)
         assert not await elsewhere.is_signed_in()
         assert await there.services.storage.runner.snapshot_read(lambda: good_tokens(anna.user_id)) == 0
-        assert (await there.client.get(f"/?stoken={told['stoken']}")).status_code == 403
-        assert await is_refused(there, claims_of(told["jwt"]))
+        assert (await there.client.get(f"/?stoken={body['stoken']}")).status_code == 403
+        assert await is_refused(there, claims_of(body["jwt"]))
 
 
 async def is_refused(node: RunningService, claims: dict[str, Any]) -> bool:

@@ -78,7 +78,7 @@ async def test_marks_only_move_on_and_number_polls_of_the_holder_alone(storage: 
 
 @pytest.mark.usefixtures("anna")
 async def test_a_claim_is_numbered_after_all_that_is_known_and_told_when_asked(storage: Storage) -> None:
-    store, told = storage.game_sessions, asyncio.Queue[str]()
+    store, events = storage.game_sessions, asyncio.Queue[str]()
     numbers = [
         await store.claim_session(a_mark(4), "there", tell=False),
         await store.claim_session(a_mark(2, NOW + 50), "here", tell=False),
@@ -87,9 +87,9 @@ async def test_a_claim_is_numbered_after_all_that_is_known_and_told_when_asked(s
     session = await found(storage)
     assert numbers == [4, 5, 6]
     assert (session.polls, session.holder, session.polled_at, session.ends_at) == (6, "there", NOW + 50, NOW + 170)
-    end = store.listen_for_changes(told.put_nowait)
+    end = store.listen_for_changes(events.put_nowait)
     assert await store.claim_session(a_mark(1, gsid="gone"), "here", tell=True) == 1
-    while await told.get() != "gone":
+    while await events.get() != "gone":
         pass
     end()
 
@@ -110,8 +110,8 @@ async def test_marks_of_many_sessions_in_any_order_do_not_block_each_other(stora
 
 @pytest.mark.usefixtures("anna")
 async def test_the_stages_are_told_once_each(storage: Storage) -> None:
-    told: asyncio.Queue[str] = asyncio.Queue()
-    end = storage.game_sessions.listen_for_changes(told.put_nowait)
+    events: asyncio.Queue[str] = asyncio.Queue()
+    end = storage.game_sessions.listen_for_changes(events.put_nowait)
     await storage.game_sessions.register_session(a_game_session("last"))
     stages = [(await found(storage)).stage]
     for signing_in in (False, False, True, True):
@@ -125,9 +125,9 @@ async def test_the_stages_are_told_once_each(storage: Storage) -> None:
         SignInStage.SIGNING_IN,
     ]
     await storage.game_sessions.record_progress("last", NOW, signing_in=False)
-    heard = [await told.get()]
+    heard = [await events.get()]
     while heard[-1] != "last":  # PostgreSQL tells a little later, and in order
-        heard.append(await told.get())
+        heard.append(await events.get())
     end()
     assert heard.count("g1") == 2
 

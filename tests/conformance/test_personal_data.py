@@ -303,8 +303,8 @@ async def test_answers_that_grow_too_large_together_are_not_kept(
 
 
 async def test_asking_wakes_the_worker_after_the_commit(world: Storage) -> None:
-    told = asyncio.Event()
-    forget = world.runner.listen(personal_data.CHANNEL, lambda _: told.set())
+    event = asyncio.Event()
+    forget = world.runner.listen(personal_data.CHANNEL, lambda _: event.set())
     await ask(world)
-    await asyncio.wait_for(told.wait(), 10)
+    await asyncio.wait_for(event.wait(), 10)
     forget()

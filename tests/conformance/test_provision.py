@@ -293,11 +293,11 @@ async def test_a_file_is_applied_once_and_changes_nothing_the_second_time(
     bench = ProvisionSetup(provisions)
     document = {"users": [ANNA, BOB], "clients": [WEB, SHOP]}
     assert len(plan_lines(await bench.apply(**document))) == 4
-    before, told = await stored(provisions), await events(storage)
-    assert told == {"provision.applied": 1, "user.created": 2, "client.created": 2, "setup.closed": 1}
+    before, records_before = await stored(provisions), await events(storage)
+    assert records_before == {"provision.applied": 1, "user.created": 2, "client.created": 2, "setup.closed": 1}
     assert plan_lines(await bench.apply(**document)) == []
     assert await stored(provisions) == before
-    assert await events(storage) == told
+    assert await events(storage) == records_before
 
 
 async def test_a_file_whose_last_record_is_bad_changes_nothing(

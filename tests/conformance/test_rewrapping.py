@@ -67,10 +67,10 @@ async def key_ids(services: Services) -> dict[str, str]:
 async def test_everything_moves_once(services: Services) -> None:
     kinds = {"signing_keys": 5, "client_secrets": 3, "totp_factors": 1, "installation": 2}
     assert await count_under_old_keys(services.storage, services.masters) == kinds
-    told: list[int] = []
-    outcome = await rewrap_all(services, ORIGIN, told.append)
+    progress: list[int] = []
+    outcome = await rewrap_all(services, ORIGIN, progress.append)
     assert (outcome.moved, outcome.left) == (kinds, {})
-    assert sum(told) == 11
+    assert sum(progress) == 11
     assert set((await key_ids(services)).values()) == {services.masters.primary_id}
     again = await rewrap_all(services, ORIGIN)
     assert (again.moved, again.left) == ({}, {})

@@ -182,9 +182,9 @@ def gatehouse_ctl(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[s
 def test_the_operators_command_also_tells_about_the_program(
     gatehouse_ctl: Callable[..., subprocess.CompletedProcess[str]], words: list[str]
 ) -> None:
-    told = gatehouse_ctl(*words)
-    assert (told.returncode, told.stderr) == (0, "")
-    assert "gatehouse" in told.stdout
+    result = gatehouse_ctl(*words)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "gatehouse" in result.stdout
 
 
 def test_the_operators_command_finds_a_file_where_the_operator_stands(

@@ -82,8 +82,8 @@ async def test_kill_9_of_the_holder_leaves_the_answer_deliverable(migrated_url: 
             node.kill()
         await confirm(migrated_url, gsid, user)
         node.start()
-        status, told = await answered(node.port, gsid, where)
-        assert (status, told["status"], told["user_id"]) == (200, "OK", user.user_id)
+        status, body = await answered(node.port, gsid, where)
+        assert (status, body["status"], body["user_id"]) == (200, "OK", user.user_id)
         assert (await answered(node.port, gsid, where))[0] == 403
 
 
@@ -121,9 +121,13 @@ async def test_of_many_polls_at_two_nodes_one_gets_the_answer(migrated_postgres_
             gsid, where = await registered(nodes[0])
             polls = [asyncio.create_task(answered(node.port, gsid, where)) for node in nodes for _ in range(6)]
             await confirm(migrated_postgres_url, gsid, user)
-            told = [await poll for poll in polls]
-            assert [one["status"] for _, one in told].count("OK") == 1
-            assert {(status, one["status"]) for status, one in told} <= {(200, "OK"), (200, "RETRY"), (403, "ERROR")}
+            replies = [await poll for poll in polls]
+            assert [one["status"] for _, one in replies].count("OK") == 1
+            assert {(status, one["status"]) for status, one in replies} <= {
+                (200, "OK"),
+                (200, "RETRY"),
+                (403, "ERROR"),
+            }
 
 
 async def status_of(poll: RawConnection) -> str:

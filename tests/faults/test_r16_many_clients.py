@@ -133,9 +133,9 @@ def test_r_18_anyone_who_vanishes_without_a_word_is_noticed_within_a_minute() ->
         enable_tcp_keepalive(listener.fileno())
         with socket.create_connection(listener.getsockname()), listener.accept()[0] as accepted:
             assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
-            told = {
+            options = {
                 name: accepted.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) for name in TCP_KEEPALIVE_OPTIONS
             }
-    assert told == TCP_KEEPALIVE_OPTIONS
-    assert told["TCP_KEEPIDLE"] + told["TCP_KEEPINTVL"] * told["TCP_KEEPCNT"] <= 60
-    assert told["TCP_USER_TIMEOUT"] <= 60_000
+    assert options == TCP_KEEPALIVE_OPTIONS
+    assert options["TCP_KEEPIDLE"] + options["TCP_KEEPINTVL"] * options["TCP_KEEPCNT"] <= 60
+    assert options["TCP_USER_TIMEOUT"] <= 60_000

@@ -69,9 +69,9 @@ async def test_r_25_a_key_a_secret_and_a_record_that_lost_a_bit_are_named_and_al
     verdict = gatehouse.run("audit", "verify")
     assert verdict.code == 1
     assert f"record {hit.place} " in verdict.err
-    told = gatehouse.run("doctor")
-    assert told.code == 1
-    assert f"{hit.kid} cannot be used" in told.out
+    result = gatehouse.run("doctor")
+    assert result.code == 1
+    assert f"{hit.kid} cannot be used" in result.out
 
 
 def redeem(node: Node, client_id: str) -> tuple[int, str]:
@@ -94,9 +94,9 @@ async def test_r_25_pages_of_the_database_that_are_garbage_are_told_as_unavailab
         answer = httpx2.post(f"{node.address}/proxy/api/login", json=body, timeout=30)
         assert answer.status_code == 503
         assert httpx2.get(f"{node.address}{KEYS}").status_code == 200
-    told = InstallationPaths(data=tmp_path, url=installed_sqlite_url).command_line().run("doctor")
-    assert told.code == 1
-    assert "SQLite reports damage" in told.out
+    result = InstallationPaths(data=tmp_path, url=installed_sqlite_url).command_line().run("doctor")
+    assert result.code == 1
+    assert "SQLite reports damage" in result.out
 
 
 def ruin_pages_of(table: str, path: str) -> None:

@@ -94,20 +94,20 @@ class GameSessions(RuleBasedStateMachine):
         session.ends = min(self.now + LIFETIME, session.begun + MAX_LIFETIME)
 
     def check_answer(self, session: Session, answer: httpx2.Response) -> None:
-        told = answer.json()
+        body = answer.json()
         if session.state == "failed" and session.lasts(self.now):
-            assert (answer.status_code, told["status"]) == (200, "ERROR")
+            assert (answer.status_code, body["status"]) == (200, "ERROR")
         elif session.state == "confirmed" and session.lasts(self.now):
-            assert (answer.status_code, told["status"], told["user_id"]) == (200, "OK", self.ground.anna.user_id)
+            assert (answer.status_code, body["status"], body["user_id"]) == (200, "OK", self.ground.anna.user_id)
             session.state = "delivered"
             session.delivered += 1
-        elif session.state == "pending" and told["status"] == "RETRY":
-            assert session.lasts(told["ts"])
+        elif session.state == "pending" and body["status"] == "RETRY":
+            assert session.lasts(body["ts"])
         else:
             assert session.state != "pending" or not session.lasts(self.now)
-            assert told["status"] == "ERROR"
+            assert body["status"] == "ERROR"
             assert answer.status_code == 403 or session.state == "pending"  # 200: its end came while it was held
-        assert session.state == "delivered" or "jwt" not in told
+        assert session.state == "delivered" or "jwt" not in body
 
     @precondition(lambda self: self.sessions)
     @rule(number=which)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.parametrize("program", [pytest.param(one, id=one.name) 
 @contextmanager
 def running(program: Program, issuer: str, registered: RegisteredClient, port: int) -> Iterator[str]:
     """The program at work; its address."""
-    told = {
+    environment = {
         "ISSUER": issuer,
         "CLIENT_ID": registered.client_id,
         "CLIENT_SECRET": registered.client_secret,
@@ -28,7 +28,7 @@ def running(program: Program, issuer: str, registered: RegisteredClient, port: i
         **(program.environment or {}),
     }
     command = program.command(require_program(program.needs), program.name)
-    with WatchedProcess(command, environment=told) as process:
+    with WatchedProcess(command, environment=environment) as process:
         process.wait_until_started("^ready", process.stdout)
         yield f"http://{LOOPBACK}:{port}"
 
@@ -42,8 +42,8 @@ def register(gatehouse: GatehouseNode, program: Program, client_id: str) -> tupl
 
 def answered(page: httpx2.Response) -> dict[str, Any]:
     assert page.status_code == 200, page.text
-    told: dict[str, Any] = page.json()
-    return told
+    body: dict[str, Any] = page.json()
+    return body
 
 
 def test_a_client_signs_in_verifies_reads_refreshes_and_survives_new_keys(

@@ -8,6 +8,6 @@ from gatehouse.storage.runner import Runner
 async def renewed(runner: Runner) -> None:
     """What was written before is history now, so that what is told next can be told again."""
     if runner.renew is not None:
-        told = asyncio.Event()
-        runner.renew(told.set)
-        await told.wait()
+        event = asyncio.Event()
+        runner.renew(event.set)
+        await event.wait()

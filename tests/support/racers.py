@@ -289,8 +289,8 @@ async def run(acts: Sequence[str], url: str, each: int) -> None:
 async def run_act(act: Act, storage: Storage, n: int) -> str:
     try:
         await act(storage, n)
-    except RaceOutcome as told:
-        return told.detail
+    except RaceOutcome as outcome:
+        return outcome.detail
     except GatehouseError as error:
         return type(error).__name__
     return WON

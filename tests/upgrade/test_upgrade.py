@@ -91,8 +91,8 @@ async def test_log_of_a_kept_database_verifies_after_the_upgrade(kept: tuple[Pat
     settings = {**FAST_SETTINGS, "GATEHOUSE__DATABASE__URL": url}
     with Node(data=data, database_url=url, environment=FAST_SETTINGS) as node:
         assert node.terminate() == 0
-    told = await asyncio.to_thread(run_command, "audit", "verify", "--dev", "--data", data, environment=settings)
-    assert told.startswith("Verified: ")
+    result = await asyncio.to_thread(run_command, "audit", "verify", "--dev", "--data", data, environment=settings)
+    assert result.startswith("Verified: ")
 
 
 def whole_versions(connection: Connection) -> dict[int, dict[str, object]]:

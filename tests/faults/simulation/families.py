@@ -205,7 +205,7 @@ def endings(history: History, family: Family) -> list[Op]:
     """What was acknowledged to have ended the family: a revocation, a reuse that was noticed, a blocked account."""
     done = [op for op in history.of("revoke", key=family.grant_id) if op.result is Result.OK]
     done += [op for op in history.of("block", key=family.user_id) if op.result is Result.OK]
-    done += [op for op in history.of("redeem", "refresh", key=family.grant_id) if op.told.endswith("REUSED")]
+    done += [op for op in history.of("redeem", "refresh", key=family.grant_id) if op.detail.endswith("REUSED")]
     return done
 
 

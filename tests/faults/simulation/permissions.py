@@ -131,7 +131,7 @@ class Administrators:
             await self._life.pause(4)
             name = f"r{token_hex(4)}"
             op, version = await self._life.ask("save", THE_SHOP, save_role(name), value=name)
-            op.told = op.told or str(version)
+            op.detail = op.detail or str(version)
 
     async def _watch(self, what: str, question: NodeCall) -> None:
         for _ in range(4):
@@ -193,13 +193,13 @@ def saves_are_one_version_each(history: History, version: int, roles: Sequence[s
     """I6: the version grows by one for each, and none is lost."""
     saves = history.of("save")
     acknowledged = [op for op in saves if op.result is Result.OK]
-    numbers = [int(op.told) for op in acknowledged]
+    numbers = [int(op.detail) for op in acknowledged]
     there = [op for op in saves if op.value in roles]
     problems = [f"I6: two saves were told one version: {numbers}"] if len(set(numbers)) < len(numbers) else []
     problems += [f"I7: {op} is lost" for op in acknowledged if op not in there]
     for earlier in acknowledged:
         for later in acknowledged:
-            if earlier.ended < later.began and int(earlier.told) >= int(later.told):
+            if earlier.ended < later.began and int(earlier.detail) >= int(later.detail):
                 problems.append(f"I6: {later} after {earlier}")
     if version != 1 + len(there):
         problems.append(f"I6: version {version} after {len(there)} saves")

@@ -100,7 +100,7 @@ class Limits:
     def _listed_keys(self) -> CheckedRequest:
         return permission_request(
             *(Act.COUNT, f"{KEYS}:{self._keyed}", "accessKey", self._about_keys("get"), self._owner),
-            judge=lambda answer: judge_count(answer, lambda told: len(told["data"])),
+            judge=lambda answer: judge_count(answer, lambda body: len(body["data"])),
         )
 
     async def _sit(self, client: FaultClient, who: Person) -> None:
@@ -166,21 +166,21 @@ class Limits:
         ask = {"action": "get", "data": {"project_id": PROJECT}}
         return permission_request(
             *(Act.COUNT, f"{MEMBERS}:{GROUP}", "group", ask, self._owner),
-            judge=lambda answer: judge_count(answer, lambda told: len(told["data"]["groups"][0]["users"])),
+            judge=lambda answer: judge_count(answer, lambda body: len(body["data"]["groups"][0]["users"])),
         )
 
     def _listed_seats(self) -> CheckedRequest:
         ask = {"action": "get", "application_id": self._seated, "data": {"name": "few"}}
         return permission_request(
             *(Act.COUNT, f"{SEATS}:{self._seated}", "roles", ask, self._owner),
-            judge=lambda answer: judge_count(answer, lambda told: told["data"]["users_count"]),
+            judge=lambda answer: judge_count(answer, lambda body: body["data"]["users_count"]),
         )
 
     def _listed_projects(self) -> CheckedRequest:
         who = self._publishers[next(self._names) % len(self._publishers)]
         return permission_request(
             *(Act.COUNT, f"{PROJECTS}:{who.user_id}", "user/info", {}, who),
-            judge=lambda answer: judge_count(answer, lambda told: told["projects"]),
+            judge=lambda answer: judge_count(answer, lambda body: body["projects"]),
         )
 
     # -- when all is over -----------------------------------------------------------------------------

@@ -50,17 +50,17 @@ class RegisterRecord:
         def judge(answer: httpx2.Response) -> JudgedAnswer:
             if not answer.is_success:
                 return JudgedAnswer(result=Result.FAIL, note=error_of(answer))
-            told = answer.json()["data"]
-            assert self.value_in(told) == value, told
-            return JudgedAnswer(result=Result.OK, version=told["version"])
+            data = answer.json()["data"]
+            assert self.value_in(data) == value, data
+            return JudgedAnswer(result=Result.OK, version=data["version"])
 
         return judge
 
     def _read(self, answer: httpx2.Response) -> JudgedAnswer:
         if not answer.is_success:
             return JudgedAnswer(result=Result.FAIL, note=error_of(answer))
-        told = answer.json()["data"]
-        return JudgedAnswer(result=Result.OK, value=self.value_in(told), version=told["version"])
+        data = answer.json()["data"]
+        return JudgedAnswer(result=Result.OK, value=self.value_in(data), version=data["version"])
 
 
 class Registers:
@@ -139,7 +139,7 @@ def a_role_record(application_id: int, name: str) -> RegisterRecord:
         about={"application_id": application_id},
         named={"name": name},
         saved=lambda value: {"description": value},
-        value_in=lambda told: told["description"],
+        value_in=lambda body: body["description"],
     )
 
 
@@ -151,7 +151,7 @@ def a_schema_record(application_id: int) -> RegisterRecord:
         about={"application_id": application_id},
         named={},
         saved=lambda value: {"public_data": {f"v{value}": {"value": True}}},
-        value_in=lambda told: "".join(told["public_data"])[1:],
+        value_in=lambda body: "".join(body["public_data"])[1:],
     )
 
 
@@ -163,5 +163,5 @@ def a_project_record() -> RegisterRecord:
         about={},
         named={"id": PROJECT},
         saved=lambda value: {"description": value},
-        value_in=lambda told: told["description"],
+        value_in=lambda body: body["description"],
     )

@@ -10,8 +10,8 @@ asked = dict(word.split("=", 1) for word in words)
 cancel = threading.Event()
 
 
-def say(*told: str) -> None:
-    sys.stdout.write(f"{' '.join(told)}\n")
+def say(*line_words: str) -> None:
+    sys.stdout.write(f"{' '.join(line_words)}\n")
     sys.stdout.flush()
 
 

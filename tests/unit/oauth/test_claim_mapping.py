@@ -30,7 +30,7 @@ class Holdings:
 
 
 def mapping(**claims: tuple[int, ClaimContent]) -> Client:
-    sources = {name: ClaimSource(application_id=number, told=told) for name, (number, told) in claims.items()}
+    sources = {name: ClaimSource(application_id=number, told=content) for name, (number, content) in claims.items()}
     return replace(a_client(), claims=sources)
 
 

@@ -714,12 +714,12 @@ async def test_pa_15_one_principals_flood_is_limited_and_others_are_served() -> 
         for _ in range(3):
             await identified(callers, flood, DEFAULT_POLICY)
         elsewhere = replace(flood, address=parse_address("203.0.113.77"), source="203.0.113.77")
-        with pytest.raises(TooMany) as told:
+        with pytest.raises(TooMany) as refusal:
             await identified(callers, elsewhere, DEFAULT_POLICY)
-        assert told.value.retry_after > 0
+        assert refusal.value.retry_after > 0
         await refused(callers, InvalidToken, replace(flood, factor="wrong"), DEFAULT_POLICY)
         await identified(callers, credentials_from_client(bearer=await callers.robot_jwt()), DEFAULT_POLICY)
-        await callers.tokens.clock.advance(told.value.retry_after)
+        await callers.tokens.clock.advance(refusal.value.retry_after)
         await identified(callers, flood, DEFAULT_POLICY)
 
 

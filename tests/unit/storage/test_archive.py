@@ -151,7 +151,7 @@ def test_no_one_closes_a_backup_without_the_key(file: Path) -> None:
 
 def test_how_far_reading_has_got_is_told(file: Path) -> None:
     written(file)
-    told: list[int] = []
-    for _ in Archive(file).chunks(told.append):
+    progress: list[int] = []
+    for _ in Archive(file).chunks(progress.append):
         pass
-    assert told[-1] == Archive(file).size
+    assert progress[-1] == Archive(file).size

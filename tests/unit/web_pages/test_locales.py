@@ -140,8 +140,8 @@ def test_a_refusal_is_said_in_the_readers_language_when_there_are_words_for_it()
 
 def test_every_event_that_an_owner_may_read_of_has_words_and_no_other() -> None:
     """A new kind of event gets its words, or its family is added to those that are never about a person."""
-    told = {key.removeprefix("event.") for key in ENGLISH.texts if key.startswith("event.")}
-    assert told == {event.value for event in AuditEvent if not event.startswith(NEVER_ABOUT_A_PERSON)}
+    described_events = {key.removeprefix("event.") for key in ENGLISH.texts if key.startswith("event.")}
+    assert described_events == {event.value for event in AuditEvent if not event.startswith(NEVER_ABOUT_A_PERSON)}
 
 
 def test_every_scope_is_explained_and_no_other() -> None:

@@ -62,10 +62,10 @@ async def test_everyone_learns_only_whether_it_is_ready() -> None:
 
 
 async def test_anyone_who_is_told_to_stop_is_ready_for_nothing_from_that_moment_on() -> None:
-    told: list[bool] = []
-    readiness = Readiness({"database": fine}, clock=MovableClock(), is_stopping=lambda: bool(told))
+    stopping: list[bool] = []
+    readiness = Readiness({"database": fine}, clock=MovableClock(), is_stopping=lambda: bool(stopping))
     assert (await readiness.report()).status == "ok"  # and would be for a second more
-    told.append(True)
+    stopping.append(True)
     assert (await readiness.report()).status == "unavailable"
 
 

@@ -39,8 +39,8 @@ async def test_the_new_address_is_taken_over_by_its_link_and_old_and_new_are_tol
     assert (await browser_client.post("/verify-email")).status_code == 200
     moved = await now(service, anna)
     assert (moved.login, moved.email_verified) == (NEW, True)
-    told = {message.to: message.subject for message in await new_messages(service)}
-    assert told == {
+    subjects = {message.to: message.subject for message in await new_messages(service)}
+    assert subjects == {
         LOGIN: "Your account has a new email",
         NEW: "Your account's email was changed",
     }

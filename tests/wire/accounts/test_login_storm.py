@@ -104,8 +104,8 @@ async def test_r_19_many_guesses_at_one_account_at_once_are_blocked_with_the_sec
 ) -> None:
     tasks = [asyncio.create_task(log_in(service, "anna@studio.example")) for _ in range(30)]
     blocked = await first_answers(tasks, 20)
-    told: list[dict[str, Any]] = [answer.json() for answer in blocked]
-    assert all(one["status"] == "BLOCKED" and 0 < one["retry_after"] <= 30 for one in told)
+    bodies: list[dict[str, Any]] = [answer.json() for answer in blocked]
+    assert all(one["status"] == "BLOCKED" and 0 < one["retry_after"] <= 30 for one in bodies)
     assert len(blocked) == 20
     slow.go.set()
     answers = await asyncio.gather(*tasks)

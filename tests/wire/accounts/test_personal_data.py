@@ -108,12 +108,12 @@ async def test_an_application_is_told_two_numbers_and_gets_a_jwt_for_its_origin_
     for outsider in (town.shop, town.forum):
         for received in outsider.received:
             assert json.loads(received.body) == {"user_id": anna.user_id, "request_id": request_id}
-            told = claims(received)
+            received_claims = claims(received)
             now = town.service.clock.now()
-            assert (told["typ"], told["iss"]) == ("service_jwt", town.service.base_url)
-            assert told["aud"] == f"http://127.0.0.1:{outsider.port}"
-            assert (told["iat"], told["exp"]) == (now, now + 300)
-            assert anna.user_id not in str(told)
+            assert (received_claims["typ"], received_claims["iss"]) == ("service_jwt", town.service.base_url)
+            assert received_claims["aud"] == f"http://127.0.0.1:{outsider.port}"
+            assert (received_claims["iat"], received_claims["exp"]) == (now, now + 300)
+            assert anna.user_id not in str(received_claims)
 
 
 async def test_answers_lie_sealed(town: Town, anna: User) -> None:

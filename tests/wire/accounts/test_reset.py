@@ -113,8 +113,11 @@ async def test_the_act_is_in_the_audit_log_without_password_or_link(
     records = [
         one for one in await service.services.storage.audit.unsealed_records(100) if one.subject == anna.user_id
     ]
-    told = {one.event: one for one in records}
-    assert {"password.reset_asked", "password.reset"} <= set(told)
-    assert (told["password.reset"].actor, told["password.reset_asked"].actor) == (anna.user_id, "visitor")
+    record_by_event = {one.event: one for one in records}
+    assert {"password.reset_asked", "password.reset"} <= set(record_by_event)
+    assert (record_by_event["password.reset"].actor, record_by_event["password.reset_asked"].actor) == (
+        anna.user_id,
+        "visitor",
+    )
     assert NEW not in repr(records)
     assert token_in_link(link) not in repr(records)

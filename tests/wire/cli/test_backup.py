@@ -220,8 +220,8 @@ async def restored_beside_another(place: InstallationPaths, gatehouse: CommandLi
         storage.runner.listen("keys", lambda _: heard.set())
         await storage.runner.write(knock)
         await heard.wait()  # that, or the word that it listens only now: as every process of the service does
-        told = await asyncio.to_thread(gatehouse.expect_failure, "restore", file, "--replace")
-        assert "another Gatehouse process is connected" in told
+        output = await asyncio.to_thread(gatehouse.expect_failure, "restore", file, "--replace")
+        assert "another Gatehouse process is connected" in output
 
 
 def knock() -> Verb[None]:
@@ -244,8 +244,8 @@ def test_restoring_takes_the_role_that_owns_the_tables(
     gatehouse_elsewhere("backup", file)
     limited = {"GATEHOUSE__DATABASE__URL": migrated_postgres_url.replace("postgres@", f"{role}@")}
     try:
-        told = gatehouse_elsewhere.expect_failure("restore", file, environment=limited)
-        assert "restoring needs the database role that owns the tables" in told
+        output = gatehouse_elsewhere.expect_failure("restore", file, environment=limited)
+        assert "restoring needs the database role that owns the tables" in output
         assert "this database role can change" not in gatehouse_elsewhere.run("doctor", environment=limited).out
         assert contents(migrated_postgres_url) == {}
     finally:

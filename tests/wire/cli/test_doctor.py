@@ -14,12 +14,12 @@ OTHER_KEY = "9b1fe07c43d5aa2867f09e3c11d84b6e5a70cf2294be638d0d7715e8fa92c35b"
 
 def found(gatehouse: CommandLine, **environment: str) -> dict[str, tuple[str, str]]:
     """The worst finding about each topic."""
-    told: Any = gatehouse.run("doctor", "--json", environment=environment).json()
+    result: Any = gatehouse.run("doctor", "--json", environment=environment).json()
     order = ("ok", "warn", "bad")
     worst: dict[str, tuple[str, str]] = {}
-    for one in sorted(told["findings"], key=lambda one: order.index(one["level"])):
+    for one in sorted(result["findings"], key=lambda one: order.index(one["level"])):
         worst[one["topic"]] = (one["level"], one["text"])
-    assert told["ok"] == ("bad" not in {level for level, _ in worst.values()})
+    assert result["ok"] == ("bad" not in {level for level, _ in worst.values()})
     return worst
 
 
@@ -50,13 +50,13 @@ def test_a_postgresql_that_can_lose_writes_or_have_its_history_rewritten_is_told
     """The cluster of the tests skips the disk, and its only role owns everything."""
     gatehouse = InstallationPaths(data=tmp_path / "data", url=migrated_postgres_url).command_line()
     gatehouse("key", "list")
-    told = gatehouse.run("doctor")
-    assert told.code == 1
-    assert "bad  database: PostgreSQL runs with fsync off" in told.out
-    assert "bad  database: PostgreSQL runs with full_page_writes off" in told.out
-    assert "synchronous_commit" not in told.out
-    assert "warn database: this database role can change audit_events and audit_seals" in told.out
-    assert "ok   clock: 0 seconds difference to the database" in told.out
+    result = gatehouse.run("doctor")
+    assert result.code == 1
+    assert "bad  database: PostgreSQL runs with fsync off" in result.out
+    assert "bad  database: PostgreSQL runs with full_page_writes off" in result.out
+    assert "synchronous_commit" not in result.out
+    assert "warn database: this database role can change audit_events and audit_seals" in result.out
+    assert "ok   clock: 0 seconds difference to the database" in result.out
 
 
 def test_what_is_missing_before_the_first_administrator_is_said(gatehouse: CommandLine) -> None:
@@ -101,34 +101,34 @@ def test_keys_that_are_damaged_gone_or_old_are_named(place: InstallationPaths, l
             f"UPDATE signing_keys SET sealed_private = {hex_form} WHERE kid = '{damaged['kid']}'",  # noqa: S608
         ],
     )
-    told = lived_in.run("doctor")
-    assert told.code == 1
-    assert f"no {gone['alg']} key for {gone['purpose']}" in told.out
-    assert f"{damaged['kid']} cannot be used" in told.out
+    result = lived_in.run("doctor")
+    assert result.code == 1
+    assert f"no {gone['alg']} key for {gone['purpose']}" in result.out
+    assert f"{damaged['kid']} cannot be used" in result.out
 
 
 def test_a_missing_index_and_a_log_no_one_seals_are_noticed(place: InstallationPaths, lived_in: CommandLine) -> None:
     execute_statements(
         place.url, ["DROP INDEX ix_users_reg_time", "UPDATE audit_events SET at = 1 WHERE event = 'setup.closed'"]
     )
-    told = lived_in.run("doctor").out
-    assert "missing indexes: ix_users_reg_time" in told
-    assert "unsealed records since 1970-01-01T00:00:01Z" in told
+    output = lived_in.run("doctor").out
+    assert "missing indexes: ix_users_reg_time" in output
+    assert "unsealed records since 1970-01-01T00:00:01Z" in output
 
 
 def test_a_data_directory_open_to_others_is_warned_of(place: InstallationPaths, lived_in: CommandLine) -> None:
     place.data.chmod(0o755)
     (place.data / "dev.key").chmod(0o644)
-    told = lived_in.run("doctor").out
-    assert f"{place.data} is accessible to other users (mode 0755)" in told
-    assert f"{place.data}/dev.key is accessible to other users (mode 0644)" in told
+    output = lived_in.run("doctor").out
+    assert f"{place.data} is accessible to other users (mode 0755)" in output
+    assert f"{place.data}/dev.key is accessible to other users (mode 0644)" in output
 
 
 def test_settings_that_would_not_start_are_all_told(lived_in: CommandLine) -> None:
-    told = lived_in.run("doctor", "--json", environment={"GATEHOUSE__LOG__LEVEL": "loud", "GATEHOUSE__X": "1"})
-    assert told.code == 1
-    assert {one["topic"] for one in told.json()["findings"]} == {"settings"}
-    assert len(told.json()["findings"]) == 2
+    result = lived_in.run("doctor", "--json", environment={"GATEHOUSE__LOG__LEVEL": "loud", "GATEHOUSE__X": "1"})
+    assert result.code == 1
+    assert {one["topic"] for one in result.json()["findings"]} == {"settings"}
+    assert len(result.json()["findings"]) == 2
 
 
 def test_ro_22_stored_rules_with_a_reserved_name_are_told_and_left_out_of_an_export(
@@ -160,8 +160,8 @@ applications:
             """UPDATE scope_records SET private_data = replace(private_data, '"hidden4"', '"projectAccess"')""",
         ],
     )
-    told = [line for line in lived_in.run("doctor").out.splitlines() if " rules: " in line]
-    assert told == [
+    output = [line for line in lived_in.run("doctor").out.splitlines() if " rules: " in line]
+    assert output == [
         f"warn rules: {line}: the name is reserved and cannot be saved again; rename it"
         for line in (
             "private_data.secret_data in the schema of application 50001",

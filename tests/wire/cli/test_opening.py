@@ -84,7 +84,7 @@ def test_a_postgresql_that_is_away_or_refuses_is_named_without_its_password(
 ) -> None:
     away = f"postgresql://gatehouse:hunter2hunter2@{LOOPBACK}:{free_port()}/gatehouse"
     for url, what in ((away, "cannot reach PostgreSQL"), (f"{postgres_url}-not", "does not exist")):
-        told = InstallationPaths(data=tmp_path / "data", url=url).command_line().expect_failure("key", "list")
-        assert what in told
-        assert f"database.url is {url.replace('hunter2hunter2', '********')}" in told
-    assert "cannot reach" not in told, "it was reached"
+        output = InstallationPaths(data=tmp_path / "data", url=url).command_line().expect_failure("key", "list")
+        assert what in output
+        assert f"database.url is {url.replace('hunter2hunter2', '********')}" in output
+    assert "cannot reach" not in output, "it was reached"

@@ -38,8 +38,8 @@ def test_check_tells_by_its_exit_code(gatehouse: CommandLine, shop: str) -> None
 
 
 def test_an_application_is_given_by_its_id(gatehouse: CommandLine) -> None:
-    told = gatehouse.expect_failure("check", "Shop", OTHER_USER, "user.kick", code=2)
-    assert "'Shop' is not a valid application ID." in told
+    output = gatehouse.expect_failure("check", "Shop", OTHER_USER, "user.kick", code=2)
+    assert "'Shop' is not a valid application ID." in output
 
 
 def test_a_name_that_no_project_can_have_is_a_project_where_nothing_is_held(
@@ -52,10 +52,10 @@ def test_a_name_that_no_project_can_have_is_a_project_where_nothing_is_held(
 
 
 def test_explain_names_what_is_missing(gatehouse: CommandLine, shop: str) -> None:
-    told = gatehouse("explain", shop, OWNER, "user.kick")
-    assert told.startswith(f"Denied: {KICK} at the root.\n")
-    assert "The role moderator would grant it, but it is not assigned at the root." in told
-    assert f"It is granted in project {PROJECT}, which does not apply here." in told
+    explanation = gatehouse("explain", shop, OWNER, "user.kick")
+    assert explanation.startswith(f"Denied: {KICK} at the root.\n")
+    assert "The role moderator would grant it, but it is not assigned at the root." in explanation
+    assert f"It is granted in project {PROJECT}, which does not apply here." in explanation
     found = gatehouse.json("explain", shop, OTHER_USER, "user.kick")
     assert (found["allowed"], found["user_id"], found["path"][0]["role"]) == (True, OTHER_USER, "moderator")
     assert "data.ip" in gatehouse.expect_failure("explain", shop, OWNER, "user.kick", "--ip", "here")
@@ -73,9 +73,9 @@ def test_members_are_listed_in_three_ways(gatehouse: CommandLine, shop: str) -> 
 def test_simulate_says_what_a_file_would_change(gatehouse: CommandLine, shop: str, tmp_path: Path) -> None:
     file = tmp_path / "change.yaml"
     file.write_text("kind: role\naction: delete\ndata: {name: moderator}\n")
-    told = gatehouse("simulate", shop, file)
-    assert f"{OTHER_USER}\n  - role moderator\n  - {KICK}\n" in told
-    assert told.endswith("2 affected\n")
+    output = gatehouse("simulate", shop, file)
+    assert f"{OTHER_USER}\n  - role moderator\n  - {KICK}\n" in output
+    assert output.endswith("2 affected\n")
     found: Any = gatehouse.json("simulate", shop, file)
     assert [one["user_id"] for one in found] == [OWNER, OTHER_USER]
     assert gatehouse.run("check", shop, OTHER_USER, "user.kick").code == 0

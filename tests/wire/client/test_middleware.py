@@ -149,10 +149,10 @@ async def test_an_address_is_known_only_to_who_says_how(shop: ClientShop) -> Non
     headers = bearing(await shop.jwt(shop.studio.other_user, fixed_ips=["10.0.0.0/8"]))
     async with visiting(an_app(shop), "10.1.2.3") as client:
         assert (await client.get("/", headers=headers)).status_code == 403
-    told = an_app(shop, address=peer_address)
-    async with visiting(told, "10.1.2.3") as client:
+    app = an_app(shop, address=peer_address)
+    async with visiting(app, "10.1.2.3") as client:
         assert (await client.get("/", headers=headers)).json()["address"] == "10.1.2.3"
-    async with visiting(told, "11.1.2.3") as client:
+    async with visiting(app, "11.1.2.3") as client:
         assert (await client.get("/", headers=headers)).status_code == 403
 
 

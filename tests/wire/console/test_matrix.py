@@ -169,8 +169,8 @@ async def test_who_may_change_a_schema_and_not_read_it_is_told_nothing_of_what_o
         fields = {"csrf": form_of(page)["csrf"], "edits": stale}
         review = await pia.client.post(f"{PAGE}/review", data=fields)
         assert "Someone else changed this" in review.text
-        for told in ("<strong>Dev</strong>", "private_data.user.mute"):
-            assert (told in review.text) == reads, told
+        for detail in ("<strong>Dev</strong>", "private_data.user.mute"):
+            assert (detail in review.text) == reads, detail
 
 
 async def test_a_file_that_comes_back_changes_nothing(rich: ConsoleBrowsers) -> None:

@@ -218,7 +218,7 @@ async def test_where_and_with_what_someone_signs_in_is_answered_over_the_api_to_
     await apply_document(studio, MORE)
     browsers = {user_id: await console_browsers(user_id) for user_id in (ADA, OLGA, DEV, MAX, PIA)}
     secrets = await with_everything(studio, OLGA)
-    told = {}
+    data_by_tab = {}
     for tab in ("sessions", "methods"):
         for user_id, browser_client in browsers.items():
             page = await browser_client.get(f"{HERE}/{OLGA}/{tab}")
@@ -228,23 +228,23 @@ async def test_where_and_with_what_someone_signs_in_is_answered_over_the_api_to_
             expected = 200 if user_id == ADA else 403
             assert (page.status_code, answer.status_code) == (expected, expected), (user_id, tab)
             if user_id == ADA:
-                told[tab] = shown_in(page.text)[0][1]
-                assert told[tab] == answer.json()["data"]
+                data_by_tab[tab] = shown_in(page.text)[0][1]
+                assert data_by_tab[tab] == answer.json()["data"]
                 assert [one for one in secrets if one in page.text + answer.text] == []
                 no_one = {"action": "get", "data": {"user_id": "77"}}
                 unknown = await studio.client.post(f"/api/permissions/user/{tab}", json=no_one, headers=headers)
                 assert unknown.status_code == 404
-    assert told["methods"] == {
+    assert data_by_tab["methods"] == {
         "password": True,
         "totp": {"since": iso8601(NOW), "used": iso8601(NOW)},
         "passkeys": [{"passkey_id": "a2V5", "name": "Laptop", "created": iso8601(NOW), "used": ""}],
         "email_code": True,
         "recovery_left": 10,
     }
-    (session,) = told["sessions"]["sessions"]
+    (session,) = data_by_tab["sessions"]["sessions"]
     assert session.keys() == {"session_id", "device", "place", "address", "created", "seen"}
     assert (session["address"], session["seen"]) == ("127.0.0.1", iso8601(NOW))
-    (client,) = told["sessions"]["connected"]
+    (client,) = data_by_tab["sessions"]["connected"]
     assert client == {"client_id": "web", "name": "Web shop", "scopes": ["openid"], "since": iso8601(NOW)}
 
 

@@ -58,9 +58,9 @@ def test_a_demo_is_made_once_told_once_and_can_be_walked_through(tmp_path: Path)
         walk_through(node, sample_app, accounts, tmp_path)
 
         node.restart()
-        told = "".join(node.process.stdout)
-        assert not any(password in told for password in accounts.values())
-        assert str(kept) in told
+        output = "".join(node.process.stdout)
+        assert not any(password in output for password in accounts.values())
+        assert str(kept) in output
         assert login_status(node, NOOR, accounts[NOOR]) == "OK"
         with DemoPerson(NOOR, accounts[NOOR]) as noor:
             assert "Hello, Noor Haddad" in noor.sign_in_to(sample_app)

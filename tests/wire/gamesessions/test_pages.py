@@ -104,8 +104,8 @@ async def test_the_link_leads_by_the_sign_in_to_the_question_and_back_to_the_gam
     assert choices_in(question) == []
     done = await decide(browser_client)
     assert "You're signed in" in done.text
-    told = (await polling).json()
-    assert (told["status"], told["user_id"]) == ("OK", anna.user_id)
+    body = (await polling).json()
+    assert (body["status"], body["user_id"]) == ("OK", anna.user_id)
 
 
 @pytest.mark.usefixtures("anna")
@@ -195,9 +195,9 @@ async def test_gs_20_what_was_asked_for_at_creation_wins(
     assert "Sky Raiders" in page.text
     assert "Other Game" not in page.text
     await decide(signed_in_browser)
-    told = (await poll_ended_session(game)).json()
-    assert told["status"] == "OK"
-    assert not {"jwt", "factor", "meta", "stoken", "login"} & told.keys()
+    body = (await poll_ended_session(game)).json()
+    assert body["status"] == "OK"
+    assert not {"jwt", "factor", "meta", "stoken", "login"} & body.keys()
 
 
 async def test_how_many_ways_one_source_begins_is_bounded(migrated_url: str, tmp_path: Path) -> None:
@@ -260,9 +260,9 @@ async def test_gs_18_a_wrong_number_ends_it(service: RunningService, signed_in_b
     page = await decide(signed_in_browser, code=wrong)
     assert page.url.path == "/game/wrong-code"
     assert "Wrong number" in page.text
-    told = (await poll_ended_session(game)).json()
-    assert told["status"] == "ERROR"
-    found = await service.services.storage.audit.find_record(told["error"])
+    body = (await poll_ended_session(game)).json()
+    assert body["status"] == "ERROR"
+    found = await service.services.storage.audit.find_record(body["error"])
     assert "wrong code picked" in getattr(found, "reason", "")
     await signed_in_browser.get(f"/?gsid={game.gsid}")
     assert OVER in (signed_in_browser.page.text if signed_in_browser.page else "")
@@ -433,9 +433,9 @@ async def test_no_ends_it_and_is_recorded(service: RunningService, signed_in_bro
     await asked(signed_in_browser, game)
     page = await decide(signed_in_browser, "cancel")
     assert "Sign-in canceled" in page.text
-    told = (await polling).json()
-    assert told["status"] == "ERROR"
-    found = await service.services.storage.audit.find_record(told["error"])
+    body = (await polling).json()
+    assert body["status"] == "ERROR"
+    found = await service.services.storage.audit.find_record(body["error"])
     assert getattr(found, "reason", "") == "canceled in the browser"
     assert await state_of(service, game.gsid) == {"state": "cancelled", "closed": "", "waiting": True}
 

@@ -45,14 +45,14 @@ async def test_gs_01_a_confirmed_session_answers_with_the_login_data(service: Ru
     await service.clock.advance(5)
     await approve_in_storage(game, anna)
     answer = await polling
-    told = answer.json()
-    assert told.keys() == LOGIN_DATA | {"jwt", "factor", "meta"}
-    assert (told["status"], told["user_id"], told["nick"]) == ("OK", anna.user_id, "Anna")
-    assert (told["gsid"], told["started"], told["ts"], told["last_seen"]) == (
+    body = answer.json()
+    assert body.keys() == LOGIN_DATA | {"jwt", "factor", "meta"}
+    assert (body["status"], body["user_id"], body["nick"]) == ("OK", anna.user_id, "Anna")
+    assert (body["gsid"], body["started"], body["ts"], body["last_seen"]) == (
         *(game.gsid, game.answer["started"], service.clock.now(), 0),
     )
-    assert (told["factor"], told["token_exp"]) == ("device-1", 3600)
-    assert claims_of(told["jwt"])["uid"] == anna.user_id
+    assert (body["factor"], body["token_exp"]) == ("device-1", 3600)
+    assert claims_of(body["jwt"])["uid"] == anna.user_id
     assert answer.headers["cache-control"] == "no-store"
 
 
@@ -75,16 +75,16 @@ async def test_gs_02_a_poll_without_a_login_is_held_for_thirty_seconds(service: 
     await service.clock.advance(29)
     assert not polling.done()
     await service.clock.advance(1)
-    told = (await polling).json()
-    assert told == {
+    body = (await polling).json()
+    assert body == {
         "status": "RETRY",
         "gsid": game.gsid,
         "started": game.answer["started"],
         "last_seen": 0,
         "delay": 1,
-        "ts": told["ts"],
+        "ts": body["ts"],
     }
-    assert 29 <= told["ts"] - told["started"] <= 31
+    assert 29 <= body["ts"] - body["started"] <= 31
 
 
 async def test_held_polls_are_counted_for_anyone_who_reads_the_figures(
@@ -115,8 +115,8 @@ async def test_a_game_that_asks_for_states_hears_of_each_as_it_comes(service: Ru
         await wait_until_held(service, 2)
         for one in (game, other):
             await store.record_progress(one.gsid, service.clock.now(), signing_in=moved == "signing_in")
-        told = (await polling).json()
-        assert (told["status"], told["state"], told["delay"]) == ("RETRY", moved, 1)
+        body = (await polling).json()
+        assert (body["status"], body["state"], body["delay"]) == ("RETRY", moved, 1)
         await wait_until_held(service, 1)
         await service.clock.advance(31)
         assert "state" not in (await unasked).json()
@@ -132,10 +132,10 @@ async def test_a_game_that_asks_for_states_hears_of_the_end_as_well(service: Run
     await ended.close("Error")
     await approve_in_storage(refused, anna)
     for game in (ended, refused):
-        told = (await poll_ended_session(game, states="1")).json()
-        assert (told.keys(), told["status"]) == ({"status", "error", "state"}, "ERROR")
-        assert told["state"] == "cancelled"
-        assert (await poll_ended_session(game)).json() == {"status": "ERROR", "error": told["error"]}
+        body = (await poll_ended_session(game, states="1")).json()
+        assert (body.keys(), body["status"]) == ({"status", "error", "state"}, "ERROR")
+        assert body["state"] == "cancelled"
+        assert (await poll_ended_session(game)).json() == {"status": "ERROR", "error": body["error"]}
 
 
 async def test_a_stage_that_came_between_two_polls_is_told_at_once(service: RunningService) -> None:
@@ -157,9 +157,9 @@ async def test_of_many_polls_at_once_exactly_one_gets_the_answer(service: Runnin
     await approve_when_held(game, anna)
     # A poll that comes after the answer was taken is answered after the delay.
     answers = [await advance_through_delay(service, poll) for poll in polls]
-    told = sorted(answer.json()["status"] for answer in answers)
-    assert told.count("OK") == 1
-    assert set(told) <= {"OK", "RETRY", "ERROR"}
+    statuses = sorted(answer.json()["status"] for answer in answers)
+    assert statuses.count("OK") == 1
+    assert set(statuses) <= {"OK", "RETRY", "ERROR"}
 
 
 async def approve_when_held(game: Game, user: User) -> None:
@@ -172,8 +172,8 @@ async def test_the_newest_poll_displaces_the_one_before(service: RunningService,
     first = game.start_poll()
     await wait_until_held(service)
     second = game.start_poll()
-    told = (await first).json()
-    assert (told["status"], told["delay"]) == ("RETRY", 1)
+    body = (await first).json()
+    assert (body["status"], body["delay"]) == ("RETRY", 1)
     await wait_until_held(service)
     await approve_in_storage(game, anna)
     assert (await second).json()["status"] == "OK"
@@ -252,9 +252,9 @@ async def test_gs_15_a_session_lives_by_its_polls(service: RunningService) -> No
     polling = game.start_poll()  # at 19:41, held across 20:00
     await wait_until_held(service)
     await service.clock.advance(19)
-    told = (await polling).json()
-    assert told.keys() == {"status", "error"}
-    assert told["status"] == "ERROR"
+    body = (await polling).json()
+    assert body.keys() == {"status", "error"}
+    assert body["status"] == "ERROR"
     assert await refusal_reason(service, await game.poll()) == "no such session"
 
 
@@ -355,9 +355,9 @@ async def test_the_last_socket_of_the_owner_cancels_an_open_poll_and_the_session
     polling = game.start_poll()
     await wait_until_held(service)
     assert await store.remove_socket_node(game.gsid, "node", service.clock.now())
-    told = (await polling).json()
-    assert told.keys() == {"status", "gsid", "ts", "started", "last_seen"}
-    assert told["status"] == "CANCELLED"
+    body = (await polling).json()
+    assert body.keys() == {"status", "gsid", "ts", "started", "last_seen"}
+    assert body["status"] == "CANCELLED"
     again = game.start_poll()
     await wait_until_held(service)
     await approve_in_storage(game, anna)
@@ -531,9 +531,9 @@ async def test_op_07_held_polls_are_answered_in_time_when_the_database_is_away(
     await wait_until_held(service, 3)
     monkeypatch.setattr(type(service.services.storage.game_sessions), "find_session", away)
     service.stopping.begin()
-    told = [(await poll).json() for poll in polls]
-    assert [one["gsid"] for one in told] == [game.gsid for game in games]
-    assert {(one["status"], one["last_seen"], one["delay"]) for one in told} == {("RETRY", 0, 1)}
+    bodies = [(await poll).json() for poll in polls]
+    assert [one["gsid"] for one in bodies] == [game.gsid for game in games]
+    assert {(one["status"], one["last_seen"], one["delay"]) for one in bodies} == {("RETRY", 0, 1)}
 
 
 @pytest.mark.parametrize("states", ["0", "1"])

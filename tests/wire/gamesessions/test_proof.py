@@ -430,8 +430,8 @@ async def test_gs_27_info_answers_listed_addresses_with_the_sessions_own_fields(
 ) -> None:
     game = await register_game(service, factor="device-1", distr="steam", app_id=0, gapp_id=0)
     await approve_in_storage(game, anna)
-    told = (await service.client.post(INFO, json={"gsid": game.gsid})).json()
-    assert told == {
+    body = (await service.client.post(INFO, json={"gsid": game.gsid})).json()
+    assert body == {
         "status": "OK",
         "session": {
             "distr": "steam",

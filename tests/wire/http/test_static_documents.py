@@ -50,11 +50,11 @@ async def test_both_ways_give_the_same_answer(service: RunningService, path: str
     slow = await service.client.get(path, headers=LONG_WAY)
     assert static == [True, False]
     assert (quick.status_code, quick.content) == (slow.status_code, slow.content) == (200, quick.content)
-    told = [
+    headers = [
         sorted((name, value) for name, value in answer.headers.items() if name not in OF_THIS_REQUEST)
         for answer in (quick, slow)
     ]
-    assert told[0] == told[1]
+    assert headers[0] == headers[1]
     assert quick.headers["x-request-id"] != slow.headers["x-request-id"]
 
 

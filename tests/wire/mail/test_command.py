@@ -36,9 +36,9 @@ def gatehouse(migrated_sqlite_url: str, tmp_path: Path) -> CommandLine:
 
 async def test_a_test_mail_is_sent_at_once(gatehouse: CommandLine, mailbox: Mailbox) -> None:
     async with mail_server(mailbox) as port:
-        told = await asyncio.to_thread(gatehouse, "mail", "test", TO, "--lang", "de", environment=settings(port))
+        output = await asyncio.to_thread(gatehouse, "mail", "test", TO, "--lang", "de", environment=settings(port))
         json = await asyncio.to_thread(gatehouse.json, "mail", "test", TO, environment=settings(port))
-    assert f"Test email for {TO} sent to 127.0.0.1:{port}" in told
+    assert f"Test email for {TO} sent to 127.0.0.1:{port}" in output
     assert json == {"to": TO, "taken_by": f"127.0.0.1:{port}"}
     assert [message["To"] for message in mailbox.taken] == [TO, TO]
     assert mailbox.taken[0]["From"] == "Studio login <gatehouse@studio.example>"
@@ -54,9 +54,9 @@ async def test_what_the_server_says_is_told(gatehouse: CommandLine, mailbox: Mai
 
 
 def test_without_a_server_the_mail_is_shown_in_development(gatehouse: CommandLine) -> None:
-    told = gatehouse("mail", "test", TO)
-    assert f"to {TO}: Test email from Gatehouse" in told
-    assert f"Test email for {TO} sent to this terminal" in told
+    output = gatehouse("mail", "test", TO)
+    assert f"to {TO}: Test email from Gatehouse" in output
+    assert f"Test email for {TO} sent to this terminal" in output
 
 
 def test_an_address_that_is_none_is_refused(gatehouse: CommandLine) -> None:

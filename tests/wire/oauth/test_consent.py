@@ -69,8 +69,8 @@ async def test_allow_is_asked_for_once_for_each_set_of_scopes(
     service: RunningService, signed_in_browser: HttpBrowser, anna: User, third: RelyingPartyClient
 ) -> None:
     await asked(signed_in_browser, third, scope="openid email")
-    told = redirect_parameters(await signed_in_browser.post(CONSENT, decision="allow"))
-    assert (await grant_of(service, told["code"])).scopes == ("openid", "email")
+    parameters = redirect_parameters(await signed_in_browser.post(CONSENT, decision="allow"))
+    assert (await grant_of(service, parameters["code"])).scopes == ("openid", "email")
     for scope in ("openid email", "email openid", "openid"):
         assert "code" in redirect_parameters(await signed_in_browser.get(third.authorize_path(scope=scope)))
     await asked(signed_in_browser, third, scope="openid profile")
@@ -90,8 +90,8 @@ async def test_deny_tells_the_client_and_remembers_nothing(
     await asked(signed_in_browser, third)
     denied = await signed_in_browser.post(CONSENT, decision="deny")
     assert redirect_error(denied) == "access_denied"
-    told = redirect_parameters(denied)
-    assert (told["state"], told["iss"]) == ("st", service.base_url)
+    parameters = redirect_parameters(denied)
+    assert (parameters["state"], parameters["iss"]) == ("st", service.base_url)
     assert await service.services.storage.consents.consent(anna.user_id, "third") is None
     assert (await count_grants(service), await count_sign_in_flows(service)) == (0, 0)
     await asked(signed_in_browser, third)

@@ -66,8 +66,8 @@ async def test_by_hand_a_code_becomes_tokens_that_refresh_and_tell_who_it_is(
     assert claims_of(first["id_token"])["nonce"] == "n1"
     second = json.loads(await run_script(refresh, **known, REFRESH_TOKEN=first["refresh_token"]))
     assert second["refresh_token"] != first["refresh_token"]
-    told = json.loads(await run_script(userinfo, **known, ACCESS_TOKEN=second["access_token"]))
-    assert told == {"status": "ok", "sub": anna.user_id, "email": anna.login}
+    body = json.loads(await run_script(userinfo, **known, ACCESS_TOKEN=second["access_token"]))
+    assert body == {"status": "ok", "sub": anna.user_id, "email": anna.login}
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the guide shows curl, and there is none here")

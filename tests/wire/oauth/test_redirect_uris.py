@@ -41,8 +41,10 @@ async def refuses(browser_client: HttpBrowser, *clients: RelyingPartyClient, uri
 
 async def accepts(browser_client: HttpBrowser, client: RelyingPartyClient, *uris: str, **more: str) -> None:
     for uri in uris:
-        told = redirect_parameters(await browser_client.get(client.authorize_path(redirect_uri=uri, **more)), uri)
-        assert "code" in told, uri
+        parameters = redirect_parameters(
+            await browser_client.get(client.authorize_path(redirect_uri=uri, **more)), uri
+        )
+        assert "code" in parameters, uri
 
 
 async def test_in_host_mode_any_path_and_query_of_the_host_will_do(
@@ -51,10 +53,10 @@ async def test_in_host_mode_any_path_and_query_of_the_host_will_do(
     await accepts(
         signed_in_browser, good, HOST, "https://good.example", "https://good.example/", "https://good.example/a/b"
     )
-    told = redirect_parameters(
+    parameters = redirect_parameters(
         await signed_in_browser.get(good.authorize_path(redirect_uri=f"{HOST}?a=1&b=%20")), f"{HOST}?a=1&b=%20&"
     )
-    assert told.keys() >= {"a", "b", "code", "state", "iss"}
+    assert parameters.keys() >= {"a", "b", "code", "state", "iss"}
 
 
 async def test_az_12_user_info_is_refused(
@@ -226,8 +228,10 @@ async def test_az_21_a_registered_query_is_kept_and_must_be_the_registered_one(
     uri = f"{HOST}?tenant=1&x=2"
     client = await an_oidc_client(service, "tenant", redirect_uris=(uri,))
     await refuses(signed_in_browser, client, uris=(f"{uri}&y=1", f"{HOST}?x=2&tenant=1", HOST, f"{HOST}?tenant=1"))
-    told = redirect_parameters(await signed_in_browser.get(client.authorize_path(redirect_uri=uri)), f"{uri}&code=")
-    assert (told["tenant"], told["x"]) == ("1", "2")
+    parameters = redirect_parameters(
+        await signed_in_browser.get(client.authorize_path(redirect_uri=uri)), f"{uri}&code="
+    )
+    assert (parameters["tenant"], parameters["x"]) == ("1", "2")
     assert redirect_error(
         await signed_in_browser.get(client.authorize_path(redirect_uri=uri, scope="email")), f"{uri}&error="
     )
@@ -311,8 +315,8 @@ async def test_az_20_a_developer_is_shown_the_reserved_name(
     service: RunningService, browser_client: HttpBrowser
 ) -> None:
     debug = await a_native_client(service, "debug", redirect_hosts=("good.example",), explain_errors=True)
-    told = await browser_client.get(debug.authorize_path(redirect_uri=f"{HOST}?a=1&C%6FDE=evil"))
-    assert "reserved parameter C%6FDE in the query of redirect_uri" in shown(told.text)
+    page = await browser_client.get(debug.authorize_path(redirect_uri=f"{HOST}?a=1&C%6FDE=evil"))
+    assert "reserved parameter C%6FDE in the query of redirect_uri" in shown(page.text)
 
 
 async def test_a_code_never_ends_up_in_the_path(signed_in_browser: HttpBrowser, good: RelyingPartyClient) -> None:
@@ -332,9 +336,9 @@ async def test_a_developer_is_shown_what_was_received_beside_what_is_registered(
     wrong = f"{HOST}/<i>"
     quiet = await an_oidc_client(service, "quiet", redirect_uris=(HOST,))
     debug = await an_oidc_client(service, "debug", redirect_uris=(HOST,), explain_errors=True)
-    told = await browser_client.get(debug.authorize_path(redirect_uri=wrong))
-    assert f"<code>{HOST}<mark>/&lt;i&gt;</mark></code>" in told.text
-    assert "redirect_uri is not registered for this client" in shown(told.text)
+    page = await browser_client.get(debug.authorize_path(redirect_uri=wrong))
+    assert f"<code>{HOST}<mark>/&lt;i&gt;</mark></code>" in page.text
+    assert "redirect_uri is not registered for this client" in shown(page.text)
     for someone in ("a stranger", "Anna"):
         if someone == "Anna":
             await browser_client.sign_in(anna.login or "")

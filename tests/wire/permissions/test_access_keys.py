@@ -116,8 +116,8 @@ async def test_ak_07_parallel_use_neither_fails_nor_goes_unnoticed(studio: Studi
 
     async def last_used() -> str:
         [listed] = (await studio.expect_ok("accessKey", asking("get", studio.shop), studio.owner.headers))["data"]
-        told: str = listed["last_used"]
-        return told
+        last_use: str = listed["last_used"]
+        return last_use
 
     first = await last_used()
     assert MOMENT.fullmatch(first)
@@ -205,9 +205,9 @@ async def test_making_and_removing_a_key_is_on_record(studio: Studio) -> None:
     [listed] = (await studio.expect_ok("accessKey", asking("get", studio.shop), studio.owner.headers))["data"]
     await studio.expect_ok("accessKey", asking("delete", studio.shop, id=listed["id"]), studio.owner.headers)
     rows = (await read_all_tables(studio.service.services.storage))["audit_events"]
-    told = [(row.event, row.actor, row.subject) for row in rows if row.event.startswith("access_key")]
+    records = [(row.event, row.actor, row.subject) for row in rows if row.event.startswith("access_key")]
     about = f"application {studio.shop.application_id}"
-    assert sorted(told) == [
+    assert sorted(records) == [
         ("access_key.made", studio.owner.user_id, about),
         ("access_key.removed", studio.owner.user_id, about),
     ]

@@ -343,9 +343,9 @@ async def test_a_record_can_be_saved_back_as_it_was_told(studio: Studio) -> None
     meta = {"name": "Shop", "public_key": public_pem(application_private_key().public_key())}
     await save(studio, boss, application_id=shop, service_meta=meta, settings={"restricted_domains": ["a.example"]})
     manager = await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES)})
-    told = await get(studio, manager, shop)
-    saved = await save(studio, manager, **{**told, "description": "Sells"})
-    assert (saved["description"], saved["version"]) == ("Sells", told["version"] + 1)
+    data = await get(studio, manager, shop)
+    saved = await save(studio, manager, **{**data, "description": "Sells"})
+    assert (saved["description"], saved["version"]) == ("Sells", data["version"] + 1)
     assert (await get(studio, manager, shop))["service_meta"] == meta
 
 

@@ -269,15 +269,15 @@ async def test_a_client_lives_through_the_api_and_its_secrets_work_and_end_as_th
     await studio.expect_error(404, "client", asking("get", shop, client_id="web"), headers)
     assert "was used before" in await studio.expect_error(409, "client", asking("create", shop, **WEB), headers)
 
-    told = await of_client(studio)
-    assert [entry.event for entry in told] == [
+    records = await of_client(studio)
+    assert [entry.event for entry in records] == [
         "client.created",
         *["client.changed"] * 2,
         *["client.secret_rotated"] * 2,
         "client.tokens_revoked",
         "client.removed",
     ]
-    assert {entry.actor for entry in told} == {studio.owner.user_id}
+    assert {entry.actor for entry in records} == {studio.owner.user_id}
     everything = str(await read_all_tables(studio.service.services.storage))
     assert not [one for one in secrets if one in everything], "a secret is kept as a digest only"
 

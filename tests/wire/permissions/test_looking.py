@@ -47,11 +47,11 @@ async def test_accounts_refusals_and_service_tokens_are_read_by_administrators_i
     }
     vouched = bearer_headers(admin.jwt, Service_Jwt=await studio.service_jwt())
     for path, each in asks.items():
-        for body, told in each:
+        for body, expected in each:
             ask = {"action": "get", **body}
             data = (await studio.expect_ok(path, ask, admin.headers))["data"]
             found = data if isinstance(data, list) else [data]
-            assert any(told.items() <= one.items() for one in found), path
+            assert any(expected.items() <= one.items() for one in found), path
             await studio.expect_error(403, path, ask, studio.other_user.headers)
             if path != "activity":
                 await studio.expect_error(403, path, ask, studio.owner.headers)
@@ -80,7 +80,7 @@ async def test_the_installation_is_read_by_administrators_in_person_and_its_secr
         await create_person_with(studio, secret_data=secret_document("canRead", "canSave", roles=("all", "all"))),
     ]
     vouched = bearer_headers(admin.jwt, Service_Jwt=await studio.service_jwt())
-    told = {
+    expected = {
         "configuration": {"settings"},
         "branding": {"settings", "colours"},
         "policies": {"policies"},
@@ -92,7 +92,7 @@ async def test_the_installation_is_read_by_administrators_in_person_and_its_secr
     values = [value_of(settings, entry) for entry in ALL_SETTINGS.values() if entry.is_secret]
     secrets = [value.reveal() for value in values if isinstance(value, Secret) and value.is_masked]
     assert settings.security.master_key.reveal() in secrets
-    for part, fields in told.items():
+    for part, fields in expected.items():
         ask = {"action": "get", "data": {"part": part}}
         answer = await studio.post("settings", ask, admin.headers)
         assert {"part", *fields} <= answer.json()["data"].keys(), part

@@ -127,9 +127,9 @@ async def test_what_is_held_on_something_that_is_gone_can_be_saved_back_and_noth
     await connect(studio, gone)
     who = await create_person_with(studio, {service_scope(PROJECT, gone): holdings_with("service_administrator")})
     await connect(studio)
-    told = (await get(studio, studio.owner))["users"][who.user_id]
-    assert told == {"services": {str(gone): {"roles": ["service_administrator"]}}}
-    more = {**told, "applications": {shop: {"roles": ["app_developer"]}}}
+    data = (await get(studio, studio.owner))["users"][who.user_id]
+    assert data == {"services": {str(gone): {"roles": ["service_administrator"]}}}
+    more = {**data, "applications": {shop: {"roles": ["app_developer"]}}}
     assert (await save(studio, studio.owner, users={who.user_id: more}))["users"][who.user_id] == more
     record = {
         "user_id": who.user_id,
@@ -137,7 +137,7 @@ async def test_what_is_held_on_something_that_is_gone_can_be_saved_back_and_noth
     }
     await studio.expect_ok("meta/data", {"action": "save", "application_id": 1, "data": record}, studio.owner.headers)
     other_role = {"services": {str(gone): {"roles": ["app_users_manager"]}}}
-    for users in ({who.user_id: other_role}, {studio.other_user.user_id: told}):
+    for users in ({who.user_id: other_role}, {studio.other_user.user_id: data}):
         await studio.expect_error(400, "project/membership", saving(users=users), studio.owner.headers)
     both = {"services": {str(gone): {"roles": ["service_administrator", "app_users_manager"]}}}
     await studio.expect_error(400, "project/membership", saving(users={who.user_id: both}), studio.owner.headers)
@@ -326,9 +326,9 @@ async def test_who_was_an_owner_once_is_a_member_like_others(studio: Studio) -> 
     deputy = await create_person_with(studio, {IN_PROJECT: holdings_with("project_administrator")})
     past = Assignment(role="project_owner", end=End(expired=1))
     former = await create_person_with(studio, {IN_PROJECT: holdings_with(past, "group_manager")})
-    told = (await get(studio, deputy))["users"][former.user_id]
-    assert told["roles"][1:] == ["group_manager"]
-    await save(studio, deputy, users={former.user_id: {"roles": told["roles"][:1]}})
+    data = (await get(studio, deputy))["users"][former.user_id]
+    assert data["roles"][1:] == ["group_manager"]
+    await save(studio, deputy, users={former.user_id: {"roles": data["roles"][:1]}})
 
 
 async def test_a_service_gives_nothing_beyond_its_own_application(studio: Studio) -> None:

@@ -252,8 +252,8 @@ async def test_nothing_is_held_on_a_service_while_it_is_not_connected(studio: St
             "data": {"type": "list_short"},
             "options": {"with_roles": True},
         }
-        told = (await studio.expect_ok("meta/data", listing, who.headers))["data"]
-        return told["rules"], told["roles"]
+        data = (await studio.expect_ok("meta/data", listing, who.headers))["data"]
+        return data["rules"], data["roles"]
 
     assert await held() == ([rule], [role])
     await save(studio, studio.owner, settings={})

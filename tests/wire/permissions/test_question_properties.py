@@ -345,11 +345,11 @@ async def test_a_save_changes_exactly_what_was_foretold(studio: Studio, world: W
         raise
     await save(studio, change, by)
     after = as_lists(await held_by_all(studio))
-    told = {
+    changes = {
         one.user_id: (set(one.gains), set(one.loses), set(one.gains_roles), set(one.loses_roles))
         for one in forecast.effects
     }
-    assert told == {
+    assert changes == {
         user_id: (new - old, old - new, new_roles - old_roles, old_roles - new_roles)
         for user_id in EVERYBODY
         for (old, old_roles), (new, new_roles) in [(before[user_id], after[user_id])]

@@ -100,8 +100,8 @@ async def test_the_answer_tells_how_long_it_is_good(studio: Studio) -> None:
     await set_user_roles(studio, OTHER_USER, {ROOT: [Assignment(role="moderator", end=End(expired=end))]})
     ask = question_body(studio, checks=[KICK])
     answer = await studio.post("check", ask, studio.other_user.headers)
-    told = answer.json()
-    assert told == {"status": "OK", "data": [True], "user_id": OTHER_USER, "expired": end, "max_age": 2}
+    body = answer.json()
+    assert body == {"status": "OK", "data": [True], "user_id": OTHER_USER, "expired": end, "max_age": 2}
     again = {**studio.other_user.headers, "If-None-Match": answer.headers["etag"]}
     assert (await studio.post("check", ask, again)).status_code == 304
     await studio.service.clock.advance(60)
@@ -124,9 +124,9 @@ async def test_in_a_project_that_no_one_can_have_nothing_is_held(studio: Studio)
     for name in SPELLED_LIKE_NO_PROJECT:
         there = {**KICK, "project_id": name}
         assert await checked(studio, there, {**there, "resource": resource}) == [False, False]
-        told = await explained(studio, project_id=name)
-        assert (told["allowed"], told["missing"][0]["kind"]) == (False, "project_unknown")
-    assert len(told["scope"]["project_id"]) < len(name)  # not all of what is sent comes back
+        explanation = await explained(studio, project_id=name)
+        assert (explanation["allowed"], explanation["missing"][0]["kind"]) == (False, "project_unknown")
+    assert len(explanation["scope"]["project_id"]) < len(name)  # not all of what is sent comes back
 
 
 async def test_what_is_held_in_a_project_counts_on_nothing_that_is_not_its_own(studio: Studio) -> None:
@@ -146,9 +146,9 @@ async def test_what_is_held_in_a_project_counts_on_nothing_that_is_not_its_own(s
     asked = [{**KICK, "project_id": PROJECT, "resource": one} for one in resources]
     assert await checked(studio, *asked) == [True, False, False, False, True, False]
     for one, allowed in zip(resources, (True, False, False, False, True, False), strict=True):
-        told = await explained_to_owner(studio, project_id=PROJECT, resource=one)
-        kinds = [lack["kind"] for lack in told["missing"]]
-        assert (told["allowed"], kinds[:1]) == (allowed, [] if allowed else ["resource_unknown"])
+        explanation = await explained_to_owner(studio, project_id=PROJECT, resource=one)
+        kinds = [lack["kind"] for lack in explanation["missing"]]
+        assert (explanation["allowed"], kinds[:1]) == (allowed, [] if allowed else ["resource_unknown"])
         found = await members(studio, project_id=PROJECT, resource=one)
         assert found == ([OTHER_USER] if allowed else [])
 
@@ -268,16 +268,16 @@ async def test_an_unknown_application_is_not_found(studio: Studio) -> None:
 async def test_what_is_allowed_is_explained_by_what_decides(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
     await set_user_roles(studio, OTHER_USER, {ROOT: ["moderator"]})
-    told = await explained(studio)
-    assert (told["allowed"], told["rule"], told["in_schema"], told["missing"]) == (
+    explanation = await explained(studio)
+    assert (explanation["allowed"], explanation["rule"], explanation["in_schema"], explanation["missing"]) == (
         True,
         "private_data.user.kick",
         True,
         [],
     )
-    assert told["path"] == [{"source": "assigned_role", "scope": {}, "value": True, "role": "moderator"}]
-    assert [one["source"] for one in told["overridden"]] == ["schema_default"]
-    assert told["sentences"][0] == "Allowed: private_data.user.kick at the root."
+    assert explanation["path"] == [{"source": "assigned_role", "scope": {}, "value": True, "role": "moderator"}]
+    assert [one["source"] for one in explanation["overridden"]] == ["schema_default"]
+    assert explanation["sentences"][0] == "Allowed: private_data.user.kick at the root."
 
 
 async def test_what_is_held_in_the_project_decides_though_the_resource_says_no(studio: Studio) -> None:
@@ -287,13 +287,17 @@ async def test_what_is_held_in_the_project_decides_though_the_resource_says_no(s
     await set_user_holdings(
         studio, OTHER_USER, {P: holdings_with(private_data=yes), on_shop: holdings_with(private_data=no)}
     )
-    told = await explained(
+    explanation = await explained(
         studio, project_id=PROJECT, resource={"kind": "applications", "id": studio.shop.application_id}
     )
-    [decides], [outvoted] = told["path"], told["overridden"]
-    assert (told["allowed"], decides["value"], decides["scope"]) == (True, True, {"project_id": PROJECT})
+    [decides], [outvoted] = explanation["path"], explanation["overridden"]
+    assert (explanation["allowed"], decides["value"], decides["scope"]) == (True, True, {"project_id": PROJECT})
     assert (outvoted["value"], outvoted["scope"]["kind"]) == (False, "applications")
-    assert [sentence.endswith("says yes, which decides.") for sentence in told["sentences"]] == [False, True, False]
+    assert [sentence.endswith("says yes, which decides.") for sentence in explanation["sentences"]] == [
+        False,
+        True,
+        False,
+    ]
 
 
 async def test_a_grant_through_a_group_names_the_group(studio: Studio) -> None:
@@ -325,14 +329,14 @@ async def test_a_denial_names_the_nearest_missing_facts(studio: Studio) -> None:
     await create_staff(studio)
     await set_user_roles(studio, "1000000003", {ROOT: ["full"]})
     await set_user_roles(studio, OTHER_USER, {ROOT: [Assignment(role="expired", end=End(expired=now - 5)), "gated"]})
-    told = await explained_to_owner(studio, ip="127.0.0.1")
-    found = {one["kind"] + " " + one["role"]: one for one in told["missing"]}
-    assert told["allowed"] is False
+    explanation = await explained_to_owner(studio, ip="127.0.0.1")
+    found = {one["kind"] + " " + one["role"]: one for one in explanation["missing"]}
+    assert explanation["allowed"] is False
     assert found["role_expired expired"]["since"] == now - 5
     assert found["role_full full"]["limit"] == 1
     assert found["condition_failed tagged"]["failed"] == [{"member": "tag", "wanted": "staff", "actual": ""}]
     assert found["condition_failed gated"]["failed"][0]["actual"] == "127.0.0.1"
-    assert told["sentences"][0].startswith("Denied: ")
+    assert explanation["sentences"][0].startswith("Denied: ")
 
 
 async def test_a_hypothetical_address_is_believed(studio: Studio) -> None:
@@ -348,8 +352,12 @@ async def test_a_rule_outside_the_schema_is_marked(studio: Studio) -> None:
     await set_user_holdings(
         studio, OTHER_USER, {ROOT: holdings_with(public_data={"extra": {"rule": {"value": True}}})}
     )
-    told = await explained(studio, rule="extra.rule")
-    assert (told["allowed"], told["in_schema"], told["rule"]) == (True, False, "public_data.extra.rule")
+    explanation = await explained(studio, rule="extra.rule")
+    assert (explanation["allowed"], explanation["in_schema"], explanation["rule"]) == (
+        True,
+        False,
+        "public_data.extra.rule",
+    )
 
 
 async def test_whom_a_condition_names_is_told_only_to_those_who_read_the_schema(studio: Studio) -> None:
@@ -410,14 +418,14 @@ async def test_a_stranger_cannot_tell_a_project_from_one_that_is_not_there(studi
     await explained_to_owner(studio, project_id=PROJECT)  # everything is known by now, and in memory
     central = {"rule": "project.can_view_project"}
     for application_id, asked in ((studio.shop.application_id, {}), (studio.other.application_id, {}), (1, central)):
-        told = [
+        explanations = [
             str(await explained_by(studio, studio.other_user, application_id, project_id=name, **asked)).replace(
                 name, "?"
             )
             for name in (PROJECT, "codename", "nosuch")
         ]
-        assert told[0] == told[1] == told[2]
-        assert "project_unknown" in told[0]
+        assert explanations[0] == explanations[1] == explanations[2]
+        assert "project_unknown" in explanations[0]
     on_group = {"project_id": PROJECT, "resource": {"kind": "groups", "id": GROUP}}
     shown = await explained_by(studio, studio.other_user, **on_group)
     assert [one["kind"] for one in shown["missing"]] == ["project_unknown"]
@@ -431,7 +439,7 @@ async def test_who_may_not_see_a_project_cannot_try_out_what_it_has(studio: Stud
     developer = await create_person_with(studio, {on_shop: holdings_with("app_developer")})
     await put_group(studio)
 
-    async def told(kind: str, resource_id: object) -> Any:
+    async def explain_resource(kind: str, resource_id: object) -> Any:
         question = {
             "rule": "group.can_manage_group",
             "project_id": PROJECT,
@@ -447,9 +455,9 @@ async def test_who_may_not_see_a_project_cannot_try_out_what_it_has(studio: Stud
             shut = ProjectSettings(allowed_domains=("nowhere.example",))
             await storage.projects.edit_project(PROJECT, set_project_fields(settings=shut))
         there, elsewhere = one.application_id, studio.other.application_id
-        assert await told("applications", there) == await told("applications", elsewhere)
-        assert await told("applications", there) == await told("applications", 99)
-        assert await told("groups", GROUP) == await told("groups", "0" * 24)
+        assert await explain_resource("applications", there) == await explain_resource("applications", elsewhere)
+        assert await explain_resource("applications", there) == await explain_resource("applications", 99)
+        assert await explain_resource("groups", GROUP) == await explain_resource("groups", "0" * 24)
 
 
 async def test_a_stranger_hears_of_no_role_group_or_condition(studio: Studio) -> None:
@@ -462,17 +470,17 @@ async def test_a_stranger_hears_of_no_role_group_or_condition(studio: Studio) ->
     ]
     unknown = await explained(studio, rule="no.such.rule")
     assert unknown["missing"] == at_root["missing"]
-    told = str([at_root, await explained(studio, project_id=PROJECT)])
-    assert not [one for one in SECRETS if one in told]
+    explanation = str([at_root, await explained(studio, project_id=PROJECT)])
+    assert not [one for one in SECRETS if one in explanation]
 
 
 async def test_who_holds_something_in_a_project_hears_that_it_is_closed_and_not_by_what(studio: Studio) -> None:
     await a_guarded_project(studio)
     await set_user_roles(studio, OTHER_USER, {P: ["hidden"]})
-    told = await explained(studio, project_id="codename")
-    assert told["scope"] == {"project_id": PROJECT}
-    assert [one["kind"] for one in told["missing"]] == ["project_closed", "not_given"]
-    assert not [one for one in SECRETS[1:] if one in str(told)]
+    explanation = await explained(studio, project_id="codename")
+    assert explanation["scope"] == {"project_id": PROJECT}
+    assert [one["kind"] for one in explanation["missing"]] == ["project_closed", "not_given"]
+    assert not [one for one in SECRETS[1:] if one in str(explanation)]
 
 
 async def test_each_right_opens_what_it_would_show_anyway(studio: Studio) -> None:
@@ -481,10 +489,10 @@ async def test_each_right_opens_what_it_would_show_anyway(studio: Studio) -> Non
     names = await create_person_with(studio, secret_data=secret_document("canSeeRoleList"))
     reader = await create_person_with(studio, secret_data=secret_document("canReadSchema"))
     viewer = await create_person_with(studio, view)
-    told = {who.user_id: str(await explained_by(studio, who)) for who in (names, reader, viewer)}
-    assert [one for one in SECRETS if one in told[names.user_id]] == ["hidden"]
-    assert [one for one in SECRETS if one in told[reader.user_id]] == ["hidden", "vip_secret", "10.9.8.0"]
-    assert not [one for one in SECRETS if one in told[viewer.user_id]]
+    explanations = {who.user_id: str(await explained_by(studio, who)) for who in (names, reader, viewer)}
+    assert [one for one in SECRETS if one in explanations[names.user_id]] == ["hidden"]
+    assert [one for one in SECRETS if one in explanations[reader.user_id]] == ["hidden", "vip_secret", "10.9.8.0"]
+    assert not [one for one in SECRETS if one in explanations[viewer.user_id]]
     seen = str(await explained_by(studio, studio.owner, project_id=PROJECT))
     assert [one for one in SECRETS if one not in seen] == ["vip_secret", "10.9.8.0", "owner.example"]
     boss = str(await explained_by(studio, await create_administrator(studio), project_id=PROJECT))
@@ -494,9 +502,9 @@ async def test_each_right_opens_what_it_would_show_anyway(studio: Studio) -> Non
 async def test_a_right_in_a_project_that_lets_no_one_in_opens_nothing(studio: Studio) -> None:
     await a_guarded_project(studio)
     viewer = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
-    told = await explained_by(studio, viewer, project_id=PROJECT)
-    assert [one["kind"] for one in told["missing"]] == ["project_closed", "not_given"]
-    assert not [one for one in SECRETS if one in str(told)]
+    explanation = await explained_by(studio, viewer, project_id=PROJECT)
+    assert [one["kind"] for one in explanation["missing"]] == ["project_closed", "not_given"]
+    assert not [one for one in SECRETS if one in str(explanation)]
 
 
 async def test_a_long_list_of_users_is_not_told_whole(studio: Studio) -> None:
@@ -527,17 +535,17 @@ async def test_the_end_of_a_list_is_the_end_of_something_that_is_in_it(studio: S
     await set_user_holdings(studio, OTHER_USER, {ROOT: root, P: below})
     ask = {"action": "get", "application_id": studio.shop.application_id}
 
-    async def told(kind: str, **reads: tuple[str, str]) -> int:
+    async def seconds_until_expiry(kind: str, **reads: tuple[str, str]) -> int:
         reader = await create_person_with(studio, secret_data=secret_document(**reads))
         body = {**ask, "data": {"user_id": OTHER_USER, "type": kind}}
         expired = (await studio.expect_ok("meta/data", body, reader.headers))["expired"]
         return int(expired) - now if expired else 0
 
     everyone = ("all", "none")
-    assert await told("list", public=everyone) == 200
-    assert await told("list", private=everyone) == 10
-    assert await told("roles", roles=everyone) == 50
-    assert await told("tree", public=everyone) == 200
-    assert await told("tree", roles=everyone) == 50
-    assert await told("tree", secret=everyone, public=("none", "none")) == 0
-    assert await told("list", roles=everyone, public=everyone, private=everyone) == 10
+    assert await seconds_until_expiry("list", public=everyone) == 200
+    assert await seconds_until_expiry("list", private=everyone) == 10
+    assert await seconds_until_expiry("roles", roles=everyone) == 50
+    assert await seconds_until_expiry("tree", public=everyone) == 200
+    assert await seconds_until_expiry("tree", roles=everyone) == 50
+    assert await seconds_until_expiry("tree", secret=everyone, public=("none", "none")) == 0
+    assert await seconds_until_expiry("list", roles=everyone, public=everyone, private=everyone) == 10

@@ -450,8 +450,8 @@ async def test_ro_23_a_seat_is_free_again_when_its_holder_is_gone(studio: Studio
     assert await members(role="Few") == await members(rule="user.kick") == [second]
     if ending != "erased":
         ask = {"application_id": studio.shop.application_id, "data": {"user_id": first, "rule": "user.kick"}}
-        told = (await studio.expect_ok("explain", ask, boss.headers))["data"]
-        assert (told["allowed"], told["missing"][0]["kind"]) == (False, "account_ended")
+        explanation = (await studio.expect_ok("explain", ask, boss.headers))["data"]
+        assert (explanation["allowed"], explanation["missing"][0]["kind"]) == (False, "account_ended")
 
 
 async def test_ro_23_what_is_held_in_a_removed_project_takes_no_seat(studio: Studio) -> None:
@@ -516,18 +516,18 @@ async def test_ro_19_assignments_end_to_the_second(studio: Studio) -> None:
         assert bool(await held(studio, studio.other_user)) is alive
     await assign(studio, studio.other_user, {"name": "A", "expired": now + 100}, {"name": "B", "expired": now + 60})
     body = own_record(studio.shop, data={"type": "list_short"}, options={"with_exp": True})
-    told = await studio.expect_ok("meta/data", body, studio.other_user.headers)
-    assert (told["data"], told["expired"]) == (["badge:60", "user.kick:100"], now + 60)
+    reply = await studio.expect_ok("meta/data", body, studio.other_user.headers)
+    assert (reply["data"], reply["expired"]) == (["badge:60", "user.kick:100"], now + 60)
     await studio.service.clock.advance(30)
-    told = await studio.expect_ok("meta/data", body, studio.other_user.headers)
-    assert (told["data"], told["expired"]) == (["badge:30", "user.kick:70"], now + 60)
+    reply = await studio.expect_ok("meta/data", body, studio.other_user.headers)
+    assert (reply["data"], reply["expired"]) == (["badge:30", "user.kick:70"], now + 60)
     await studio.service.clock.advance(30)
-    told = await studio.expect_ok("meta/data", body, studio.other_user.headers)
-    assert (told["data"], told["expired"]) == (["user.kick:40"], now + 100)
+    reply = await studio.expect_ok("meta/data", body, studio.other_user.headers)
+    assert (reply["data"], reply["expired"]) == (["user.kick:40"], now + 100)
     await assign(studio, studio.other_user, {"name": "A", "expired": now + 10_000, "ttl": 5}, {"name": "B", "ttl": 0})
     for _ in range(2):
-        told = await studio.expect_ok("meta/data", body, studio.other_user.headers)
-        assert (told["data"], told["expired"]) == (["badge:0", "user.kick:5"], studio.service.clock.now() + 5)
+        reply = await studio.expect_ok("meta/data", body, studio.other_user.headers)
+        assert (reply["data"], reply["expired"]) == (["badge:0", "user.kick:5"], studio.service.clock.now() + 5)
         await studio.service.clock.advance(20)
 
 

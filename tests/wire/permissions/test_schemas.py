@@ -379,8 +379,8 @@ async def test_which_application_has_to_be_said_unless_a_service_says_it(studio:
             for who in (boss, studio.other_user):
                 assert "application_id" in await studio.expect_error(400, path, body, who.headers)
     beside = {"Authorization": f"Bearer {studio.owner.jwt}", "Service-Jwt": await studio.service_jwt()}
-    told = await studio.expect_ok("meta/schema", {"action": "get"}, beside)
-    assert told["data"]["application_id"] == studio.shop.application_id
+    reply = await studio.expect_ok("meta/schema", {"action": "get"}, beside)
+    assert reply["data"]["application_id"] == studio.shop.application_id
 
 
 async def test_the_rules_of_application_1_are_fixed(studio: Studio) -> None:

@@ -50,10 +50,10 @@ async def lists(studio: Studio) -> Lists:
     """What everybody holds in the shop, as an administrator of the project reads it."""
     found = {}
     for user_id in EVERYBODY:
-        told = await studio.expect_ok(
+        body = await studio.expect_ok(
             "meta/data", {"action": "get", **question_body(studio, user_id=user_id)}, studio.owner.headers
         )
-        found[user_id] = frozenset(told["data"])
+        found[user_id] = frozenset(body["data"])
     return found
 
 
@@ -198,8 +198,8 @@ async def test_the_save_changes_exactly_what_was_foretold(
 
 async def test_gains_and_losses_are_named_for_each_person(busy: Studio) -> None:
     change = {"kind": "group_access", "group_id": GROUP, "data": {"users": [CAT]}}
-    told = await simulated(busy, **change)
-    assert told["people"] == [
+    result = await simulated(busy, **change)
+    assert result["people"] == [
         {
             "user_id": BEN,
             "gains": [],
@@ -209,7 +209,7 @@ async def test_gains_and_losses_are_named_for_each_person(busy: Studio) -> None:
         },
         {"user_id": CAT, "gains": [], "loses": [], "gains_roles": [f"{PROJECT}/granted"], "loses_roles": []},
     ]
-    assert (told["truncated"], told["after"]) == (False, None)
+    assert (result["truncated"], result["after"]) == (False, None)
 
 
 async def test_nothing_is_written(busy: Studio) -> None:
@@ -256,9 +256,9 @@ async def test_an_administrator_sees_the_effect_in_application_1(busy: Studio) -
     await write_record(busy, a_user_record(OWNER, {ROOT: ["administrator"], P: ["project_owner"]}))
     users = {ANN: {"roles": ["project_administrator"]}}
     ask = {"application_id": 1, "data": {"change": {"kind": "membership", "data": {"id": PROJECT, "users": users}}}}
-    [told] = (await busy.expect_ok("simulate", ask, busy.owner.headers))["data"]["people"]
-    assert (told["user_id"], told["gains_roles"]) == (ANN, [f"{PROJECT}/project_administrator"])
-    assert f"{IN_PROJECT}private_data.project.can_manage_project" in told["gains"]
+    [effect] = (await busy.expect_ok("simulate", ask, busy.owner.headers))["data"]["people"]
+    assert (effect["user_id"], effect["gains_roles"]) == (ANN, [f"{PROJECT}/project_administrator"])
+    assert f"{IN_PROJECT}private_data.project.can_manage_project" in effect["gains"]
 
 
 async def test_long_answers_are_given_in_pages(busy: Studio) -> None:

@@ -324,9 +324,9 @@ async def test_sc_10_lists_tell_what_counts_and_the_tree_what_is_written(studio:
 
 async def test_with_exp_tells_the_seconds_left(studio: Studio) -> None:
     who = await filled(studio)
-    told = await get(studio, who, who.user_id, "list_short", with_exp=True, project_id=PROJECT)
+    data = await get(studio, who, who.user_id, "list_short", with_exp=True, project_id=PROJECT)
     shop = studio.shop.application_id
-    assert told == [
+    assert data == [
         "badge:50",
         "direct:0",
         f"{PROJECT}/applications/{shop}/user.kick:100",
@@ -387,8 +387,8 @@ async def test_sc_12_with_apps_data_tells_of_what_they_may_see(studio: Studio) -
     narrow = await create_person_with(studio, {application_scope(PROJECT, one): holdings_with("app_developer")})
     ask = {"action": "get", "application_id": 1, "data": {"type": "list_short"}}
     both = {**ask, "options": {"with_apps_data": True, "with_roles": True}}
-    told = (await studio.expect_ok("meta/data", both, narrow.headers))["data"]
-    assert told == {
+    data = (await studio.expect_ok("meta/data", both, narrow.headers))["data"]
+    assert data == {
         "rules": [
             f"{PROJECT}/applications/{one}/app.can_manage_app_api_keys",
             f"{PROJECT}/applications/{one}/app.can_modify_schema",
@@ -398,13 +398,13 @@ async def test_sc_12_with_apps_data_tells_of_what_they_may_see(studio: Studio) -
         "apps": {PROJECT: [{"id": one, "name": "App 3"}]},
     }
     viewer = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
-    told = (await studio.expect_ok("meta/data", {**ask, "options": {"with_apps_data": True}}, viewer.headers))["data"]
-    assert told["projects"] == {PROJECT: {"name": "Mind Games", "aliases": ["minds"]}}
-    assert told["apps"] == {}
+    data = (await studio.expect_ok("meta/data", {**ask, "options": {"with_apps_data": True}}, viewer.headers))["data"]
+    assert data["projects"] == {PROJECT: {"name": "Mind Games", "aliases": ["minds"]}}
+    assert data["apps"] == {}
     wide = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_manage_applications")})
-    told = (await studio.expect_ok("meta/data", {**ask, "options": {"with_apps_data": True}}, wide.headers))["data"]
-    assert told.keys() == {"rules", "projects", "apps"}
-    assert len(told["apps"][PROJECT]) == 11
+    data = (await studio.expect_ok("meta/data", {**ask, "options": {"with_apps_data": True}}, wide.headers))["data"]
+    assert data.keys() == {"rules", "projects", "apps"}
+    assert len(data["apps"][PROJECT]) == 11
     nothing = (await studio.expect_ok("meta/data", both, studio.other_user.headers))["data"]
     assert nothing == {"rules": [], "roles": [], "projects": {}, "apps": {}}
     for kind in ("tree", "roles"):

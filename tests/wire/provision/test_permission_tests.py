@@ -106,9 +106,9 @@ def test_a_failing_case_is_one_line_that_says_why(gatehouse: CommandLine, tmp_pa
         {**SHOP, "name": "Bob\nkicks", "user": "1002", "at": LATER, "may": ["user.kick"], "roles": ["moderator"]},
         {**SHOP, "user": "1001", "may": ["seen"]},
     )
-    told = gatehouse.run("test", file)
-    assert told.code == 1
-    line, summary = told.out.splitlines()
+    result = gatehouse.run("test", file)
+    assert result.code == 1
+    line, summary = result.out.splitlines()
     assert line == (
         f"FAIL {file} Bob\\nkicks: user 1002 may user.kick: Denied: private_data.user.kick at the root. "
         "The default in the schema says no, which decides. The role moderator would grant it, but its assignment "
@@ -123,10 +123,10 @@ def test_what_is_forbidden_under_a_name_that_no_rule_has_fails(gatehouse: Comman
         tmp_path,
         {**SHOP, "user": "1001", "may_not": ["user.kcik", "public_data.user.kick", "desk"]},
     )
-    told = gatehouse.run("test", file)
-    assert told.code == 1
+    result = gatehouse.run("test", file)
+    assert result.code == 1
     unheard_of = "The rule is not in the schema of the application, and no role or entry contains it."
-    line, _ = told.out.splitlines()
+    line, _ = result.out.splitlines()
     assert line == (
         f"FAIL {file} cases[0]: user 1001 may not user.kcik: {unheard_of}; "
         f"user 1001 may not public_data.user.kick: {unheard_of}"
@@ -215,8 +215,8 @@ async def test_a_running_service_is_asked_with_a_jwt_and_a_factor_or_an_access_k
     case = {"user": OTHER_USER, "may": ["user.kick"], "may_not": ["user.ban"]}
     jwt = {"GATEHOUSE_TEST_JWT": studio.owner.jwt}
     for more in ({"GATEHOUSE_TEST_FACTOR": FACTOR}, {"GATEHOUSE_TEST_ACCESS_KEY": await studio.access_key()}):
-        told = await tested(studio, tmp_path, case, **jwt, **more)
-        assert (told.code, told.out) == (0, "1 cases, 0 failed.\n"), told.err
+        result = await tested(studio, tmp_path, case, **jwt, **more)
+        assert (result.code, result.out) == (0, "1 cases, 0 failed.\n"), result.err
 
 
 async def test_why_a_running_service_says_otherwise_is_told(studio: Studio, tmp_path: Path) -> None:
@@ -226,10 +226,10 @@ async def test_why_a_running_service_says_otherwise_is_told(studio: Studio, tmp_
         {"user": OTHER_USER, "may": ["user.kick"], "project": PROJECT},
         {"user": OTHER_USER, "may": ["user.kick"], "ip": "10.0.0.1"},
     ]
-    told = await tested(studio, tmp_path, *cases, **by)
-    assert told.code == 1
-    assert "Denied: private_data.user.kick in project mind_games." in told.out.splitlines()[0]
-    assert "The role moderator would grant it, but it is not assigned at the root." in told.out.splitlines()[1]
+    result = await tested(studio, tmp_path, *cases, **by)
+    assert result.code == 1
+    assert "Denied: private_data.user.kick in project mind_games." in result.out.splitlines()[0]
+    assert "The role moderator would grant it, but it is not assigned at the root." in result.out.splitlines()[1]
 
 
 async def test_a_running_service_is_asked_about_an_address(studio: Studio, tmp_path: Path) -> None:
@@ -241,8 +241,8 @@ async def test_a_running_service_is_asked_about_an_address(studio: Studio, tmp_p
         {"user": OTHER_USER, "may_not": ["user.kick"], "ip": "11.0.0.1"},
         {"user": OTHER_USER, "may_not": ["user.kick"]},
     ]
-    told = await tested(studio, tmp_path, *cases, **by)
-    assert (told.code, told.out) == (0, "3 cases, 0 failed.\n"), told.err
+    result = await tested(studio, tmp_path, *cases, **by)
+    assert (result.code, result.out) == (0, "3 cases, 0 failed.\n"), result.err
 
 
 @pytest.mark.parametrize(
@@ -256,9 +256,9 @@ async def test_a_running_service_is_asked_about_an_address(studio: Studio, tmp_p
 async def test_a_service_is_not_asked_what_only_a_model_knows(
     studio: Studio, tmp_path: Path, case: Mapping[str, object], problem: str
 ) -> None:
-    told = await tested(studio, tmp_path, case, GATEHOUSE_TEST_JWT=studio.owner.jwt)
-    assert told.code == 2
-    assert told.err.endswith(f"{problem}\n")
+    result = await tested(studio, tmp_path, case, GATEHOUSE_TEST_JWT=studio.owner.jwt)
+    assert result.code == 2
+    assert result.err.endswith(f"{problem}\n")
 
 
 async def test_a_refusal_of_the_service_is_no_test_result(studio: Studio, tmp_path: Path) -> None:

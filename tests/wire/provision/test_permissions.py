@@ -206,13 +206,13 @@ def test_the_file_of_the_interface_page_is_applied_as_it_stands(place: Installat
 def test_the_test_of_the_guide_passes_and_fails_as_told(place: InstallationPaths, tmp_path: Path) -> None:
     gatehouse, file = place.command_line(), tmp_path / "permissions.yaml"
     example, *_ = yaml_in("test-permissions.md")
-    told = GUIDES.joinpath("test-permissions.md").read_text()
+    guide = GUIDES.joinpath("test-permissions.md").read_text()
     file.write_text(example)
-    assert gatehouse("test", file) in told
+    assert gatehouse("test", file) in guide
     file.write_text(example.replace('title: Testers, users: ["1001"]', "title: Testers"))
     failed = gatehouse.run("test", file)
     assert failed.code == 1
-    assert failed.out.replace(str(file), file.name) in told
+    assert failed.out.replace(str(file), file.name) in guide
 
 
 def yaml_in(page: str) -> list[str]:

@@ -50,8 +50,8 @@ async def test_commands_make_try_repair_and_remove_a_webhook(place: Installation
         assert [one["delivery_id"] for one in await typed("deliveries", name, "--state", "given_up")] == []
         changed = await typed("change", name, "--event", "permission", "--disable")
         assert (changed["events"], changed["enabled"], changed["url"]) == (["permission"], False, url)
-        told = await asyncio.to_thread(gatehouse, "webhook", "change", name, "--description", "CRM of sales")
-        assert f"created_at          {format_time(made['created_at'])}" in told
+        output = await asyncio.to_thread(gatehouse, "webhook", "change", name, "--description", "CRM of sales")
+        assert f"created_at          {format_time(made['created_at'])}" in output
         rotated = await typed("rotate-secret", name)
         await typed("test", name)
     first, _, last = receiver.received

@@ -20,7 +20,7 @@ from gatehouse.oauth.client_auth import GUESS_LIMIT
 from gatehouse.oauth.model import Client, ClientProfile
 from gatehouse.permissions.authentication.vouching import USE_RECORD_INTERVAL
 from gatehouse.settings.model import RateSettings
-from tests.adversarial.measuring import AT_ONCE, JSON, Figure, Target, client_of, json_body, scaled, send_many
+from tests.adversarial.measuring import AT_ONCE, JSON, Figure, Target, client_of, json_body, scale_volume, send_many
 from tests.support.builders import ORIGIN, a_record
 from tests.support.oauth import DAY, REDIRECT, TOKEN, a_grant, base64url, native_proof
 from tests.support.permission_builders import a_person, a_project, create_application, publish
@@ -128,7 +128,7 @@ async def measure_unlimited(target: Target) -> AsyncIterator[Figure]:
 
 
 async def guessed_proofs(world: MeasuredInstallation) -> AsyncIterator[Figure]:
-    number, own = scaled(500), scaled(20)
+    number, own = scale_volume(500), scale_volume(20)
     code = await world.code()
     fields = {"grant_type": "authorization_code", "redirect_uri": REDIRECT}
     right = {"Authorization": f"Bearer {native_proof(REDIRECT, world.secret)}"}
@@ -173,7 +173,7 @@ def count_with_status(answers: Sequence[httpx2.Response], status: int) -> int:
 
 async def one_principal(world: MeasuredInstallation) -> AsyncIterator[Figure]:
     """From many addresses, so that no address alone asks too much."""
-    number, a_minute = scaled(10_000), RateSettings().admin
+    number, a_minute = scale_volume(10_000), RateSettings().admin
     async with AsyncExitStack() as stack:
         clients = [
             await stack.enter_async_context(client_of(world.target.node, address=address)) for address in ADDRESSES
@@ -209,7 +209,7 @@ async def one_principal(world: MeasuredInstallation) -> AsyncIterator[Figure]:
 
 async def parallel_uses(world: MeasuredInstallation) -> AsyncIterator[Figure]:
     """On bare connections: an HTTP client with a thousand of them would be measured instead."""
-    number = scaled(1_000)
+    number = scale_volume(1_000)
     use = use_of(await world.access_key(), world)
     async with AsyncExitStack() as stack:
         opened = [await stack.enter_async_context(raw_connection(world.target.node.port)) for _ in range(number)]
@@ -253,14 +253,14 @@ async def last_used(world: MeasuredInstallation) -> str:
 
 async def unknown_keys(world: MeasuredInstallation) -> AsyncIterator[Figure]:
     """Tokens that are well made in all but their key, and say in every way they know where to find it."""
-    number, called = scaled(10_000), 0
+    number, called = scale_volume(10_000), 0
 
-    def came(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def on_connection(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal called
         called += 1
         writer.close()
 
-    listener = await asyncio.start_server(came, LOOPBACK, 0)
+    listener = await asyncio.start_server(on_connection, LOOPBACK, 0)
     forged = forgery(f"http://{LOOPBACK}:{listener.sockets[0].getsockname()[1]}")
 
     async def ask(one: int) -> httpx2.Response:
@@ -279,7 +279,7 @@ async def unknown_keys(world: MeasuredInstallation) -> AsyncIterator[Figure]:
 def forgery(address: str) -> Callable[[int], bytes]:
     private = Ed25519PrivateKey.generate()
 
-    def forged(number: int) -> bytes:
+    def forged_body(number: int) -> bytes:
         kid = secrets.token_hex(6)
         header = {"alg": "EdDSA", "typ": "user_jwt", "kid": kid, "jku": address, "x5u": address}
         claims = {"iss": address, "sub": OWNER, "uid": OWNER, "jti": str(number), "exp": 4_000_000_000}
@@ -287,4 +287,4 @@ def forgery(address: str) -> Callable[[int], bytes]:
         jwt = f"{message}.{base64url(private.sign(message.encode()))}"
         return json_body(jwt=jwt, factor=FACTOR, application_id=1, data={"checks": []})
 
-    return forged
+    return forged_body

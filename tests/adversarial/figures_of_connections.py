@@ -12,7 +12,7 @@ from typing import Final
 from gatehouse.gamesessions.model import POLL_HOLD_SECONDS
 from gatehouse.settings.model import GameSettings
 from tests.adversarial.figures_of_callers import API, MeasuredInstallation, measured_installation
-from tests.adversarial.measuring import MACHINE_NOISE, Figure, Target, json_body, p99, scaled, send_many
+from tests.adversarial.measuring import MACHINE_NOISE, Figure, Target, json_body, p99, scale_volume, send_many
 from tests.support.game import GET_GSID, RESULT
 from tests.support.raw_http import (
     BINARY,
@@ -44,7 +44,7 @@ SIGN_EVERY: Final = 3  # seconds; ten without one are the end
 
 async def series(target: Target) -> AsyncIterator[Figure]:
     """Paths, client ids and reasons to be refused, another each time."""
-    number = scaled(100_000)
+    number = scale_volume(100_000)
     kinds = (
         lambda one: target.client.get(f"/nowhere/{one}"),
         lambda one: target.client.get(f"/proxy/oauth/authorize?client_id=c{one}"),
@@ -70,7 +70,7 @@ async def series(target: Target) -> AsyncIterator[Figure]:
 
 
 async def shared_connection(target: Target) -> AsyncIterator[Figure]:
-    number, mixed = scaled(10_000), 0
+    number, mixed = scale_volume(10_000), 0
     async with measured_installation(target) as world:
         for begin in range(0, number, 10):
             async with raw_connection(target.node.port) as connection:
@@ -109,7 +109,7 @@ def check_request(world: MeasuredInstallation, who: dict[str, str], questions: i
 
 
 async def sockets(target: Target) -> AsyncIterator[Figure]:
-    one_session, one_source = scaled(5_000), scaled(10_000)
+    one_session, one_source = scale_volume(5_000), scale_volume(10_000)
     usual, descriptors = await p99(target.client), target.descriptors()
     async with AsyncExitStack() as stack:
         opened: list[RawConnection] = []
@@ -190,10 +190,10 @@ async def frames(target: Target) -> AsyncIterator[Figure]:
     for what, (piece, times, code) in FLOODS.items():
         await expect_close(target, piece, times, code)  # whatever is kept for the first of them is there
         before = target.memory()
-        for _ in range(scaled(10)):
+        for _ in range(scale_volume(10)):
             await expect_close(target, piece, times, code)
         yield Figure("WS-07", f"memory after {what}, closed with {code}, 10 times", target.memory() - before, 5, "MB")
-    number, before, began = scaled(500), target.memory(), time.perf_counter()
+    number, before, began = scale_volume(500), target.memory(), time.perf_counter()
     async with AsyncExitStack() as stack:
         slow = [await stack.enter_async_context(raw_connection(target.node.port)) for _ in range(number)]
         for connection in slow:
@@ -220,7 +220,7 @@ async def expect_close(target: Target, piece: bytes, times: int, code: int) -> N
 
 async def stopping(target: Target) -> AsyncIterator[Figure]:
     """The last thing that is asked of this process."""
-    polls, writes = scaled(1_000), scaled(100)
+    polls, writes = scale_volume(1_000), scale_volume(100)
     async with AsyncExitStack() as stack:
         answers = await send_many(polls, lambda _: target.client.post(GET_GSID))
         polling = []

@@ -100,14 +100,14 @@ class Caller:
 
 async def prepare(url: str, data: Path) -> Caller:
     """A studio and its owner; what made them left records that no installation has made."""
-    async with serving(url, data) as service:
+    async with serve(url, data) as service:
         studio = await a_studio(service)
         await execute_statement(url, f"{NO_RECORDS} WHERE place IS NULL")
         return Caller(application_id=studio.shop.application_id, headers=studio.owner.headers)
 
 
 @asynccontextmanager
-async def serving(url: str, data: Path) -> AsyncIterator[RunningService]:
+async def serve(url: str, data: Path) -> AsyncIterator[RunningService]:
     clock = MovableClock(SystemClock().now())
     async with running_service(url, data, clock=clock, environment=ENVIRONMENT) as service:
         yield service
@@ -116,7 +116,7 @@ async def serving(url: str, data: Path) -> AsyncIterator[RunningService]:
 async def operate(url: str, data: Path, caller: Caller, *, rounds: int) -> tuple[list[int], list[str]]:
     """Make and remove access keys over HTTP; seal after each round, and note the head."""
     seals, heads = [], []
-    async with serving(url, data) as service:
+    async with serve(url, data) as service:
         for _ in range(rounds):
             for _ in range(ROUND // 2):
                 made = await access_key(service, caller, "save", {})

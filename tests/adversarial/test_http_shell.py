@@ -39,14 +39,16 @@ def app() -> ASGIApp:
 
 
 @pytest.fixture
-def roomy() -> ASGIApp:
+def app_with_large_limits() -> ASGIApp:
     """The same paths with a body limit so wide that only the parsers are left to refuse."""
     return SampleAsgiApp(endpoints=[replace(endpoint, body_limit=MEGABYTES) for endpoint in sample_endpoints()]).app()
 
 
-async def test_ht_06_a_million_form_fields_are_refused_at_once(roomy: ASGIApp) -> None:
+async def test_ht_06_a_million_form_fields_are_refused_at_once(app_with_large_limits: ASGIApp) -> None:
     body = b"&".join([b"a=1"] * 1_000_000)
-    answer = await await_within_cpu_seconds(0.1, lambda: call_app(roomy, "POST", GSID, body=body, headers=[FORM]))
+    answer = await await_within_cpu_seconds(
+        0.1, lambda: call_app(app_with_large_limits, "POST", GSID, body=body, headers=[FORM])
+    )
     assert answer.status == 413
 
 
@@ -69,33 +71,39 @@ async def test_ht_06_a_content_type_full_of_backslashes_is_not_even_parsed(app: 
     assert answer.status == 415
 
 
-async def test_ht_06_a_part_with_a_hundred_thousand_headers_is_refused_at_once(roomy: ASGIApp) -> None:
+async def test_ht_06_a_part_with_a_hundred_thousand_headers_is_refused_at_once(
+    app_with_large_limits: ASGIApp,
+) -> None:
     body = b"--b\r\n" + b"A: b\r\n" * 100_000 + b"\r\nx\r\n--b--\r\n"
     answer = await await_within_cpu_seconds(
-        0.1, lambda: call_app(roomy, "POST", GSID, body=body, headers=[MULTIPART])
+        0.1, lambda: call_app(app_with_large_limits, "POST", GSID, body=body, headers=[MULTIPART])
     )
     assert answer.status == 400
 
 
-async def test_ht_06_a_hundred_thousand_parts_are_refused_at_once(roomy: ASGIApp) -> None:
+async def test_ht_06_a_hundred_thousand_parts_are_refused_at_once(app_with_large_limits: ASGIApp) -> None:
     part = b'--b\r\nContent-Disposition: form-data; name="a"\r\n\r\nx\r\n'
     body = part * 100_000 + b"--b--\r\n"
     answer = await await_within_cpu_seconds(
-        0.1, lambda: call_app(roomy, "POST", GSID, body=body, headers=[MULTIPART])
+        0.1, lambda: call_app(app_with_large_limits, "POST", GSID, body=body, headers=[MULTIPART])
     )
     assert answer.status == 413
 
 
 @pytest.mark.parametrize("path", JSON_PATHS)
 @pytest.mark.parametrize("opening", [b"[", b'{"":', b'[{"a":['])
-async def test_ht_08_a_hundred_thousand_levels_are_refused_at_once(roomy: ASGIApp, path: str, opening: bytes) -> None:
-    answer = await await_within_cpu_seconds(0.05, lambda: call_app_with_json(roomy, path, opening * 100_000))
+async def test_ht_08_a_hundred_thousand_levels_are_refused_at_once(
+    app_with_large_limits: ASGIApp, path: str, opening: bytes
+) -> None:
+    answer = await await_within_cpu_seconds(
+        0.05, lambda: call_app_with_json(app_with_large_limits, path, opening * 100_000)
+    )
     assert answer.status == 400
 
 
 @pytest.mark.parametrize("path", JSON_PATHS)
-async def test_ht_09_an_object_of_a_million_names_is_refused(roomy: ASGIApp, path: str) -> None:
-    answer = await call_app_with_json(roomy, path, b"{" + b'"a":0,' * 1_000_000 + b'"b":0}')
+async def test_ht_09_an_object_of_a_million_names_is_refused(app_with_large_limits: ASGIApp, path: str) -> None:
+    answer = await call_app_with_json(app_with_large_limits, path, b"{" + b'"a":0,' * 1_000_000 + b'"b":0}')
     assert answer.status == 413
 
 
@@ -162,7 +170,7 @@ async def test_ht_12_nothing_else_is_for_another_origin(app: ASGIApp, origin: st
         assert not [name for name in answer.headers if name.startswith("access-control-")]
 
 
-def reflecting(name: str, path: str, *, as_redirect: bool) -> Endpoint:
+def reflecting_endpoint(name: str, path: str, *, as_redirect: bool) -> Endpoint:
     """An endpoint that puts what it is given into a header, as a careless one would."""
 
     async def reflect(request: Request) -> Response:
@@ -185,7 +193,10 @@ def reflecting(name: str, path: str, *, as_redirect: bool) -> Endpoint:
 @pytest.mark.parametrize("value", ["a%0d%0aSet-Cookie:x=y", "a%0aX:y", "a%0dX:y", "a%E5%98%8A%E5%98%8DX:y", "a%00"])
 @pytest.mark.parametrize("path", ["/header", "/redirect"])
 async def test_ht_13_no_reflected_value_splits_a_header(value: str, path: str) -> None:
-    both = [reflecting("h", "/header", as_redirect=False), reflecting("r", "/redirect", as_redirect=True)]
+    both = [
+        reflecting_endpoint("h", "/header", as_redirect=False),
+        reflecting_endpoint("r", "/redirect", as_redirect=True),
+    ]
     answer = await call_app(SampleAsgiApp(endpoints=both).app(), "GET", f"{path}?value={value}")
     assert answer.status == (303 if path == "/redirect" else 500)
     assert "set-cookie" not in answer.headers

@@ -65,7 +65,7 @@ async def setup() -> AsyncIterator[TokenSetup]:
         yield await token_setup(executor)
 
 
-async def refused(setup: TokenSetup, token: str, kind: type[Claims]) -> None:
+async def expect_refusal(setup: TokenSetup, token: str, kind: type[Claims]) -> None:
     with pytest.raises(InvalidToken):
         await setup.verifier.verify(token, kind)
     if kind in (GeneratedServiceClaims, StaticServiceClaims):
@@ -73,7 +73,7 @@ async def refused(setup: TokenSetup, token: str, kind: type[Claims]) -> None:
             await setup.verifier.verify_service_jwt(token)
 
 
-async def valid(setup: TokenSetup, kind: type[Claims]) -> str:
+async def valid_token(setup: TokenSetup, kind: type[Claims]) -> str:
     return forge(kind) if kind is GeneratedServiceClaims else await setup.signer.sign(example_claims(kind))
 
 
@@ -84,7 +84,7 @@ async def test_the_forger_is_right_when_nothing_is_forged(kind: type[Claims], se
 
 @pytest.mark.parametrize(("kind", "other"), list(permutations(CLASSES, 2)))
 async def test_no_class_stands_in_for_another(kind: type[Claims], other: type[Claims], setup: TokenSetup) -> None:
-    token = await valid(setup, kind)
+    token = await valid_token(setup, kind)
     with pytest.raises(InvalidToken):
         await setup.verifier.verify(token, other)
 
@@ -108,7 +108,7 @@ async def test_no_key_signs_for_a_class_it_was_not_made_for(
 ) -> None:
     """The other class's header and signature around this class's claims."""
     message = unsigned_token(header_for(other), payload_for(kind) | {"kid": header_for(other)["kid"]})
-    await refused(setup, with_signature(message, signature_by(private_for(other), message)), kind)
+    await expect_refusal(setup, with_signature(message, signature_by(private_for(other), message)), kind)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in CLASSES if kind is not GeneratedServiceClaims])
@@ -118,14 +118,14 @@ async def test_no_class_is_signed_with_an_algorithm_of_another(kind: type[Claims
         if key.purpose is kind.purpose and key.alg not in kind.algs:
             private = load_private(master_keys().open(key.sealed_private, purpose=key.sealed_for))
             message = unsigned_token({"alg": key.alg, "kid": key.kid}, payload_for(kind) | {"kid": key.kid})
-            await refused(setup, with_signature(message, signature_by(private, message)), kind)
+            await expect_refusal(setup, with_signature(message, signature_by(private, message)), kind)
 
 
 async def test_a_longer_spelling_of_an_ecdsa_signature_is_refused(setup: TokenSetup) -> None:
     token = await setup.signer.sign(example_claims(IdClaims), alg=Algorithm.ES256)
     message, _, signature = token.rpartition(".")
     bare = decode_base64url(signature.encode())
-    await refused(setup, with_signature(message, bare[:32] + b"\x00" + bare[32:]), IdClaims)
+    await expect_refusal(setup, with_signature(message, bare[:32] + b"\x00" + bare[32:]), IdClaims)
     await setup.verifier.verify(with_signature(message, bare), IdClaims)
 
 
@@ -134,7 +134,7 @@ async def test_an_unpublished_purpose_never_signs_tokens(setup: TokenSetup) -> N
     header = {"alg": "EdDSA", "kid": key.kid, "typ": "JWT"}
     message = unsigned_token(header, payload_for(RefreshClaims) | {"kid": key.kid})
     token = with_signature(message, signature_by(private_of(KeyPurpose.AUDIT, RefreshClaims), message))
-    await refused(setup, token, RefreshClaims)
+    await expect_refusal(setup, token, RefreshClaims)
 
 
 @every_class
@@ -148,14 +148,14 @@ async def test_ui_16_no_spelling_of_none_is_an_algorithm(alg: object, kind: type
         f"{message}.{original}",
         forge(kind, header=header_for(kind) | {"alg": alg}),
     ):
-        await refused(setup, token, kind)
+        await expect_refusal(setup, token, kind)
 
 
 @every_class
 async def test_ui_16_a_header_without_an_algorithm_is_refused(kind: type[Claims], setup: TokenSetup) -> None:
     header = header_for(kind)
     del header["alg"]
-    await refused(setup, forge(kind, header=header), kind)
+    await expect_refusal(setup, forge(kind, header=header), kind)
 
 
 def public_secrets(kind: type[Claims]) -> list[bytes]:
@@ -178,13 +178,13 @@ async def test_ui_17_the_public_key_is_no_hmac_secret(alg: str, kind: type[Claim
     message = unsigned_token(header_for(kind) | {"alg": alg}, payload_for(kind))
     for secret in public_secrets(kind):
         mac = hmac.digest(secret, message.encode(), f"sha{alg[2:]}")
-        await refused(setup, with_signature(message, mac), kind)
+        await expect_refusal(setup, with_signature(message, mac), kind)
 
 
 @every_class
 async def test_ui_17_only_the_algorithm_of_the_key_is_accepted(kind: type[Claims], setup: TokenSetup) -> None:
     for alg in {*Algorithm, "RS384", "RS512", "PS256", "ES384", "Ed25519", "rs256", "RS256 "} - {kind.algs[0]}:
-        await refused(setup, forge(kind, header=header_for(kind) | {"alg": alg}), kind)
+        await expect_refusal(setup, forge(kind, header=header_for(kind) | {"alg": alg}), kind)
 
 
 @every_class
@@ -211,8 +211,8 @@ async def test_ui_18_a_kid_we_could_not_have_given_is_refused_unasked(
     kid: object, kind: type[Claims], setup: TokenSetup
 ) -> None:
     loads = setup.store.loads
-    await refused(setup, forge(kind, header=header_for(kind) | {"kid": kid}), kind)
-    await refused(
+    await expect_refusal(setup, forge(kind, header=header_for(kind) | {"kid": kid}), kind)
+    await expect_refusal(
         setup, forge(kind, header={"alg": str(kind.algs[0])}, payload=payload_for(kind) | {"kid": kid}), kind
     )
     assert (setup.store.loads, setup.applications.lookups) == (loads, 0)
@@ -222,7 +222,7 @@ async def test_ui_18_a_kid_we_could_not_have_given_is_refused_unasked(
 async def test_ui_18_a_token_without_any_kid_is_refused(kind: type[Claims], setup: TokenSetup) -> None:
     payload = payload_for(kind)
     del payload["kid"]
-    await refused(setup, forge(kind, header={"alg": str(kind.algs[0]), "typ": "JWT"}, payload=payload), kind)
+    await expect_refusal(setup, forge(kind, header={"alg": str(kind.algs[0]), "typ": "JWT"}, payload=payload), kind)
 
 
 @every_class
@@ -241,8 +241,8 @@ async def test_ui_20_a_key_brought_along_in_the_header_is_refused(
     }
     header = header_for(kind) | {"alg": "RS256", member: brought[member]}
     message = unsigned_token(header, payload_for(kind))
-    await refused(setup, with_signature(message, signature_by(foreign_key, message)), kind)
-    await refused(setup, forge(kind, header=header_for(kind) | {member: brought[member]}), kind)
+    await expect_refusal(setup, with_signature(message, signature_by(foreign_key, message)), kind)
+    await expect_refusal(setup, forge(kind, header=header_for(kind) | {member: brought[member]}), kind)
 
 
 @every_class
@@ -272,7 +272,7 @@ async def test_ui_20_a_key_brought_along_in_the_header_is_refused(
 async def test_ui_21_a_header_with_anything_else_is_refused(
     more: dict[str, object], kind: type[Claims], setup: TokenSetup
 ) -> None:
-    await refused(setup, forge(kind, header=header_for(kind) | more), kind)
+    await expect_refusal(setup, forge(kind, header=header_for(kind) | more), kind)
 
 
 @every_class
@@ -281,7 +281,7 @@ async def test_ui_21_a_changed_typ_claim_is_refused(kind: type[Claims], setup: T
     others: list[object] = ["id_token", "service_jwt", "", "JWT", None, ["id_token"], 1, "SERVICE_JWT"]
     for typ in others:
         if typ != right:
-            await refused(setup, forge(kind, payload=payload_for(kind) | {"typ": typ}), kind)
+            await expect_refusal(setup, forge(kind, payload=payload_for(kind) | {"typ": typ}), kind)
 
 
 @every_class
@@ -291,7 +291,7 @@ async def test_ui_21_a_missing_typ_claim_is_refused(kind: type[Claims], setup: T
         payload["typ"] = ""
     else:
         del payload["typ"]
-    await refused(setup, forge(kind, payload=payload), kind)
+    await expect_refusal(setup, forge(kind, payload=payload), kind)
 
 
 @every_class
@@ -303,7 +303,7 @@ async def test_ui_22_a_time_that_is_no_plain_integer_is_refused(
     payload = payload_for(kind)
     time_then = payload.pop(claim)
     raw = json.dumps(payload)[:-1] + f', "{claim}": {wrong.replace("{now}", str(time_then))}}}'
-    await refused(setup, forge(kind, payload=raw.encode()), kind)
+    await expect_refusal(setup, forge(kind, payload=raw.encode()), kind)
 
 
 @every_class
@@ -313,20 +313,20 @@ async def test_ui_22_a_token_without_its_times_or_issuer_is_refused(
 ) -> None:
     payload = payload_for(kind)
     del payload[claim]
-    await refused(setup, forge(kind, payload=payload), kind)
+    await expect_refusal(setup, forge(kind, payload=payload), kind)
 
 
 @every_class
 async def test_ui_22_a_token_from_the_future_is_refused(kind: type[Claims], setup: TokenSetup) -> None:
     payload = payload_for(kind) | {"iat": NOW + 61, "exp": NOW + 200}
-    await refused(setup, forge(kind, payload=payload), kind)
+    await expect_refusal(setup, forge(kind, payload=payload), kind)
     await setup.verifier.verify(forge(kind, payload=payload | {"iat": NOW + 60}), kind)
 
 
 async def test_ui_22_a_service_jwt_is_not_valid_before_its_time(setup: TokenSetup) -> None:
     kind = GeneratedServiceClaims
-    await refused(setup, forge(kind, payload=payload_for(kind) | {"nbf": NOW + 61}), kind)
-    await refused(setup, forge(kind, payload=payload_for(kind) | {"nbf": float(NOW)}), kind)
+    await expect_refusal(setup, forge(kind, payload=payload_for(kind) | {"nbf": NOW + 61}), kind)
+    await expect_refusal(setup, forge(kind, payload=payload_for(kind) | {"nbf": float(NOW)}), kind)
     await setup.verifier.verify(forge(kind, payload=payload_for(kind) | {"nbf": NOW + 60}), kind)
 
 
@@ -360,7 +360,7 @@ async def test_ui_22_a_service_jwt_is_not_valid_before_its_time(setup: TokenSetu
 async def test_ui_22_a_wrong_issuer_audience_or_subject_is_refused(
     wrong: dict[str, object], kind: type[Claims], setup: TokenSetup
 ) -> None:
-    await refused(setup, forge(kind, payload=payload_for(kind) | wrong), kind)
+    await expect_refusal(setup, forge(kind, payload=payload_for(kind) | wrong), kind)
 
 
 @every_class
@@ -369,9 +369,9 @@ async def test_ui_22_a_member_given_twice_is_refused(member: str, kind: type[Cla
     payload = payload_for(kind)
     twice = json.dumps({member: payload.get(member, "x")})[1:-1]
     raw = f"{{{twice}, {twice}, {json.dumps(payload)[1:]}"
-    await refused(setup, forge(kind, payload=raw.encode()), kind)
+    await expect_refusal(setup, forge(kind, payload=raw.encode()), kind)
     header = f'{{"alg": "{kind.algs[0]}", {json.dumps(header_for(kind))[1:]}'
-    await refused(setup, forge(kind, header=header.encode()), kind)
+    await expect_refusal(setup, forge(kind, header=header.encode()), kind)
 
 
 @every_class
@@ -382,10 +382,10 @@ async def test_ui_22_content_that_readers_understand_differently_is_refused(
     member: str, kind: type[Claims], setup: TokenSetup
 ) -> None:
     raw = f"{{{member}, {json.dumps(payload_for(kind))[1:]}"
-    await refused(setup, forge(kind, payload=raw.encode()), kind)
+    await expect_refusal(setup, forge(kind, payload=raw.encode()), kind)
 
 
-def oversized(kind: type[Claims]) -> dict[str, str]:
+def oversized_tokens_of(kind: type[Claims]) -> dict[str, str]:
     token = forge(kind)
     head, body, signature = token.split(".")
     megabyte = "A" * 1_000_000
@@ -418,18 +418,18 @@ def oversized(kind: type[Claims]) -> dict[str, str]:
 
 @every_class
 async def test_ui_23_malformed_and_oversized_texts_are_refused_quickly(kind: type[Claims], setup: TokenSetup) -> None:
-    for token in oversized(kind).values():
-        await await_within_cpu_seconds(0.05, partial(refused, setup, token, kind))
+    for token in oversized_tokens_of(kind).values():
+        await await_within_cpu_seconds(0.05, partial(expect_refusal, setup, token, kind))
 
 
 async def test_ui_23_a_thousand_oversized_tokens_leave_no_memory_behind(setup: TokenSetup) -> None:
-    tokens = list(oversized(UserJwtClaims).values())
+    tokens = list(oversized_tokens_of(UserJwtClaims).values())
     for token in tokens:
-        await refused(setup, token, UserJwtClaims)
+        await expect_refusal(setup, token, UserJwtClaims)
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
     for number in range(1_000):
-        await refused(setup, tokens[number % len(tokens)], UserJwtClaims)
+        await expect_refusal(setup, tokens[number % len(tokens)], UserJwtClaims)
     grown = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
     assert grown < 100_000
@@ -448,7 +448,7 @@ async def test_ui_23_another_spelling_of_the_same_bytes_is_refused(kind: type[Cl
         f"{signature[:5]}!{signature[5:]}",
         f"{signature[:5]}\n{signature[5:]}",
     ):
-        await refused(setup, f"{head}.{body}.{spelling}", kind)
+        await expect_refusal(setup, f"{head}.{body}.{spelling}", kind)
 
 
 @every_class
@@ -456,7 +456,7 @@ async def test_a_change_of_any_character_is_refused(kind: type[Claims], setup: T
     token = forge(kind)
     for place in range(0, len(token), 7):
         other = "A" if token[place] != "A" else "B"
-        await refused(setup, token[:place] + other + token[place + 1 :], kind)
+        await expect_refusal(setup, token[:place] + other + token[place + 1 :], kind)
 
 
 @pytest.mark.parametrize("signature", [b"", b"\x00" * 64, b"\x00" * 63, b"\xff" * 64, b"\x00" * 256, b"\x00" * 65])
@@ -465,7 +465,7 @@ async def test_a_signature_of_nothing_is_refused(signature: bytes, kind: type[Cl
     for alg in kind.algs:
         kid = APPLICATION_KID if kind is GeneratedServiceClaims else key_of(kind.purpose, alg).kid
         message = unsigned_token({"alg": alg, "kid": kid, "typ": "JWT"}, payload_for(kind) | {"kid": kid})
-        await refused(setup, with_signature(message, signature), kind)
+        await expect_refusal(setup, with_signature(message, signature), kind)
 
 
 @every_class
@@ -491,7 +491,7 @@ async def test_ui_25_ten_thousand_random_kids_read_no_keys_from_the_store(setup:
 
 @pytest.mark.parametrize("kind", [UserJwtClaims, ExchangedUserClaims, ServiceAccountClaims])
 async def test_a_token_about_two_people_is_refused(kind: type[Claims], setup: TokenSetup) -> None:
-    await refused(setup, forge(kind, payload=payload_for(kind) | {"sub": "9999999999"}), kind)
+    await expect_refusal(setup, forge(kind, payload=payload_for(kind) | {"sub": "9999999999"}), kind)
 
 
 # Applications' libraries add what they like to the first; clients map claims into the second (R3).
@@ -500,4 +500,4 @@ OPEN = (GeneratedServiceClaims, IdClaims)
 
 @pytest.mark.parametrize("kind", [kind for kind in CLASSES if kind not in OPEN])
 async def test_a_claim_its_class_does_not_have_is_refused(kind: type[Claims], setup: TokenSetup) -> None:
-    await refused(setup, forge(kind, payload=payload_for(kind) | {"admin": True}), kind)
+    await expect_refusal(setup, forge(kind, payload=payload_for(kind) | {"admin": True}), kind)

@@ -158,15 +158,15 @@ def port_of(service: RunningService) -> int:
 # -- HT-17, HT-18 ---------------------------------------------------------------------------------------
 
 
-def named(what: str, number: int) -> str:
+def long_name(what: str, number: int) -> str:
     """So long that it is noticed when it is kept."""
     return f"{what}-{number}".ljust(1_000, "x")
 
 
-def forged(number: int) -> str:
+def forged_jwt(number: int) -> str:
     """A JWT with a key that no one knows."""
-    header = {"alg": "RS256", "typ": "JWT", "kid": named("kid", number)}
-    parts = (json.dumps(part).encode() for part in (header, {"sub": named("client", number)}))
+    header = {"alg": "RS256", "typ": "JWT", "kid": long_name("kid", number)}
+    parts = (json.dumps(part).encode() for part in (header, {"sub": long_name("client", number)}))
     return ".".join([*map(base64url, parts), base64url(number.to_bytes(256, "big"))])
 
 
@@ -181,9 +181,9 @@ class UnknownCaller:
         self._client = service.client
 
     async def ask(self, number: int) -> None:
-        name = named("client", number)
+        name = long_name("client", number)
         proved = {"Authorization": basic_auth(name, f"secret-{number}")}
-        jwt, token = forged(number), access_token(number)
+        jwt, token = forged_jwt(number), access_token(number)
         assertion = {"client_assertion": jwt, "client_assertion_type": f"urn:{number}"}
         refresh = {"grant_type": "refresh_token", "refresh_token": jwt}
         query = {

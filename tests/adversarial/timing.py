@@ -145,16 +145,16 @@ async def comparisons(service: RunningService) -> Mapping[str, tuple[Check, str]
     native, oidc = await a_native_client(service), await an_oidc_client(service)
     source = "192.0.2.1"
 
-    async def proves(given: str) -> bool:
+    async def is_correct_proof(given: str) -> bool:
         return await known.is_correct_proof(native.client, given, native.redirect_uri, source=source)
 
-    async def knows(relying: RelyingPartyClient, given: str) -> bool:
+    async def is_correct_secret(relying: RelyingPartyClient, given: str) -> bool:
         return await known.is_correct_secret(relying.client, given, source=source)
 
     return {
-        "proof": (proves, native_proof(native.redirect_uri, native.secret)),
-        "secret at revoke": (partial(knows, native), native.secret),
-        "digest at revoke": (partial(knows, oidc), oidc.secret),
+        "proof": (is_correct_proof, native_proof(native.redirect_uri, native.secret)),
+        "secret at revoke": (partial(is_correct_secret, native), native.secret),
+        "digest at revoke": (partial(is_correct_secret, oidc), oidc.secret),
     }
 
 

@@ -356,7 +356,7 @@ async def test_versions_are_read_back_through_every_kind_of_change(world: Storag
     shop = await world.applications.application(SHOP)
     versions = SchemaVersionStore(world.runner)
     seen = {1: (await world.permissions.application_models([SHOP]))[SHOP]}
-    tagged = a_role("third", condition=parse_condition({"tag": "beta"}, place=""), meta=says("a"))
+    tagged = a_role("third", condition=parse_condition({"tag": "beta"}, place=""), meta=granting("a"))
     rules = {"a": {"value": False, "protected": False, "description": "new"}}
     changes: list[Change[ApplicationModel]] = [
         becoming_rules(rules),
@@ -375,7 +375,7 @@ async def test_versions_are_read_back_through_every_kind_of_change(world: Storag
         await versions.version(shop, len(seen) + 1)
 
 
-def says(*paths: str) -> dict[str, object]:
+def granting(*paths: str) -> dict[str, object]:
     return {"private_data": {path: {"value": True} for path in paths}}
 
 

@@ -41,7 +41,7 @@ OFFLINE_SINCE: Final = 250  # the systemd whose `security` judges a file
 # -- requirements ---------------------------------------------------------------------------------------
 
 
-def locked(name: str) -> dict[str, str]:
+def locked_versions(name: str) -> dict[str, str]:
     """Version by package; a line that is anything else than a pin with hashes fails the test."""
     text = (ROOT / name).read_text().replace("\\\n", " ")
     lines = [re.sub(r"\s+", " ", line).strip() for line in text.splitlines()]
@@ -51,12 +51,12 @@ def locked(name: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", LOCKS)
 def test_op_10_every_requirement_is_pinned_with_hashes_and_names_no_index(name: str) -> None:
-    assert locked(name)
+    assert locked_versions(name)
     assert "://" not in (ROOT / name).read_text()
 
 
 def test_op_10_the_two_locks_agree() -> None:
-    assert locked("requirements.txt").items() <= locked("requirements-dev.txt").items()
+    assert locked_versions("requirements.txt").items() <= locked_versions("requirements-dev.txt").items()
 
 
 def test_the_wheel_carries_the_game_that_sample_game_plays() -> None:
@@ -69,7 +69,9 @@ def test_the_wheel_carries_the_game_that_sample_game_plays() -> None:
 
 def test_op_10_everything_the_package_depends_on_is_locked() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert {re.split(r"[<>=]", line)[0] for line in project["dependencies"]} <= locked("requirements.txt").keys()
+    assert {re.split(r"[<>=]", line)[0] for line in project["dependencies"]} <= locked_versions(
+        "requirements.txt"
+    ).keys()
 
 
 def test_every_dependency_has_its_paragraph_in_the_decision_page() -> None:
@@ -81,7 +83,7 @@ def test_every_dependency_has_its_paragraph_in_the_decision_page() -> None:
 
 
 def test_op_10_what_is_installed_is_what_was_locked() -> None:
-    wanted = locked("requirements.txt")
+    wanted = locked_versions("requirements.txt")
     assert {name: metadata.version(name) for name in wanted} == wanted
 
 

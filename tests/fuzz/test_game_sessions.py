@@ -79,7 +79,7 @@ class GameSessions(RuleBasedStateMachine):
             self.polled(session)
         elif session.lasts(self.now) and not session.lasts(self.now + 1):
             return  # it ends during the delay of its answer
-        answer = self.do(held_out(session.game) if waits else poll_ended_session(session.game))
+        answer = self.do(poll_until_timeout(session.game) if waits else poll_ended_session(session.game))
         self.check_answer(session, answer)
 
     @initialize(times=st.sampled_from([0, 9, 11]))
@@ -128,7 +128,7 @@ class GameSessions(RuleBasedStateMachine):
     def confirm(self, number: int) -> None:
         session = self.chosen(number)
         may = session.lasts(self.now) and session.state == "pending"
-        assert self.do(confirmed(session.game, self.ground.anna)) == may
+        assert self.do(confirm_session(session.game, self.ground.anna)) == may
         if may:
             session.state = "confirmed"
 
@@ -164,7 +164,7 @@ class GameSessions(RuleBasedStateMachine):
             assert session.delivered <= 1
 
 
-async def held_out(game: Game) -> httpx2.Response:
+async def poll_until_timeout(game: Game) -> httpx2.Response:
     """A poll that is held until its time is over."""
     poll = game.start_poll()
     while not poll.done():  # more than once only where it was not held yet when the time had passed
@@ -184,13 +184,13 @@ async def two_polls(game: Game, user: User) -> list[dict[str, Any]]:
     await wait_until_held(game.service)
     newer = game.start_poll()
     first = await older
-    assert await confirmed(game, user)
+    assert await confirm_session(game, user)
     answers = [first.json(), (await newer).json()]
     await game.service.services.write_behind.flush()
     return answers
 
 
-async def confirmed(game: Game, user: User) -> bool:
+async def confirm_session(game: Game, user: User) -> bool:
     store = game.service.services.storage.game_sessions
     entry = a_record(subject=user.user_id)
     return await store.confirm_session(

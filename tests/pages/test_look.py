@@ -207,15 +207,15 @@ async def test_a_passkey_is_made_and_used_and_travels_as_an_ordinary_form(galler
     )
     await page.goto(f"{gallery}/passkey-setup")
     await page.get_by_role("button", name="Create passkey").click()
-    made = await arrived(page)
+    made = await record_form_data(page)
     assert made["name"] == "Firefox on Linux"
     assert made["csrf"] == "sample-csrf"
     await page.goto(f"{gallery}/sign-in")  # a passkey chosen from autofill needs no button
-    used = await arrived(page)
+    used = await record_form_data(page)
     assert used["interaction"] == "sample-interaction"
     await page.goto(f"{gallery}/factor-passkey")
     await page.get_by_role("button", name="Use passkey").click()
-    again = await arrived(page)
+    again = await record_form_data(page)
     assert again["method"] == "passkey"
     assert len({json.loads(sent["credential"])["id"] for sent in (made, used, again)}) == 1
     assert complaints == []
@@ -234,7 +234,7 @@ async def test_a_passkey_that_fails_is_told_and_can_be_tried_again(gallery: str,
     await expect(page.get_by_role("button", name="Use passkey")).to_be_enabled()
 
 
-async def arrived(page: Page) -> dict[str, str]:
+async def record_form_data(page: Page) -> dict[str, str]:
     await expect(page).to_have_title("arrived")
     sent: dict[str, str] = json.loads(await page.locator("pre").inner_text())
     return sent

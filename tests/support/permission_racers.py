@@ -193,9 +193,9 @@ async def leave_for_good(storage: Storage, _project: str, owner: str) -> None:
 async def end_or_give_role(storage: Storage, n: int) -> None:
     """A role comes and goes, and is protected at times, while others assign and grant it."""
     if n == 0:
-        await storage.applications.edit_schema(SHOP, _with("moderator", protected=False))
-        await storage.applications.edit_schema(SHOP, _with("moderator", protected=True))
-        await storage.applications.edit_schema(SHOP, _with())
+        await storage.applications.edit_schema(SHOP, roles_with("moderator", protected=False))
+        await storage.applications.edit_schema(SHOP, roles_with("moderator", protected=True))
+        await storage.applications.edit_schema(SHOP, roles_with())
     elif n % 2:
         scopes = {ROOT: holdings_with("moderator"), P: holdings_with("moderator")}
         await storage.user_records.edit_record(SHOP, OWNERS[n], set_fields(scopes=scopes), NOW)
@@ -204,7 +204,7 @@ async def end_or_give_role(storage: Storage, n: int) -> None:
         await storage.projects.edit_project("mind_games", connect_application(SHOP, grant))
 
 
-def _with(*names: str, protected: bool = False) -> Callable[[ApplicationModel], EditResult[ApplicationModel]]:
+def roles_with(*names: str, protected: bool = False) -> Callable[[ApplicationModel], EditResult[ApplicationModel]]:
     return set_fields(roles={name: a_role(name, SHOP, protected=protected) for name in ("guest", *names)})
 
 

@@ -114,7 +114,7 @@ async def test_game_sessions_come_by_themselves_until_they_are_held_still_or_no_
     await page.context.add_init_script(AXE)
     await page.clock.install()
     first = await register_game(service, app_id=SHOP)
-    complaints, asked = listen(page), asking(page)
+    complaints, asked = listen(page), record_requests(page)
     await sign_in_to_console(service, page, ADA, GAMES)
     link = page.get_by_role("link", name=first.gsid[:13])
     await link.focus()
@@ -192,7 +192,7 @@ async def asks_for_nothing(page: Page, asked: list[str]) -> None:
     assert len(asked) == before
 
 
-def asking(page: Page) -> list[str]:
+def record_requests(page: Page) -> list[str]:
     """Every request for the list, as it is made."""
     made: list[str] = []
     page.on("request", lambda request: made.append(request.url) if request.url.endswith(GAMES) else None)

@@ -11,7 +11,7 @@ def a_comer(gsid: str = "g", address: str = "192.0.2.7") -> Poller:
     return Poller(gsid=gsid, subject=f"{address} {gsid}", source=address)
 
 
-def hasty(counted: PollThrottle, comer: Poller, times: int = 5) -> int:
+def count_polls(counted: PollThrottle, comer: Poller, times: int = 5) -> int:
     counted.set_retry_delay(comer.gsid, 1)
     return [counted.count_poll(comer) for _ in range(times)][-1]
 
@@ -21,7 +21,7 @@ async def test_a_block_doubles_up_to_its_longest() -> None:
     counted = PollThrottle(limits=PollThrottleLimits(max_block_seconds=400), clock=clock)
     lasted = []
     for _ in range(6):
-        lasted.append(hasty(counted, a_comer()))
+        lasted.append(count_polls(counted, a_comer()))
         assert counted.seconds_blocked(a_comer()) == lasted[-1]
         await clock.advance(lasted[-1])
         assert counted.seconds_blocked(a_comer()) == 0
@@ -32,7 +32,7 @@ async def test_early_polls_of_more_than_a_minute_ago_are_forgotten() -> None:
     clock = MovableClock()
     counted = PollThrottle(limits=PollThrottleLimits(), clock=clock)
     for _ in range(3):
-        assert hasty(counted, a_comer(), 4) == 0
+        assert count_polls(counted, a_comer(), 4) == 0
         await clock.advance(61)
 
 
@@ -41,7 +41,7 @@ async def test_a_key_is_blocked_wherever_it_comes_from_and_no_address_with_it() 
     for number in range(5):
         keyed = Poller(gsid=f"g{number}", subject="key 1", source=None)
         if not counted.seconds_blocked(keyed):
-            hasty(counted, keyed)
+            count_polls(counted, keyed)
     assert counted.seconds_blocked(Poller(gsid="new", subject="key 1", source=None)) == 60
     assert counted.seconds_blocked(a_comer()) == 0
 
@@ -50,5 +50,5 @@ def test_ht_18_a_million_sessions_and_addresses_do_not_grow_the_tables(monkeypat
     monkeypatch.setattr(throttle, "MAX_ENTRIES", 100)
     counted = PollThrottle(limits=PollThrottleLimits(), clock=MovableClock())
     for number in range(1_000):
-        hasty(counted, a_comer(f"g{number}", f"2001:db8::{number:x}"))
+        count_polls(counted, a_comer(f"g{number}", f"2001:db8::{number:x}"))
     assert max(map(len, counted.caches())) == 100

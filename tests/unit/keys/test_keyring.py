@@ -14,7 +14,7 @@ from tests.support.keys import MASTER, NOW, OTHER_MASTER, KeysInMemory, a_key, a
 TOKENS, ES256 = KeyPurpose.TOKENS, Algorithm.ES256
 
 
-def damaged(key: SigningKey) -> SigningKey:
+def damage_key(key: SigningKey) -> SigningKey:
     return replace(key, sealed_private=key.sealed_private[:-1] + bytes([key.sealed_private[-1] ^ 1]))
 
 
@@ -98,7 +98,7 @@ async def test_an_opened_key_is_kept_when_only_its_times_change() -> None:
 
 
 async def test_r_25_a_damaged_key_is_refused_with_one_alarm_and_the_others_serve() -> None:
-    good, bad = a_key(), damaged(a_key(KeyPurpose.REFRESH, Algorithm.EDDSA))
+    good, bad = a_key(), damage_key(a_key(KeyPurpose.REFRESH, Algorithm.EDDSA))
     store, clock = KeysInMemory([good, bad]), MovableClock()
     with capture_logs() as logs:
         keyring = await a_keyring(store, clock)
@@ -123,7 +123,7 @@ async def test_a_record_changed_in_the_database_is_refused(part: str) -> None:
 
 async def test_a_mended_key_serves_again() -> None:
     good, other = a_key(), a_key(KeyPurpose.REFRESH, Algorithm.EDDSA)
-    store = KeysInMemory([good, damaged(other)])
+    store = KeysInMemory([good, damage_key(other)])
     with capture_logs():
         keyring = await a_keyring(store, MovableClock())
     store.replace_keys(other)

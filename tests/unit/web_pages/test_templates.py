@@ -135,7 +135,7 @@ class Inspector(HTMLParser):
             self.forms[-1][f"field {named['name']}"] = named.get("value", "")
 
 
-def inspected() -> Iterator[tuple[str, Inspector]]:
+def inspect_states() -> Iterator[tuple[str, Inspector]]:
     pages = PageRenderer(Assets())
     for state, context in STATES.items():
         inspector = Inspector()
@@ -144,7 +144,7 @@ def inspected() -> Iterator[tuple[str, Inspector]]:
 
 
 def test_every_form_is_posted_to_a_path_of_ours_with_the_csrf_value() -> None:
-    forms = [(state, form) for state, inspector in inspected() for form in inspector.forms]
+    forms = [(state, form) for state, inspector in inspect_states() for form in inspector.forms]
     assert len(forms) > 50
     for state, form in forms:
         assert form["method"] == "post", state
@@ -154,14 +154,14 @@ def test_every_form_is_posted_to_a_path_of_ours_with_the_csrf_value() -> None:
 
 
 def test_no_page_has_inline_script_or_style_or_two_elements_of_one_id() -> None:
-    for state, inspector in inspected():
+    for state, inspector in inspect_states():
         assert inspector.unsafe == [], state
         assert len(inspector.ids) == len(set(inspector.ids)), state
 
 
 def test_the_fields_of_the_sign_in_forms_have_their_stable_names() -> None:
     """R1: scripts and tests of others rely on them."""
-    by_state = {state: inspector.forms for state, inspector in inspected()}
+    by_state = {state: inspector.forms for state, inspector in inspect_states()}
     assert {"field login", "field password", "field csrf"} <= set(by_state["sign-in"][0])
     assert {"field otp", "field csrf"} <= set(by_state["factor-totp"][0])
 

@@ -167,10 +167,10 @@ async def test_a_person_gets_a_page() -> None:
 
 
 async def test_a_broken_error_page_is_replaced_by_a_bare_one() -> None:
-    def broken(status: int, title: str, message: str, request_id: str, scope: Scope) -> str:  # noqa: ARG001
+    def fail_to_render(status: int, title: str, message: str, request_id: str, scope: Scope) -> str:  # noqa: ARG001
         raise LookupError(SECRET)
 
-    errors = ErrorRenderer(render_error=broken)
+    errors = ErrorRenderer(render_error=fail_to_render)
     error = BadInput("<script>alert(1)</script>")
     app = SampleAsgiApp(endpoints=[raising_endpoint(error, dialect=Dialect.PAGE)], errors=errors).app()
     answer = await call_app(app, "GET", "/fails")

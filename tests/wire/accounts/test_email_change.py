@@ -22,7 +22,7 @@ async def bob(service: RunningService) -> User:
     )
 
 
-async def now(service: RunningService, user: User) -> User:
+async def read_user(service: RunningService, user: User) -> User:
     return await service.services.storage.accounts.user(user.user_id)
 
 
@@ -31,13 +31,13 @@ async def test_the_new_address_is_taken_over_by_its_link_and_old_and_new_are_tol
 ) -> None:
     assert await account_browser.submit_and_read_notice("/account/email", login=NEW) == SENT
     assert "Waiting for confirmation of anna@new.example." in (await account_browser.get("/account")).text
-    assert (await now(service, anna)).login == LOGIN
+    assert (await read_user(service, anna)).login == LOGIN
     link = await link_in_new_message(service)
     shown = await browser_client.get(link)
     assert NEW in shown.text
-    assert (await now(service, anna)).login == LOGIN
+    assert (await read_user(service, anna)).login == LOGIN
     assert (await browser_client.post("/verify-email")).status_code == 200
-    moved = await now(service, anna)
+    moved = await read_user(service, anna)
     assert (moved.login, moved.email_verified) == (NEW, True)
     subjects = {message.to: message.subject for message in await new_messages(service)}
     assert subjects == {
@@ -86,7 +86,7 @@ async def test_the_link_works_once_for_half_an_hour_and_a_newer_one_ends_it(
     late = [message for message in await new_messages(service) if message.to == "third@new.example"]
     assert "/verify-email?token=" in late[0].text
     assert (await browser_client.get(late[0].text.split(service.base_url)[1].split()[0])).status_code == 403
-    assert (await now(service, anna)).login == NEW
+    assert (await read_user(service, anna)).login == NEW
 
 
 async def test_a_reset_link_of_the_old_address_is_dead_afterwards(
@@ -115,7 +115,7 @@ async def test_anyone_who_is_thrown_out_cannot_take_the_account_along_by_a_link_
     await account_browser.submit_and_read_notice(act, **(fields if act == "/account/password" else {}))
     assert "thief@evil.example" not in (await account_browser.get("/account")).text
     assert (await other.get(link)).status_code == 403
-    assert (await now(service, anna)).login == LOGIN
+    assert (await read_user(service, anna)).login == LOGIN
 
 
 async def test_an_address_that_has_an_account_looks_the_same_and_its_owner_is_told(
@@ -126,7 +126,7 @@ async def test_an_address_that_has_an_account_looks_the_same_and_its_owner_is_to
     (message,) = await new_messages(service)
     assert (message.to, message.subject) == (BOB, "You already have an account")
     assert "token=" not in message.text
-    assert [(await now(service, one)).login for one in (anna, bob)] == [LOGIN, BOB]
+    assert [(await read_user(service, one)).login for one in (anna, bob)] == [LOGIN, BOB]
 
 
 async def test_an_address_taken_meanwhile_is_not_taken_over(
@@ -139,7 +139,7 @@ async def test_an_address_taken_meanwhile_is_not_taken_over(
         login="Bob@STUDIO.example", nick="Bob", password=None, origin=AuditOrigin(actor="test")
     )
     assert (await browser_client.post("/verify-email")).status_code == 403
-    assert (await now(service, anna)).login == LOGIN
+    assert (await read_user(service, anna)).login == LOGIN
     assert await new_messages(service) == []
 
 
@@ -159,7 +159,7 @@ async def test_what_cannot_be_the_new_address_is_refused_beside_its_field(
     assert words in account_browser.problem_in(answer)
     assert login in answer.text
     assert await new_messages(service) == []
-    assert (await now(service, anna)).login == LOGIN
+    assert (await read_user(service, anna)).login == LOGIN
 
 
 async def test_it_needs_a_fresh_proof(service: RunningService, account_browser: AccountBrowser) -> None:

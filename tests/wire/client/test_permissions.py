@@ -208,15 +208,15 @@ async def test_however_many_are_refused_the_application_asks_about_itself_once_i
     users = [await gatehouse.user(jwt) for jwt in jwts]
     await services.administration.block(shop.studio.other_user.user_id, ORIGIN)
 
-    async def refused() -> int:
+    async def count_requests() -> int:
         before = len(shop.transport.statuses_from("data"))
         answers = await asyncio.gather(*map(gatehouse.permissions, users), return_exceptions=True)
         assert {type(answer) for answer in answers} == {Unauthenticated}
         return len(shop.transport.statuses_from("data")) - before
 
-    assert [await refused(), await refused()] == [4, 3]
+    assert [await count_requests(), await count_requests()] == [4, 3]
     await clock.advance(10)
-    assert await refused() == 4
+    assert await count_requests() == 4
 
 
 async def test_the_signed_address_decides_ip_conditions(shop: ClientShop) -> None:

@@ -18,7 +18,7 @@ async def states(studio: RunningService, line: KeyLine) -> list[KeyState]:
     return sorted(key_state(key, studio.clock.now()) for key in keys if key.line == line)
 
 
-async def asked(studio: RunningService, data: dict[str, object]) -> Any:
+async def read_settings(studio: RunningService, data: dict[str, object]) -> Any:
     """Over the API, by Ada."""
     user = await studio.services.storage.accounts.user(ADA)
     jwt = await studio.services.user_tokens.issue(user, auth="login", factor=FACTOR)
@@ -47,7 +47,9 @@ async def test_keys_are_drawn_and_rotated_in_three_manners(
     await ada.get(f"{ROTATE}?purpose=tokens&alg=ES256")
     await ada.post(ROTATE, manner="distrust")
     assert await states(studio, LINE) == [KeyState.RETIRED, KeyState.RETIRED, KeyState.SIGNING]
-    lines = {(one["purpose"], one["alg"]): one["keys"] for one in (await asked(studio, {"part": "keys"}))["lines"]}
+    lines = {
+        (one["purpose"], one["alg"]): one["keys"] for one in (await read_settings(studio, {"part": "keys"}))["lines"]
+    }
     assert sorted(key["state"] for key in lines["tokens", "ES256"]) == ["retired", "retired", "signing"]
     assert len(lines) == 5
     keys = (await studio.services.storage.keys.load_keys()).keys
@@ -76,7 +78,9 @@ async def test_the_configuration_is_shown_as_loaded_and_its_secrets_are_not(
     found = (await ada.get(f"{HERE}/configuration?q=IDLE_hours")).text
     assert "<code>sessions.idle_hours</code>" in found
     assert "<code>passwords.memory_kib</code>" not in found
-    settings_by_name = {one["name"]: one for one in (await asked(studio, {"part": "configuration"}))["settings"]}
+    settings_by_name = {
+        one["name"]: one for one in (await read_settings(studio, {"part": "configuration"}))["settings"]
+    }
     assert (settings_by_name["sessions.idle_hours"]["value"], settings_by_name["sessions.idle_hours"]["source"]) == (
         "72",
         "default",
@@ -100,7 +104,7 @@ async def test_mail_and_health_say_how_it_is(studio: RunningService, console_bro
     await ada.get("/console/people/new")
     await ada.post("/console/people/new", login="otto@studio.example", entrance="invite")
     pages_of_mails = [
-        (await asked(studio, {"part": "email", "limit": 1, "page": page}))["letters"] for page in (1, 2, 3)
+        (await read_settings(studio, {"part": "email", "limit": 1, "page": page}))["letters"] for page in (1, 2, 3)
     ]
     assert [[(one["letter"], one["tries"]) for one in each] for each in pages_of_mails] == [[("invite", 0)]] * 2 + [
         []

@@ -30,7 +30,7 @@ from tests.support.oauth import claims_of
 from tests.support.permission_builders import create_application
 from tests.support.raw_http import raw_connection
 from tests.support.service import RunningService, running_service
-from tests.wire.gamesessions.test_proof import elsewhere
+from tests.wire.gamesessions.test_proof import service_from
 
 LOGIN_DATA = {
     *("status", "auth", "country", "lang", "level", "nick", "ghnick", "reg_time", "tags", "token", "token_exp"),
@@ -185,14 +185,14 @@ async def test_a_poll_displaced_while_its_answer_is_made_ready_leaves_it_to_the_
     results, begun, goes_on = service.services.game_results, asyncio.Event(), asyncio.Event()
     prepare = type(results).prepare_login
 
-    async def slowly(self: Any, *given: Any) -> Any:
+    async def run_slowly(self: Any, *given: Any) -> Any:
         if begun.is_set():
             goes_on.set()
         begun.set()
         await goes_on.wait()
         return await prepare(self, *given)
 
-    monkeypatch.setattr(type(results), "prepare_login", slowly)
+    monkeypatch.setattr(type(results), "prepare_login", run_slowly)
     game = await register_game(service)
     older = game.start_poll()
     await wait_until_held(service)
@@ -273,12 +273,12 @@ async def test_gs_15_without_a_poll_it_ends_after_two_minutes(service: RunningSe
 async def test_gs_15_a_poll_in_the_last_second_keeps_the_session_before_the_times_of_polls_are_written(
     service: RunningService, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def under_way() -> None:
+    async def do_nothing() -> None:
         pass
 
     game = await register_game(service)
     await service.clock.advance(119)
-    monkeypatch.setattr(service.services.write_behind, "flush", under_way)
+    monkeypatch.setattr(service.services.write_behind, "flush", do_nothing)
     polling = game.start_poll()
     await wait_until_held(service)
     await service.clock.advance(1)
@@ -420,19 +420,19 @@ async def test_gs_33_polls_of_a_delivered_session_cost_one_record(service: Runni
 async def test_gs_33_an_unknown_gsid_is_refused_at_once_with_one_record_an_hour_for_each_address(
     service: RunningService,
 ) -> None:
-    def unknown() -> Game:
+    def unknown_game() -> Game:
         return Game(service=service, gsid=str(uuid4()), location="x" * 32, answer={})
 
     writes = writes_of(service)
-    first = await unknown().poll()
+    first = await unknown_game().poll()
     assert await refusal_reason(service, first) == "no such session"
-    again = await asyncio.gather(*(unknown().poll() for _ in range(20)))
+    again = await asyncio.gather(*(unknown_game().poll() for _ in range(20)))
     assert {answer.json()["error"] for answer in again} == {first.json()["error"]}
     assert len(writes) == 1
-    async with elsewhere(service) as other:
-        assert (await replace(unknown(), service=other).poll()).json()["error"] != first.json()["error"]
+    async with service_from(service) as other:
+        assert (await replace(unknown_game(), service=other).poll()).json()["error"] != first.json()["error"]
     await service.clock.advance(3_600)
-    assert (await unknown().poll()).json()["error"] != first.json()["error"]
+    assert (await unknown_game().poll()).json()["error"] != first.json()["error"]
 
 
 async def test_gs_33_unknown_gsids_of_many_at_once_share_one_record(service: RunningService) -> None:
@@ -477,12 +477,12 @@ async def test_gs_90_an_answer_whose_client_left_while_it_was_stored_goes_to_the
     store = type(service.services.storage.game_sessions)
     take, left = store.take_answer, asyncio.Event()
 
-    async def slowly(self: Any, *given: Any) -> Any:
+    async def run_slowly(self: Any, *given: Any) -> Any:
         taken = await take(self, *given)
         await left.wait()
         return taken
 
-    monkeypatch.setattr(store, "take_answer", slowly)
+    monkeypatch.setattr(store, "take_answer", run_slowly)
     game = await register_game(service, factor="f", short_token="1")
     async with raw_connection(service.client.base_url.port or 0) as gone:
         gone.send(raw_poll(game))
@@ -520,7 +520,7 @@ async def test_op_07_held_polls_are_answered_with_retry_when_the_service_stops(
 async def test_op_07_held_polls_are_answered_in_time_when_the_database_is_away(
     service: RunningService, monkeypatch: pytest.MonkeyPatch, *, is_silent: bool
 ) -> None:
-    async def away(*_: object) -> None:
+    async def raise_unavailable(*_: object) -> None:
         if is_silent:
             await asyncio.Event().wait()
         raise Unavailable
@@ -529,7 +529,7 @@ async def test_op_07_held_polls_are_answered_in_time_when_the_database_is_away(
     games = [await register_game(service) for _ in range(3)]
     polls = [game.start_poll() for game in games]
     await wait_until_held(service, 3)
-    monkeypatch.setattr(type(service.services.storage.game_sessions), "find_session", away)
+    monkeypatch.setattr(type(service.services.storage.game_sessions), "find_session", raise_unavailable)
     service.stopping.begin()
     bodies = [(await poll).json() for poll in polls]
     assert [one["gsid"] for one in bodies] == [game.gsid for game in games]
@@ -571,11 +571,11 @@ def writes_of(service: RunningService) -> list[object]:
     runner: Any = service.services.storage.runner
     write = runner.write
 
-    async def noted(make: Callable[[], Any], **how: Any) -> Any:
+    async def note_and_run(make: Callable[[], Any], **how: Any) -> Any:
         made.append(make)
         return await write(make, **how)
 
-    runner.write = noted
+    runner.write = note_and_run
     return made
 
 
@@ -585,9 +585,9 @@ def looks_of(service: RunningService) -> list[str]:
     runner: Any = service.services.storage.runner
     read = runner.read
 
-    async def noted(make: Any) -> Any:
+    async def note_and_run(make: Any) -> Any:
         made.append(getattr(getattr(make, "func", make), "__name__", ""))
         return await read(make)
 
-    runner.read = noted
+    runner.read = note_and_run
     return made

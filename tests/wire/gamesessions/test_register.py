@@ -149,7 +149,7 @@ async def test_gs_21_a_wrong_with_email_changes_nothing_but_the_missing_login(
 async def test_gs_23_a_short_token_and_a_bound_jwt_are_good_at_the_games_address_only(
     installed_url: str, tmp_path: Path
 ) -> None:
-    async with proxied(installed_url, tmp_path) as (service, anna):
+    async with service_behind_proxy(installed_url, tmp_path) as (service, anna):
         here, there = {"X-Forwarded-For": "10.1.2.3"}, {"X-Forwarded-For": "10.1.2.4"}
         mapped = {"X-Forwarded-For": "::ffff:10.1.2.3"}
         answer = await service.client.post(
@@ -174,7 +174,7 @@ async def test_gs_23_a_short_token_and_a_bound_jwt_are_good_at_the_games_address
 
 
 @asynccontextmanager
-async def proxied(url: str, tmp_path: Path) -> AsyncIterator[tuple[RunningService, User]]:
+async def service_behind_proxy(url: str, tmp_path: Path) -> AsyncIterator[tuple[RunningService, User]]:
     environment = {"GATEHOUSE__SERVER__TRUSTED_PROXIES": "127.0.0.1/32"}
     async with running_service(url, tmp_path, environment=environment) as service:
         anna = await service.services.administration.create(

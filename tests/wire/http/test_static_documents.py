@@ -32,13 +32,13 @@ def static(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     seen: list[bool] = []
     found = StaticDocuments.response
 
-    def noting(documents: StaticDocuments, *asked: object) -> bytes | None:
+    def note_answer(documents: StaticDocuments, *asked: object) -> bytes | None:
         answer = found(documents, *asked)  # type: ignore[arg-type]
         if asked[0] in {path.encode() for path in PATHS}:
             seen.append(answer is not None)
         return answer
 
-    monkeypatch.setattr(StaticDocuments, "response", noting)
+    monkeypatch.setattr(StaticDocuments, "response", note_answer)
     return seen
 
 

@@ -30,12 +30,12 @@ async def test_r_25_a_damaged_secret_is_refused_with_an_alarm_and_no_one_else_no
         running_service(installed_url, tmp_path, environment=ALLOWED) as service,
     ):
         studio = await a_studio(service)
-        town = WebhookSetup(studio=studio, receiver=receiver, admin=await create_administrator(studio))
+        webhook_setup = WebhookSetup(studio=studio, receiver=receiver, admin=await create_administrator(studio))
         with capture_logs() as logs:
             await no_code_fits(service, installed_url)
             await no_signature_fits(studio, installed_url)
             gsid = await no_game_is_signed_in(service, installed_url)
-            await nothing_leaves_unsigned(town, installed_url)
+            await nothing_leaves_unsigned(webhook_setup, installed_url)
     alarm_lines = alarms(logs)
     kinds = [alarm.partition(":")[0] for alarm in alarm_lines]
     assert kinds == ["login-options", "totp", "access-key", "game-session", "webhook"]  # once, however often tried
@@ -110,11 +110,11 @@ async def no_game_is_signed_in(service: RunningService, url: str) -> str:
     return game.gsid
 
 
-async def nothing_leaves_unsigned(town: WebhookSetup, url: str) -> None:
-    hook = await town.create_webhook("account")
+async def nothing_leaves_unsigned(webhook_setup: WebhookSetup, url: str) -> None:
+    hook = await webhook_setup.create_webhook("account")
     await flip_bit(url, "webhooks", "sealed_secret", f"webhook_id = '{hook['webhook_id']}'", at=AT)
-    await town.create_user("bertha@studio.example")
-    await town.deliver_once()
-    assert town.receiver.received == []
-    [delivery] = await town.delivery_log(hook)
+    await webhook_setup.create_user("bertha@studio.example")
+    await webhook_setup.deliver_once()
+    assert webhook_setup.receiver.received == []
+    [delivery] = await webhook_setup.delivery_log(hook)
     assert "cannot be decrypted" in str(delivery)

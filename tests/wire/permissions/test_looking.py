@@ -162,14 +162,18 @@ async def test_a_schema_is_read_as_it_was_by_anyone_who_may_read_it_as_it_is(stu
     save = {"action": "save", "application_id": shop, "data": {"private_data": tree}}
     second = (await studio.expect_ok("meta/schema", save, studio.owner.headers))["data"]
 
-    def at(version: object) -> dict[str, object]:
+    def request_for_version(version: object) -> dict[str, object]:
         return {**current, "options": {"version": version}}
 
-    assert (await studio.expect_ok("meta/schema", at(first["version"]), studio.owner.headers))["data"] == first
-    assert (await studio.expect_ok("meta/schema", at(second["version"]), studio.owner.headers))["data"] == second
+    assert (await studio.expect_ok("meta/schema", request_for_version(first["version"]), studio.owner.headers))[
+        "data"
+    ] == first
+    assert (await studio.expect_ok("meta/schema", request_for_version(second["version"]), studio.owner.headers))[
+        "data"
+    ] == second
     for version in (0, -1, second["version"] + 1, 2**63 - 1):
-        await studio.expect_error(404, "meta/schema", at(version), studio.owner.headers)
-    await studio.expect_error(403, "meta/schema", at(1), studio.other_user.headers)
+        await studio.expect_error(404, "meta/schema", request_for_version(version), studio.owner.headers)
+    await studio.expect_error(403, "meta/schema", request_for_version(1), studio.other_user.headers)
     saves = (await studio.expect_ok("meta/schema/versions", current, studio.owner.headers))["data"]
     assert [one["version"] for one in saves["versions"]] == [second["version"], first["version"]]
     newest = saves["versions"][0]
@@ -183,7 +187,7 @@ async def test_a_schema_is_read_as_it_was_by_anyone_who_may_read_it_as_it_is(stu
     unread = await create_person_with(studio, secret_data=secret_document("canRead"))
     for no_one in (studio.other_user, elsewhere, unread):
         await studio.expect_error(403, "meta/schema/versions", current, no_one.headers)
-    await studio.expect_error(400, "meta/schema", at("1"), studio.owner.headers)
+    await studio.expect_error(400, "meta/schema", request_for_version("1"), studio.owner.headers)
 
 
 async def test_one_group_and_one_member_are_read_alone(studio: Studio) -> None:

@@ -41,7 +41,7 @@ async def people(studio: Studio) -> None:
     await a_person(storage, DAN)
 
 
-async def found(studio: Studio, **data: object) -> dict[str, Any]:
+async def find_members(studio: Studio, **data: object) -> dict[str, Any]:
     ask = question_body(studio, **({"rule": "user.kick"} if "role" not in data else {}), **data)
     page = (await studio.expect_ok("members", ask, studio.owner.headers))["data"]
     assert page["after"] is None
@@ -66,7 +66,7 @@ async def test_every_way_of_holding_a_rule_at_the_root_is_found(studio: Studio) 
     await set_user_roles(studio, OTHER_USER, {ROOT: ["given"]})
     await set_user_holdings(studio, DAN, {ROOT: holdings_with(private_data={"user": {"kick": {"value": True}}})})
     await set_user_holdings(studio, OWNER, {P: holdings_with("given")})
-    assert sources(await found(studio)) == {
+    assert sources(await find_members(studio)) == {
         OWNER: ["condition_of_role"],
         OTHER_USER: ["assigned_role"],
         ANN: ["condition_of_role"],
@@ -79,7 +79,7 @@ async def test_every_way_of_holding_a_rule_at_the_root_is_found(studio: Studio) 
 async def test_a_tag_that_the_service_keeps_is_found_too(studio: Studio) -> None:
     await people(studio)
     await put_roles(studio, role_granting("verified", condition=parse_condition({"tag": "email_verified"})))
-    assert set(await found(studio)) == {CAT}
+    assert set(await find_members(studio)) == {CAT}
 
 
 async def test_a_default_reaches_everyone_but_those_who_are_told_no(studio: Studio) -> None:
@@ -88,8 +88,8 @@ async def test_a_default_reaches_everyone_but_those_who_are_told_no(studio: Stud
         studio, role_granting("never", meta=SAYS_NO), private_data={"user": {"kick": rule_leaf(value=True)}}
     )
     await set_user_roles(studio, BEN, {ROOT: ["never"]})
-    assert set(await found(studio)) == {OWNER, OTHER_USER, ANN, CAT, DAN}
-    assert set((await found(studio)).popitem()[1]["path"][0]) == {"source", "scope"}
+    assert set(await find_members(studio)) == {OWNER, OTHER_USER, ANN, CAT, DAN}
+    assert set((await find_members(studio)).popitem()[1]["path"][0]) == {"source", "scope"}
 
 
 async def test_in_a_project_grants_assignments_and_entries_count(studio: Studio) -> None:
@@ -101,12 +101,12 @@ async def test_in_a_project_grants_assignments_and_entries_count(studio: Studio)
     on_shop = application_scope(PROJECT, studio.shop.application_id)
     await set_user_roles(studio, CAT, {on_shop: ["given"]})
     await set_user_roles(studio, DAN, {ROOT: ["given"]})
-    members = await found(studio, project_id=PROJECT)
+    members = await find_members(studio, project_id=PROJECT)
     assert sources(members) == {OTHER_USER: ["assigned_role"], ANN: ["group_grant"], BEN: ["group_grant"]}
     assert members[ANN]["path"][0]["group"] == {"id": GROUP, "title": "Testers"}
     assert members[BEN]["path"][0]["group_condition"] == "rule"
     resource = {"kind": "applications", "id": studio.shop.application_id}
-    assert set(await found(studio, project_id=PROJECT, resource=resource)) == {OTHER_USER, ANN, BEN, CAT}
+    assert set(await find_members(studio, project_id=PROJECT, resource=resource)) == {OTHER_USER, ANN, BEN, CAT}
 
 
 async def test_who_has_a_role_and_until_when(studio: Studio) -> None:
@@ -119,11 +119,11 @@ async def test_who_has_a_role_and_until_when(studio: Studio) -> None:
     )
     await set_user_roles(studio, OTHER_USER, {ROOT: [Assignment(role="moderator", end=End(expired=now + 60))]})
     await set_user_roles(studio, BEN, {ROOT: [Assignment(role="moderator", end=End(expired=now))]})
-    members = await found(studio, role="moderator")
+    members = await find_members(studio, role="moderator")
     assert {user_id: one["until"] for user_id, one in members.items()} == {OTHER_USER: now + 60, ANN: 0}
     await set_user_roles(studio, ANN, {ROOT: ["gated"]})
     await set_user_roles(studio, BEN, {ROOT: ["gated"]})
-    assert set(await found(studio, role="GATED")) == {ANN}
+    assert set(await find_members(studio, role="GATED")) == {ANN}
 
 
 async def test_pages_follow_the_ids_of_users(studio: Studio) -> None:
@@ -182,7 +182,7 @@ async def test_pa_13_whether_a_foreign_project_exists_is_not_told(studio: Studio
     await put_roles(studio, role_granting("given"))
     await publish(studio.service.services.storage, a_project("Far Away"))
     for project_id in ("far_away", "nowhere"):
-        assert await found(studio, project_id=project_id) == {}
+        assert await find_members(studio, project_id=project_id) == {}
     await write_record(studio, a_user_record(OTHER_USER, {ROOT: ["administrator"]}))
     ask = question_body(studio, rule="user.kick", project_id="nowhere")
     assert "Project not found" in await studio.expect_error(404, "members", ask, studio.other_user.headers)

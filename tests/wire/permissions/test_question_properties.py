@@ -248,7 +248,7 @@ def as_lists(held: Mapping[str, EffectivePermissions]) -> dict[str, tuple[set[st
     }
 
 
-async def prepared(studio: Studio) -> None:
+async def prepare_studio(studio: Studio) -> None:
     storage = studio.service.services.storage
     if await storage.permissions.facts(ANN, [1]) is None:
         await a_person(storage, ANN, tags=frozenset({"staff"}))
@@ -297,15 +297,15 @@ async def save(studio: Studio, change: AnyProposal, by: Proposer) -> None:
             raise AssertionError(change)
 
 
-def drawn(examples: int) -> settings:
+def settings_for(examples: int) -> settings:
     # Each example writes the whole state anew, so that nothing of the one before is left.
     return settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-@drawn(40)
+@settings_for(40)
 @given(world=a_world)
 async def test_members_are_those_whom_looking_at_everyone_finds(studio: Studio, world: World) -> None:
-    await prepared(studio)
+    await prepare_studio(studio)
     await build(studio, world)
     held = await held_by_all(studio)
     search, shop = studio.service.services.member_search, studio.shop.application_id
@@ -328,10 +328,10 @@ def by_default_or_condition(path: Any) -> bool:
     return any(way.kind in ("default_role", "condition_of_role") for way in path)
 
 
-@drawn(100)
+@settings_for(100)
 @given(world=a_world, change=a_change)
 async def test_a_save_changes_exactly_what_was_foretold(studio: Studio, world: World, change: AnyProposal) -> None:
-    await prepared(studio)
+    await prepare_studio(studio)
     await build(studio, world)
     before = as_lists(await held_by_all(studio))
     by = await proposer(studio)

@@ -50,12 +50,12 @@ from tests.support.studio import (
 KICK = {"rule": "user.kick"}
 
 
-async def checked(studio: Studio, *checks: Mapping[str, object], **more: object) -> Any:
+async def check_rules(studio: Studio, *checks: Mapping[str, object], **more: object) -> Any:
     ask = question_body(studio, checks=list(checks), **more)
     return (await studio.expect_ok("check", ask, studio.other_user.headers))["data"]
 
 
-async def explained(studio: Studio, **data: object) -> Any:
+async def explain(studio: Studio, **data: object) -> Any:
     ask = question_body(studio, **{"rule": "user.kick", **data})
     return (await studio.expect_ok("explain", ask, studio.other_user.headers))["data"]
 
@@ -80,7 +80,7 @@ async def test_answers_come_in_the_order_of_the_questions(studio: Studio) -> Non
     on_shop = application_scope(PROJECT, studio.shop.application_id)
     await set_user_roles(studio, OTHER_USER, {ROOT: ["moderator"], P: ["moderator"]})
     resource = {"kind": on_shop.kind, "id": studio.shop.application_id}
-    answers = await checked(
+    answers = await check_rules(
         studio,
         {"rule": "user.ban"},
         KICK,
@@ -113,8 +113,8 @@ async def test_an_alias_of_a_project_is_as_good_as_its_id(studio: Studio) -> Non
     await set_user_roles(studio, OTHER_USER, {P: ["moderator"]})
     renamed = {"action": "save", "data": {"id": PROJECT, "aliases": ["mg"]}}
     await studio.expect_ok("project", renamed, studio.owner.headers)
-    assert await checked(studio, {**KICK, "project_id": "mg"}) == [True]
-    assert (await explained(studio, project_id="mg"))["scope"] == {"project_id": PROJECT}
+    assert await check_rules(studio, {**KICK, "project_id": "mg"}) == [True]
+    assert (await explain(studio, project_id="mg"))["scope"] == {"project_id": PROJECT}
 
 
 async def test_in_a_project_that_no_one_can_have_nothing_is_held(studio: Studio) -> None:
@@ -123,8 +123,8 @@ async def test_in_a_project_that_no_one_can_have_nothing_is_held(studio: Studio)
     resource = {"kind": "applications", "id": studio.shop.application_id}
     for name in SPELLED_LIKE_NO_PROJECT:
         there = {**KICK, "project_id": name}
-        assert await checked(studio, there, {**there, "resource": resource}) == [False, False]
-        explanation = await explained(studio, project_id=name)
+        assert await check_rules(studio, there, {**there, "resource": resource}) == [False, False]
+        explanation = await explain(studio, project_id=name)
         assert (explanation["allowed"], explanation["missing"][0]["kind"]) == (False, "project_unknown")
     assert len(explanation["scope"]["project_id"]) < len(name)  # not all of what is sent comes back
 
@@ -144,7 +144,7 @@ async def test_what_is_held_in_a_project_counts_on_nothing_that_is_not_its_own(s
         {"kind": "groups", "id": "0" * 24},
     ]
     asked = [{**KICK, "project_id": PROJECT, "resource": one} for one in resources]
-    assert await checked(studio, *asked) == [True, False, False, False, True, False]
+    assert await check_rules(studio, *asked) == [True, False, False, False, True, False]
     for one, allowed in zip(resources, (True, False, False, False, True, False), strict=True):
         explanation = await explained_to_owner(studio, project_id=PROJECT, resource=one)
         kinds = [lack["kind"] for lack in explanation["missing"]]
@@ -164,12 +164,12 @@ async def test_a_service_is_the_projects_while_it_may_be_connected(studio: Studi
     give = {"action": "save", "data": {"id": PROJECT, "users": {OTHER_USER: keeper}}}
     for named in ("", "Other", ""):
         await storage.applications.edit_application(other, set_fields(service_meta={"name": named}))
-        assert await checked(studio, ask) == [bool(named)]
+        assert await check_rules(studio, ask) == [bool(named)]
     await storage.applications.edit_application(other, set_fields(service_meta={"name": "Other"}))
     await studio.expect_ok("project/membership", give, studio.owner.headers)
     delete = {"action": "delete", "data": {"application_id": other}}
     await studio.expect_ok("application", delete, admin.headers)
-    assert await checked(studio, ask) == [False]
+    assert await check_rules(studio, ask) == [False]
     await studio.expect_error(400, "project/membership", give, studio.owner.headers)
 
 
@@ -186,7 +186,7 @@ async def test_an_application_is_the_projects_until_it_leaves(studio: Studio) ->
     async def allowed_after(action: str, **fields: object) -> bool:
         body = {"action": action, "data": {"application_id": number, **fields}}
         await studio.expect_ok("application", body, admin.headers)
-        return (await checked(studio, ask)) == [True]
+        return (await check_rules(studio, ask)) == [True]
 
     assert await allowed_after("get")
     assert not await allowed_after("save", project_id=None)
@@ -196,7 +196,7 @@ async def test_an_application_is_the_projects_until_it_leaves(studio: Studio) ->
 
 async def test_a_check_sees_no_address(studio: Studio) -> None:
     await put_roles(studio, role_granting("local", condition=parse_condition({"ip": "127.0.0.0/8"})))
-    assert await checked(studio, KICK) == [False]
+    assert await check_rules(studio, KICK) == [False]
 
 
 async def test_about_others_only_anyone_who_may_read_all_of_them(studio: Studio) -> None:
@@ -268,7 +268,7 @@ async def test_an_unknown_application_is_not_found(studio: Studio) -> None:
 async def test_what_is_allowed_is_explained_by_what_decides(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
     await set_user_roles(studio, OTHER_USER, {ROOT: ["moderator"]})
-    explanation = await explained(studio)
+    explanation = await explain(studio)
     assert (explanation["allowed"], explanation["rule"], explanation["in_schema"], explanation["missing"]) == (
         True,
         "private_data.user.kick",
@@ -287,7 +287,7 @@ async def test_what_is_held_in_the_project_decides_though_the_resource_says_no(s
     await set_user_holdings(
         studio, OTHER_USER, {P: holdings_with(private_data=yes), on_shop: holdings_with(private_data=no)}
     )
-    explanation = await explained(
+    explanation = await explain(
         studio, project_id=PROJECT, resource={"kind": "applications", "id": studio.shop.application_id}
     )
     [decides], [outvoted] = explanation["path"], explanation["overridden"]
@@ -341,8 +341,8 @@ async def test_a_denial_names_the_nearest_missing_facts(studio: Studio) -> None:
 
 async def test_a_hypothetical_address_is_believed(studio: Studio) -> None:
     await put_roles(studio, role_granting("office", condition=parse_condition({"ip": "10.0.0.0/8"})))
-    assert (await explained(studio))["allowed"] is False
-    assert (await explained(studio, ip="10.1.2.3"))["allowed"] is True
+    assert (await explain(studio))["allowed"] is False
+    assert (await explain(studio, ip="10.1.2.3"))["allowed"] is True
     ask = question_body(studio, rule="user.kick", ip="here")
     assert "data.ip" in await studio.expect_error(400, "explain", ask, studio.other_user.headers)
 
@@ -352,7 +352,7 @@ async def test_a_rule_outside_the_schema_is_marked(studio: Studio) -> None:
     await set_user_holdings(
         studio, OTHER_USER, {ROOT: holdings_with(public_data={"extra": {"rule": {"value": True}}})}
     )
-    explanation = await explained(studio, rule="extra.rule")
+    explanation = await explain(studio, rule="extra.rule")
     assert (explanation["allowed"], explanation["in_schema"], explanation["rule"]) == (
         True,
         False,
@@ -362,7 +362,7 @@ async def test_a_rule_outside_the_schema_is_marked(studio: Studio) -> None:
 
 async def test_whom_a_condition_names_is_told_only_to_those_who_read_the_schema(studio: Studio) -> None:
     await put_roles(studio, role_granting("chosen", condition=parse_condition({"uid": [GUEST]})))
-    assert GUEST not in str(await explained(studio))
+    assert GUEST not in str(await explain(studio))
     [step, _] = (await explained_to_owner(studio))["missing"]
     assert step["failed"] == [{"member": "uid", "wanted": GUEST, "actual": OTHER_USER}]
 
@@ -384,7 +384,7 @@ async def test_check_and_explain_agree(studio: Studio) -> None:
     for rule in ("user.kick", "user.ban", "shown.name"):
         for place in ({}, {"project_id": PROJECT}, {"project_id": "nowhere"}):
             ask = {"rule": rule, **place}
-            assert (await explained(studio, **ask))["allowed"] == (await checked(studio, ask))[0]
+            assert (await explain(studio, **ask))["allowed"] == (await check_rules(studio, ask))[0]
 
 
 SECRETS = ("hidden", "vip_secret", "10.9.8.0", "partner.example", "owner.example", "Testers", GROUP)
@@ -462,22 +462,22 @@ async def test_who_may_not_see_a_project_cannot_try_out_what_it_has(studio: Stud
 
 async def test_a_stranger_hears_of_no_role_group_or_condition(studio: Studio) -> None:
     await a_guarded_project(studio)
-    at_root = await explained(studio)
+    at_root = await explain(studio)
     assert [one["kind"] for one in at_root["missing"]] == ["not_given"]
     assert at_root["sentences"][1:] == [
         "The default in the schema says no, which decides.",
         "No role or entry grants it at the root.",
     ]
-    unknown = await explained(studio, rule="no.such.rule")
+    unknown = await explain(studio, rule="no.such.rule")
     assert unknown["missing"] == at_root["missing"]
-    explanation = str([at_root, await explained(studio, project_id=PROJECT)])
+    explanation = str([at_root, await explain(studio, project_id=PROJECT)])
     assert not [one for one in SECRETS if one in explanation]
 
 
 async def test_who_holds_something_in_a_project_hears_that_it_is_closed_and_not_by_what(studio: Studio) -> None:
     await a_guarded_project(studio)
     await set_user_roles(studio, OTHER_USER, {P: ["hidden"]})
-    explanation = await explained(studio, project_id="codename")
+    explanation = await explain(studio, project_id="codename")
     assert explanation["scope"] == {"project_id": PROJECT}
     assert [one["kind"] for one in explanation["missing"]] == ["project_closed", "not_given"]
     assert not [one for one in SECRETS[1:] if one in str(explanation)]

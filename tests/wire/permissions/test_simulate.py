@@ -57,11 +57,11 @@ async def lists(studio: Studio) -> Lists:
     return found
 
 
-async def simulated(studio: Studio, **change: object) -> Any:
+async def simulate(studio: Studio, **change: object) -> Any:
     return (await studio.expect_ok("simulate", question_body(studio, change=change), studio.owner.headers))["data"]
 
 
-async def saved(studio: Studio, path: str, body: dict[str, object]) -> None:
+async def save_record(studio: Studio, path: str, body: dict[str, object]) -> None:
     await studio.expect_ok(path, body, studio.owner.headers)
 
 
@@ -181,12 +181,12 @@ async def test_the_save_changes_exactly_what_was_foretold(
     busy: Studio, change: dict[str, Any], path: str, envelope: dict[str, Any]
 ) -> None:
     before = await lists(busy)
-    foretold = await simulated(busy, **change)
+    foretold = await simulate(busy, **change)
     assert await lists(busy) == before
     body = {**envelope, "data": change.get("data", {})}
     if "application_id" in body:
         body["application_id"] = busy.shop.application_id
-    await saved(busy, path, body)
+    await save_record(busy, path, body)
     after = await lists(busy)
     changed = [one for one in foretold["people"] if one["gains"] or one["loses"]]
     assert {one["user_id"]: (one["gains"], one["loses"]) for one in changed} == {
@@ -198,7 +198,7 @@ async def test_the_save_changes_exactly_what_was_foretold(
 
 async def test_gains_and_losses_are_named_for_each_person(busy: Studio) -> None:
     change = {"kind": "group_access", "group_id": GROUP, "data": {"users": [CAT]}}
-    result = await simulated(busy, **change)
+    result = await simulate(busy, **change)
     assert result["people"] == [
         {
             "user_id": BEN,
@@ -216,7 +216,7 @@ async def test_nothing_is_written(busy: Studio) -> None:
     storage = busy.service.services.storage
     before = await read_all_tables(storage)
     for row in CHANGES:
-        await simulated(busy, **row[1])
+        await simulate(busy, **row[1])
     assert await read_all_tables(storage) == before
 
 
@@ -233,7 +233,7 @@ async def test_what_the_save_refuses_is_refused(busy: Studio) -> None:
             status, "simulate", question_body(busy, change=change), busy.owner.headers
         )
     limited = {"name": "one", "user_limit": 1}
-    await saved(busy, "roles", {"action": "save", "application_id": busy.shop.application_id, "data": limited})
+    await save_record(busy, "roles", {"action": "save", "application_id": busy.shop.application_id, "data": limited})
     await set_user_roles(busy, ANN, {ROOT: ["one"]})
     full = {"kind": "record", "data": {"user_id": BEN, "roles": ["one"]}}
     await busy.expect_error(409, "simulate", question_body(busy, change=full), busy.owner.headers)

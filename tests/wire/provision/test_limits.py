@@ -87,7 +87,7 @@ def any_tag(count: int) -> dict[str, object]:
     return {"or": [{"tag": tag} for tag in texts(count - 1)]}
 
 
-def nested(depth: int) -> dict[str, object]:
+def nest_schema(depth: int) -> dict[str, object]:
     found: dict[str, object] = {"everyone": True}
     for _ in range(depth - 1):
         found = {"and": [found]}
@@ -294,7 +294,7 @@ def rule_limits() -> Iterator[Limit]:
         more={"private_data": {"s" * 65: ON}},
     )
     condition = role("condition")
-    yield Limit(name="condition depth", save=condition, most=nested(16), more=nested(17))
+    yield Limit(name="condition depth", save=condition, most=nest_schema(16), more=nest_schema(17))
     yield Limit(name="condition members", save=condition, most=any_tag(256), more=any_tag(257))
     yield Limit(name="condition users", save=condition, most={"uid": user_ids(1_000)}, more={"uid": user_ids(1_001)})
     yield Limit(name="condition tag", save=condition, most={"tag": "t" * 255}, more={"tag": "t" * 256})
@@ -409,7 +409,7 @@ def group_limits() -> Iterator[Limit]:
         most=[titled({"everyone": True}, "x" * 64)],
         more=[titled({"everyone": True}, "x" * 65)],
     )
-    yield Limit(name="condition depth", save=found, most=[titled(nested(16))], more=[titled(nested(17))])
+    yield Limit(name="condition depth", save=found, most=[titled(nest_schema(16))], more=[titled(nest_schema(17))])
     yield Limit(name="condition members", save=found, most=[titled(any_tag(256))], more=[titled(any_tag(257))])
     yield Limit(
         name="condition users",

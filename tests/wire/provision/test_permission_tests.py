@@ -198,7 +198,9 @@ def test_a_file_that_cannot_be_understood_is_refused_with_its_place(
 # -- against a running service ------------------------------------------------------------------------
 
 
-async def tested(studio: Studio, tmp_path: Path, *cases: Mapping[str, object], **environment: str) -> CommandResult:
+async def run_tests(
+    studio: Studio, tmp_path: Path, *cases: Mapping[str, object], **environment: str
+) -> CommandResult:
     file = tmp_path / "cases.yaml"
     shop = studio.shop.application_id
     server = {"server": studio.service.base_url, "cases": [{"application": shop, **case} for case in cases]}
@@ -215,7 +217,7 @@ async def test_a_running_service_is_asked_with_a_jwt_and_a_factor_or_an_access_k
     case = {"user": OTHER_USER, "may": ["user.kick"], "may_not": ["user.ban"]}
     jwt = {"GATEHOUSE_TEST_JWT": studio.owner.jwt}
     for more in ({"GATEHOUSE_TEST_FACTOR": FACTOR}, {"GATEHOUSE_TEST_ACCESS_KEY": await studio.access_key()}):
-        result = await tested(studio, tmp_path, case, **jwt, **more)
+        result = await run_tests(studio, tmp_path, case, **jwt, **more)
         assert (result.code, result.out) == (0, "1 cases, 0 failed.\n"), result.err
 
 
@@ -226,7 +228,7 @@ async def test_why_a_running_service_says_otherwise_is_told(studio: Studio, tmp_
         {"user": OTHER_USER, "may": ["user.kick"], "project": PROJECT},
         {"user": OTHER_USER, "may": ["user.kick"], "ip": "10.0.0.1"},
     ]
-    result = await tested(studio, tmp_path, *cases, **by)
+    result = await run_tests(studio, tmp_path, *cases, **by)
     assert result.code == 1
     assert "Denied: private_data.user.kick in project mind_games." in result.out.splitlines()[0]
     assert "The role moderator would grant it, but it is not assigned at the root." in result.out.splitlines()[1]
@@ -241,7 +243,7 @@ async def test_a_running_service_is_asked_about_an_address(studio: Studio, tmp_p
         {"user": OTHER_USER, "may_not": ["user.kick"], "ip": "11.0.0.1"},
         {"user": OTHER_USER, "may_not": ["user.kick"]},
     ]
-    result = await tested(studio, tmp_path, *cases, **by)
+    result = await run_tests(studio, tmp_path, *cases, **by)
     assert (result.code, result.out) == (0, "3 cases, 0 failed.\n"), result.err
 
 
@@ -256,16 +258,16 @@ async def test_a_running_service_is_asked_about_an_address(studio: Studio, tmp_p
 async def test_a_service_is_not_asked_what_only_a_model_knows(
     studio: Studio, tmp_path: Path, case: Mapping[str, object], problem: str
 ) -> None:
-    result = await tested(studio, tmp_path, case, GATEHOUSE_TEST_JWT=studio.owner.jwt)
+    result = await run_tests(studio, tmp_path, case, GATEHOUSE_TEST_JWT=studio.owner.jwt)
     assert result.code == 2
     assert result.err.endswith(f"{problem}\n")
 
 
 async def test_a_refusal_of_the_service_is_no_test_result(studio: Studio, tmp_path: Path) -> None:
     case = {"user": OTHER_USER, "may_not": ["user.kick"]}
-    refused = await tested(studio, tmp_path, case)
+    refused = await run_tests(studio, tmp_path, case)
     assert (refused.code, "set GATEHOUSE_TEST_JWT" in refused.err) == (2, True)
-    wrong = await tested(studio, tmp_path, case, GATEHOUSE_TEST_JWT=studio.owner.jwt, GATEHOUSE_TEST_FACTOR="no")
+    wrong = await run_tests(studio, tmp_path, case, GATEHOUSE_TEST_JWT=studio.owner.jwt, GATEHOUSE_TEST_FACTOR="no")
     assert wrong.code == 2
     assert "answered check with 401: invalid token" in wrong.err
 

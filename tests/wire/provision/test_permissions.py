@@ -219,7 +219,7 @@ def yaml_in(page: str) -> list[str]:
     return re.findall(r"^```yaml\n(.*?)^```$", GUIDES.joinpath(page).read_text(), re.MULTILINE | re.DOTALL)
 
 
-async def applied(service: RunningService, document: Mapping[str, Any]) -> dict[str, str]:
+async def apply_document(service: RunningService, document: Mapping[str, Any]) -> dict[str, str]:
     """Through the very rooms that serve; the secrets that were made, by what has them."""
     terms = Options(secrets=SecretResolver(environment=SECRETS, read_file=str))
     plan = await build_provisioning(service.services).apply(read_entries(dict(document), SECTIONS), terms, ORIGIN)
@@ -229,23 +229,23 @@ async def applied(service: RunningService, document: Mapping[str, Any]) -> dict[
 async def test_what_is_applied_is_in_force_at_once(service: RunningService) -> None:
     document = yaml.safe_load(R7.read_text())
     document["service_accounts"][0]["ip_ranges"] = []
-    made = await applied(service, document)
+    made = await apply_document(service, document)
     bearer = {"Authorization": f"Bearer {made['ci of mind_games']}"}
 
-    async def asked() -> Any:
+    async def read_data() -> Any:
         question = {"action": "get", "application_id": 50001, "data": {"user_id": "1001", "type": "list_short"}}
         return (await service.client.post("/api/permissions/meta/data", json=question, headers=bearer)).json()
 
-    assert (await asked())["data"] == ["user.kick"]
+    assert (await read_data())["data"] == ["user.kick"]
     document["applications"][0]["users"]["1001"]["roles"] = []
-    await applied(service, {"applications": document["applications"]})
-    assert (await asked())["data"] == []
-    await applied(service, {"service_accounts": [{"project_id": "mg", "name": "ci", "revoked": True}]})
-    assert (await asked())["status"] == "ERROR"
+    await apply_document(service, {"applications": document["applications"]})
+    assert (await read_data())["data"] == []
+    await apply_document(service, {"service_accounts": [{"project_id": "mg", "name": "ci", "revoked": True}]})
+    assert (await read_data())["status"] == "ERROR"
 
 
 async def test_an_access_key_of_a_file_opens_what_it_should(service: RunningService) -> None:
-    await applied(service, yaml.safe_load(R7.read_text()))
+    await apply_document(service, yaml.safe_load(R7.read_text()))
     anna = await service.services.storage.accounts.user("1001")
     jwt = await service.services.user_tokens.issue(anna, auth="login", factor="any")
     body = {"action": "get", "data": {"type": "list_short"}, "jwt": jwt}

@@ -54,16 +54,16 @@ def received_events(receiver: StubServer) -> list[tuple[str, str]]:
     return [(message["type"], message["data"]["subject"]) for message in messages]
 
 
-def reaching(receiver: StubServer, count: int) -> asyncio.Event:
+def event_after_calls(receiver: StubServer, count: int) -> asyncio.Event:
     """Set once the receiver has got so many."""
     reached = asyncio.Event()
 
-    def say(_: ReceivedRequest) -> bytes:
+    def reply(_: ReceivedRequest) -> bytes:
         if len(receiver.received) >= count:
             reached.set()
         return NO_CONTENT
 
-    receiver.respond = say
+    receiver.respond = reply
     return reached
 
 
@@ -103,7 +103,7 @@ async def test_an_event_arrives_signed_once_for_each_webhook_that_wants_it(webho
 
 async def test_a_serving_process_tells_of_what_it_seals_without_being_asked(webhook_setup: WebhookSetup) -> None:
     await webhook_setup.create_webhook("account")
-    arrived = reaching(webhook_setup.receiver, 1)
+    arrived = event_after_calls(webhook_setup.receiver, 1)
     async with housekeeping(webhook_setup.service.services):
         anna = await webhook_setup.create_user()
         await webhook_setup.service.clock.advance(0.5)
@@ -226,7 +226,7 @@ async def test_r_27_a_receiver_that_never_answers_holds_up_no_other(webhook_setu
         await webhook_setup.create_webhook()
         services = webhook_setup.service.services
         for expected in (6, 7):  # more than a lane takes at once, and then one more
-            arrived = reaching(webhook_setup.receiver, expected)
+            arrived = event_after_calls(webhook_setup.receiver, expected)
             for number in range(expected - len(webhook_setup.receiver.received)):
                 await webhook_setup.create_user(f"one{expected}{number}@studio.example")
             await services.audit_sealer.seal_all()
@@ -398,11 +398,11 @@ async def test_the_log_is_swept_and_a_secret_that_has_ended_is_forgotten(
     assert (await webhook_setup.ask("get"))[0]["old_secret_until"] == "2027-01-22T08:00:00Z"
     await webhook_setup.service.clock.advance(31 * DAY)
     await services.storage.sweep(webhook_setup.service.clock.now())
-    admin = await refreshed(webhook_setup)
+    admin = await with_new_administrator(webhook_setup)
     assert (await admin.delivery_log(hook), "old_secret_until" in (await admin.ask("get"))[0]) == ([], False)
 
 
-async def refreshed(webhook_setup: WebhookSetup) -> WebhookSetup:
+async def with_new_administrator(webhook_setup: WebhookSetup) -> WebhookSetup:
     return replace(webhook_setup, admin=await create_administrator(webhook_setup.studio))
 
 

@@ -26,7 +26,7 @@ NEW = "a quite different phrase"
 OURS = AuditOrigin(actor="test")
 HALF_AN_HOUR = 1_800
 ALWAYS_NEW = ("x-request-id", "date")
-RATES = {"GATEHOUSE__RATES__ENABLED": "false"}  # a flood here is about letters, not about requests
+RATES = {"GATEHOUSE__RATES__ENABLED": "false"}  # these tests flood the mail queue, not the rate limit
 
 
 @pytest.fixture

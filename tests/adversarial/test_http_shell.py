@@ -1,4 +1,4 @@
-"""Rows HT-06 to HT-21 and SC-15 of the security checklist, at the edge: no room is behind it."""
+"""Rows HT-06 to HT-21 and SC-15 of the security checklist, on a sample ASGI application without the service."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Clients that go in the middle of a write (checklist HT-23)."""
+"""Clients that disconnect in the middle of a write (checklist HT-23)."""
 
 import json
 from pathlib import Path

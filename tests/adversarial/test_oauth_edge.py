@@ -240,7 +240,7 @@ async def rows(service: RunningService) -> dict[str, int]:
 async def test_ht_17_figures_and_rows_do_not_grow_with_clients_and_tokens(service: RunningService) -> None:
     web = await a_native_client(service)
     unknown_caller = UnknownCaller(service)
-    for number in range(30):  # until every door has told, once, that there were too many
+    for number in range(30):  # until every endpoint has answered 429 once
         await unknown_caller.ask(number)
     await series(service)
     before = await series(service), await rows(service)
@@ -253,7 +253,7 @@ async def test_ht_17_figures_and_rows_do_not_grow_with_clients_and_tokens(servic
 
 
 A_MILLION_MAY_TAKE: Final = 50 * 1024 * 1024
-REQUESTS: Final = 14  # of each stranger
+REQUESTS: Final = 14  # of each unknown caller
 WARM_UP: Final = 40
 ROUNDS: Final = 5
 UNKNOWN_CALLERS: Final = 20  # of a round

@@ -145,7 +145,7 @@ async def test_op_03_no_private_key_or_secret_lies_in_the_clear(
 
 
 class Load:
-    """Accounts made as fast as the database takes them, until told to stop."""
+    """Create accounts as fast as the database takes them, until stopped."""
 
     def __init__(self, place: InstallationPaths) -> None:
         self._place = place

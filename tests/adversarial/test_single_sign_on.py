@@ -117,7 +117,7 @@ async def held_by(nodes: Nodes, here: RelyingPartyClient, browser_client: HttpBr
 
 
 async def clients_of(service: RunningService) -> list[RelyingPartyClient]:
-    """One of each profile; the second is not of the house, so that people are asked."""
+    """One client of each profile; the second is third-party and needs consent."""
     theirs = {"first_party": False, "may_exchange": True, "name": "Sky Atlas"}
     return [await a_native_client(service), await an_oidc_client(service, **theirs)]
 
@@ -186,7 +186,7 @@ async def test_tk_18_no_refresh_on_any_node_after_consent_application_or_project
 async def test_lg_28_what_clients_have_is_listed_and_ended_on_all_nodes_after_a_fresh_proof(
     nodes: Nodes, account_browser: AccountBrowser
 ) -> None:
-    """A client of the house needs no consent, but what it holds is the person's to end as well."""
+    """A first-party client needs no consent, and the person can still end its grants."""
     native, theirs = [await held_by(nodes, client, account_browser) for client in await clients_of(nodes.here)]
     await nodes.here.clock.advance(STALE)
     for held, name, other in ((native, "Web shop", theirs), (theirs, "Sky Atlas", None)):

@@ -1,4 +1,4 @@
-"""What many requests ask PostgreSQL at once is asked together, and each gets the answer it would get alone."""
+"""Concurrent reads of PostgreSQL are batched, and each gets the result it would get alone."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

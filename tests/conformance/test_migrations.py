@@ -1,4 +1,4 @@
-"""The schema and the door before it: once, whole, and never newer than the code (checklist OP-09)."""
+"""Migrations run once, as a whole, and the schema is never newer than the code (checklist OP-09)."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""The promises of PermissionStore: what decisions are made from, of one moment."""
+"""The promises of PermissionStore: what decisions are made from, in one snapshot."""
 
 from dataclasses import replace
 from typing import Any

@@ -157,7 +157,7 @@ async def test_records_in_a_project_hold_its_scopes_only(world: Storage) -> None
 async def test_a_role_takes_as_many_users_as_it_may_have(world: Storage) -> None:
     await edit(
         world, ANNA, {ROOT: holdings_with("one"), P: holdings_with("one")}
-    )  # one seat, however often they hold it
+    )  # one assignment, however often they hold it
     with pytest.raises(RoleFull):
         await edit(world, BOB, {P: holdings_with("one")})
     await edit(world, ANNA, {P: holdings_with("one")})

@@ -161,9 +161,9 @@ def test_the_operators_command_is_about_the_same_installation_as_the_unit() -> N
 
 @pytest.fixture
 def gatehouse_ctl(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """The operator's command for an installation in `tmp_path`, as the user who runs the tests, called in `desk`."""
-    here, desk = tmp_path / "installed", tmp_path / "desk"
-    for directory in (here, desk, here / "bin"):
+    """The operator's command for an installation in `tmp_path`, as the user who runs the tests, called in `work`."""
+    here, work = tmp_path / "installed", tmp_path / "work"
+    for directory in (here, work, here / "bin"):
         directory.mkdir()
     (here / "master.key").write_text(new_master_key())
     (here / "gatehouse.toml").write_text('server.base_url = "https://id.example.org"\n')
@@ -175,7 +175,7 @@ def gatehouse_ctl(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[s
 
     def call(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = ["sh", here / "bin" / "gatehouse-ctl", *arguments]
-        return subprocess.run(command, cwd=desk, capture_output=True, text=True, check=False)
+        return subprocess.run(command, cwd=work, capture_output=True, text=True, check=False)
 
     return call
 
@@ -192,7 +192,7 @@ def test_the_operators_command_also_tells_about_the_program(
 def test_the_operators_command_finds_a_file_where_the_operator_stands(
     gatehouse_ctl: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
-    (tmp_path / "desk" / "studio.yaml").write_text("users: [{login: anna@studio.example, nick: Anna}]")
+    (tmp_path / "work" / "studio.yaml").write_text("users: [{login: anna@studio.example, nick: Anna}]")
     applied = gatehouse_ctl("apply", "studio.yaml")
     assert (applied.returncode, applied.stderr) == (0, "")
     assert "+ user anna@studio.example" in applied.stdout

@@ -1,4 +1,4 @@
-"""What stands in the database before a run: people, an OAuth client, a studio; made through the rooms."""
+"""Fill the database before a run with people, an OAuth client and a studio, through the services."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -72,7 +72,7 @@ class RelyingClient:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultSetup:
-    """`house` is open only while the scene is set: later the nodes are alone."""
+    """What a run starts from; `services` is open only during setup, and later only nodes use the database."""
 
     services: Services
     url: str

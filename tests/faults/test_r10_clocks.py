@@ -141,7 +141,7 @@ async def test_r_10_a_node_that_is_wrong_about_the_time_is_not_ready_and_revives
             body = {"login": "bob@x.example", "password": PASSWORD, "factor": "f"}
             login = httpx2.post(f"{wrong.address}/proxy/api/login", json=body, timeout=PATIENCE)
             assert login.json()["status"] == "LOGINERROR", jump
-        assert guess(wrong) == 429  # a door that guessing closed stays closed when the clock goes back
+        assert guess(wrong) == 429  # a login blocked by guessing stays blocked when the clock goes back
         clock.set(RIGHT)
         await until_readiness_is(200, wrong)
         assert shop.refresh(wrong, spent)["error"] == "invalid_grant"

@@ -1,4 +1,4 @@
-"""The database goes back to an earlier moment, by PostgreSQL's own tools, and nothing that ended revives (R-23).
+"""The database goes back to an earlier state, by PostgreSQL's own tools, and nothing that ended revives (R-23).
 
 With our own backup: tests/wire/cli/test_backup.py and tests/adversarial/test_restored_grants.py.
 """
@@ -85,7 +85,7 @@ class Studio:
         ).outcome
 
     async def end(self) -> None:
-        """What ends after the moment that is gone back to."""
+        """End things after the restore point."""
         now = self._house.clock.now()
         assert await self.take("waiting") is RedeemOutcome.REDEEMED
         assert await self._house.storage.grants.revoke_grant(

@@ -38,7 +38,7 @@ def run_simulation(*options: str) -> "subprocess.CompletedProcess[str]":
 
 @pytest.mark.timeout(PATIENCE)
 def test_r_30_every_schedule_keeps_every_invariant(record_property: Callable[[str, object], None]) -> None:
-    """Other seeds each time, told at the end."""
+    """Other seeds each time, printed at the end."""
     first, each = pick_seed(), SCHEDULES // AT_A_TIME
     with ThreadPoolExecutor(AT_A_TIME) as workers:
         options = [("--seeds", str(each), "--from", str(first + each * n)) for n in range(AT_A_TIME)]

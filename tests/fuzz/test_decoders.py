@@ -1,4 +1,4 @@
-"""Whatever reads what others wrote: any bytes are read or refused in the room's own words, and soon."""
+"""Every decoder of foreign input reads any bytes or refuses them with its own error, quickly."""
 
 import time
 from base64 import b64encode, urlsafe_b64encode
@@ -54,7 +54,7 @@ class Decoder:
 
 
 def text_of(alphabet: str, *words: str) -> st.SearchStrategy[str]:
-    """Text of the letters that matter to a parser, whole words of its language among them; sometimes any text."""
+    """Text of characters and words that matter to a parser; sometimes any text."""
     piece = st.sampled_from([*words, *alphabet]) | st.text(max_size=3)
     return st.lists(piece, max_size=24).map("".join) | st.text(max_size=200)
 

@@ -1,4 +1,4 @@
-"""A desk that tells callers apart, over facts and keys that live in memory; and whatever a caller may show."""
+"""A caller identifier over facts and keys in memory, and the credentials a caller may send."""
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -138,7 +138,7 @@ class CallerSetup:
     callers: CallerIdentifier
 
     async def user_jwt(self, **changes: object) -> str:
-        """Of the person, bound to FACTOR unless it is told otherwise."""
+        """A JWT of the person, bound to FACTOR unless `changes` say otherwise."""
         claims = {"fac": factor_digest(FACTOR, "salt"), "exp": NOW + 90 * DAY, **changes}
         return await self.tokens.signer.sign(example_claims(UserJwtClaims, **claims))
 
@@ -164,7 +164,7 @@ class CallerSetup:
         return await self.tokens.signer.sign(example_claims(StaticServiceClaims, **claims))
 
     def change_facts(self, user_id: str = PERSON, **changes: Any) -> None:
-        """Something about the user is no longer as it was."""
+        """Change facts about the user."""
         self.permissions.facts_of[user_id] = replace(self.permissions.facts_of[user_id], **changes)
 
 

@@ -1,4 +1,4 @@
-"""Letters, an outbox without a database, and mail servers of every character on loopback."""
+"""Messages, an outbox in memory, and mail servers of every kind on loopback."""
 
 import asyncio
 import secrets

@@ -1,4 +1,4 @@
-"""Races between processes: each racer opens the database for itself, waits for the gun, and tells what it got.
+"""Races between processes: each racer opens the database, waits for the start signal, and prints its result.
 
 Run as a program by `race`; a race inside one event loop would prove the loop's order, not the database's.
 """
@@ -279,7 +279,7 @@ def read_line(process: Racer) -> str:
 async def run(acts: Sequence[str], url: str, each: int) -> None:
     async with open_storage(url, migrate=False) as storage:
         for act in acts:
-            print("ready", flush=True)  # noqa: T201 - told to the one who fires the gun
+            print("ready", flush=True)  # noqa: T201 - read by the process that starts the race
             sys.stdin.readline()
             outcomes = await asyncio.gather(*(run_act(ACTS[act], storage, n) for n in range(each)))
             print(json.dumps(outcomes), flush=True)  # noqa: T201

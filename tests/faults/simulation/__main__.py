@@ -62,7 +62,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.faults.simulation")
     parser.add_argument("--seeds", type=int, default=100, help="how many")
     parser.add_argument("--from", type=int, default=1, dest="first", help="the first of them")
-    parser.add_argument("--seed", type=int, help="only this one, told step by step")
+    parser.add_argument("--seed", type=int, help="only this one, printed step by step")
     return parser.parse_args()
 
 

@@ -159,7 +159,7 @@ class TokenClient:
                 return  # which one is good now no one can tell
 
     async def _present(self, token: str) -> bool:
-        """Whether it was told anything."""
+        """Whether it got any answer."""
         for _ in range(3):
             op, answer = await self._life.ask(
                 "refresh", self._family.grant_id, refresh_with(token, self._world), value=generation_of(token)

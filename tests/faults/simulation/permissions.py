@@ -144,7 +144,7 @@ class Administrators:
 
 
 def no_limit_is_exceeded(history: History) -> list[str]:
-    """I5, at every moment someone looked."""
+    """I5, each time the limit was read."""
     limits = {"keys": MAX_ACCESS_KEYS, "holders": SEATS}
     return [
         f"I5: {op}"
@@ -165,7 +165,7 @@ def keys_are_as_acknowledged(history: History, there: Sequence[str]) -> list[str
 
 
 def seats_are_as_acknowledged(history: History, holders: Sequence[str]) -> list[str]:
-    """I5, I6: one person asks for one seat at a time, so the last acknowledged answer is the truth."""
+    """I5, I6: one person asks for one assignment at a time, so the last acknowledged answer is the truth."""
     problems = [f"I5: {len(holders)} hold a role for {SEATS}"] if len(holders) > SEATS else []
     for user_id in history.keys("seat"):
         edits = history.of("seat", key=user_id)

@@ -19,7 +19,7 @@ from tests.support.database_contents import Rows
 PEOPLE: Final = 2
 LOGIN: Final = "/proxy/api/login"
 GUESSES: Final = "guesses"
-FREE: Final = 10  # guesses at one login until the door closes
+FREE: Final = 10  # guesses at one login before it is blocked
 AT_ONE: Final = 13  # guesses are made at one login, and then at the next
 STEP: Final = 30  # seconds of a one-time password
 

@@ -1,4 +1,4 @@
-"""Webhooks in a real browser: made, told of what happens, and their deliveries looked through."""
+"""Webhooks in a real browser: create one, send it events, read its deliveries."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""The client judges tokens as the service does: the same forgeries are refused on both sides."""
+"""The client library verifies tokens as the service does: both refuse the same forgeries."""
 
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""How hasty clients are counted, apart from HTTP."""
+"""How polls that come too early are counted, without HTTP."""
 
 import pytest
 

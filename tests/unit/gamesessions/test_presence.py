@@ -1,4 +1,4 @@
-"""What sockets that come and go mean for a session, without a wire (gamesessions/sockets.py)."""
+"""What opened and closed sockets mean for a session, without a network (gamesessions/sockets.py)."""
 
 import asyncio
 from collections.abc import Collection
@@ -26,7 +26,7 @@ ORIGIN = AuditOrigin(actor="game", address=str(ADDRESS))
 
 
 class Memory:
-    """A store of one node, which does what it is told when it is let."""
+    """A game session store in memory, which a test can make wait or fail."""
 
     def __init__(self, clock: MovableClock) -> None:
         self.clock = clock
@@ -90,7 +90,7 @@ class NoRecords:
 
 @dataclass(slots=True, eq=False)
 class FakeSocket:
-    """A seat that writes down what it is told, and leaves when it is ended."""
+    """A socket that records what it is sent, and leaves when it is closed."""
 
     presence: Presence
     gsid: str

@@ -1,4 +1,4 @@
-"""Every colour there is can be an accent: what comes of it is readable, in pages and in letters."""
+"""Every color can be an accent: the derived colors are readable on pages and in emails."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""Every letter, in every language, and nothing in it that someone else could have put there."""
+"""Every message in every language, without content that another person could inject."""
 
 import re
 from html.parser import HTMLParser
@@ -39,7 +39,7 @@ EVERY_LANGUAGE = pytest.mark.parametrize("lang", LANGUAGES)
 
 
 class Page(HTMLParser):
-    """The words and addresses of an HTML letter."""
+    """The words and addresses of an HTML message."""
 
     def __init__(self, html: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A letter on its way: the headers it gets, and what cannot get into them."""
+"""The headers of a message as it is sent, and what cannot get into them."""
 
 from email import message_from_bytes
 from email.message import EmailMessage

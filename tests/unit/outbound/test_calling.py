@@ -1,4 +1,4 @@
-"""Calls to addresses that other people chose (checklist AP-08): no packet leaves this machine."""
+"""Calls to addresses chosen by other people (checklist AP-08), without a network."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

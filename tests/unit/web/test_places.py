@@ -1,4 +1,4 @@
-"""Places by a GeoIP file."""
+"""Locations by a GeoIP file."""
 
 from pathlib import Path
 

@@ -125,7 +125,7 @@ async def complaints() -> AsyncIterator[str]:
 
 
 async def test_the_refusals_that_are_translated_are_those_the_rooms_make() -> None:
-    import_module("gatehouse.app.endpoints")  # brings every room, and with it every refusal
+    import_module("gatehouse.app.endpoints")  # imports every package, and with it every error class
     said = {text for key, text in ENGLISH.texts.items() if key.startswith("said.")}
     assert said - {*refusals(), *[complaint async for complaint in complaints()]} == set()
 

@@ -1,4 +1,4 @@
-"""Templates hold structure only; every word, form and script follows the rules of the house."""
+"""Templates hold structure only; every text, form and script follows the project's rules."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -13,7 +13,7 @@ NEW = "another horse battery staple 9"
 
 @pytest.fixture
 async def secret(service: RunningService, account_browser: AccountBrowser, browser_client: HttpBrowser) -> str:
-    """Of Anna's authenticator app, which the visitor, who knows her password, is asked for."""
+    """The secret of Anna's authenticator app, whose code is asked for after her password."""
     secret, _ = await account_browser.set_up_totp(service)
     await service.clock.advance(60)
     await at_the_second_step(browser_client)

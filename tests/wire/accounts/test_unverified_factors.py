@@ -1,4 +1,4 @@
-"""A stranger who registers someone's address gets no foothold in the account that becomes the owner's."""
+"""Someone who registers another person's address keeps no access to the account once the owner takes it."""
 
 from dataclasses import replace
 

@@ -100,7 +100,7 @@ async def test_mail_and_health_say_how_it_is(studio: RunningService, console_bro
     page = (await ada.get(f"{HERE}/email")).text
     assert "1 queued" in page
     assert "Invitation" in page
-    assert "nora@" not in page  # whom a letter is for stays sealed
+    assert "nora@" not in page  # the recipient of a message stays sealed
     await ada.get("/console/people/new")
     await ada.post("/console/people/new", login="otto@studio.example", entrance="invite")
     pages_of_mails = [

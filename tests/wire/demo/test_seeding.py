@@ -1,4 +1,4 @@
-"""The studio of the demo: what is in it. On SQLite it is walked through in test_serve_demo.py."""
+"""The studio of the demo: what is in it; test_serve_demo.py uses it on SQLite."""
 
 from collections import Counter
 from collections.abc import Mapping

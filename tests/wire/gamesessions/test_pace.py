@@ -1,4 +1,4 @@
-"""Clients that do not wait as they are told (R4, checklist GS-25)."""
+"""Clients that poll before their delay is over (R4, checklist GS-25)."""
 
 import asyncio
 from dataclasses import replace

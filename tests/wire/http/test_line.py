@@ -1,4 +1,4 @@
-"""How an answer leaves: in one piece where it is ready as a whole, and no later than it is there."""
+"""How a response is written: in one piece if it is ready, and without delay."""
 
 import asyncio
 from asyncio.selector_events import _SelectorSocketTransport  # type: ignore[attr-defined]

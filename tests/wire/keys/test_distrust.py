@@ -1,6 +1,7 @@
 """A distrust of the signing keys counts with the next request, without any notice (checklist TK-85 to TK-88).
 
-The service of these tests keeps no house and so hears no notices: all it knows of a change is what its requests read.
+The service of these tests runs no background tasks and receives no notices: it learns of a change only from what
+its requests read.
 """
 
 import asyncio

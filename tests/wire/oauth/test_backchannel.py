@@ -1,4 +1,4 @@
-"""Clients are told when someone signs out (OpenID Connect Back-Channel Logout 1.0, R3)."""
+"""Clients are called when someone signs out (OpenID Connect Back-Channel Logout 1.0, R3)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

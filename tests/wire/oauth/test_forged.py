@@ -31,7 +31,7 @@ Show = Callable[[str], Awaitable[httpx2.Response]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenReader:
-    """Where a JWT is shown, and the key that rightly signs it."""
+    """An endpoint that reads a JWT, and the key that rightly signs it."""
 
     show: Show
     make: Callable[[], Awaitable[str]]

@@ -31,7 +31,7 @@ def rules(count: int) -> dict[str, Any]:
 
 
 async def nearly_full(studio: Studio) -> ApplicationModel:
-    """The shop with as much as leaves room for LEFT entries."""
+    """The shop, filled up to LEFT entries below its limit."""
     shop = studio.shop.application_id
     wide = a_role("wide", shop, meta=entries(WIDE, params=PARAMS), params=PARAMS)
 

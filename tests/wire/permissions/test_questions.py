@@ -61,7 +61,7 @@ async def explain(studio: Studio, **data: object) -> Any:
 
 
 async def explained_to_owner(studio: Studio, **data: object) -> Any:
-    """What is said about the visitor to someone who may see everything there."""
+    """The explanation about the other user, for a caller who may see everything there."""
     ask = question_body(studio, **{"rule": "user.kick", "user_id": OTHER_USER, **data})
     return (await studio.expect_ok("explain", ask, studio.owner.headers))["data"]
 

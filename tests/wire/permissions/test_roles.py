@@ -56,7 +56,7 @@ async def get(studio: Studio, who: Person, **data: object) -> Any:
 
 
 async def expect_refusal(studio: Studio, status: int, **data: object) -> str:
-    """What the owner is told whose save of a role is refused."""
+    """The error that the owner gets for this save of a role."""
     return await studio.expect_error(status, "roles", role_request(studio, "save", **data), studio.owner.headers)
 
 

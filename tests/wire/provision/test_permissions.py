@@ -220,7 +220,7 @@ def yaml_in(page: str) -> list[str]:
 
 
 async def apply_document(service: RunningService, document: Mapping[str, Any]) -> dict[str, str]:
-    """Through the very rooms that serve; the secrets that were made, by what has them."""
+    """Apply a document through the services; return the generated secrets by name."""
     terms = Options(secrets=SecretResolver(environment=SECRETS, read_file=str))
     plan = await build_provisioning(service.services).apply(read_entries(dict(document), SECTIONS), terms, ORIGIN)
     return {change.name: change.generated_secret for change in plan.changes if change.generated_secret}

@@ -15,7 +15,7 @@ from tests.support.service import FAST_SETTINGS
 from tests.support.setup_link import setup_request, setup_token
 
 CLIENTS: Final = 3  # processes
-EACH: Final = 3  # requests; all together fewer than the guesses that close the door to one address
+EACH: Final = 3  # requests; all together fewer than the guesses that block one address
 
 
 @contextmanager

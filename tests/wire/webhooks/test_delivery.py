@@ -1,4 +1,4 @@
-"""Webhooks from outside: told of what happened, once it is sealed; tried again, given up, stopped, sent once more."""
+"""Webhooks from outside: events are sent once they are sealed, retried, given up, stopped, sent once more."""
 
 import asyncio
 import base64

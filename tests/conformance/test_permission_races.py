@@ -63,7 +63,7 @@ async def test_of_many_who_race_no_more_win_than_may(world: Storage, migrated_ur
     races = {
         racers.publish_one_more: (2, "LimitReached"),  # of three: the author has one already
         racers.add_access_key: (2, "AccessKeysFull"),
-        racers.take_seat: (3, "RoleFull"),
+        racers.take_role_assignment: (3, "RoleFull"),
         racers.publish_alike: (1, "NameTaken"),
         racers.rename_alike: (1, "NameTaken"),
         racers.take_alias: (1, "NameTaken"),

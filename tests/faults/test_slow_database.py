@@ -33,10 +33,10 @@ class PublicEndpoints:
     async def prepare(self, scene: FaultSetup) -> None:
         """Nothing is needed."""
 
-    def clients(self, crew: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
-        return [self._knock(crew.client("doors")), self._hold(crew.client("polls"))]
+    def clients(self, pool: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
+        return [self._call_endpoints(pool.client("doors")), self._hold(pool.client("polls"))]
 
-    async def _knock(self, client: FaultClient) -> None:
+    async def _call_endpoints(self, client: FaultClient) -> None:
         while not client.is_over():
             for path in PATHS:
                 await client.ask(CheckedRequest(op=Act.OPEN, key=path, path=path, method="GET", request={}))
@@ -48,12 +48,12 @@ class PublicEndpoints:
             registered = await register_game(client)
             if registered is not None:
                 polls.append(asyncio.create_task(client.ask(registered[1])))
-        await client.crew.over.wait()
+        await client.pool.over.wait()
         for poll in polls:
             poll.cancel()
         await asyncio.gather(*polls, return_exceptions=True)
 
-    async def finish(self, crew: ClientPool) -> None:
+    async def finish(self, pool: ClientPool) -> None:
         """Nothing is left."""
 
     def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all
@@ -83,6 +83,6 @@ async def test_r_08_a_slow_database_sheds_load_and_closes_no_open_door(
         few = {"GATEHOUSE__DATABASE__POOL_MAX": "3", "GATEHOUSE__DATABASE__POOL_MIN": "1"}
         place = RunSetup(url=url, data=tmp_path, settings=few, patience=60.0)
         run = await run_under_load(place, [*usual_workloads(), PublicEndpoints()], slow_down, run_record)
-    shed = [one for one in run.crew.recorder.operations if one.status == 503]
+    shed = [one for one in run.pool.recorder.operations if one.status == 503]
     assert shed
     assert all(one.patient for one in shed)

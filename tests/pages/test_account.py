@@ -50,10 +50,10 @@ async def read_user(service: RunningService, user: User) -> User:
 
 
 def browser_errors(page: Page) -> list[str]:
-    complaints: list[str] = []
-    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    return complaints
+    errors: list[str] = []
+    page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    return errors
 
 
 async def sign_in(service: RunningService, page: Page, login: str = LOGIN, password: str = PASSWORD) -> None:
@@ -94,7 +94,7 @@ async def set_up_totp(service: RunningService, page: Page) -> tuple[str, list[st
 async def test_an_authenticator_app_is_set_up_by_its_secret_and_used_at_the_next_sign_in(
     service: RunningService, page_with_or_without_script: Page
 ) -> None:
-    page, complaints = page_with_or_without_script, browser_errors(page_with_or_without_script)
+    page, errors = page_with_or_without_script, browser_errors(page_with_or_without_script)
     await sign_in(service, page)
     secret, codes = await set_up_totp(service, page)
     assert len(codes) == 10
@@ -104,7 +104,7 @@ async def test_an_authenticator_app_is_set_up_by_its_secret_and_used_at_the_next
     await page.get_by_role("textbox", name="Code").fill(totp_code(secret, service))
     await page.get_by_role("button", name="Continue").click()
     await open_account_page(page)
-    assert complaints == []
+    assert errors == []
 
 
 @pytest.mark.usefixtures("anna")
@@ -164,7 +164,7 @@ async def add_passkey(page: Page, name: str) -> None:
 async def test_a_passkey_is_made_and_used_as_second_step_and_instead_of_a_password(
     service: RunningService, page: Page, anna: User
 ) -> None:
-    complaints = browser_errors(page)
+    errors = browser_errors(page)
     key = await VirtualKey.plugged_into(page)
     await sign_in(service, page)
     await add_passkey(page, "Work laptop")
@@ -191,7 +191,7 @@ async def test_a_passkey_is_made_and_used_as_second_step_and_instead_of_a_passwo
     await page.get_by_role("button", name="Sign in with a passkey").click()
     await open_account_page(page)
     assert await proved_by(service, anna) == SignInMethod.PASSKEY
-    assert complaints == []
+    assert errors == []
 
 
 async def proved_by(service: RunningService, user: User) -> SignInMethod:

@@ -103,10 +103,10 @@ async def back_in_the_shop(page: Page) -> None:
 
 def browser_errors(page: Page) -> list[str]:
     """What the browser finds wrong, blocked by our own policy for instance."""
-    complaints: list[str] = []
-    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    return complaints
+    errors: list[str] = []
+    page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    return errors
 
 
 @pytest.mark.both_databases
@@ -114,7 +114,7 @@ def browser_errors(page: Page) -> list[str]:
 async def test_signing_in_to_a_third_party_goes_by_consent_and_ends_with_tokens(
     service: RunningService, page_with_or_without_script: Page, shop: Shop
 ) -> None:
-    page, complaints = page_with_or_without_script, browser_errors(page_with_or_without_script)
+    page, errors = page_with_or_without_script, browser_errors(page_with_or_without_script)
     client = await a_client(service, shop, first_party=False)
     await open_authorize(client, page)
     await expect(page.get_by_text("to continue to Web shop")).to_be_visible()
@@ -131,7 +131,7 @@ async def test_signing_in_to_a_third_party_goes_by_consent_and_ends_with_tokens(
     await open_authorize(client, page)  # remembered: nothing is asked any more
     await back_in_the_shop(page)
     assert "code" in await shop.answer()
-    assert not [said for said in complaints if "favicon" not in said]
+    assert not [said for said in errors if "favicon" not in said]
 
 
 @pytest.mark.usefixtures("anna")

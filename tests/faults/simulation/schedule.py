@@ -145,7 +145,7 @@ class Schedule:
         ]
         return [
             *permissions.keys_are_as_acknowledged(history, keys),
-            *permissions.seats_are_as_acknowledged(history, holders),
+            *permissions.assignments_are_as_acknowledged(history, holders),
             *permissions.saves_are_one_version_each(history, model.schema.version, list(model.roles)),
         ]
 

@@ -79,10 +79,10 @@ class Registers:
             a_project_record(),
         ]
 
-    def clients(self, crew: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
+    def clients(self, pool: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
         for record in self._records:
-            crew.recorder.write(found_operation(record.key, "", self._versions[record.key]))
-        return [self._work(crew.client(f"registers {n}")) for n in range(CLIENTS)]
+            pool.recorder.write(found_operation(record.key, "", self._versions[record.key]))
+        return [self._work(pool.client(f"registers {n}")) for n in range(CLIENTS)]
 
     async def _work(self, client: FaultClient) -> None:
         number = 0
@@ -97,17 +97,17 @@ class Registers:
         if client.chance.random() < 0.5:
             await ask_nodes_in_turn(client, record.read_request(self._owner))
             return
-        careful = client.crew.storm or client.chance.random() < 0.5
+        careful = client.pool.storm or client.chance.random() < 0.5
         if read.ok or not careful:
             version = read.operation.version if careful else None
             await client.ask(record.save_request(self._owner, value, version))
             await ask_nodes_in_turn(client, record.read_request(self._owner))
 
-    async def finish(self, crew: ClientPool) -> None:
-        client = crew.client("registers, at the end")
+    async def finish(self, pool: ClientPool) -> None:
+        client = pool.client("registers, at the end")
         for record in self._records:
             for reply in await ask_nodes_in_turn(client, record.read_request(self._owner)):
-                crew.recorder.write(found_operation(record.key, "in the end", reply.operation.version))
+                pool.recorder.write(found_operation(record.key, "in the end", reply.operation.version))
 
     def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all
         keys = {record.key for record in self._records}

@@ -43,9 +43,9 @@ async def test_roles_are_given_for_a_time_and_taken_reviewed_applied_and_undone(
     service: RunningService, page: Page, picture: Camera
 ) -> None:
     await apply_document(service)
-    complaints: list[str] = []
-    page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
+    errors: list[str] = []
+    page.on("console", lambda said: errors.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: errors.append(str(error)))
     await sign_in_to_console(service, page, MAX, PAGE)
     moderator = cell(page, PIA, "moderator")
     await moderator.click()
@@ -82,7 +82,7 @@ async def test_roles_are_given_for_a_time_and_taken_reviewed_applied_and_undone(
     await expect(page.get_by_role("status")).to_contain_text("3 changes applied")
     assert (await record_of(service, SHOP, PIA)).root.roles == (Assignment(role="moderator"),)
     assert (await record_of(service, SHOP, OLGA)).root.roles == ()
-    assert complaints == []
+    assert errors == []
 
 
 async def test_a_project_is_another_table_and_what_failed_stays_staged(service: RunningService, page: Page) -> None:

@@ -37,9 +37,9 @@ async def test_a_change_is_staged_reviewed_applied_and_undone(
     service: RunningService, page: Page, picture: Camera
 ) -> None:
     await apply_document(service)
-    complaints: list[str] = []
-    page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
+    errors: list[str] = []
+    page.on("console", lambda said: errors.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: errors.append(str(error)))
     await sign_in_to_console(service, page, OLGA, PAGE)
     kick = cell(page, "private_data.user.kick", "moderator")
     await kick.click()
@@ -82,7 +82,7 @@ async def test_a_change_is_staged_reviewed_applied_and_undone(
     assert {"user.kick", "user.mute"} <= (await held_names(service, SHOP, PIA))[PIA]
     await page.get_by_role("button", name="Back to the table").click()
     await expect(review_button(page)).to_be_hidden()
-    assert complaints == []
+    assert errors == []
 
 
 async def test_what_is_staged_survives_search_paging_and_folding_and_is_taken_back(

@@ -34,7 +34,7 @@ CAUSED_BY_STRANGERS = (
     MailTemplate.RESET,
     MailTemplate.ACCOUNT_LOCKED,
 )
-EVERY_LETTER = pytest.mark.parametrize("template", MailTemplate)
+EVERY_MESSAGE = pytest.mark.parametrize("template", MailTemplate)
 EVERY_LANGUAGE = pytest.mark.parametrize("lang", LANGUAGES)
 
 
@@ -67,7 +67,7 @@ def clock() -> MovableClock:
     return MovableClock()
 
 
-@EVERY_LETTER
+@EVERY_MESSAGE
 @EVERY_LANGUAGE
 def test_every_letter_can_be_written_in_every_language(
     clock: MovableClock, template: MailTemplate, lang: str
@@ -80,7 +80,7 @@ def test_every_letter_can_be_written_in_every_language(
     assert not re.search(r"[{}]{2}|Undefined|None", message.text)
 
 
-@EVERY_LETTER
+@EVERY_MESSAGE
 def test_the_german_letter_is_not_the_english_one(clock: MovableClock, template: MailTemplate) -> None:
     english, german = (a_message(clock, template, lang=lang) for lang in ("en", "de"))
     assert german.subject != english.subject
@@ -97,7 +97,7 @@ def test_every_language_has_every_letter_and_no_other() -> None:
         assert {path.name for path in (templates / lang).iterdir()} == wanted
 
 
-@EVERY_LETTER
+@EVERY_MESSAGE
 @EVERY_LANGUAGE
 def test_both_halves_of_a_letter_say_the_same(clock: MovableClock, template: MailTemplate, lang: str) -> None:
     message = a_message(clock, template, lang=lang)
@@ -106,7 +106,7 @@ def test_both_halves_of_a_letter_say_the_same(clock: MovableClock, template: Mai
         assert word in page.words or word.removesuffix(":") in page.words, word
 
 
-@EVERY_LETTER
+@EVERY_MESSAGE
 @EVERY_LANGUAGE
 def test_a_letter_fetches_nothing_and_leads_only_to_this_service(
     clock: MovableClock, template: MailTemplate, lang: str
@@ -117,7 +117,7 @@ def test_a_letter_fetches_nothing_and_leads_only_to_this_service(
     assert "url(" not in a_message(clock, template, lang=lang).html
 
 
-@EVERY_LETTER
+@EVERY_MESSAGE
 @EVERY_LANGUAGE
 def test_a_letter_says_whose_it_is_and_what_to_do_about_it(
     clock: MovableClock, template: MailTemplate, lang: str

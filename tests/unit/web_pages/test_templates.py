@@ -98,12 +98,12 @@ class Recording(Translator):
 def test_every_text_is_said_somewhere() -> None:
     words = Recording(FALLBACK_LANG, TEXTS)
     pages = PageRenderer(Assets(), languages=Languages({FALLBACK_LANG: words}), demo=True)
-    troubles = [replace(SIGN_IN, problem=PageProblem(what=what)) for what in ProblemKind]
+    problems = [replace(SIGN_IN, problem=PageProblem(what=what)) for what in ProblemKind]
     notices = [replace(SIGN_IN, notice=notice) for notice in Notice]
     denials = [
         replace(STATES["access-denied-explained"], why=replace(WHY_DENIED, by=one)) for one in LoginRefusalReason
     ]
-    for context in [*STATES.values(), *troubles, *notices, *denials]:
+    for context in [*STATES.values(), *problems, *notices, *denials]:
         pages.render_html(context, DisplayPreferences(lang=FALLBACK_LANG, query=""))
     for month in range(12):
         exact_time(words, NOW + month * 30 * DAY)

@@ -220,13 +220,13 @@ async def restored_beside_another(place: InstallationPaths, gatehouse: CommandLi
     heard = asyncio.Event()
     async with open_storage(place.url, migrate=False) as storage:
         storage.runner.listen("keys", lambda _: heard.set())
-        await storage.runner.write(knock)
+        await storage.runner.write(call_endpoint)
         await heard.wait()  # that, or the word that it listens only now: as every process of the service does
         output = await asyncio.to_thread(gatehouse.expect_failure, "restore", file, "--replace")
         assert "another Gatehouse process is connected" in output
 
 
-def knock() -> Verb[None]:
+def call_endpoint() -> Verb[None]:
     yield Notification("keys", "")
 
 

@@ -191,10 +191,10 @@ async def test_strangers_are_found_by_who_may_know_them(filled_console: ConsoleB
         assert listed_rows((await browser_client.get(f"{PAGE}?{query}")).text) == found, query
     assert [">Everyone<" in (await one.get(PAGE)).text for one in (manager, olga, ada)] == [False, False, True]
     by_address = f"dev@studio.example,cashier,,\nnobody@studio.example,cashier,,\n{OLGA},cashier,,"
-    for browser_client, troubles in ((manager, 2), (olga, 1)):
+    for browser_client, problems in ((manager, 2), (olga, 1)):
         review = await review_changes(browser_client, by_address)
-        assert review.count("person not found") == troubles
-        assert (DEV in review) == (troubles == 1)
+        assert review.count("person not found") == problems
+        assert (DEV in review) == (problems == 1)
         assert f"<small>{OLGA}</small>" in review
 
 

@@ -89,7 +89,7 @@ class FormSender:
 
     def __init__(self, studio: RunningService, browser_client: Any) -> None:
         self._studio = studio
-        self._visitor = browser_client
+        self._browser = browser_client
         self.page = f"/console/applications/{SHOP}/clients/web"
 
     async def save(self, **changes: object) -> Any:
@@ -98,9 +98,9 @@ class FormSender:
         return await self.post(self.page, **given)
 
     async def post(self, path: str, **given: Any) -> Any:
-        guard = hidden_fields((await self._visitor.get(self.page)).text)["csrf"]
+        guard = hidden_fields((await self._browser.get(self.page)).text)["csrf"]
         given = {name: list(one) if isinstance(one, tuple) else str(one) for name, one in given.items() if one != ""}
-        return await self._visitor.client.post(path, data={"csrf": guard, **given})
+        return await self._browser.client.post(path, data={"csrf": guard, **given})
 
 
 def form_fields() -> list[str]:

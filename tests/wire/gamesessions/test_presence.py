@@ -409,9 +409,9 @@ async def test_a_displaced_poll_tells_when_the_game_was_last_seen(service: Runni
     await wait_until_held(service)
     seen = await seen_for_a_while(game)
     newer = game.start_poll()
-    told_to_it = (await displaced).json()
-    assert (told_to_it["status"], told_to_it["delay"]) == ("RETRY", 1)
-    assert (told_to_it["last_seen"], told_to_it["ts"]) == (seen, service.clock.now())
+    sent_messages = (await displaced).json()
+    assert (sent_messages["status"], sent_messages["delay"]) == ("RETRY", 1)
+    assert (sent_messages["last_seen"], sent_messages["ts"]) == (seen, service.clock.now())
     newer.cancel()
 
 
@@ -423,8 +423,8 @@ async def test_op_07_a_poll_answered_at_the_end_of_the_service_tells_when_the_ga
     await wait_until_held(service)
     seen = await seen_for_a_while(game)
     service.stopping.begin()
-    told_to_it = (await polling).json()
-    assert (told_to_it["status"], told_to_it["last_seen"]) == ("RETRY", seen)
+    sent_messages = (await polling).json()
+    assert (sent_messages["status"], sent_messages["last_seen"]) == ("RETRY", seen)
 
 
 async def seen_for_a_while(game: Game) -> int:

@@ -289,10 +289,10 @@ async def test_what_the_application_does_not_let_in_is_not_signed_in(
     )
     ada = HttpBrowser(service)
     await ada.sign_in("ada@studio.example")
-    told_why = (await ada.get("/device/denied?client_id=shop")).text
-    assert "Why access was denied" in told_why
-    assert "restricted_domains" in told_why
-    assert "/console/access/check?user_id=" in told_why
+    page_text = (await ada.get("/device/denied?client_id=shop")).text
+    assert "Why access was denied" in page_text
+    assert "restricted_domains" in page_text
+    assert "/console/access/check?user_id=" in page_text
     await ada.client.aclose()
 
 

@@ -103,10 +103,10 @@ async def test_a_rotated_token_ends_its_family_anyone_who_rotated_it(
     service: RunningService, web: RelyingPartyClient, anna: User, path: str, status: int
 ) -> None:
     stolen = (await issue_tokens(web, anna))["refresh_token"]
-    of_the_thief = success_body(await web.refresh(stolen))
+    of_other_client = success_body(await web.refresh(stolen))
     answer = await service.client.post(path, data={**secret_of(web), "token": stolen})
     assert answer.status_code == status, answer.text
-    await everything_is_dead(web, of_the_thief)
+    await everything_is_dead(web, of_other_client)
     events = [one.event for one in await service.services.storage.audit.unsealed_records(100)]
     assert events.count("grant.revoked") == 1
 

@@ -63,9 +63,9 @@ async def test_accounts_refusals_and_service_tokens_are_read_by_administrators_i
     )
     await studio.expect_error(400, "user", {"action": "get", "data": {"user_id": "x"}}, admin.headers)
     nothing = {"action": "get", "data": {"record_id": "none"}}
-    out_of_sight = {"action": "get", "data": {"record_id": refused.json()["error"]}}
+    hidden = {"action": "get", "data": {"record_id": refused.json()["error"]}}
     said = [await studio.expect_error(404, "activity", nothing, who.headers) for who in (admin, studio.owner)]
-    assert {*said, await studio.expect_error(404, "activity", out_of_sight, studio.owner.headers)} == {said[0]}
+    assert {*said, await studio.expect_error(404, "activity", hidden, studio.owner.headers)} == {said[0]}
     for path in ("serviceToken", "emailSecret"):
         await studio.expect_error(400, path, {"action": "get"}, admin.headers)
 

@@ -458,8 +458,8 @@ async def test_absent_sections_stay_null_empties_and_versions_count(studio: Stud
     emptied = await save(studio, owner, user, private_data=None, public_data=None)
     assert (emptied["private_data"], emptied["public_data"], emptied["version"]) == ({}, {}, 3)
     assert (await save(studio, owner, user, roles=None))["roles"] == []
-    (first_told, *_) = await audit_records(studio, AuditEvent.USER_SCHEMA_SAVED)
-    assert (first_told.actor, first_told.subject) == (owner.user_id, user)
+    (first_reply, *_) = await audit_records(studio, AuditEvent.USER_SCHEMA_SAVED)
+    assert (first_reply.actor, first_reply.subject) == (owner.user_id, user)
     await studio.expect_error(400, "meta/data", save_request(studio, user), owner.headers)
 
 

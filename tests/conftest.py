@@ -86,7 +86,7 @@ async def browser() -> AsyncIterator[Browser]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def page(browser: Browser, request: pytest.FixtureRequest) -> AsyncIterator[Page]:
-    """A page in a fresh context: no cookies, no storage. Photographed when the test fails."""
+    """A page in a fresh context: no cookies, no storage. A screenshot is saved when the test fails."""
     context = await browser.new_context(locale="en-GB")
     page = await context.new_page()
     page.set_default_timeout(PAGE_TIMEOUT)

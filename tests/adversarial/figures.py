@@ -31,7 +31,7 @@ from tests.adversarial.measuring import (
     json_body,
     p99,
     send_many,
-    serving,
+    serve_node,
 )
 from tests.support.processes import LOOPBACK
 
@@ -66,7 +66,7 @@ Measure = Callable[[Target], AsyncIterator[Figure]]
 def groups() -> Mapping[str, tuple[Mapping[str, str], Sequence[Measure]]]:
     """What is measured on one process, with its settings."""
     return {
-        "answers": (UNLIMITED, (times, oversized_tokens, session_ids, slow_connections, distinct_values)),
+        "answers": (UNLIMITED, (milliseconds_of, oversized_tokens, session_ids, slow_connections, distinct_values)),
         "rates": (QUIET, (floods, measure_limited)),
         "callers": (UNLIMITED, (measure_unlimited,)),
         "connections": (UNLIMITED, (shared_connection, sockets, frames, series)),
@@ -78,7 +78,7 @@ def groups() -> Mapping[str, tuple[Mapping[str, str], Sequence[Measure]]]:
 async def run_measures(data: Path, environment: Mapping[str, str], measures: Sequence[Measure]) -> list[Figure]:
     """Each is printed as soon as it is known."""
     figures: list[Figure] = []
-    async with serving(data, environment) as target:
+    async with serve_node(data, environment) as target:
         for measure in measures:
             async for figure in measure(target):
                 sys.stdout.write(f"{figure}\n")
@@ -150,12 +150,14 @@ def hostile_requests() -> Sequence[tuple[str, str, float, Ask]]:
     )
 
 
-async def times(target: Target) -> AsyncIterator[Figure]:
+async def milliseconds_of(target: Target) -> AsyncIterator[Figure]:
     for name, what, bound, ask in hostile_requests():
-        yield Figure(name, f"{what}: slowest but one of {TRIES}", await slowest(target, ask), bound, "ms")
+        yield Figure(
+            name, f"{what}: slowest but one of {TRIES}", await slowest_milliseconds(target, ask), bound, "ms"
+        )
 
 
-async def slowest(target: Target, ask: Ask) -> float:
+async def slowest_milliseconds(target: Target, ask: Ask) -> float:
     """Milliseconds; refused each time. The very slowest is left out: it may be someone else's."""
     taken = []
     for _ in range(TRIES + 1):
@@ -211,7 +213,7 @@ async def session_ids(target: Target) -> AsyncIterator[Figure]:
     gsids = [answer.json()["gsid"] for answer in answers]
     locations = [answer.headers["location"].partition("location=")[2] for answer in answers]
     assert len(set(gsids)) == len(set(locations)) == number
-    # Base64url letters hold six bits each; a part that many share would be a clock or a counter.
+    # Base64url characters hold six bits each; a part that many share would be a clock or a counter.
     shared = max(sum(one.startswith(start) for one in gsids) for start in {gsid[:4] for gsid in gsids})
     yield Figure("GS-11", "bits in a Location", min(map(len, locations)) * 6, 128, "bits", at_least=True)
     yield Figure("GS-11", f"of {number:,} gsids that begin alike in four letters", shared, 12, "gsids")

@@ -20,14 +20,14 @@ from gatehouse.oauth.client_auth import GUESS_LIMIT
 from gatehouse.oauth.model import Client, ClientProfile
 from gatehouse.permissions.authentication.vouching import USE_RECORD_INTERVAL
 from gatehouse.settings.model import RateSettings
-from tests.adversarial.measuring import AT_ONCE, JSON, Figure, Target, client_of, json_body, scaled, send_many
+from tests.adversarial.measuring import AT_ONCE, JSON, Figure, Target, client_of, json_body, scale_volume, send_many
 from tests.support.builders import ORIGIN, a_record
 from tests.support.oauth import DAY, REDIRECT, TOKEN, a_grant, base64url, native_proof
 from tests.support.permission_builders import a_person, a_project, create_application, publish
 from tests.support.processes import LOOPBACK
 from tests.support.raw_http import RawConnection, raw_connection
 from tests.support.service import load_test_settings
-from tests.support.studio import FACTOR, OWNER, PROJECT, STRANGER
+from tests.support.studio import FACTOR, OTHER_USER, OWNER, PROJECT
 
 API: Final = "/api/permissions"
 GUESSER: Final = "127.0.1.1"
@@ -48,7 +48,7 @@ class MeasuredInstallation:
     secret: str
     application_id: int
     owner: dict[str, str]
-    stranger: dict[str, str]
+    other_user: dict[str, str]
 
     async def code(self) -> str:
         """One that the client may redeem."""
@@ -80,27 +80,27 @@ class MeasuredInstallation:
 async def measured_installation(target: Target) -> AsyncIterator[MeasuredInstallation]:
     url = f"sqlite:///{target.data / 'gatehouse.db'}"
     loaded = load_test_settings(url, target.data, port=target.node.port)
-    async with open_services(loaded, clock=SystemClock(), serving=False) as house:
-        owner, browser_client = [await a_person(house.storage, user_id) for user_id in (OWNER, STRANGER)]
-        jwts = [await house.user_tokens.issue(user, auth="login", factor=FACTOR) for user in (owner, browser_client)]
-        await publish(house.storage, a_project(), owners=[OWNER])
-        shop = await create_application(house.storage, name="Shop", project_id=PROJECT)
+    async with open_services(loaded, clock=SystemClock(), serving=False) as services:
+        owner, other_user = [await a_person(services.storage, user_id) for user_id in (OWNER, OTHER_USER)]
+        jwts = [await services.user_tokens.issue(user, auth="login", factor=FACTOR) for user in (owner, other_user)]
+        await publish(services.storage, a_project(), owners=[OWNER])
+        shop = await create_application(services.storage, name="Shop", project_id=PROJECT)
         client = Client(
             client_id=A_CLIENT,
             name="Web shop",
-            created_at=house.clock.now(),
+            created_at=services.clock.now(),
             profile=ClientProfile.NATIVE,
             redirect_hosts=("shop.example",),
             first_party=True,
         )
         yield MeasuredInstallation(
             target=target,
-            services=house,
+            services=services,
             user_id=OWNER,
-            secret=await house.clients.create(client, ORIGIN) or "",
+            secret=await services.clients.create(client, ORIGIN) or "",
             application_id=shop.application_id,
             owner=headers_of(jwts[0]),
-            stranger=headers_of(jwts[1]),
+            other_user=headers_of(jwts[1]),
         )
 
 
@@ -128,7 +128,7 @@ async def measure_unlimited(target: Target) -> AsyncIterator[Figure]:
 
 
 async def guessed_proofs(world: MeasuredInstallation) -> AsyncIterator[Figure]:
-    number, own = scaled(500), scaled(20)
+    number, own = scale_volume(500), scale_volume(20)
     code = await world.code()
     fields = {"grant_type": "authorization_code", "redirect_uri": REDIRECT}
     right = {"Authorization": f"Bearer {native_proof(REDIRECT, world.secret)}"}
@@ -173,7 +173,7 @@ def count_with_status(answers: Sequence[httpx2.Response], status: int) -> int:
 
 async def one_principal(world: MeasuredInstallation) -> AsyncIterator[Figure]:
     """From many addresses, so that no address alone asks too much."""
-    number, a_minute = scaled(10_000), RateSettings().admin
+    number, a_minute = scale_volume(10_000), RateSettings().admin
     async with AsyncExitStack() as stack:
         clients = [
             await stack.enter_async_context(client_of(world.target.node, address=address)) for address in ADDRESSES
@@ -185,7 +185,8 @@ async def one_principal(world: MeasuredInstallation) -> AsyncIterator[Figure]:
             )
         )
         others = [
-            await world.target.client.post(f"{API}/user/info", headers=world.stranger, json={}) for _ in range(OTHERS)
+            await world.target.client.post(f"{API}/user/info", headers=world.other_user, json={})
+            for _ in range(OTHERS)
         ]
         let_in = count_with_status(await flood, 200)
     bound = a_minute * (1 + (time.perf_counter() - began) / 60)
@@ -208,7 +209,7 @@ async def one_principal(world: MeasuredInstallation) -> AsyncIterator[Figure]:
 
 async def parallel_uses(world: MeasuredInstallation) -> AsyncIterator[Figure]:
     """On bare connections: an HTTP client with a thousand of them would be measured instead."""
-    number = scaled(1_000)
+    number = scale_volume(1_000)
     use = use_of(await world.access_key(), world)
     async with AsyncExitStack() as stack:
         opened = [await stack.enter_async_context(raw_connection(world.target.node.port)) for _ in range(number)]
@@ -252,14 +253,14 @@ async def last_used(world: MeasuredInstallation) -> str:
 
 async def unknown_keys(world: MeasuredInstallation) -> AsyncIterator[Figure]:
     """Tokens that are well made in all but their key, and say in every way they know where to find it."""
-    number, called = scaled(10_000), 0
+    number, called = scale_volume(10_000), 0
 
-    def came(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def on_connection(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal called
         called += 1
         writer.close()
 
-    listener = await asyncio.start_server(came, LOOPBACK, 0)
+    listener = await asyncio.start_server(on_connection, LOOPBACK, 0)
     forged = forgery(f"http://{LOOPBACK}:{listener.sockets[0].getsockname()[1]}")
 
     async def ask(one: int) -> httpx2.Response:
@@ -278,7 +279,7 @@ async def unknown_keys(world: MeasuredInstallation) -> AsyncIterator[Figure]:
 def forgery(address: str) -> Callable[[int], bytes]:
     private = Ed25519PrivateKey.generate()
 
-    def forged(number: int) -> bytes:
+    def forged_body(number: int) -> bytes:
         kid = secrets.token_hex(6)
         header = {"alg": "EdDSA", "typ": "user_jwt", "kid": kid, "jku": address, "x5u": address}
         claims = {"iss": address, "sub": OWNER, "uid": OWNER, "jti": str(number), "exp": 4_000_000_000}
@@ -286,4 +287,4 @@ def forgery(address: str) -> Callable[[int], bytes]:
         jwt = f"{message}.{base64url(private.sign(message.encode()))}"
         return json_body(jwt=jwt, factor=FACTOR, application_id=1, data={"checks": []})
 
-    return forged
+    return forged_body

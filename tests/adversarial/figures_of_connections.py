@@ -12,7 +12,7 @@ from typing import Final
 from gatehouse.gamesessions.model import POLL_HOLD_SECONDS
 from gatehouse.settings.model import GameSettings
 from tests.adversarial.figures_of_callers import API, MeasuredInstallation, measured_installation
-from tests.adversarial.measuring import MACHINE_NOISE, Figure, Target, json_body, p99, scaled, send_many
+from tests.adversarial.measuring import MACHINE_NOISE, Figure, Target, json_body, p99, scale_volume, send_many
 from tests.support.game import GET_GSID, RESULT
 from tests.support.raw_http import (
     BINARY,
@@ -26,7 +26,7 @@ from tests.support.raw_http import (
     raw_connection,
     websocket_frame,
 )
-from tests.support.studio import OWNER, STRANGER
+from tests.support.studio import OTHER_USER, OWNER
 from tests.support.websockets import KEY, PATH
 
 GAME: Final = GameSettings()
@@ -44,7 +44,7 @@ SIGN_EVERY: Final = 3  # seconds; ten without one are the end
 
 async def series(target: Target) -> AsyncIterator[Figure]:
     """Paths, client ids and reasons to be refused, another each time."""
-    number = scaled(100_000)
+    number = scale_volume(100_000)
     kinds = (
         lambda one: target.client.get(f"/nowhere/{one}"),
         lambda one: target.client.get(f"/proxy/oauth/authorize?client_id=c{one}"),
@@ -62,21 +62,21 @@ async def series(target: Target) -> AsyncIterator[Figure]:
         "HT-17", f"series more than {before} after {number:,} paths, clients, errors", after - before, 0, "lines"
     )
     public = [(await target.client.get(path)).text for path in ("/metrics", "/readyz", "/healthz")]
-    told = sum("gatehouse_" in text or "checks" in text for text in public)
-    yield Figure("HT-17", "of metrics and health, those that tell strangers more than ok", told, 0, "pages")
+    leaking = sum("gatehouse_" in text or "checks" in text for text in public)
+    yield Figure("HT-17", "of metrics and health, those that tell strangers more than ok", leaking, 0, "pages")
 
 
 # -- HT-20 ----------------------------------------------------------------------------------------------
 
 
 async def shared_connection(target: Target) -> AsyncIterator[Figure]:
-    number, mixed = scaled(10_000), 0
+    number, mixed = scale_volume(10_000), 0
     async with measured_installation(target) as world:
         for begin in range(0, number, 10):
             async with raw_connection(target.node.port) as connection:
                 for one in range(begin, min(begin + 10, number)):
                     answers = await ask_both(connection, world, one)
-                    mixed += answers != [(OWNER, 1 + one % 7), (STRANGER, 1 + one % 5)]
+                    mixed += answers != [(OWNER, 1 + one % 7), (OTHER_USER, 1 + one % 5)]
                 whole = check_request(world, world.owner, 3, one)
                 connection.send(whole[: 1 + one % (len(whole) - 1)])  # and is gone in the middle of it
                 connection.abort()
@@ -86,13 +86,13 @@ async def shared_connection(target: Target) -> AsyncIterator[Figure]:
 async def ask_both(connection: RawConnection, world: MeasuredInstallation, number: int) -> list[tuple[str, int]]:
     """Whose answer came, and to how many questions."""
     asked = check_request(world, world.owner, 1 + number % 7, number)
-    asked += check_request(world, world.stranger, 1 + number % 5, number + 1)
+    asked += check_request(world, world.other_user, 1 + number % 5, number + 1)
     cut = number % len(asked)  # another place each time
     connection.send(asked[:cut])
     await connection.drain()
     connection.send(asked[cut:])
-    told = [json.loads((await connection.read_response()).body) for _ in range(2)]
-    return [(one["user_id"], len(one["data"])) for one in told]
+    bodies = [json.loads((await connection.read_response()).body) for _ in range(2)]
+    return [(one["user_id"], len(one["data"])) for one in bodies]
 
 
 def check_request(world: MeasuredInstallation, who: dict[str, str], questions: int, number: int) -> bytes:
@@ -109,7 +109,7 @@ def check_request(world: MeasuredInstallation, who: dict[str, str], questions: i
 
 
 async def sockets(target: Target) -> AsyncIterator[Figure]:
-    one_session, one_source = scaled(5_000), scaled(10_000)
+    one_session, one_source = scale_volume(5_000), scale_volume(10_000)
     usual, descriptors = await p99(target.client), target.descriptors()
     async with AsyncExitStack() as stack:
         opened: list[RawConnection] = []
@@ -190,10 +190,10 @@ async def frames(target: Target) -> AsyncIterator[Figure]:
     for what, (piece, times, code) in FLOODS.items():
         await expect_close(target, piece, times, code)  # whatever is kept for the first of them is there
         before = target.memory()
-        for _ in range(scaled(10)):
+        for _ in range(scale_volume(10)):
             await expect_close(target, piece, times, code)
         yield Figure("WS-07", f"memory after {what}, closed with {code}, 10 times", target.memory() - before, 5, "MB")
-    number, before, began = scaled(500), target.memory(), time.perf_counter()
+    number, before, began = scale_volume(500), target.memory(), time.perf_counter()
     async with AsyncExitStack() as stack:
         slow = [await stack.enter_async_context(raw_connection(target.node.port)) for _ in range(number)]
         for connection in slow:
@@ -220,7 +220,7 @@ async def expect_close(target: Target, piece: bytes, times: int, code: int) -> N
 
 async def stopping(target: Target) -> AsyncIterator[Figure]:
     """The last thing that is asked of this process."""
-    polls, writes = scaled(1_000), scaled(100)
+    polls, writes = scale_volume(1_000), scale_volume(100)
     async with AsyncExitStack() as stack:
         answers = await send_many(polls, lambda _: target.client.post(GET_GSID))
         polling = []
@@ -237,18 +237,18 @@ async def stopping(target: Target) -> AsyncIterator[Figure]:
         await wait_until_held(target, polls)
         began = time.perf_counter()
         target.node.process.send(signal.SIGTERM)
-        told = [await connection.answer() for connection in polling]
+        responses = [await connection.answer() for connection in polling]
         for connection in writing:
             connection.send(b"{}")
         written = [await connection.read_response() for connection in writing]
         code = await asyncio.to_thread(target.node.process.wait, EXIT_WITHIN * 2)
         taken = time.perf_counter() - began
     assert code == 0
-    retried = sum(answer.status == 200 and json.loads(answer.body)["status"] == "RETRY" for answer in told)
+    retried = sum(answer.status == 200 and json.loads(answer.body)["status"] == "RETRY" for answer in responses)
     finished = sum(answer.status == 200 and "gsid" in json.loads(answer.body) for answer in written)
     yield Figure("OP-07", f"of {polls:,} held polls at SIGTERM, told RETRY", retried, polls, "polls", at_least=True)
     yield Figure("OP-07", f"of {writes} writes that had begun, finished", finished, writes, "writes", at_least=True)
-    errors = sum(answer.status >= 500 for answer in (*told, *written))
+    errors = sum(answer.status >= 500 for answer in (*responses, *written))
     yield Figure("OP-07", "answers of them that were 5xx", errors, 0, "answers")
     yield Figure("OP-07", "until the process was gone", taken, EXIT_WITHIN, "s")
 

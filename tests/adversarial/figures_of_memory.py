@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from tests.adversarial.figures_of_callers import API, MeasuredInstallation, measured_installation
-from tests.adversarial.measuring import Figure, Target, scaled
+from tests.adversarial.measuring import Figure, Target, scale_volume
 from tests.adversarial.test_memory import MEGABYTE, RULES, an_application
 
 APPLICATIONS: Final = 1_000
@@ -14,7 +14,7 @@ CACHE_MOST: Final = 64  # megabytes; the default of permissions.cache_mb
 
 async def many_applications(target: Target) -> AsyncIterator[Figure]:
     """MM-02, whole."""
-    number = scaled(APPLICATIONS)
+    number = scale_volume(APPLICATIONS)
     async with measured_installation(target) as world:
         storage = world.services.storage
         ids = [await an_application(storage, rules=RULES, roles=1, name=f"Shop {n}") for n in range(number)]

@@ -71,7 +71,7 @@ class Target:
 
 
 @asynccontextmanager
-async def serving(data: Path, environment: Mapping[str, str]) -> AsyncIterator[Target]:
+async def serve_node(data: Path, environment: Mapping[str, str]) -> AsyncIterator[Target]:
     with Node(data=data, environment=environment) as node:
         async with client_of(node) as client:
             yield Target(node=node, data=data, client=client)
@@ -84,7 +84,7 @@ def client_of(node: Node, *, address: str | None = None, connections: int = AT_O
     return httpx2.AsyncClient(base_url=node.address, timeout=PATIENCE, transport=transport)
 
 
-def scaled(number: int) -> int:
+def scale_volume(number: int) -> int:
     """What the checklist says, or less in a trial run."""
     return min(number, VOLUME)
 

@@ -79,7 +79,7 @@ async def account_browser(service: RunningService, anna: User) -> AsyncIterator[
         yield someone
 
 
-async def now(service: RunningService, user: User) -> User:
+async def read_user(service: RunningService, user: User) -> User:
     return await service.services.storage.accounts.user(user.user_id)
 
 
@@ -120,14 +120,14 @@ async def test_lg_20_every_session_and_token_is_dead_on_the_other_node_at_the_an
     anna = await create(here)
     async with account_browser_for(here) as account_browser, account_browser_for(there) as elsewhere:
         asked = {"login": LOGIN, "password": PASSWORD, "factor": "f", "short_token": "1"}
-        told = (await here.client.post("/proxy/api/login", json=asked)).json()
+        body = (await here.client.post("/proxy/api/login", json=asked)).json()
         assert await elsewhere.is_signed_in()
         assert await there.services.storage.runner.snapshot_read(lambda: good_tokens(anna.user_id)) == 1
         await ending(here, account_browser, anna)
         assert not await elsewhere.is_signed_in()
         assert await there.services.storage.runner.snapshot_read(lambda: good_tokens(anna.user_id)) == 0
-        assert (await there.client.get(f"/?stoken={told['stoken']}")).status_code == 403
-        assert await is_refused(there, claims_of(told["jwt"]))
+        assert (await there.client.get(f"/?stoken={body['stoken']}")).status_code == 403
+        assert await is_refused(there, claims_of(body["jwt"]))
 
 
 async def is_refused(node: RunningService, claims: dict[str, Any]) -> bool:
@@ -222,7 +222,7 @@ async def test_op_14_the_person_is_gone_from_every_table_and_others_are_not(
         assert tables_that_mention(rows, "anna@") == set()
         assert tables_that_mention(rows, anna.user_id) == {"user_ids", "audit_events"}
         assert tables_that_mention(rows, "bob@") == {"users", "audit_events"}
-        assert await now(service, bob) == bob
+        assert await read_user(service, bob) == bob
         assert await other.is_signed_in()
 
 
@@ -252,7 +252,7 @@ async def test_lg_03_no_form_of_the_account_works_without_this_sessions_own_toke
     service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
     await create(service, "bob@studio.example")
-    before = await now(service, anna)
+    before = await read_user(service, anna)
     async with account_browser_for(service, "bob@studio.example") as bob:
         foreign = hidden_fields((await bob.get("/account")).text)["csrf"]
     strange = AccountBrowser(service)
@@ -271,7 +271,7 @@ async def test_lg_03_no_form_of_the_account_works_without_this_sessions_own_toke
         )
         assert plain.status_code == 415, path
         assert (await account_browser.client.get(path + "?csrf=" + own)).status_code in (200, 303, 405)
-    assert await now(service, anna) == before
+    assert await read_user(service, anna) == before
     assert await account_browser.is_signed_in()
     assert await new_messages(service) == []
 
@@ -323,11 +323,11 @@ def test_lg_04_that_list_names_pages_of_the_account_only() -> None:
 async def test_lg_19_no_form_says_that_an_address_is_verified_or_names_a_field_it_does_not_have(
     service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
-    before = await now(service, anna)
+    before = await read_user(service, anna)
     for path, fields in FORMS.items():
         for more in ({"email_verified": "true"}, {"user_id": "1"}, {"rev": "0"}, {"tags": "staff"}):
             assert (await account_browser.post_with_csrf(path, **fields, **more)).status_code == 400, path
-    assert await now(service, anna) == before
+    assert await read_user(service, anna) == before
 
 
 @pytest.mark.parametrize("taken", ["bob@studio.example", "BOB@Studio.Example", " bob@STUDIO.example "])
@@ -336,24 +336,24 @@ async def test_lg_19_no_spelling_takes_over_someone_elses_address(
 ) -> None:
     bob = await create(service, "bob@studio.example")
     await account_browser.submit_and_read_notice("/account/email", login=taken)
-    (letter,) = await new_messages(service)
-    assert letter.to == "bob@studio.example"
-    assert "/verify-email" not in letter.text
-    assert [(await now(service, one)).login for one in (anna, bob)] == [LOGIN, "bob@studio.example"]
+    (message,) = await new_messages(service)
+    assert message.to == "bob@studio.example"
+    assert "/verify-email" not in message.text
+    assert [(await read_user(service, one)).login for one in (anna, bob)] == [LOGIN, "bob@studio.example"]
 
 
 async def test_lg_19_the_new_address_counts_only_after_its_own_proof_and_the_old_one_is_told(
     service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
     await account_browser.submit_and_read_notice("/account/email", login="anna@new.example")
-    waiting = await now(service, anna)
+    waiting = await read_user(service, anna)
     assert (waiting.login, waiting.email_verified) == (LOGIN, False)
     await account_browser.get(await link_in_new_message(service))
-    assert (await now(service, anna)).login == LOGIN
+    assert (await read_user(service, anna)).login == LOGIN
     await account_browser.submit("/verify-email")
-    moved = await now(service, anna)
+    moved = await read_user(service, anna)
     assert (moved.login, moved.email_verified) == ("anna@new.example", True)
-    assert LOGIN in {letter.to for letter in await new_messages(service)}
+    assert LOGIN in {message.to for message in await new_messages(service)}
 
 
 HOSTILE: Final = "\"><script>alert(1)</script>{{7*7}}${7*7}'"

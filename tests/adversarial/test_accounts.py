@@ -26,7 +26,7 @@ NEW = "a quite different phrase"
 OURS = AuditOrigin(actor="test")
 HALF_AN_HOUR = 1_800
 ALWAYS_NEW = ("x-request-id", "date")
-RATES = {"GATEHOUSE__RATES__ENABLED": "false"}  # a flood here is about letters, not about requests
+RATES = {"GATEHOUSE__RATES__ENABLED": "false"}  # these tests flood the mail queue, not the rate limit
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ async def create(service: RunningService, login: str) -> User:
     return await administration.create(login=login, nick="Someone", password=PASSWORD, origin=OURS)
 
 
-async def now(service: RunningService, user: User) -> User:
+async def read_user(service: RunningService, user: User) -> User:
     return await service.services.storage.accounts.user(user.user_id)
 
 
@@ -109,21 +109,21 @@ async def test_lg_05_registering_hashes_one_password_for_known_and_unknown(
     service: RunningService, browser_client: HttpBrowser, login: str
 ) -> None:
     await ask(browser_client, "/register", NO_ONE.replace("none", "warm"))  # the decoy is made once
-    worked = counted(service)
+    worked = count_hash_jobs(service)
     await ask(browser_client, "/register", login)
     assert len(list(worked)) == 1
 
 
-def counted(service: RunningService) -> Iterator[object]:
+def count_hash_jobs(service: RunningService) -> Iterator[object]:
     """The hashes and checks under way from here on; ends with what was done."""
     passwords, done = service.services.passwords, []
     run = passwords._run
 
-    async def counting(work: object) -> object:
+    async def run_and_count(work: object) -> object:
         done.append(work)
         return await run(work)  # type: ignore[arg-type]
 
-    passwords._run = counting  # type: ignore[method-assign, assignment]
+    passwords._run = run_and_count  # type: ignore[method-assign, assignment]
     return iter(done)
 
 
@@ -134,7 +134,7 @@ async def test_lg_15_a_reset_link_works_once(
     assert (await choose(browser_client, link)).status_code == 303
     assert (await choose(browser_client, link, "yet another phrase")).status_code == 403
     assert (await browser_client.sign_in(ANNA, NEW)).status_code == 303
-    assert (await now(service, anna)).version == 2
+    assert (await read_user(service, anna)).version == 2
 
 
 async def test_lg_15_of_many_at_once_one_uses_it(service: RunningService, anna: User) -> None:
@@ -142,7 +142,7 @@ async def test_lg_15_of_many_at_once_one_uses_it(service: RunningService, anna: 
     link = await reset_link(service, people_at_once[0])
     answers = await asyncio.gather(*(choose(one, link, f"{NEW} {place}") for place, one in enumerate(people_at_once)))
     assert sorted(answer.status_code for answer in answers) == [303, 403, 403, 403, 403, 403]
-    assert (await now(service, anna)).version == 2
+    assert (await read_user(service, anna)).version == 2
     for one in people_at_once:
         await one.client.aclose()
 
@@ -165,8 +165,8 @@ async def test_lg_15_a_link_is_good_for_its_own_user_only(
     for field in ({"login": ANNA}, {"user_id": anna.user_id}, {"email_verified": "true"}):
         assert (await choose(browser_client, link, **field)).status_code == 400
     assert (await choose(browser_client, link)).status_code == 303
-    assert await now(service, anna) == anna
-    assert (await now(service, bob)).password_hash != bob.password_hash
+    assert await read_user(service, anna) == anna
+    assert (await read_user(service, bob)).password_hash != bob.password_hash
 
 
 @pytest.mark.usefixtures("anna")
@@ -183,7 +183,7 @@ async def test_lg_15_it_is_dead_after_a_change_of_address(
     moved = replace(anna, login="anna@elsewhere.example")
     await service.services.storage.runner.write(partial(update_user, moved))
     assert (await choose(browser_client, link)).status_code == 403
-    assert (await now(service, anna)).password_hash == anna.password_hash
+    assert (await read_user(service, anna)).password_hash == anna.password_hash
 
 
 async def test_lg_15_a_second_factor_is_still_asked_for(
@@ -209,7 +209,7 @@ async def test_lg_15_every_session_and_token_ends_with_the_old_password(
     assert (await signed_in.get("/")).status_code == 303
     await choose(browser_client, await reset_link(service, browser_client))
     assert (await signed_in.get("/")).status_code == 200
-    assert (await now(service, anna)).rev > anna.rev  # an older user JWT is refused by it (R2)
+    assert (await read_user(service, anna)).rev > anna.rev  # an older user JWT is refused by it (R2)
     await signed_in.client.aclose()
 
 
@@ -222,8 +222,8 @@ async def test_lg_16_a_flood_sends_five_letters_and_every_answer_is_the_same(
     answers = [await ask(browser_client, "/forgot", spellings[n % 4]) for n in range(12)]
     assert len({as_seen(answer)[0] for answer in answers}) == 1
     assert as_seen(answers[0]) == as_seen(answers[8])
-    letters = await new_messages(service)
-    assert len(letters) == (5 if login == ANNA else 0)
+    messages = await new_messages(service)
+    assert len(messages) == (5 if login == ANNA else 0)
     await service.clock.advance(HALF_AN_HOUR)
     await ask(browser_client, "/forgot", login)
     assert len(await new_messages(service)) == (1 if login == ANNA else 0)
@@ -245,7 +245,7 @@ async def test_lg_16_every_door_to_a_mailbox_shares_one_count(
     for _ in range(4):
         for path in ("/forgot", "/register", "/verify-email/again"):
             assert (await ask(browser_client, path, ANNA)).status_code == 200
-    assert [letter.to for letter in await new_messages(service)] == [ANNA] * 5
+    assert [message.to for message in await new_messages(service)] == [ANNA] * 5
 
 
 TAIL = "-and-then-some-more-to-get-past-the-place-where-other-hashes-stop-read"
@@ -274,7 +274,7 @@ async def test_lg_17_a_nul_ends_no_password(service: RunningService, browser_cli
     assert (
         await choose(browser_client, link, "abcdefghijk\0x and more")
     ).status_code == 400  # refused centrally (S-19)
-    assert await now(service, anna) == anna
+    assert await read_user(service, anna) == anna
     kept = await service.services.passwords.hash("abc\0x")
     assert await service.services.passwords.matches("abc\0x", kept)
     assert not await service.services.passwords.matches("abc\0y", kept)
@@ -286,7 +286,7 @@ async def test_lg_17_an_oversized_password_is_refused_unhashed(
     service: RunningService, browser_client: HttpBrowser, size: int, status: int
 ) -> None:
     link = await reset_link(service, browser_client)
-    worked = counted(service)
+    worked = count_hash_jobs(service)
     await browser_client.get("/forgot")
     answer = await browser_client.post("/reset", token=token_in_link(link), password="x" * size, repeated="x" * size)
     assert answer.status_code == status
@@ -310,7 +310,7 @@ async def test_lg_19_no_one_registers_a_spelling_of_someone_elses_address(
 ) -> None:
     await ask(browser_client, "/register", spelling)
     assert [user.user_id for user in await service.services.storage.accounts.all_users()] == [anna.user_id]
-    assert await now(service, anna) == anna
+    assert await read_user(service, anna) == anna
     assert (await browser_client.sign_in(ANNA, NEW)).status_code == 403
 
 
@@ -348,4 +348,4 @@ async def test_lg_19_the_flag_is_false_until_the_mailed_proof(
     assert "email_verified" not in made.tag_text
     await browser_client.get(link)
     await browser_client.post("/verify-email")
-    assert (await now(service, made)).email_verified
+    assert (await read_user(service, made)).email_verified

@@ -100,14 +100,14 @@ class Caller:
 
 async def prepare(url: str, data: Path) -> Caller:
     """A studio and its owner; what made them left records that no installation has made."""
-    async with serving(url, data) as service:
+    async with serve(url, data) as service:
         studio = await a_studio(service)
         await execute_statement(url, f"{NO_RECORDS} WHERE place IS NULL")
         return Caller(application_id=studio.shop.application_id, headers=studio.owner.headers)
 
 
 @asynccontextmanager
-async def serving(url: str, data: Path) -> AsyncIterator[RunningService]:
+async def serve(url: str, data: Path) -> AsyncIterator[RunningService]:
     clock = MovableClock(SystemClock().now())
     async with running_service(url, data, clock=clock, environment=ENVIRONMENT) as service:
         yield service
@@ -116,7 +116,7 @@ async def serving(url: str, data: Path) -> AsyncIterator[RunningService]:
 async def operate(url: str, data: Path, caller: Caller, *, rounds: int) -> tuple[list[int], list[str]]:
     """Make and remove access keys over HTTP; seal after each round, and note the head."""
     seals, heads = [], []
-    async with serving(url, data) as service:
+    async with serve(url, data) as service:
         for _ in range(rounds):
             for _ in range(ROUND // 2):
                 made = await access_key(service, caller, "save", {})
@@ -297,8 +297,8 @@ def test_op_04_a_log_that_went_on_after_it_was_cut_tells_the_gap_for_ever(
         problems = {re.sub(r"^found broken at \S+: ", "", problem) for problem in victim.problems()}
         assert problems == expected
         victim.go_on()
-    [told] = victim.gatehouse.json("audit", "show", "--event", "audit.broken")
-    assert told["place"] == log.end + 1
+    [record] = victim.gatehouse.json("audit", "show", "--event", "audit.broken")
+    assert record["place"] == log.end + 1
     assert f"it continues at record {log.end + 1}" in victim.gatehouse.run("doctor").out
 
 
@@ -418,8 +418,8 @@ def test_op_04_forged_seals_hold_up_no_sealing(victim: Victim) -> None:
     last = 2 * victim.log.end
     assert any(f"it continues at record {last + 1}" in problem for problem in victim.problems())
     victim.go_on()
-    [told] = victim.gatehouse.json("audit", "show", "--event", "audit.broken")
-    assert told["place"] == last + 1
+    [record] = victim.gatehouse.json("audit", "show", "--event", "audit.broken")
+    assert record["place"] == last + 1
 
 
 def test_op_04_an_installation_without_its_key_does_not_start_a_new_log(victim: Victim) -> None:

@@ -22,13 +22,13 @@ LIMITS: Final = ProtocolLimits()
 KIBIBYTE: Final = 1_024
 
 
-def limited(app: ASGIApp) -> ASGIApp:
+def limit_body(app: ASGIApp) -> ASGIApp:
     return at_path(app, body_limit=256 * KIBIBYTE, streaming={"/big"})
 
 
 @pytest.fixture
 async def server() -> AsyncIterator[EchoServer]:
-    async with echo_server(LIMITS, wrap=limited) as server:
+    async with echo_server(LIMITS, wrap=limit_body) as server:
         yield server
 
 
@@ -244,11 +244,11 @@ async def test_ht_03_a_closed_connection_does_not_wait_for_ever_for_its_reader(s
         for count in itertools.count(1):
             await asyncio.get_running_loop().sock_sendall(client, request)
             await wait_until(partial(has_served, server, count))
-            if unsent(server):
+            if count_unsent_bytes(server):
                 break
         assert not is_stuck(server)
         await server.clock.advance(LIMITS.idle)
-        assert unsent(server)
+        assert count_unsent_bytes(server)
         await server.clock.advance(LIMITS.drain)
         await server.wait_until_no_connections()
     finally:
@@ -259,7 +259,7 @@ def has_served(server: EchoServer, count: int) -> bool:
     return server.server.server_state.total_requests == count
 
 
-def unsent(server: EchoServer) -> int:
+def count_unsent_bytes(server: EchoServer) -> int:
     transports = (connection.transport for connection in server.server.server_state.connections)
     return sum(transport.get_write_buffer_size() for transport in transports)
 

@@ -20,7 +20,7 @@ async def server() -> AsyncIterator[EchoServer]:
         yield server
 
 
-async def refused(server: EchoServer, request: bytes, *, status: int = 400) -> RawResponse:
+async def expect_refusal(server: EchoServer, request: bytes, *, status: int = 400) -> RawResponse:
     """Assert that this request gets that status and is never run, and that nothing after it is answered."""
     async with raw_connection(server.port) as connection:
         connection.send(request + GET)
@@ -51,7 +51,7 @@ async def refused(server: EchoServer, request: bytes, *, status: int = 400) -> R
     ],
 )
 async def test_ht_04_a_length_told_twice_or_oddly_is_refused(server: EchoServer, headers: bytes) -> None:
-    await refused(server, LINE + HOST + headers + b"\r\n" + ONE_CHUNK)
+    await expect_refusal(server, LINE + HOST + headers + b"\r\n" + ONE_CHUNK)
 
 
 @pytest.mark.parametrize(
@@ -74,12 +74,12 @@ async def test_ht_04_a_length_told_twice_or_oddly_is_refused(server: EchoServer,
 async def test_ht_04_a_transfer_encoding_other_than_one_plain_chunked_is_refused(
     server: EchoServer, value: bytes
 ) -> None:
-    await refused(server, LINE + HOST + b"Transfer-Encoding: " + value + b"\r\n\r\n" + ONE_CHUNK)
+    await expect_refusal(server, LINE + HOST + b"Transfer-Encoding: " + value + b"\r\n\r\n" + ONE_CHUNK)
     assert server.echo.started == []  # not even started: the parser alone is too late for some of these
 
 
 async def test_ht_04_a_transfer_encoding_in_http_1_0_is_refused(server: EchoServer) -> None:
-    await refused(server, b"POST /echo HTTP/1.0\r\n" + CHUNKED + b"\r\n" + ONE_CHUNK)
+    await expect_refusal(server, b"POST /echo HTTP/1.0\r\n" + CHUNKED + b"\r\n" + ONE_CHUNK)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ async def test_ht_04_a_transfer_encoding_in_http_1_0_is_refused(server: EchoServ
 async def test_ht_04_a_bare_line_end_a_fold_or_a_space_before_a_colon_is_refused(
     server: EchoServer, head: bytes
 ) -> None:
-    await refused(server, head)
+    await expect_refusal(server, head)
     assert server.echo.started == []
 
 
@@ -125,7 +125,7 @@ async def test_ht_04_a_bare_line_end_a_fold_or_a_space_before_a_colon_is_refused
 async def test_ht_04_a_chunk_that_is_malformed_or_has_a_giant_extension_is_refused(
     server: EchoServer, body: bytes
 ) -> None:
-    await refused(server, LINE + HOST + CHUNKED + b"\r\n" + body)
+    await expect_refusal(server, LINE + HOST + CHUNKED + b"\r\n" + body)
 
 
 async def test_ht_04_trailers_never_reach_the_headers_and_are_bounded(server: EchoServer) -> None:
@@ -167,7 +167,7 @@ async def test_ht_04_honest_bodies_of_both_kinds_arrive_whole(server: EchoServer
 async def test_ht_05_too_long_a_url_or_header_or_too_many_headers_are_refused(
     server: EchoServer, head: bytes, status: int
 ) -> None:
-    answer = await refused(server, head, status=status)
+    answer = await expect_refusal(server, head, status=status)
     assert server.echo.started == []
     assert answer.header("x-content-type-options") == "nosniff"
     assert answer.header("content-type") == "text/plain; charset=utf-8"
@@ -219,7 +219,7 @@ async def test_ht_05_a_long_pipelined_body_does_not_count_against_the_next_head(
 async def test_ht_19_no_host_two_hosts_or_a_target_that_is_no_path_are_refused(
     server: EchoServer, head: bytes
 ) -> None:
-    await refused(server, head)
+    await expect_refusal(server, head)
     assert server.echo.started == []
 
 
@@ -227,7 +227,7 @@ async def test_ht_19_no_host_two_hosts_or_a_target_that_is_no_path_are_refused(
     "head", [b"GET /echo\r\n\r\n", b"GET /echo HTTP/0.9\r\n\r\n", b"GET /echo HTTP/2.0\r\n" + HOST + b"\r\n"]
 )
 async def test_ht_19_other_versions_of_http_are_refused_as_such(server: EchoServer, head: bytes) -> None:
-    await refused(server, head, status=505)
+    await expect_refusal(server, head, status=505)
     assert server.echo.started == []
 
 
@@ -247,7 +247,7 @@ async def test_ht_19_the_value_of_host_is_never_looked_at(server: EchoServer) ->
 
 
 async def test_ht_11_connect_is_refused_and_what_follows_is_not_read(server: EchoServer) -> None:
-    await refused(server, b"CONNECT internal.example:443 HTTP/1.1\r\n" + HOST + b"\r\n", status=405)
+    await expect_refusal(server, b"CONNECT internal.example:443 HTTP/1.1\r\n" + HOST + b"\r\n", status=405)
     assert server.echo.started == []
 
 
@@ -316,7 +316,7 @@ async def test_a_websocket_leaves_http_and_its_deadlines_behind() -> None:
 async def test_ht_19_a_websocket_handshake_is_held_to_the_same_rules(missing: bytes) -> None:
     handshake = b"GET /ws HTTP/1.1\r\n" + missing + b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
     async with echo_server(ws="tests.support.echo:UpgradedProtocol") as server:
-        await refused(server, handshake)
+        await expect_refusal(server, handshake)
 
 
 async def test_s_11_header_names_with_an_underscore_are_dropped(server: EchoServer) -> None:

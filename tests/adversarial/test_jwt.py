@@ -60,86 +60,86 @@ JSON_WRONG_TIMES = ["{now}.5", '"{now}"', "1e400", "true", "null", "-1", "[{now}
 
 
 @pytest.fixture
-async def desk() -> AsyncIterator[TokenSetup]:
+async def setup() -> AsyncIterator[TokenSetup]:
     with ThreadPoolExecutor(1) as executor:
         yield await token_setup(executor)
 
 
-async def refused(desk: TokenSetup, token: str, kind: type[Claims]) -> None:
+async def expect_refusal(setup: TokenSetup, token: str, kind: type[Claims]) -> None:
     with pytest.raises(InvalidToken):
-        await desk.verifier.verify(token, kind)
+        await setup.verifier.verify(token, kind)
     if kind in (GeneratedServiceClaims, StaticServiceClaims):
         with pytest.raises(InvalidToken):
-            await desk.verifier.verify_service_jwt(token)
+            await setup.verifier.verify_service_jwt(token)
 
 
-async def valid(desk: TokenSetup, kind: type[Claims]) -> str:
-    return forge(kind) if kind is GeneratedServiceClaims else await desk.signer.sign(example_claims(kind))
+async def valid_token(setup: TokenSetup, kind: type[Claims]) -> str:
+    return forge(kind) if kind is GeneratedServiceClaims else await setup.signer.sign(example_claims(kind))
 
 
 @every_class
-async def test_the_forger_is_right_when_nothing_is_forged(kind: type[Claims], desk: TokenSetup) -> None:
-    await desk.verifier.verify(forge(kind), kind)
+async def test_the_forger_is_right_when_nothing_is_forged(kind: type[Claims], setup: TokenSetup) -> None:
+    await setup.verifier.verify(forge(kind), kind)
 
 
 @pytest.mark.parametrize(("kind", "other"), list(permutations(CLASSES, 2)))
-async def test_no_class_stands_in_for_another(kind: type[Claims], other: type[Claims], desk: TokenSetup) -> None:
-    token = await valid(desk, kind)
+async def test_no_class_stands_in_for_another(kind: type[Claims], other: type[Claims], setup: TokenSetup) -> None:
+    token = await valid_token(setup, kind)
     with pytest.raises(InvalidToken):
-        await desk.verifier.verify(token, other)
+        await setup.verifier.verify(token, other)
 
 
 @pytest.mark.parametrize("aud", ["https://shop.example", ISSUER])
-async def test_a_service_jwt_for_calls_outside_is_accepted_back_as_nothing(aud: str, desk: TokenSetup) -> None:
+async def test_a_service_jwt_for_calls_outside_is_accepted_back_as_nothing(aud: str, setup: TokenSetup) -> None:
     """Also one for an application that claims to live where we do."""
-    token = await desk.signer.sign(example_claims(OutboundServiceClaims, aud=aud))
+    token = await setup.signer.sign(example_claims(OutboundServiceClaims, aud=aud))
     for kind in (*CLASSES, OutboundServiceClaims):
         with pytest.raises(InvalidToken):
-            await desk.verifier.verify(token, kind)
+            await setup.verifier.verify(token, kind)
     with pytest.raises(InvalidToken):
-        await desk.verifier.verify_service_jwt(token)
+        await setup.verifier.verify_service_jwt(token)
 
 
 @pytest.mark.parametrize(
     ("kind", "other"), [pair for pair in permutations(CLASSES, 2) if kid_for(pair[0]) != kid_for(pair[1])]
 )
 async def test_no_key_signs_for_a_class_it_was_not_made_for(
-    kind: type[Claims], other: type[Claims], desk: TokenSetup
+    kind: type[Claims], other: type[Claims], setup: TokenSetup
 ) -> None:
     """The other class's header and signature around this class's claims."""
     message = unsigned_token(header_for(other), payload_for(kind) | {"kid": header_for(other)["kid"]})
-    await refused(desk, with_signature(message, signature_by(private_for(other), message)), kind)
+    await expect_refusal(setup, with_signature(message, signature_by(private_for(other), message)), kind)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in CLASSES if kind is not GeneratedServiceClaims])
-async def test_no_class_is_signed_with_an_algorithm_of_another(kind: type[Claims], desk: TokenSetup) -> None:
+async def test_no_class_is_signed_with_an_algorithm_of_another(kind: type[Claims], setup: TokenSetup) -> None:
     """By a key of the right purpose, whose algorithm the class does not allow."""
     for key in first_keys():
         if key.purpose is kind.purpose and key.alg not in kind.algs:
             private = load_private(master_keys().open(key.sealed_private, purpose=key.sealed_for))
             message = unsigned_token({"alg": key.alg, "kid": key.kid}, payload_for(kind) | {"kid": key.kid})
-            await refused(desk, with_signature(message, signature_by(private, message)), kind)
+            await expect_refusal(setup, with_signature(message, signature_by(private, message)), kind)
 
 
-async def test_a_longer_spelling_of_an_ecdsa_signature_is_refused(desk: TokenSetup) -> None:
-    token = await desk.signer.sign(example_claims(IdClaims), alg=Algorithm.ES256)
+async def test_a_longer_spelling_of_an_ecdsa_signature_is_refused(setup: TokenSetup) -> None:
+    token = await setup.signer.sign(example_claims(IdClaims), alg=Algorithm.ES256)
     message, _, signature = token.rpartition(".")
     bare = decode_base64url(signature.encode())
-    await refused(desk, with_signature(message, bare[:32] + b"\x00" + bare[32:]), IdClaims)
-    await desk.verifier.verify(with_signature(message, bare), IdClaims)
+    await expect_refusal(setup, with_signature(message, bare[:32] + b"\x00" + bare[32:]), IdClaims)
+    await setup.verifier.verify(with_signature(message, bare), IdClaims)
 
 
-async def test_an_unpublished_purpose_never_signs_tokens(desk: TokenSetup) -> None:
+async def test_an_unpublished_purpose_never_signs_tokens(setup: TokenSetup) -> None:
     key = key_of(KeyPurpose.AUDIT, Algorithm.EDDSA)
     header = {"alg": "EdDSA", "kid": key.kid, "typ": "JWT"}
     message = unsigned_token(header, payload_for(RefreshClaims) | {"kid": key.kid})
     token = with_signature(message, signature_by(private_of(KeyPurpose.AUDIT, RefreshClaims), message))
-    await refused(desk, token, RefreshClaims)
+    await expect_refusal(setup, token, RefreshClaims)
 
 
 @every_class
 @pytest.mark.parametrize("alg", ["none", "None", "NONE", "nOnE", "", None, [], ["none"], {}, 0, True])
-async def test_ui_16_no_spelling_of_none_is_an_algorithm(alg: object, kind: type[Claims], desk: TokenSetup) -> None:
+async def test_ui_16_no_spelling_of_none_is_an_algorithm(alg: object, kind: type[Claims], setup: TokenSetup) -> None:
     message = unsigned_token(header_for(kind) | {"alg": alg}, payload_for(kind))
     original = forge(kind).rpartition(".")[2]
     for token in (
@@ -148,14 +148,14 @@ async def test_ui_16_no_spelling_of_none_is_an_algorithm(alg: object, kind: type
         f"{message}.{original}",
         forge(kind, header=header_for(kind) | {"alg": alg}),
     ):
-        await refused(desk, token, kind)
+        await expect_refusal(setup, token, kind)
 
 
 @every_class
-async def test_ui_16_a_header_without_an_algorithm_is_refused(kind: type[Claims], desk: TokenSetup) -> None:
+async def test_ui_16_a_header_without_an_algorithm_is_refused(kind: type[Claims], setup: TokenSetup) -> None:
     header = header_for(kind)
     del header["alg"]
-    await refused(desk, forge(kind, header=header), kind)
+    await expect_refusal(setup, forge(kind, header=header), kind)
 
 
 def public_secrets(kind: type[Claims]) -> list[bytes]:
@@ -174,17 +174,17 @@ def public_secrets(kind: type[Claims]) -> list[bytes]:
 
 @every_class
 @pytest.mark.parametrize("alg", ["HS256", "HS384", "HS512"])
-async def test_ui_17_the_public_key_is_no_hmac_secret(alg: str, kind: type[Claims], desk: TokenSetup) -> None:
+async def test_ui_17_the_public_key_is_no_hmac_secret(alg: str, kind: type[Claims], setup: TokenSetup) -> None:
     message = unsigned_token(header_for(kind) | {"alg": alg}, payload_for(kind))
     for secret in public_secrets(kind):
         mac = hmac.digest(secret, message.encode(), f"sha{alg[2:]}")
-        await refused(desk, with_signature(message, mac), kind)
+        await expect_refusal(setup, with_signature(message, mac), kind)
 
 
 @every_class
-async def test_ui_17_only_the_algorithm_of_the_key_is_accepted(kind: type[Claims], desk: TokenSetup) -> None:
+async def test_ui_17_only_the_algorithm_of_the_key_is_accepted(kind: type[Claims], setup: TokenSetup) -> None:
     for alg in {*Algorithm, "RS384", "RS512", "PS256", "ES384", "Ed25519", "rs256", "RS256 "} - {kind.algs[0]}:
-        await refused(desk, forge(kind, header=header_for(kind) | {"alg": alg}), kind)
+        await expect_refusal(setup, forge(kind, header=header_for(kind) | {"alg": alg}), kind)
 
 
 @every_class
@@ -208,31 +208,31 @@ async def test_ui_17_only_the_algorithm_of_the_key_is_accepted(kind: type[Claims
     ],
 )
 async def test_ui_18_a_kid_we_could_not_have_given_is_refused_unasked(
-    kid: object, kind: type[Claims], desk: TokenSetup
+    kid: object, kind: type[Claims], setup: TokenSetup
 ) -> None:
-    loads = desk.store.loads
-    await refused(desk, forge(kind, header=header_for(kind) | {"kid": kid}), kind)
-    await refused(
-        desk, forge(kind, header={"alg": str(kind.algs[0])}, payload=payload_for(kind) | {"kid": kid}), kind
+    loads = setup.store.loads
+    await expect_refusal(setup, forge(kind, header=header_for(kind) | {"kid": kid}), kind)
+    await expect_refusal(
+        setup, forge(kind, header={"alg": str(kind.algs[0])}, payload=payload_for(kind) | {"kid": kid}), kind
     )
-    assert (desk.store.loads, desk.applications.lookups) == (loads, 0)
+    assert (setup.store.loads, setup.applications.lookups) == (loads, 0)
 
 
 @every_class
-async def test_ui_18_a_token_without_any_kid_is_refused(kind: type[Claims], desk: TokenSetup) -> None:
+async def test_ui_18_a_token_without_any_kid_is_refused(kind: type[Claims], setup: TokenSetup) -> None:
     payload = payload_for(kind)
     del payload["kid"]
-    await refused(desk, forge(kind, header={"alg": str(kind.algs[0]), "typ": "JWT"}, payload=payload), kind)
+    await expect_refusal(setup, forge(kind, header={"alg": str(kind.algs[0]), "typ": "JWT"}, payload=payload), kind)
 
 
 @every_class
 @pytest.mark.parametrize("member", ["jwk", "jku", "x5u", "x5c"])
 async def test_ui_20_a_key_brought_along_in_the_header_is_refused(
-    member: str, kind: type[Claims], desk: TokenSetup
+    member: str, kind: type[Claims], setup: TokenSetup
 ) -> None:
-    stranger = generate_private_key(65537, 2048) if member == "jwk" else application_private_key()
-    numbers = stranger.public_key().public_numbers()
-    own = base64.b64encode(stranger.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo))
+    foreign_key = generate_private_key(65537, 2048) if member == "jwk" else application_private_key()
+    numbers = foreign_key.public_key().public_numbers()
+    own = base64.b64encode(foreign_key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo))
     brought = {
         "jwk": {"kty": "RSA", "e": "AQAB", "n": encode_base64url(numbers.n.to_bytes(256)).decode()},
         "jku": "https://canary.example/keys",
@@ -241,8 +241,8 @@ async def test_ui_20_a_key_brought_along_in_the_header_is_refused(
     }
     header = header_for(kind) | {"alg": "RS256", member: brought[member]}
     message = unsigned_token(header, payload_for(kind))
-    await refused(desk, with_signature(message, signature_by(stranger, message)), kind)
-    await refused(desk, forge(kind, header=header_for(kind) | {member: brought[member]}), kind)
+    await expect_refusal(setup, with_signature(message, signature_by(foreign_key, message)), kind)
+    await expect_refusal(setup, forge(kind, header=header_for(kind) | {member: brought[member]}), kind)
 
 
 @every_class
@@ -270,64 +270,64 @@ async def test_ui_20_a_key_brought_along_in_the_header_is_refused(
     ],
 )
 async def test_ui_21_a_header_with_anything_else_is_refused(
-    more: dict[str, object], kind: type[Claims], desk: TokenSetup
+    more: dict[str, object], kind: type[Claims], setup: TokenSetup
 ) -> None:
-    await refused(desk, forge(kind, header=header_for(kind) | more), kind)
+    await expect_refusal(setup, forge(kind, header=header_for(kind) | more), kind)
 
 
 @every_class
-async def test_ui_21_a_changed_typ_claim_is_refused(kind: type[Claims], desk: TokenSetup) -> None:
+async def test_ui_21_a_changed_typ_claim_is_refused(kind: type[Claims], setup: TokenSetup) -> None:
     right = payload_for(kind).get("typ", "absent")
     others: list[object] = ["id_token", "service_jwt", "", "JWT", None, ["id_token"], 1, "SERVICE_JWT"]
     for typ in others:
         if typ != right:
-            await refused(desk, forge(kind, payload=payload_for(kind) | {"typ": typ}), kind)
+            await expect_refusal(setup, forge(kind, payload=payload_for(kind) | {"typ": typ}), kind)
 
 
 @every_class
-async def test_ui_21_a_missing_typ_claim_is_refused(kind: type[Claims], desk: TokenSetup) -> None:
+async def test_ui_21_a_missing_typ_claim_is_refused(kind: type[Claims], setup: TokenSetup) -> None:
     payload = payload_for(kind)
     if kind is UserJwtClaims:
         payload["typ"] = ""
     else:
         del payload["typ"]
-    await refused(desk, forge(kind, payload=payload), kind)
+    await expect_refusal(setup, forge(kind, payload=payload), kind)
 
 
 @every_class
 @pytest.mark.parametrize("claim", ["exp", "iat"])
 @pytest.mark.parametrize("wrong", JSON_WRONG_TIMES)
 async def test_ui_22_a_time_that_is_no_plain_integer_is_refused(
-    wrong: str, claim: str, kind: type[Claims], desk: TokenSetup
+    wrong: str, claim: str, kind: type[Claims], setup: TokenSetup
 ) -> None:
     payload = payload_for(kind)
     time_then = payload.pop(claim)
     raw = json.dumps(payload)[:-1] + f', "{claim}": {wrong.replace("{now}", str(time_then))}}}'
-    await refused(desk, forge(kind, payload=raw.encode()), kind)
+    await expect_refusal(setup, forge(kind, payload=raw.encode()), kind)
 
 
 @every_class
 @pytest.mark.parametrize("claim", ["exp", "iat", "iss"])
 async def test_ui_22_a_token_without_its_times_or_issuer_is_refused(
-    claim: str, kind: type[Claims], desk: TokenSetup
+    claim: str, kind: type[Claims], setup: TokenSetup
 ) -> None:
     payload = payload_for(kind)
     del payload[claim]
-    await refused(desk, forge(kind, payload=payload), kind)
+    await expect_refusal(setup, forge(kind, payload=payload), kind)
 
 
 @every_class
-async def test_ui_22_a_token_from_the_future_is_refused(kind: type[Claims], desk: TokenSetup) -> None:
+async def test_ui_22_a_token_from_the_future_is_refused(kind: type[Claims], setup: TokenSetup) -> None:
     payload = payload_for(kind) | {"iat": NOW + 61, "exp": NOW + 200}
-    await refused(desk, forge(kind, payload=payload), kind)
-    await desk.verifier.verify(forge(kind, payload=payload | {"iat": NOW + 60}), kind)
+    await expect_refusal(setup, forge(kind, payload=payload), kind)
+    await setup.verifier.verify(forge(kind, payload=payload | {"iat": NOW + 60}), kind)
 
 
-async def test_ui_22_a_service_jwt_is_not_valid_before_its_time(desk: TokenSetup) -> None:
+async def test_ui_22_a_service_jwt_is_not_valid_before_its_time(setup: TokenSetup) -> None:
     kind = GeneratedServiceClaims
-    await refused(desk, forge(kind, payload=payload_for(kind) | {"nbf": NOW + 61}), kind)
-    await refused(desk, forge(kind, payload=payload_for(kind) | {"nbf": float(NOW)}), kind)
-    await desk.verifier.verify(forge(kind, payload=payload_for(kind) | {"nbf": NOW + 60}), kind)
+    await expect_refusal(setup, forge(kind, payload=payload_for(kind) | {"nbf": NOW + 61}), kind)
+    await expect_refusal(setup, forge(kind, payload=payload_for(kind) | {"nbf": float(NOW)}), kind)
+    await setup.verifier.verify(forge(kind, payload=payload_for(kind) | {"nbf": NOW + 60}), kind)
 
 
 @every_class
@@ -358,20 +358,20 @@ async def test_ui_22_a_service_jwt_is_not_valid_before_its_time(desk: TokenSetup
     ],
 )
 async def test_ui_22_a_wrong_issuer_audience_or_subject_is_refused(
-    wrong: dict[str, object], kind: type[Claims], desk: TokenSetup
+    wrong: dict[str, object], kind: type[Claims], setup: TokenSetup
 ) -> None:
-    await refused(desk, forge(kind, payload=payload_for(kind) | wrong), kind)
+    await expect_refusal(setup, forge(kind, payload=payload_for(kind) | wrong), kind)
 
 
 @every_class
 @pytest.mark.parametrize("member", ["sub", "exp", "iss", "typ"])
-async def test_ui_22_a_member_given_twice_is_refused(member: str, kind: type[Claims], desk: TokenSetup) -> None:
+async def test_ui_22_a_member_given_twice_is_refused(member: str, kind: type[Claims], setup: TokenSetup) -> None:
     payload = payload_for(kind)
     twice = json.dumps({member: payload.get(member, "x")})[1:-1]
     raw = f"{{{twice}, {twice}, {json.dumps(payload)[1:]}"
-    await refused(desk, forge(kind, payload=raw.encode()), kind)
+    await expect_refusal(setup, forge(kind, payload=raw.encode()), kind)
     header = f'{{"alg": "{kind.algs[0]}", {json.dumps(header_for(kind))[1:]}'
-    await refused(desk, forge(kind, header=header.encode()), kind)
+    await expect_refusal(setup, forge(kind, header=header.encode()), kind)
 
 
 @every_class
@@ -379,13 +379,13 @@ async def test_ui_22_a_member_given_twice_is_refused(member: str, kind: type[Cla
     "member", ['"x": "\\u0000"', '"x": "\\ud800"', '"x": 1.5', '"x": {"y": 1, "y": 1}', '"x": Infinity']
 )
 async def test_ui_22_content_that_readers_understand_differently_is_refused(
-    member: str, kind: type[Claims], desk: TokenSetup
+    member: str, kind: type[Claims], setup: TokenSetup
 ) -> None:
     raw = f"{{{member}, {json.dumps(payload_for(kind))[1:]}"
-    await refused(desk, forge(kind, payload=raw.encode()), kind)
+    await expect_refusal(setup, forge(kind, payload=raw.encode()), kind)
 
 
-def oversized(kind: type[Claims]) -> dict[str, str]:
+def oversized_tokens_of(kind: type[Claims]) -> dict[str, str]:
     token = forge(kind)
     head, body, signature = token.split(".")
     megabyte = "A" * 1_000_000
@@ -417,26 +417,26 @@ def oversized(kind: type[Claims]) -> dict[str, str]:
 
 
 @every_class
-async def test_ui_23_malformed_and_oversized_texts_are_refused_quickly(kind: type[Claims], desk: TokenSetup) -> None:
-    for token in oversized(kind).values():
-        await await_within_cpu_seconds(0.05, partial(refused, desk, token, kind))
+async def test_ui_23_malformed_and_oversized_texts_are_refused_quickly(kind: type[Claims], setup: TokenSetup) -> None:
+    for token in oversized_tokens_of(kind).values():
+        await await_within_cpu_seconds(0.05, partial(expect_refusal, setup, token, kind))
 
 
-async def test_ui_23_a_thousand_oversized_tokens_leave_no_memory_behind(desk: TokenSetup) -> None:
-    tokens = list(oversized(UserJwtClaims).values())
+async def test_ui_23_a_thousand_oversized_tokens_leave_no_memory_behind(setup: TokenSetup) -> None:
+    tokens = list(oversized_tokens_of(UserJwtClaims).values())
     for token in tokens:
-        await refused(desk, token, UserJwtClaims)
+        await expect_refusal(setup, token, UserJwtClaims)
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
     for number in range(1_000):
-        await refused(desk, tokens[number % len(tokens)], UserJwtClaims)
+        await expect_refusal(setup, tokens[number % len(tokens)], UserJwtClaims)
     grown = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
     assert grown < 100_000
 
 
 @every_class
-async def test_ui_23_another_spelling_of_the_same_bytes_is_refused(kind: type[Claims], desk: TokenSetup) -> None:
+async def test_ui_23_another_spelling_of_the_same_bytes_is_refused(kind: type[Claims], setup: TokenSetup) -> None:
     head, body, signature = forge(kind).split(".")
     alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
     last = alphabet[alphabet.index(signature[-1]) | 1]
@@ -448,50 +448,50 @@ async def test_ui_23_another_spelling_of_the_same_bytes_is_refused(kind: type[Cl
         f"{signature[:5]}!{signature[5:]}",
         f"{signature[:5]}\n{signature[5:]}",
     ):
-        await refused(desk, f"{head}.{body}.{spelling}", kind)
+        await expect_refusal(setup, f"{head}.{body}.{spelling}", kind)
 
 
 @every_class
-async def test_a_change_of_any_character_is_refused(kind: type[Claims], desk: TokenSetup) -> None:
+async def test_a_change_of_any_character_is_refused(kind: type[Claims], setup: TokenSetup) -> None:
     token = forge(kind)
     for place in range(0, len(token), 7):
         other = "A" if token[place] != "A" else "B"
-        await refused(desk, token[:place] + other + token[place + 1 :], kind)
+        await expect_refusal(setup, token[:place] + other + token[place + 1 :], kind)
 
 
 @pytest.mark.parametrize("signature", [b"", b"\x00" * 64, b"\x00" * 63, b"\xff" * 64, b"\x00" * 256, b"\x00" * 65])
 @every_class
-async def test_a_signature_of_nothing_is_refused(signature: bytes, kind: type[Claims], desk: TokenSetup) -> None:
+async def test_a_signature_of_nothing_is_refused(signature: bytes, kind: type[Claims], setup: TokenSetup) -> None:
     for alg in kind.algs:
         kid = APPLICATION_KID if kind is GeneratedServiceClaims else key_of(kind.purpose, alg).kid
         message = unsigned_token({"alg": alg, "kid": kid, "typ": "JWT"}, payload_for(kind) | {"kid": kid})
-        await refused(desk, with_signature(message, signature), kind)
+        await expect_refusal(setup, with_signature(message, signature), kind)
 
 
 @every_class
-async def test_ui_24_a_token_ends_at_the_second_it_names(kind: type[Claims], desk: TokenSetup) -> None:
+async def test_ui_24_a_token_ends_at_the_second_it_names(kind: type[Claims], setup: TokenSetup) -> None:
     for exp in (NOW, NOW - 1):
         with pytest.raises(ExpiredToken):
-            await desk.verifier.verify(forge(kind, payload=payload_for(kind) | {"exp": exp, "iat": NOW - 9}), kind)
-    await desk.verifier.verify(forge(kind, payload=payload_for(kind) | {"exp": NOW + 1}), kind)
+            await setup.verifier.verify(forge(kind, payload=payload_for(kind) | {"exp": exp, "iat": NOW - 9}), kind)
+    await setup.verifier.verify(forge(kind, payload=payload_for(kind) | {"exp": NOW + 1}), kind)
 
 
-async def test_ui_25_ten_thousand_random_kids_read_no_keys_from_the_store(desk: TokenSetup) -> None:
-    loads = desk.store.loads
+async def test_ui_25_ten_thousand_random_kids_read_no_keys_from_the_store(setup: TokenSetup) -> None:
+    loads = setup.store.loads
     signature = encode_base64url(b"\x00" * 64).decode()
     for number in range(10_000):
         kid = hashlib.sha256(str(number).encode()).hexdigest()[:12]
         message = unsigned_token({"alg": "EdDSA", "kid": kid}, {})
         with pytest.raises(InvalidToken):
-            await desk.verifier.verify(f"{message}.{signature}", RefreshClaims)
-    assert desk.store.loads == loads
-    assert desk.applications.lookups == 0
-    assert len(desk.keyring._opened) == len(desk.store.stored.keys)
+            await setup.verifier.verify(f"{message}.{signature}", RefreshClaims)
+    assert setup.store.loads == loads
+    assert setup.applications.lookups == 0
+    assert len(setup.keyring._opened) == len(setup.store.stored.keys)
 
 
 @pytest.mark.parametrize("kind", [UserJwtClaims, ExchangedUserClaims, ServiceAccountClaims])
-async def test_a_token_about_two_people_is_refused(kind: type[Claims], desk: TokenSetup) -> None:
-    await refused(desk, forge(kind, payload=payload_for(kind) | {"sub": "9999999999"}), kind)
+async def test_a_token_about_two_people_is_refused(kind: type[Claims], setup: TokenSetup) -> None:
+    await expect_refusal(setup, forge(kind, payload=payload_for(kind) | {"sub": "9999999999"}), kind)
 
 
 # Applications' libraries add what they like to the first; clients map claims into the second (R3).
@@ -499,5 +499,5 @@ OPEN = (GeneratedServiceClaims, IdClaims)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in CLASSES if kind not in OPEN])
-async def test_a_claim_its_class_does_not_have_is_refused(kind: type[Claims], desk: TokenSetup) -> None:
-    await refused(desk, forge(kind, payload=payload_for(kind) | {"admin": True}), kind)
+async def test_a_claim_its_class_does_not_have_is_refused(kind: type[Claims], setup: TokenSetup) -> None:
+    await expect_refusal(setup, forge(kind, payload=payload_for(kind) | {"admin": True}), kind)

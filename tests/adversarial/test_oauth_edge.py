@@ -158,15 +158,15 @@ def port_of(service: RunningService) -> int:
 # -- HT-17, HT-18 ---------------------------------------------------------------------------------------
 
 
-def named(what: str, number: int) -> str:
+def long_name(what: str, number: int) -> str:
     """So long that it is noticed when it is kept."""
     return f"{what}-{number}".ljust(1_000, "x")
 
 
-def forged(number: int) -> str:
+def forged_jwt(number: int) -> str:
     """A JWT with a key that no one knows."""
-    header = {"alg": "RS256", "typ": "JWT", "kid": named("kid", number)}
-    parts = (json.dumps(part).encode() for part in (header, {"sub": named("client", number)}))
+    header = {"alg": "RS256", "typ": "JWT", "kid": long_name("kid", number)}
+    parts = (json.dumps(part).encode() for part in (header, {"sub": long_name("client", number)}))
     return ".".join([*map(base64url, parts), base64url(number.to_bytes(256, "big"))])
 
 
@@ -174,16 +174,16 @@ def access_token(number: int) -> str:
     return base64url(number.to_bytes(64, "big"))
 
 
-class Stranger:
+class UnknownCaller:
     """Asks every OAuth endpoint, each time as another client with other tokens."""
 
     def __init__(self, service: RunningService) -> None:
         self._client = service.client
 
     async def ask(self, number: int) -> None:
-        name = named("client", number)
+        name = long_name("client", number)
         proved = {"Authorization": basic_auth(name, f"secret-{number}")}
-        jwt, token = forged(number), access_token(number)
+        jwt, token = forged_jwt(number), access_token(number)
         assertion = {"client_assertion": jwt, "client_assertion_type": f"urn:{number}"}
         refresh = {"grant_type": "refresh_token", "refresh_token": jwt}
         query = {
@@ -239,13 +239,13 @@ async def rows(service: RunningService) -> dict[str, int]:
 
 async def test_ht_17_figures_and_rows_do_not_grow_with_clients_and_tokens(service: RunningService) -> None:
     web = await a_native_client(service)
-    stranger = Stranger(service)
-    for number in range(30):  # until every door has told, once, that there were too many
-        await stranger.ask(number)
+    unknown_caller = UnknownCaller(service)
+    for number in range(30):  # until every endpoint has answered 429 once
+        await unknown_caller.ask(number)
     await series(service)
     before = await series(service), await rows(service)
     for number in range(1_000, 1_060):
-        await stranger.ask(number)
+        await unknown_caller.ask(number)
     assert (await series(service), await rows(service)) == before
     text = (await service.client.get("/metrics", headers={"Authorization": f"Bearer {OPERATOR}"})).text
     assert "client-10" not in text
@@ -253,10 +253,10 @@ async def test_ht_17_figures_and_rows_do_not_grow_with_clients_and_tokens(servic
 
 
 A_MILLION_MAY_TAKE: Final = 50 * 1024 * 1024
-REQUESTS: Final = 14  # of each stranger
+REQUESTS: Final = 14  # of each unknown caller
 WARM_UP: Final = 40
 ROUNDS: Final = 5
-STRANGERS: Final = 20  # of a round
+UNKNOWN_CALLERS: Final = 20  # of a round
 
 
 @pytest.mark.parametrize("installed_url", ["sqlite", "postgres"] if WHOLE else ["sqlite"], indirect=True)
@@ -265,21 +265,21 @@ async def test_ht_18_another_client_and_another_token_each_time_do_not_grow_memo
 
     Caches that fill up or are cleared come in jumps; what is kept of each is there in every round.
     """
-    stranger = Stranger(service)
-    rounds = [range(first, first + STRANGERS) for first in range(1_000, 1_000 * ROUNDS + 1, 1_000)]
+    unknown_caller = UnknownCaller(service)
+    rounds = [range(first, first + UNKNOWN_CALLERS) for first in range(1_000, 1_000 * ROUNDS + 1, 1_000)]
     tracemalloc.start()
     try:
-        held = [await held_after(stranger, service, numbers) for numbers in (range(WARM_UP), *rounds)]
+        held = [await held_after(unknown_caller, service, numbers) for numbers in (range(WARM_UP), *rounds)]
     finally:
         tracemalloc.stop()
     grown = median(after - before for before, after in pairwise(held))
-    assert grown / (STRANGERS * REQUESTS) * 1_000_000 < A_MILLION_MAY_TAKE, held
+    assert grown / (UNKNOWN_CALLERS * REQUESTS) * 1_000_000 < A_MILLION_MAY_TAKE, held
 
 
-async def held_after(stranger: Stranger, service: RunningService, numbers: range) -> int:
+async def held_after(unknown_caller: UnknownCaller, service: RunningService, numbers: range) -> int:
     """The bytes of all that lives when they have asked, and the timers of their connections are over."""
     for number in numbers:
-        await stranger.ask(number)
+        await unknown_caller.ask(number)
     await service.clock.advance(600)
     gc.collect()
     return tracemalloc.get_traced_memory()[0]

@@ -95,12 +95,12 @@ async def files_of(place: InstallationPaths, cluster_data: Path | None) -> bytes
     if cluster_data is None:
         directory = Path(place.url.removeprefix("sqlite:///")).parent
     else:
-        directory = cluster_data / "base" / str(await checkpointed(place.url))
+        directory = cluster_data / "base" / str(await read_checkpoint(place.url))
     paths = {path for top in (directory, place.data) for path in top.rglob("*") if path.is_file()}
     return b"\n".join(path.read_bytes() for path in sorted(paths) if path.name != "dev.key")
 
 
-async def checkpointed(url: str) -> int:
+async def read_checkpoint(url: str) -> int:
     connection = await asyncpg.connect(url)
     await connection.execute("CHECKPOINT")
     oid: int = await connection.fetchval("SELECT oid FROM pg_database WHERE datname = current_database()")
@@ -145,7 +145,7 @@ async def test_op_03_no_private_key_or_secret_lies_in_the_clear(
 
 
 class Load:
-    """Accounts made as fast as the database takes them, until told to stop."""
+    """Create accounts as fast as the database takes them, until stopped."""
 
     def __init__(self, place: InstallationPaths) -> None:
         self._place = place
@@ -179,7 +179,7 @@ def held_by(file: Path) -> dict[str, list[dict[str, object]]]:
 
 
 @pytest.fixture
-def elsewhere(
+def other_installation(
     place: InstallationPaths, gatehouse: CommandLine, tmp_path: Path, request: pytest.FixtureRequest
 ) -> InstallationPaths:
     """Another machine that knows the master key, with an empty database of the other kind."""
@@ -191,7 +191,7 @@ def elsewhere(
 
 
 async def test_op_05_a_backup_under_load_restores_all_that_was_acknowledged_and_revives_nothing(
-    place: InstallationPaths, gatehouse: CommandLine, elsewhere: InstallationPaths, tmp_path: Path
+    place: InstallationPaths, gatehouse: CommandLine, other_installation: InstallationPaths, tmp_path: Path
 ) -> None:
     file = tmp_path / "backup.gz"
     load = Load(place)
@@ -217,9 +217,9 @@ async def test_op_05_a_backup_under_load_restores_all_that_was_acknowledged_and_
 
     revoked = gatehouse.json("user", "block", before[0])["rev"]
     gatehouse("user", "unblock", before[0])
-    there = elsewhere.command_line()
+    there = other_installation.command_line()
     await asyncio.to_thread(there, "restore", file)
-    with Node(data=elsewhere.data, environment=elsewhere.settings) as node:
+    with Node(data=other_installation.data, environment=other_installation.settings) as node:
         assert (await ask(node, "/readyz")).status_code == 200
         assert (await ask(node, "/proxy/oauth/keys")).json() == keys
         assert (await ask(node, f"/setup?{link}")).status_code == 403, "it may have been used since"
@@ -236,7 +236,7 @@ async def ask(node: Node, path: str) -> httpx2.Response:
 # -- OP-08 ----------------------------------------------------------------------------------------------
 
 
-async def until(node: Node, path: str, status: int) -> None:
+async def wait_for_status(node: Node, path: str, status: int) -> None:
     async with asyncio.timeout(30), httpx2.AsyncClient(timeout=10, verify=NO_TRUST_STORE) as client:
         while (await client.get(f"{node.address}{path}")).status_code != status:
             continue
@@ -250,13 +250,13 @@ async def test_op_08_without_its_database_the_service_is_alive_not_ready_and_rec
             assert gatehouse("healthcheck", "--port", str(node.port)) == "ready\n"
             for mode in ("fast", "immediate"):
                 cluster.stop(mode)
-                await until(node, "/readyz", 503)
+                await wait_for_status(node, "/readyz", 503)
                 assert (await ask(node, "/healthz")).status_code == 200
                 assert (await ask(node, "/proxy/oauth/keys")).status_code == 200, "what is in memory is served"
                 assert "HTTP 503" in gatehouse.expect_failure("healthcheck", "--port", str(node.port))
                 assert "cannot reach PostgreSQL" in gatehouse.expect_failure("key", "list")
                 cluster.start()
-                await until(node, "/readyz", 200)
+                await wait_for_status(node, "/readyz", 200)
             assert gatehouse("healthcheck", "--port", str(node.port)) == "ready\n"
 
 
@@ -331,13 +331,13 @@ def test_op_13_no_command_option_or_setting_is_for_testing() -> None:
 def test_op_13_the_source_knows_nothing_of_tests() -> None:
     for path in (ROOT / "src").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            names = imported(node)
+            names = imported_modules(node)
             assert not {name.partition(".")[0] for name in names} & {"tests", "pytest", "hypothesis", "unittest"}, (
                 path
             )
 
 
-def imported(node: ast.AST) -> list[str]:
+def imported_modules(node: ast.AST) -> list[str]:
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     return [node.module or ""] if isinstance(node, ast.ImportFrom) else []

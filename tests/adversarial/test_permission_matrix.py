@@ -162,7 +162,7 @@ Request = tuple[str, dict[str, object]]
 Ask = Callable[["World", Place, bool], Awaitable[Request]]
 
 
-def about(path: str, action: str, **data: object) -> Ask:
+def ask_about_application(path: str, action: str, **data: object) -> Ask:
     """Of the endpoints that name an application beside the data."""
 
     async def ask(_world: World, place: Place, _opens: bool) -> Request:  # noqa: FBT001
@@ -173,7 +173,7 @@ def about(path: str, action: str, **data: object) -> Ask:
 
 def of_user(action: str, **data: object) -> Ask:
     async def ask(world: World, place: Place, _opens: bool) -> Request:  # noqa: FBT001
-        user = {"user_id": world.studio.stranger.user_id}
+        user = {"user_id": world.studio.other_user.user_id}
         return "meta/data", {"action": action, "application_id": place.application_id, "data": {**user, **data}}
 
     return ask
@@ -251,7 +251,7 @@ async def publish_project(world: World, _place: Place, _opens: bool) -> Request:
 
 async def project_access(world: World, place: Place, _opens: bool) -> Request:  # noqa: FBT001
     access = {place.project_id: {"private_data": {f"x{next(world.numbers)}": {"value": True}}}}
-    data = {"user_id": world.studio.stranger.user_id, "private_data": {"projectAccess": access}}
+    data = {"user_id": world.studio.other_user.user_id, "private_data": {"projectAccess": access}}
     return "meta/data", {"action": "save", "application_id": place.application_id, "data": data}
 
 
@@ -267,7 +267,7 @@ async def info(_world: World, _place: Place, _opens: bool) -> Request:  # noqa: 
 
 def of_account(path: str, fields: str) -> Ask:
     async def ask(world: World, _place: Place, _opens: bool) -> Request:  # noqa: FBT001
-        return path, {"data": {"user_id": world.studio.stranger.user_id, fields: []}}
+        return path, {"data": {"user_id": world.studio.other_user.user_id, fields: []}}
 
     return ask
 
@@ -284,18 +284,18 @@ ASKS: Final[Mapping[str, Ask]] = {
     "application delete": delete_application,
     "application service_meta": describe,
     "application/tags": tag_application,
-    "application/keys get": about("application/keys", "get"),
-    "application/keys save": about("application/keys", "save", public_key="none"),
-    "application/keys delete": about("application/keys", "delete", id="none"),
-    "accessKey get": about("accessKey", "get"),
-    "accessKey save": about("accessKey", "save"),
-    "accessKey delete": about("accessKey", "delete", id="none"),
-    "meta/schema get": about("meta/schema", "get"),
-    "meta/schema save": about("meta/schema", "save"),
-    "roles get": about("roles", "get"),
-    "roles save": about("roles", "save", name="saved"),
-    "roles save protected": about("roles", "save", name="guard", protected=True),
-    "roles delete": about("roles", "delete", name="unheard_of"),
+    "application/keys get": ask_about_application("application/keys", "get"),
+    "application/keys save": ask_about_application("application/keys", "save", public_key="none"),
+    "application/keys delete": ask_about_application("application/keys", "delete", id="none"),
+    "accessKey get": ask_about_application("accessKey", "get"),
+    "accessKey save": ask_about_application("accessKey", "save"),
+    "accessKey delete": ask_about_application("accessKey", "delete", id="none"),
+    "meta/schema get": ask_about_application("meta/schema", "get"),
+    "meta/schema save": ask_about_application("meta/schema", "save"),
+    "roles get": ask_about_application("roles", "get"),
+    "roles save": ask_about_application("roles", "save", name="saved"),
+    "roles save protected": ask_about_application("roles", "save", name="guard", protected=True),
+    "roles delete": ask_about_application("roles", "delete", name="unheard_of"),
     "publish": publish_project,
     "project get": of_project("project", "get"),
     "project save": of_project("project", "save", description="saved"),
@@ -383,14 +383,14 @@ async def a_place(studio: Studio, title: str, group_id: str) -> Place:
     made = await create_application(storage, name="Application", project_id=project.project_id)
     await storage.applications.edit_schema(
         made.application_id,
-        lambda model: set_fields(schema=replace(model.schema, secret_data=shut()))(model),
+        lambda model: set_fields(schema=replace(model.schema, secret_data=closed_schema()))(model),
     )
     await storage.projects.edit_project(project.project_id, connect_application(made.application_id))
     await storage.groups.create_group(a_group(group_id, project_id=project.project_id), [a_record()])
     return Place(project_id=project.project_id, application_id=made.application_id, group_id=group_id)
 
 
-def shut() -> dict[str, Any]:
+def closed_schema() -> dict[str, Any]:
     extents = {"canRead": {"value": "none"}, "canWrite": {"value": "none"}}
     return {"application": {}, "meta": dict.fromkeys(PARTS, extents)}
 
@@ -454,7 +454,7 @@ async def a_world(studio: Studio) -> World:
         await by_group(studio, here),
         *[await by_condition(studio, rule, here) for rule in (*ROOT_RULES, "can_administer")],
     ]
-    await write_user_record(studio, studio.stranger, here.application_id)
+    await write_user_record(studio, studio.other_user, here.application_id)
     await storage.projects.edit_project(fallen.project_id, set_project_fields(removed=True))
     return World(studio=studio, askers=askers)
 
@@ -475,7 +475,7 @@ async def outcome(world: World, act: str, asker: Asker) -> str:
     return "closed" if shut_out else "open"
 
 
-def expected(act: str, asker: Asker) -> str:
+def expected_outcome(act: str, asker: Asker) -> str:
     if asker.person is None:
         return "unknown"
     return "open" if is_open(act, asker.rights) else "closed"
@@ -501,6 +501,6 @@ async def test_pa_12_every_act_is_open_to_exactly_those_the_table_names(world: W
     wrong = []
     for act, asker in pairs:
         found = await outcome(world, act, asker)
-        if found != expected(act, asker):
-            wrong.append(f"{act} by {asker.name}: {found}, not {expected(act, asker)}")
+        if found != expected_outcome(act, asker):
+            wrong.append(f"{act} by {asker.name}: {found}, not {expected_outcome(act, asker)}")
     assert wrong == []

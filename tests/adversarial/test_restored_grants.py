@@ -111,7 +111,9 @@ def place(migrated_url: str, tmp_path: Path) -> InstallationPaths:
 
 
 @pytest.fixture(params=["the same database", "another machine"])
-def restored(place: InstallationPaths, tmp_path: Path, request: pytest.FixtureRequest) -> InstallationPaths:
+def restored_installation(
+    place: InstallationPaths, tmp_path: Path, request: pytest.FixtureRequest
+) -> InstallationPaths:
     """Where the backup is restored: over what is there, or into an empty database of the other kind."""
     place.command_line()("key", "list")  # makes the master key
     if request.param == "the same database":
@@ -123,7 +125,7 @@ def restored(place: InstallationPaths, tmp_path: Path, request: pytest.FixtureRe
 
 
 @asynccontextmanager
-async def serving(place: InstallationPaths, clock: MovableClock) -> AsyncIterator[RunningService]:
+async def serve(place: InstallationPaths, clock: MovableClock) -> AsyncIterator[RunningService]:
     async with running_service(place.url, place.data, clock=clock, environment=place.environment) as service:
         yield service
 
@@ -149,10 +151,10 @@ async def backed_up_while_busy(place: InstallationPaths, file: Path, loads: Sequ
 
 
 async def test_op_05_r_23_nothing_that_clients_held_before_a_restore_works_after_it(
-    place: InstallationPaths, restored: InstallationPaths, tmp_path: Path
+    place: InstallationPaths, restored_installation: InstallationPaths, tmp_path: Path
 ) -> None:
     file, clock = tmp_path / "backup.gz", MovableClock(SystemClock().now())
-    async with serving(place, clock) as service:
+    async with serve(place, clock) as service:
         await service.services.administration.create(login=LOGIN, nick="Anna", password=PASSWORD, origin=ORIGIN)
         web, oidc_client, tv = await clients_of(service)
         browser = HttpBrowser(service)
@@ -173,8 +175,8 @@ async def test_op_05_r_23_nothing_that_clients_held_before_a_restore_works_after
         assert (await ask_permissions(web, loads[2].issued.jwts[0])).status_code == 200
         await browser.client.aclose()
 
-    await asyncio.to_thread(restored.command_line(), "restore", file, "--replace")
-    async with serving(restored, clock) as service:
+    await asyncio.to_thread(restored_installation.command_line(), "restore", file, "--replace")
+    async with serve(restored_installation, clock) as service:
         for load, client in zip(loads, (web, oidc_client) * LINES, strict=True):
             await nothing_works(replace(client, service=service), load.issued)
         for code in device_codes:

@@ -117,7 +117,7 @@ async def held_by(nodes: Nodes, here: RelyingPartyClient, browser_client: HttpBr
 
 
 async def clients_of(service: RunningService) -> list[RelyingPartyClient]:
-    """One of each profile; the second is not of the house, so that people are asked."""
+    """One client of each profile; the second is third-party and needs consent."""
     theirs = {"first_party": False, "may_exchange": True, "name": "Sky Atlas"}
     return [await a_native_client(service), await an_oidc_client(service, **theirs)]
 
@@ -186,25 +186,25 @@ async def test_tk_18_no_refresh_on_any_node_after_consent_application_or_project
 async def test_lg_28_what_clients_have_is_listed_and_ended_on_all_nodes_after_a_fresh_proof(
     nodes: Nodes, account_browser: AccountBrowser
 ) -> None:
-    """A client of the house needs no consent, but what it holds is the person's to end as well."""
+    """A first-party client needs no consent, and the person can still end its grants."""
     native, theirs = [await held_by(nodes, client, account_browser) for client in await clients_of(nodes.here)]
     await nodes.here.clock.advance(STALE)
     for held, name, other in ((native, "Web shop", theirs), (theirs, "Sky Atlas", None)):
         client_id = held.there.client.client_id
-        assert name in await connected(account_browser)
+        assert name in await connected_applications(account_browser)
         asked = await account_browser.submit(REVOKE, f'value="{client_id}"')
         assert asked.headers["location"] == "/confirm?next=%2Faccount%2Fapplications%2Frevoke"
         await held.works()
         assert (await account_browser.confirm(password=PASSWORD)).headers["location"] == "/account#applications"
         await account_browser.submit_and_read_notice(REVOKE, f'value="{client_id}"')
         await held.is_dead()
-        assert name not in await connected(account_browser)
+        assert name not in await connected_applications(account_browser)
         if other is not None:
             await other.works()
         await nodes.here.clock.advance(STALE)
 
 
-async def connected(account_browser: AccountBrowser) -> str:
+async def connected_applications(account_browser: AccountBrowser) -> str:
     page = (await account_browser.get("/account")).text
     return page.split('id="applications"')[1].split("</section>")[0]
 
@@ -227,11 +227,11 @@ SUPPORT: Final = {
 async def test_lg_23_no_client_is_kept_under_a_name_that_deceives(nodes: Nodes, profile: ClientProfile) -> None:
     for name in DECEPTIVE:
         with pytest.raises(BadClient):
-            await nodes.here.services.clients.create(named(profile, name), ORIGIN)
+            await nodes.here.services.clients.create(client_named(profile, name), ORIGIN)
     assert await nodes.here.services.storage.clients.clients() == []
 
 
-def named(profile: ClientProfile, name: str) -> Client:
+def client_named(profile: ClientProfile, name: str) -> Client:
     if profile is ClientProfile.NATIVE:
         return a_client(name=name)
     return a_client(name=name, profile=profile, redirect_hosts=(), redirect_uris=(REDIRECT,))

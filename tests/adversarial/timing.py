@@ -28,7 +28,7 @@ SAMPLES: Final = 500  # of each kind
 WARM_UP: Final = 20
 TOLERANCE: Final = 0.05
 A_DAY: Final = 86_400
-A_BATCH: Final = 40  # pairs before letters, or failures, of one source run out
+A_BATCH: Final = 40  # pairs before the mail quota or the attempt limit of one source is used up
 NEW: Final = "a quite different phrase"
 LOGIN: Final = "/proxy/api/login"
 CALLS: Final = 20_000  # of each kind
@@ -145,16 +145,16 @@ async def comparisons(service: RunningService) -> Mapping[str, tuple[Check, str]
     native, oidc = await a_native_client(service), await an_oidc_client(service)
     source = "192.0.2.1"
 
-    async def proves(given: str) -> bool:
+    async def is_correct_proof(given: str) -> bool:
         return await known.is_correct_proof(native.client, given, native.redirect_uri, source=source)
 
-    async def knows(relying: RelyingPartyClient, given: str) -> bool:
+    async def is_correct_secret(relying: RelyingPartyClient, given: str) -> bool:
         return await known.is_correct_secret(relying.client, given, source=source)
 
     return {
-        "proof": (proves, native_proof(native.redirect_uri, native.secret)),
-        "secret at revoke": (partial(knows, native), native.secret),
-        "digest at revoke": (partial(knows, oidc), oidc.secret),
+        "proof": (is_correct_proof, native_proof(native.redirect_uri, native.secret)),
+        "secret at revoke": (partial(is_correct_secret, native), native.secret),
+        "digest at revoke": (partial(is_correct_secret, oidc), oidc.secret),
     }
 
 

@@ -26,5 +26,5 @@ def test_a_server_on_sqlite_loads_nothing_heavy_that_it_does_not_use() -> None:
     assert {"gatehouse.app.endpoints", "gatehouse.app.services.accounts"} <= set(run.stdout.split())
     assert set(HEAVY) & set(run.stdout.split()) == set()
     assert "gatehouse.demo" not in run.stdout  # comes with --demo
-    assert "gatehouse.app.services.console" not in run.stdout  # comes with its first visitor
+    assert "gatehouse.app.services.console" not in run.stdout  # loaded with its first request
     assert "gatehouse.app.services.installation" not in run.stdout  # comes with the first who looks

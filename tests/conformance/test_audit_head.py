@@ -23,7 +23,7 @@ from tests.support.command_line import InstallationPaths
 
 
 @asynccontextmanager
-async def opened(url: str, data: Path) -> AsyncIterator[Services]:
+async def open_services_at(url: str, data: Path) -> AsyncIterator[Services]:
     place = InstallationPaths(data=data, url=url)
     async with open_services(place.load_settings(), clock=SystemClock(), serving=False) as services:
         yield services
@@ -36,7 +36,7 @@ async def note(services: Services) -> None:
 
 
 async def test_a_new_installation_has_a_head_from_the_start(migrated_url: str, tmp_path: Path) -> None:
-    async with opened(migrated_url, tmp_path) as services:
+    async with open_services_at(migrated_url, tmp_path) as services:
         head = HeadCodec(services.masters).decode((await services.storage.audit.chain_end()).head)
         assert head is not None
         assert (head.place, head.begins, head.unlinked) == (0, 1, 0)
@@ -45,7 +45,7 @@ async def test_a_new_installation_has_a_head_from_the_start(migrated_url: str, t
 
 async def test_processes_that_start_together_make_one_key_and_one_head(migrated_url: str, tmp_path: Path) -> None:
     async def start() -> tuple[bytes, str | None]:
-        async with opened(migrated_url, tmp_path) as services:
+        async with open_services_at(migrated_url, tmp_path) as services:
             return services.instance_key, (await services.storage.audit.chain_end()).head
 
     assert len(set(await asyncio.gather(*(start() for _ in range(4))))) == 1
@@ -55,7 +55,7 @@ async def test_processes_that_start_together_make_one_key_and_one_head(migrated_
 async def test_an_installation_from_before_gets_a_head_at_its_first_start(
     migrated_url: str, tmp_path: Path, forgotten: int
 ) -> None:
-    async with opened(migrated_url, tmp_path) as services:
+    async with open_services_at(migrated_url, tmp_path) as services:
         await services.audit_sealer.seal_all()
         for _ in range(3):
             await note(services)
@@ -65,14 +65,14 @@ async def test_an_installation_from_before_gets_a_head_at_its_first_start(
             await note(services)
             await services.audit_sealer.seal_all()
         await make_older(services)
-    async with opened(migrated_url, tmp_path) as services:
+    async with open_services_at(migrated_url, tmp_path) as services:
         assert (await services.audit_verification().verify()).problems == ()
         await note(services)
         await services.audit_sealer.seal_all()
         assert (await services.audit_verification().verify()).problems == ()
-        await cut(services, AUDIT_HEAD)
+        await delete_records(services, AUDIT_HEAD)
         assert len((await services.audit_verification().verify()).problems) > 0
-    async with opened(migrated_url, tmp_path) as services:  # no second head is made
+    async with open_services_at(migrated_url, tmp_path) as services:  # no second head is made
         assert len((await services.audit_verification().verify()).problems) > 0
 
 
@@ -93,7 +93,7 @@ async def make_older(services: Services) -> None:
     await services.storage.runner.write(verb)
 
 
-async def cut(services: Services, name: str) -> None:
+async def delete_records(services: Services, name: str) -> None:
     def verb() -> Verb[None]:
         yield Statement(delete(installation).where(installation.c.name == name))()
 

@@ -56,11 +56,11 @@ async def contents(storage: Storage) -> Held:
 
 def chunks(held: Held) -> Generator[ArchiveRows, None, ArchiveEnd]:
     for table, rows in held.items():
-        yield ArchiveRows(table=table, rows=tuple(tuple(map(written, row)) for row in rows))
+        yield ArchiveRows(table=table, rows=tuple(tuple(map(json_value, row)) for row in rows))
     return CLOSING
 
 
-def written(value: Any) -> Any:
+def json_value(value: Any) -> Any:
     return base64.b64encode(value).decode() if isinstance(value, bytes) else value
 
 
@@ -138,11 +138,11 @@ async def test_a_file_that_turns_out_damaged_at_its_end_leaves_everything_as_it_
     await storage.accounts.create_user(a_user(), a_record())
     before = await contents(storage)
 
-    def damaged() -> Generator[ArchiveRows, None, ArchiveEnd]:
+    def damaged_rows() -> Generator[ArchiveRows, None, ArchiveEnd]:
         yield ArchiveRows(table="user_ids", rows=(("1",),))
         raise BackupDamaged("at the end")
 
-    verb = partial(restore_rows, damaged, RestoreFence(now=NOW), a_record(AuditEvent.RESTORED), replace=True)
+    verb = partial(restore_rows, damaged_rows, RestoreFence(now=NOW), a_record(AuditEvent.RESTORED), replace=True)
     with pytest.raises(BackupDamaged):
         await storage.runner.write(verb)
     assert await contents(storage) == before

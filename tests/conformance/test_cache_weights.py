@@ -47,7 +47,7 @@ def rules(count: int, description: str = "") -> Tree:
     }
 
 
-def says(tree: Tree, params: Callable[[int], str] = lambda _: "") -> Tree:
+def schema_of(tree: Tree, params: Callable[[int], str] = lambda _: "") -> Tree:
     numbers = iter(range(1_000_000))
 
     def leaf() -> dict[str, Any]:
@@ -68,24 +68,27 @@ def with_named_users() -> Role:
 
 
 SHAPES: Final[Mapping[str, tuple[Tree, list[Role]]]] = {
-    "many roles": (rules(1_000), [a_role(f"role{n}", meta=says(rules(1_000))) for n in range(20)]),
+    "many roles": (rules(1_000), [a_role(f"role{n}", meta=schema_of(rules(1_000))) for n in range(20)]),
     "long descriptions": (rules(500, "word " * 200), []),
     "different rules": (
         {},
-        [a_role(f"role{n}", meta={"private_data": {f"of{n}": says(rules(500))["private_data"]}}) for n in range(10)],
+        [
+            a_role(f"role{n}", meta={"private_data": {f"of{n}": schema_of(rules(500))["private_data"]}})
+            for n in range(10)
+        ],
     ),
     "different params": (
         rules(500),
         [
-            a_role(f"role{n}", meta=says(rules(500), lambda m, n=n: ",".join(f"{n}-{m}-{k}" for k in range(10))))
+            a_role(f"role{n}", meta=schema_of(rules(500), lambda m, n=n: ",".join(f"{n}-{m}-{k}" for k in range(10))))
             for n in range(4)
         ],
     ),
     "the same params": (
         rules(500),
-        [a_role(f"role{n}", meta=says(rules(500), lambda _: "one,two"), params="three,four") for n in range(20)],
+        [a_role(f"role{n}", meta=schema_of(rules(500), lambda _: "one,two"), params="three,four") for n in range(20)],
     ),
-    "small": (rules(50), [a_role("one"), a_role("two", meta=says(rules(50)))]),
+    "small": (rules(50), [a_role("one"), a_role("two", meta=schema_of(rules(50)))]),
     "a condition with many users": ({}, [with_named_users()]),
 }
 
@@ -115,37 +118,37 @@ async def compiled_whole(storage: Storage) -> ApplicationModel:
     return model
 
 
-def allocated() -> int:
+def allocated_bytes() -> int:
     gc.collect()
     return tracemalloc.get_traced_memory()[0]
 
 
 def assert_honest(estimated: int, before: int) -> None:
-    measured = allocated() - before
+    measured = allocated_bytes() - before
     assert estimated / FACTOR <= measured <= estimated * FACTOR, f"{estimated:,} estimated, {measured:,} allocated"
 
 
 @pytest.fixture
-def traced() -> Any:
+def trace_memory() -> Any:
     tracemalloc.start()
     yield
     tracemalloc.stop()
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.usefixtures("traced")
+@pytest.mark.usefixtures("trace_memory")
 async def test_mm_02_weight_of_a_model_is_what_it_allocates_when_all_of_it_is_compiled(
     world: Storage, shape: str
 ) -> None:
     await save(world, *SHAPES[shape])
     first = await compiled_whole(world)
-    before = allocated()
+    before = allocated_bytes()
     model = await compiled_whole(world)
     assert model is not first
     assert_honest(model.weight, before)
 
 
-@pytest.mark.usefixtures("traced")
+@pytest.mark.usefixtures("trace_memory")
 async def test_mm_02_weight_of_the_cache_is_what_people_and_lists_in_it_allocate(world: Storage) -> None:
     await save(world, *SHAPES["many roles"])
     reading = PermissionLoader(store=world.permissions, clock=SystemClock())
@@ -155,21 +158,21 @@ async def test_mm_02_weight_of_the_cache_is_what_people_and_lists_in_it_allocate
         record = a_user_record(person, {ROOT: ["role1", "role2", "role3"]}, application_id=SHOP)
         await world.user_records.edit_record(SHOP, person, set_fields(scopes=record.scopes), 0)
 
-    async def listed(person: str) -> None:
+    async def expect_list(person: str) -> None:
         facts = await world.permissions.facts(person, (SHOP,))
         assert facts is not None
         case = await reading.load_input(facts)
         effective = await reading.evaluate(case, SHOP, None)
         assert len(await reading.render_list(case, effective, Shape.LIST, DEFAULT_OPTIONS)) == 1_000
 
-    await listed(people[0])
-    weight, before = reading.cache_weight, allocated()
+    await expect_list(people[0])
+    weight, before = reading.cache_weight, allocated_bytes()
     for person in people[1:]:
-        await listed(person)
+        await expect_list(person)
     assert_honest(reading.cache_weight - weight, before)
 
 
-@pytest.mark.usefixtures("traced")
+@pytest.mark.usefixtures("trace_memory")
 async def test_mm_02_weight_of_projects_is_what_they_allocate(world: Storage) -> None:
     ids = [f"{n:024x}" for n in range(100)]
     for group_id in ids:
@@ -180,7 +183,7 @@ async def test_mm_02_weight_of_projects_is_what_they_allocate(world: Storage) ->
     grants = [GroupGrant(group_id=one, roles=("role1", "role2"), action=GrantAction.GRANT) for one in ids]
     await world.projects.edit_project("mind_games", connect_application(SHOP, *grants))
     first = await world.permissions.structure(["mind_games"], [SHOP])
-    before = allocated()
+    before = allocated_bytes()
     structure = await world.permissions.structure(["mind_games"], [SHOP])
     assert compiled_structure(structure) is not compiled_structure(first)
     assert compiled_structure(structure).connecting_projects(SHOP) is not None

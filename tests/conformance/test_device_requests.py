@@ -33,7 +33,7 @@ async def anna(storage: Storage) -> User:
     return user
 
 
-def granted(user: User, grant_id: str = "g1") -> Grant:
+def device_grant(user: User, grant_id: str = "g1") -> Grant:
     return a_grant(grant_id=grant_id, user_id=user.user_id, rev=user.rev, code=None, redirect_uri="")
 
 
@@ -53,7 +53,7 @@ async def test_of_many_who_answer_exactly_one_does(storage: Storage, anna: User)
     await storage.device_requests.create_request(a_request())
     answers = await asyncio.gather(
         *(
-            storage.device_requests.approve_request("BCDFGHJK", granted(anna, f"g{n}"), NOW, a_record())
+            storage.device_requests.approve_request("BCDFGHJK", device_grant(anna, f"g{n}"), NOW, a_record())
             for n in range(4)
         ),
         *(storage.device_requests.deny_request("BCDFGHJK", NOW, a_record()) for _ in range(4)),
@@ -68,7 +68,7 @@ async def test_of_many_who_answer_exactly_one_does(storage: Storage, anna: User)
 async def test_no_one_is_signed_in_who_was_blocked_or_signed_out_a_moment_ago(storage: Storage, anna: User) -> None:
     await storage.device_requests.create_request(a_request())
     await storage.sessions.revoke_user(anna.user_id, a_record(), keep=None, now=NOW)
-    assert not await storage.device_requests.approve_request("BCDFGHJK", granted(anna), NOW, a_record())
+    assert not await storage.device_requests.approve_request("BCDFGHJK", device_grant(anna), NOW, a_record())
     assert await storage.device_requests.find_pending_request("BCDFGHJK", NOW) is not None
 
 
@@ -82,7 +82,7 @@ async def test_a_poll_before_its_time_lengthens_the_interval(storage: Storage) -
 async def test_an_approved_request_is_taken_once_with_its_first_refresh_token(storage: Storage, anna: User) -> None:
     await storage.device_requests.create_request(a_request())
     assert await storage.device_requests.redeem_request(a_request(), NOW, generation=1) is None
-    assert await storage.device_requests.approve_request("BCDFGHJK", granted(anna), NOW, a_record())
+    assert await storage.device_requests.approve_request("BCDFGHJK", device_grant(anna), NOW, a_record())
     takers = await asyncio.gather(
         *(storage.device_requests.redeem_request(a_request(), NOW + 7, generation=1) for _ in range(6))
     )
@@ -93,7 +93,7 @@ async def test_an_approved_request_is_taken_once_with_its_first_refresh_token(st
 
 async def test_an_approved_request_is_not_taken_late_or_after_a_revocation(storage: Storage, anna: User) -> None:
     await storage.device_requests.create_request(a_request())
-    await storage.device_requests.approve_request("BCDFGHJK", granted(anna), NOW, a_record())
+    await storage.device_requests.approve_request("BCDFGHJK", device_grant(anna), NOW, a_record())
     assert await storage.device_requests.redeem_request(a_request(), NOW + 600, generation=0) is None
     await storage.sessions.revoke_user(anna.user_id, a_record(), keep=None, now=NOW)
     assert await storage.device_requests.redeem_request(a_request(), NOW, generation=0) is None
@@ -101,7 +101,7 @@ async def test_an_approved_request_is_not_taken_late_or_after_a_revocation(stora
 
 async def test_a_device_of_others_needs_a_consent_that_still_stands(storage: Storage, anna: User) -> None:
     await storage.device_requests.create_request(a_request())
-    grant = replace(granted(anna), scopes=("openid", "email"))
+    grant = replace(device_grant(anna), scopes=("openid", "email"))
     for scopes in ((), ("openid",)):
         given = Consent(user_id=anna.user_id, client_id="web", scopes=scopes, given_at=NOW)
         await storage.consents.add_consent(given, a_record())

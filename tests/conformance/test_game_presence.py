@@ -18,7 +18,7 @@ async def a_session(storage: Storage, gsid: str = "g1") -> str:
     return gsid
 
 
-async def found(storage: Storage, gsid: str) -> GameSession:
+async def find_session(storage: Storage, gsid: str) -> GameSession:
     session = await storage.game_sessions.find_session(gsid, NOW)
     assert session is not None
     return session
@@ -26,17 +26,17 @@ async def found(storage: Storage, gsid: str) -> GameSession:
 
 async def test_a_socket_is_a_sign_of_life(storage: Storage) -> None:
     gsid = await a_session(storage)
-    assert (await found(storage, gsid)).last_seen == 0
+    assert (await find_session(storage, gsid)).last_seen == 0
     await storage.game_sessions.add_socket_node(gsid, "here", NOW + 3)
-    assert (await found(storage, gsid)).last_seen == NOW + 3
+    assert (await find_session(storage, gsid)).last_seen == NOW + 3
 
 
 async def test_many_are_seen_at_once_and_no_others(storage: Storage) -> None:
     gsids = [await a_session(storage, f"g{n}") for n in range(50)]
     other = await a_session(storage, "other")
     await storage.game_sessions.record_presence(gsids, "here", NOW + 5)
-    assert {(await found(storage, gsid)).last_seen for gsid in gsids} == {NOW + 5}
-    assert (await found(storage, other)).last_seen == 0
+    assert {(await find_session(storage, gsid)).last_seen for gsid in gsids} == {NOW + 5}
+    assert (await find_session(storage, other)).last_seen == 0
 
 
 async def is_heard(storage: Storage, heard: list[str]) -> None:
@@ -59,10 +59,10 @@ async def test_the_end_of_the_last_socket_is_counted_and_told(storage: Storage) 
     assert await storage.game_sessions.remove_socket_node(gsid, "here", NOW + 1)
     await wait_until(lambda: gsid in heard)
     forget()
-    assert (await found(storage, gsid)).cancels == 1
+    assert (await find_session(storage, gsid)).cancels == 1
     await storage.game_sessions.add_socket_node(gsid, "here", NOW + 2)
     assert await storage.game_sessions.remove_socket_node(gsid, "here", NOW + 3)
-    assert (await found(storage, gsid)).cancels == 2
+    assert (await find_session(storage, gsid)).cancels == 2
 
 
 async def test_a_socket_at_another_node_keeps_it(storage: Storage) -> None:
@@ -70,9 +70,9 @@ async def test_a_socket_at_another_node_keeps_it(storage: Storage) -> None:
     await storage.game_sessions.add_socket_node(gsid, "here", NOW)
     await storage.game_sessions.add_socket_node(gsid, "there", NOW)
     assert not await storage.game_sessions.remove_socket_node(gsid, "here", NOW + 1)
-    assert (await found(storage, gsid)).cancels == 0
+    assert (await find_session(storage, gsid)).cancels == 0
     assert await storage.game_sessions.remove_socket_node(gsid, "there", NOW + 1)
-    assert (await found(storage, gsid)).cancels == 1
+    assert (await find_session(storage, gsid)).cancels == 1
 
 
 async def test_a_node_that_fell_silent_keeps_nothing_and_one_that_speaks_does(storage: Storage) -> None:
@@ -107,7 +107,7 @@ async def test_last_seen_never_goes_back(storage: Storage) -> None:
     gsid = await a_session(storage)
     for at in (NOW + 5, NOW + 4):
         await storage.game_sessions.record_presence([gsid], "here", at)
-    assert (await found(storage, gsid)).last_seen == NOW + 5
+    assert (await find_session(storage, gsid)).last_seen == NOW + 5
 
 
 async def test_a_node_that_ends_is_forgotten_and_cancels_nothing(storage: Storage) -> None:
@@ -115,6 +115,6 @@ async def test_a_node_that_ends_is_forgotten_and_cancels_nothing(storage: Storag
     for node in ("here", "there"):
         await storage.game_sessions.add_socket_node(gsid, node, NOW)
     await storage.game_sessions.forget_node("here")
-    assert (await found(storage, gsid)).cancels == 0
+    assert (await find_session(storage, gsid)).cancels == 0
     assert await storage.game_sessions.remove_socket_node(gsid, "there", NOW)
-    assert (await found(storage, gsid)).cancels == 1
+    assert (await find_session(storage, gsid)).cancels == 1

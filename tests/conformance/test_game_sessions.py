@@ -48,13 +48,13 @@ async def anna(storage: Storage) -> User:
     return user
 
 
-async def confirmed(storage: Storage, user: User, gsid: str = "g1") -> bool:
+async def confirm_session(storage: Storage, user: User, gsid: str = "g1") -> bool:
     return await storage.game_sessions.confirm_session(
         gsid, NOW, user_id=user.user_id, rev=user.rev, auth="login", entry=a_record(subject=user.user_id)
     )
 
 
-async def found(storage: Storage, gsid: str = "g1", now: int = NOW) -> GameSession:
+async def find_session(storage: Storage, gsid: str = "g1", now: int = NOW) -> GameSession:
     session = await storage.game_sessions.find_session(gsid, now)
     assert session is not None
     return session
@@ -62,7 +62,7 @@ async def found(storage: Storage, gsid: str = "g1", now: int = NOW) -> GameSessi
 
 @pytest.mark.usefixtures("anna")
 async def test_a_session_is_found_as_it_was_registered_while_it_lasts(storage: Storage) -> None:
-    assert await found(storage, now=NOW + 119) == a_game_session()
+    assert await find_session(storage, now=NOW + 119) == a_game_session()
     assert await storage.game_sessions.find_session("g1", NOW + 120) is None
     assert await storage.game_sessions.find_session("g2", NOW) is None
 
@@ -72,24 +72,24 @@ async def test_marks_only_move_on_and_number_polls_of_the_holder_alone(storage: 
     await storage.game_sessions.record_polls([a_mark(3, NOW + 50)], "here")
     await storage.game_sessions.record_polls([a_mark(2, NOW + 10)], "here")
     await storage.game_sessions.record_polls([a_mark(9, NOW + 60)], "there")
-    session = await found(storage)
+    session = await find_session(storage)
     assert (session.polls, session.holder, session.polled_at, session.ends_at) == (3, "here", NOW + 60, NOW + 180)
 
 
 @pytest.mark.usefixtures("anna")
 async def test_a_claim_is_numbered_after_all_that_is_known_and_told_when_asked(storage: Storage) -> None:
-    store, told = storage.game_sessions, asyncio.Queue[str]()
+    store, events = storage.game_sessions, asyncio.Queue[str]()
     numbers = [
         await store.claim_session(a_mark(4), "there", tell=False),
         await store.claim_session(a_mark(2, NOW + 50), "here", tell=False),
         await store.claim_session(a_mark(2), "there", tell=False),
     ]
-    session = await found(storage)
+    session = await find_session(storage)
     assert numbers == [4, 5, 6]
     assert (session.polls, session.holder, session.polled_at, session.ends_at) == (6, "there", NOW + 50, NOW + 170)
-    end = store.listen_for_changes(told.put_nowait)
+    end = store.listen_for_changes(events.put_nowait)
     assert await store.claim_session(a_mark(1, gsid="gone"), "here", tell=True) == 1
-    while await told.get() != "gone":
+    while await events.get() != "gone":
         pass
     end()
 
@@ -105,18 +105,18 @@ async def test_marks_of_many_sessions_in_any_order_do_not_block_each_other(stora
             for order in (there, there[::-1], there[10:] + there[:10])
         )
     )
-    assert {(await found(storage, name)).polls for name in names} == {1}
+    assert {(await find_session(storage, name)).polls for name in names} == {1}
 
 
 @pytest.mark.usefixtures("anna")
 async def test_the_stages_are_told_once_each(storage: Storage) -> None:
-    told: asyncio.Queue[str] = asyncio.Queue()
-    end = storage.game_sessions.listen_for_changes(told.put_nowait)
+    events: asyncio.Queue[str] = asyncio.Queue()
+    end = storage.game_sessions.listen_for_changes(events.put_nowait)
     await storage.game_sessions.register_session(a_game_session("last"))
-    stages = [(await found(storage)).stage]
+    stages = [(await find_session(storage)).stage]
     for signing_in in (False, False, True, True):
         await storage.game_sessions.record_progress("g1", NOW, signing_in=signing_in)
-        stages.append((await found(storage)).stage)
+        stages.append((await find_session(storage)).stage)
     assert stages == [
         SignInStage.WAITING,
         SignInStage.OPENED,
@@ -125,28 +125,28 @@ async def test_the_stages_are_told_once_each(storage: Storage) -> None:
         SignInStage.SIGNING_IN,
     ]
     await storage.game_sessions.record_progress("last", NOW, signing_in=False)
-    heard = [await told.get()]
+    heard = [await events.get()]
     while heard[-1] != "last":  # PostgreSQL tells a little later, and in order
-        heard.append(await told.get())
+        heard.append(await events.get())
     end()
     assert heard.count("g1") == 2
 
 
 async def test_only_the_first_confirmation_counts(storage: Storage, anna: User) -> None:
-    outcomes = await asyncio.gather(*(confirmed(storage, anna) for _ in range(5)))
+    outcomes = await asyncio.gather(*(confirm_session(storage, anna) for _ in range(5)))
     assert sorted(outcomes) == [False] * 4 + [True]
-    session = await found(storage)
+    session = await find_session(storage)
     assert (session.state, session.user_id, session.confirmed_at) == (GameSessionState.CONFIRMED, anna.user_id, NOW)
 
 
 async def test_no_one_confirms_with_an_account_that_changed_meanwhile(storage: Storage, anna: User) -> None:
-    assert not await confirmed(storage, replace(anna, rev=anna.rev + 1))
-    assert (await found(storage)).state is GameSessionState.PENDING
+    assert not await confirm_session(storage, replace(anna, rev=anna.rev + 1))
+    assert (await find_session(storage)).state is GameSessionState.PENDING
 
 
 async def test_a_confirmed_session_is_taken_once_with_its_tokens_and_record(storage: Storage, anna: User) -> None:
     assert not await storage.game_sessions.take_answer("g1", a_turn(1), NOW, a_login(anna), a_record())
-    await confirmed(storage, anna)
+    await confirm_session(storage, anna)
     takes = [
         storage.game_sessions.take_answer(
             "g1", a_turn(1), NOW, a_login(anna, bytes([n])), a_record(subject=f"take {n}")
@@ -158,14 +158,14 @@ async def test_a_confirmed_session_is_taken_once_with_its_tokens_and_record(stor
     winner = outcomes.index(True)
     live = [await storage.logins.live_login_token(bytes([n]), NOW) is not None for n in range(5)]
     assert live == [n == winner for n in range(5)]
-    assert (await found(storage)).state is GameSessionState.DELIVERED
+    assert (await find_session(storage)).state is GameSessionState.DELIVERED
 
 
 async def test_an_older_poll_than_the_newest_known_takes_nothing_nor_any_of_a_node_that_is_not_the_holder(
     storage: Storage, anna: User
 ) -> None:
     store = storage.game_sessions
-    await confirmed(storage, anna)
+    await confirm_session(storage, anna)
     assert await store.claim_session(a_mark(7), "there", tell=False) == 7
     await store.record_polls([a_mark(9)], "here")  # numbered before the claim, and stored after it
     for older in (a_turn(6, "there"), a_turn(7), a_turn(9)):
@@ -174,18 +174,18 @@ async def test_an_older_poll_than_the_newest_known_takes_nothing_nor_any_of_a_no
 
 
 async def test_a_block_between_confirmation_and_taking_leaves_nothing_to_take(storage: Storage, anna: User) -> None:
-    await confirmed(storage, anna)
+    await confirm_session(storage, anna)
     await storage.accounts.set_blocked(anna.user_id, a_record(), blocked=True, now=NOW)
     assert not await storage.game_sessions.take_answer("g1", a_turn(1), NOW, a_login(anna), a_record())
-    assert (await found(storage)).state is GameSessionState.CONFIRMED
+    assert (await find_session(storage)).state is GameSessionState.CONFIRMED
 
 
 async def test_what_failed_stays_failed_with_its_first_record(storage: Storage, anna: User) -> None:
     first, second = a_refusal(), a_refusal()
     assert await storage.game_sessions.fail_session("g1", NOW, first, KEPT)
     assert not await storage.game_sessions.fail_session("g1", NOW, second, KEPT)
-    assert not await confirmed(storage, anna)
-    session = await found(storage)
+    assert not await confirm_session(storage, anna)
+    session = await find_session(storage)
     assert (session.state, session.failure, session.stage) == (
         GameSessionState.FAILED,
         first.record_id,
@@ -202,12 +202,12 @@ async def test_closing_before_the_delivery_ends_it_and_after_it_only_notes_the_w
     await store.register_session(a_game_session("g2"))
     early, late = a_refusal(), a_refusal()
     assert await store.close_session("g2", NOW, CloseStatus.ERROR, early, KEPT)
-    assert (await found(storage, "g2")).failure == early.record_id
-    await confirmed(storage, anna)
+    assert (await find_session(storage, "g2")).failure == early.record_id
+    await confirm_session(storage, anna)
     assert await store.take_answer("g1", a_turn(1), NOW, a_login(anna), a_record())
     for closing in (CloseStatus.ERROR, CloseStatus.SUCCESS):
         assert await store.close_session("g1", NOW + 5, closing, late, KEPT)
-    session = await found(storage)
+    session = await find_session(storage)
     assert (session.state, session.closed, session.closed_at) == (GameSessionState.DELIVERED, "Success", NOW + 5)
     assert await storage.audit.find_record(late.record_id) is None
     assert not await store.close_session("g3", NOW, CloseStatus.ERROR, late, KEPT)

@@ -33,7 +33,7 @@ async def anna_and_web(storage: Storage) -> User:
     return anna
 
 
-async def begun(storage: Storage, **fields: Any) -> Grant:
+async def create_grant(storage: Storage, **fields: Any) -> Grant:
     grant = a_grant(grant_id=racers.GRANT, code=racers.CODE, **fields)
     assert await storage.grants.create_grant(grant, a_record(AuditEvent.GRANT_MADE))
     return grant
@@ -62,7 +62,7 @@ async def turn(storage: Storage, generation: int, now: int, grace: int = 0) -> R
 async def test_a_grant_comes_back_with_its_user_its_client_and_both_secrets(storage: Storage, anna: User) -> None:
     newer = a_client_secret(secret=b"2", created_at=NOW + 1)
     await storage.clients.rotate_secret("web", newer, a_record(), old_ends_at=NOW + 9)
-    grant = await begun(storage, wanted_claims=("email",), code_challenge="c", session_id="s9")
+    grant = await create_grant(storage, wanted_claims=("email",), code_challenge="c", session_id="s9")
     client = await storage.clients.client("web")
     for found in (
         await storage.grants.find_grant_by_code(racers.CODE),
@@ -77,7 +77,7 @@ async def test_a_grant_comes_back_with_its_user_its_client_and_both_secrets(stor
 
 async def test_a_client_without_secrets_is_found_too(storage: Storage, anna: User) -> None:
     await storage.clients.create_client(replace(a_client("app", public=True), secrets=()), a_record())
-    await begun(storage, client_id="app", user_id=anna.user_id)
+    await create_grant(storage, client_id="app", user_id=anna.user_id)
     found = await storage.grants.find_live_grant(racers.GRANT, NOW)
     assert found is not None
     assert found.client.secrets == ()
@@ -169,7 +169,7 @@ async def test_no_grant_outlives_a_withdrawal_of_the_same_moment(storage: Storag
 
 @pytest.mark.usefixtures("anna")
 async def test_a_code_is_taken_once_and_the_second_taker_revokes_what_the_first_one_got(storage: Storage) -> None:
-    await begun(storage)
+    await create_grant(storage)
     assert await take(storage) is RedeemOutcome.REDEEMED
     found = await storage.grants.find_live_grant(racers.GRANT, NOW + 1)
     assert found is not None
@@ -183,7 +183,7 @@ async def test_a_code_is_taken_once_and_the_second_taker_revokes_what_the_first_
 @pytest.mark.usefixtures("anna")
 async def test_a_code_is_gone_at_its_end_after_five_failures_or_when_it_never_was(storage: Storage) -> None:
     assert await take(storage) is RedeemOutcome.GONE
-    await begun(storage)
+    await create_grant(storage)
     assert await take(storage, NOW + 60) is RedeemOutcome.GONE
     for _ in range(4):
         await storage.grants.count_code_failure(racers.CODE, most=5)
@@ -197,7 +197,7 @@ async def test_a_code_is_gone_at_its_end_after_five_failures_or_when_it_never_wa
 
 @pytest.mark.usefixtures("anna")
 async def test_failures_after_the_code_was_taken_change_nothing(storage: Storage) -> None:
-    await begun(storage)
+    await create_grant(storage)
     await take(storage)
     for _ in range(9):
         await storage.grants.count_code_failure(racers.CODE, most=5)
@@ -206,7 +206,7 @@ async def test_failures_after_the_code_was_taken_change_nothing(storage: Storage
 
 @pytest.mark.usefixtures("anna")
 async def test_a_refresh_token_turns_into_the_next_one(storage: Storage) -> None:
-    await begun(storage)
+    await create_grant(storage)
     await take(storage)
     assert await turn(storage, 1, NOW + 5) == RotationResult(
         outcome=RotationOutcome.ROTATED, generation=2, refreshed_at=NOW + 5
@@ -218,7 +218,7 @@ async def test_a_refresh_token_turns_into_the_next_one(storage: Storage) -> None
 
 @pytest.mark.usefixtures("anna")
 async def test_a_rotated_refresh_token_ends_the_family_with_its_record(storage: Storage) -> None:
-    await begun(storage)
+    await create_grant(storage)
     await take(storage)
     await turn(storage, 1, NOW + 5)
     assert (await turn(storage, 1, NOW + 5)).outcome is RotationOutcome.REUSED
@@ -229,7 +229,7 @@ async def test_a_rotated_refresh_token_ends_the_family_with_its_record(storage: 
 
 @pytest.mark.usefixtures("anna")
 async def test_within_the_grace_the_one_before_the_newest_is_repeated_and_no_other(storage: Storage) -> None:
-    await begun(storage)
+    await create_grant(storage)
     await take(storage)
     await turn(storage, 1, NOW + 5, grace=10)
     for now in (NOW + 5, NOW + 14):
@@ -242,7 +242,7 @@ async def test_within_the_grace_the_one_before_the_newest_is_repeated_and_no_oth
 @pytest.mark.usefixtures("anna")
 @pytest.mark.parametrize("now", [NOW + 15, NOW - 3_600])  # the clock went on, or back
 async def test_after_the_grace_a_repeat_is_reuse(storage: Storage, now: int) -> None:
-    await begun(storage)
+    await create_grant(storage)
     await take(storage)
     await turn(storage, 1, NOW + 5, grace=10)
     assert (await turn(storage, 1, now, grace=10)).outcome is RotationOutcome.REUSED
@@ -250,7 +250,7 @@ async def test_after_the_grace_a_repeat_is_reuse(storage: Storage, now: int) -> 
 
 @pytest.mark.usefixtures("anna")
 async def test_a_number_that_was_never_given_is_gone_and_ends_nothing(storage: Storage) -> None:
-    await begun(storage)
+    await create_grant(storage)
     await take(storage)
     assert (await turn(storage, 7, NOW + 5)).outcome is RotationOutcome.GONE
     assert await storage.grants.find_live_grant(racers.GRANT, NOW + 5) is not None
@@ -287,7 +287,7 @@ async def revoke_client(storage: Storage) -> None:
 @pytest.mark.usefixtures("anna")
 @pytest.mark.parametrize("end", [raise_rev, promote, block, remove_client, revoke, revoke_client])
 async def test_a_dead_grant_gives_nothing_any_more(storage: Storage, end: Any) -> None:
-    await begun(storage)
+    await create_grant(storage)
     await take(storage)
     await end(storage)
     assert await storage.grants.find_live_grant(racers.GRANT, NOW + 2) is None
@@ -298,14 +298,14 @@ async def test_a_dead_grant_gives_nothing_any_more(storage: Storage, end: Any) -
 @pytest.mark.usefixtures("anna")
 @pytest.mark.parametrize("end", [raise_rev, promote, block, remove_client, revoke, revoke_client])
 async def test_the_code_of_a_dead_grant_is_gone(storage: Storage, end: Any) -> None:
-    await begun(storage)
+    await create_grant(storage)
     await end(storage)
     assert await take(storage, NOW + 2) is RedeemOutcome.GONE
 
 
 @pytest.mark.usefixtures("anna")
 async def test_a_family_ends_at_its_end(storage: Storage) -> None:
-    await begun(storage)
+    await create_grant(storage)
     await take(storage)
     assert await storage.grants.find_live_grant(racers.GRANT, NOW + 90 * DAY - 1) is not None
     assert await storage.grants.find_live_grant(racers.GRANT, NOW + 90 * DAY) is None
@@ -339,7 +339,7 @@ async def test_the_sweep_takes_what_has_ended_and_codes_no_one_came_for(storage:
 async def test_one_code_is_taken_by_one_of_many_processes(migrated_url: str) -> None:
     async with open_storage(migrated_url, migrate=False) as storage:
         await anna_and_web(storage)
-        await begun(storage)
+        await create_grant(storage)
         assert race(racers.take_code, migrated_url) == {WON: 1, "REUSED": TRIES - 1}
         assert await storage.grants.find_live_grant(racers.GRANT, NOW + 1) is None
         assert (await events(storage)).count(AuditEvent.CODE_REUSED.value) == 1
@@ -348,7 +348,7 @@ async def test_one_code_is_taken_by_one_of_many_processes(migrated_url: str) -> 
 async def test_one_refresh_token_is_turned_in_by_one_of_many_processes(migrated_url: str) -> None:
     async with open_storage(migrated_url, migrate=False) as storage:
         await anna_and_web(storage)
-        await begun(storage, code_taken_at=NOW, generation=1, refreshed_at=NOW)
+        await create_grant(storage, code_taken_at=NOW, generation=1, refreshed_at=NOW)
         outcomes = race(racers.turn_refresh_token, migrated_url)
         assert outcomes[WON] == 1
         assert outcomes["REUSED"] + outcomes["GONE"] == TRIES - 1
@@ -358,7 +358,7 @@ async def test_one_refresh_token_is_turned_in_by_one_of_many_processes(migrated_
 async def test_within_the_grace_many_processes_get_the_same_next_one(migrated_url: str) -> None:
     async with open_storage(migrated_url, migrate=False) as storage:
         await anna_and_web(storage)
-        await begun(storage, code_taken_at=NOW, generation=1, refreshed_at=NOW)
+        await create_grant(storage, code_taken_at=NOW, generation=1, refreshed_at=NOW)
         assert race(racers.turn_refresh_token_with_grace, migrated_url) == {WON: 1, "REPEATED 2": TRIES - 1}
 
 
@@ -369,7 +369,7 @@ async def test_one_assertion_is_good_in_one_of_many_processes(migrated_url: str)
 async def test_failures_of_many_processes_are_all_counted(migrated_url: str) -> None:
     async with open_storage(migrated_url, migrate=False) as storage:
         await anna_and_web(storage)
-        await begun(storage)
+        await create_grant(storage)
         assert race(racers.fail_code, migrated_url) == {WON: TRIES}
         found = await storage.grants.find_grant_by_code(racers.CODE)
         assert found is not None

@@ -44,7 +44,7 @@ async def calls(storage: Storage) -> list[tuple[str, str, str]]:
     return sorted((call.client_id, call.session_id, call.uri) for call in found)
 
 
-async def claimed(storage: Storage, now: int = NOW) -> list[LogoutCall]:
+async def claim_calls(storage: Storage, now: int = NOW) -> list[LogoutCall]:
     return list(await storage.logout_calls.claim_calls(now, most=10, lease=60))
 
 
@@ -110,17 +110,17 @@ async def test_each_call_is_given_to_one_caller_until_its_lease_is_over(storage:
     await sign_in(storage, anna)
     await sign_in(storage, anna, "s2")
     await storage.sessions.revoke_user(anna.user_id, a_record(), keep=None, now=NOW)
-    rounds = await asyncio.gather(*(claimed(storage) for _ in range(5)))
+    rounds = await asyncio.gather(*(claim_calls(storage) for _ in range(5)))
     assert sorted(call.session_id for calls in rounds for call in calls) == ["s1", "s2"]
-    assert await claimed(storage, NOW + 59) == []
-    assert {call.tries for call in await claimed(storage, NOW + 60)} == {2}
+    assert await claim_calls(storage, NOW + 59) == []
+    assert {call.tries for call in await claim_calls(storage, NOW + 60)} == {2}
 
 
 async def test_anyone_who_lost_a_call_to_another_changes_nothing(storage: Storage, anna: User) -> None:
     await sign_in(storage, anna)
     await storage.sessions.end_session(anna.user_id, "s1", a_record())
-    (slow,) = await claimed(storage)
-    (quick,) = await claimed(storage, NOW + 60)
+    (slow,) = await claim_calls(storage)
+    (quick,) = await claim_calls(storage, NOW + 60)
     recorded = len(await storage.audit.unsealed_records(50))
     await storage.logout_calls.mark_delivered(slow, a_record(AuditEvent.LOGOUT_TOLD))
     await storage.logout_calls.schedule_retry(slow, "slow", NOW)
@@ -135,9 +135,9 @@ async def test_anyone_who_lost_a_call_to_another_changes_nothing(storage: Storag
 async def test_a_call_that_is_given_up_is_kept_for_a_while_and_not_made_again(storage: Storage, anna: User) -> None:
     await sign_in(storage, anna)
     await storage.sessions.end_session(anna.user_id, "s1", a_record())
-    (call,) = await claimed(storage)
+    (call,) = await claim_calls(storage)
     await storage.logout_calls.give_up_call(call, "answered 503", a_record(AuditEvent.LOGOUT_GIVEN_UP))
-    assert await claimed(storage, NOW + 10**6) == []
+    assert await claim_calls(storage, NOW + 10**6) == []
     await storage.sweep(NOW + 86_400)
     assert [call.trouble for call in await storage.logout_calls.all_calls()] == ["answered 503"]
     await storage.sweep(NOW + 31 * 86_400)

@@ -1,4 +1,4 @@
-"""The schema and the door before it: once, whole, and never newer than the code (checklist OP-09)."""
+"""Migrations run once, as a whole, and the schema is never newer than the code (checklist OP-09)."""
 
 import asyncio
 import re
@@ -57,7 +57,7 @@ def upgrade():
 """
 
 
-async def on(url: str, work: Callable[[Connection], T]) -> T:
+async def run_on(url: str, work: Callable[[Connection], T]) -> T:
     """Do the work on a connection of SQLAlchemy's; nothing else in this process may have the file open."""
     if url.startswith("sqlite:"):
         engine = create_engine(url, poolclass=NullPool)
@@ -99,8 +99,8 @@ async def revision_of(url: str) -> str:
 
 
 async def test_a_migrated_database_is_what_the_tables_say(migrated_url: str) -> None:
-    assert await on(migrated_url, tables) == {*metadata.tables, "alembic_version"}
-    assert await on(migrated_url, differences) == []
+    assert await run_on(migrated_url, tables) == {*metadata.tables, "alembic_version"}
+    assert await run_on(migrated_url, differences) == []
 
 
 def become_first(connection: Connection) -> None:
@@ -116,14 +116,14 @@ async def test_tk_90_grants_made_before_they_named_their_last_attempt_are_refres
         await storage.accounts.create_user(user, a_record())
         await storage.clients.create_client(a_client(), a_record())
         await storage.grants.create_grant(a_grant(grant_id="g1", user_id=user.user_id, rev=user.rev), a_record())
-    await on(migrated_url, become_first)
+    await run_on(migrated_url, become_first)
     async with open_storage(migrated_url, migrate=True) as storage:
         holder = await storage.grants.find_live_grant("g1", NOW)
         assert holder is not None
         assert holder.grant.attempt == ""
         turned = await storage.grants.rotate("g1", 0, NOW, grace=0, reused=a_record)
         assert (turned.outcome, turned.generation) == (RotationOutcome.ROTATED, 1)
-    assert await on(migrated_url, differences) == []
+    assert await run_on(migrated_url, differences) == []
 
 
 async def test_the_history_is_one_line_of_numbered_revisions_that_ends_where_the_code_does() -> None:
@@ -171,7 +171,7 @@ async def test_op_09_two_nodes_that_start_together_on_nothing_are_one_service(
 async def test_op_09_a_newer_schema_is_refused_and_left_alone(migrated_url: str, tmp_path: Path) -> None:
     async with open_storage(migrated_url, migrate=False):
         pass  # SQLite's file is from now on as the service keeps it
-    await on(migrated_url, become_newer)
+    await run_on(migrated_url, become_newer)
     before = dump_database(migrated_url)
     for migrate in (True, False):
         with pytest.raises(SchemaTooNew, match=NEWER):
@@ -188,7 +188,7 @@ async def test_an_older_schema_is_left_alone_by_anyone_who_may_not_migrate(datab
     with pytest.raises(SchemaBehind, match="gatehouse migrate"):
         async with open_storage(database_url, migrate=False):
             pass
-    assert await on(database_url, tables) == set()
+    assert await run_on(database_url, tables) == set()
 
 
 async def test_op_09_r_22_a_failing_migration_leaves_an_empty_database_empty(
@@ -196,26 +196,26 @@ async def test_op_09_r_22_a_failing_migration_leaves_an_empty_database_empty(
 ) -> None:
     with pytest.raises(DBAPIError, match="this is no SQL"):
         await asyncio.to_thread(upgrade, database_url, versions=broken_history(tmp_path))
-    assert await on(database_url, tables) == set()
+    assert await run_on(database_url, tables) == set()
     assert await revision_of(database_url) == ""
 
 
 async def test_op_09_r_22_a_failing_migration_leaves_the_schema_before_it(migrated_url: str, tmp_path: Path) -> None:
     with pytest.raises(DBAPIError, match="this is no SQL"):
         await asyncio.to_thread(upgrade, migrated_url, versions=broken_history(tmp_path))
-    assert await on(migrated_url, differences) == []
+    assert await run_on(migrated_url, differences) == []
     assert await revision_of(migrated_url) == HEAD
 
 
-def occupy(connection: Connection) -> None:
+def create_foreign_table(connection: Connection) -> None:
     connection.execute(text("CREATE TABLE users (name TEXT)"))
 
 
 async def test_what_kept_a_migration_from_succeeding_is_told_in_one_line(database_url: str) -> None:
-    await on(database_url, occupy)
+    await run_on(database_url, create_foreign_table)
     with pytest.raises(MigrationFailed, match=r"users.*already exists"):
         await run_in_child(database_url)
-    assert await on(database_url, tables) == {"users"}
+    assert await run_on(database_url, tables) == {"users"}
 
 
 def broken_history(tmp_path: Path) -> Path:

@@ -209,10 +209,10 @@ async def test_a_signature_of_another_key_is_refused(factor_setup: SecondFactorS
 
 
 async def test_an_unknown_passkey_is_refused_like_any_other(factor_setup: SecondFactorSetup) -> None:
-    stranger = Authenticator(BASE_URL)
-    stranger.user_handle = b"1000000009"
+    unknown_authenticator = Authenticator(BASE_URL)
+    unknown_authenticator.user_handle = b"1000000009"
     with pytest.raises(PasskeyRefused):
-        await sign_in(factor_setup, stranger)
+        await sign_in(factor_setup, unknown_authenticator)
 
 
 @pytest.mark.parametrize("counter", [0, 3, 5])

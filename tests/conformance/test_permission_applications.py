@@ -289,8 +289,8 @@ async def test_people_with_something_in_an_application_are_listed_a_page_at_a_ti
     monkeypatch.setattr(assignment_lists, "MAX_SORTED_BY_NICK", sorted_most)
     await create_application(world, "moderator", "guest", project_id="mind_games")
     ids = {"a": "2000000001", "b": "2000000002", "c": "2000000003"}
-    for letter, nick in zip(ids, ("Mia", "Zoe", "Ann"), strict=True):
-        await a_person(world, ids[letter], nick=nick)
+    for message, nick in zip(ids, ("Mia", "Zoe", "Ann"), strict=True):
+        await a_person(world, ids[message], nick=nick)
     scopes = {
         ids["a"]: {ROOT: holdings_with("moderator", "guest"), P: holdings_with("guest")},
         ids["b"]: {P: holdings_with("guest")},
@@ -306,7 +306,7 @@ async def test_people_with_something_in_an_application_are_listed_a_page_at_a_ti
         await lists.people(SHOP, AssignmentPeopleQuery(page_request=PageRequest(page=number, size=2)))
         for number in (1, 2, 3)
     ]
-    assert [one.user_id for page in pages for one in page.rows] == [ids[letter] for letter in order]
+    assert [one.user_id for page in pages for one in page.rows] == [ids[message] for message in order]
     assert [(len(page.rows), page.total) for page in pages] == [(2, 3), (1, 3), (0, 3)]
 
 
@@ -356,7 +356,7 @@ async def test_versions_are_read_back_through_every_kind_of_change(world: Storag
     shop = await world.applications.application(SHOP)
     versions = SchemaVersionStore(world.runner)
     seen = {1: (await world.permissions.application_models([SHOP]))[SHOP]}
-    tagged = a_role("third", condition=parse_condition({"tag": "beta"}, place=""), meta=says("a"))
+    tagged = a_role("third", condition=parse_condition({"tag": "beta"}, place=""), meta=granting("a"))
     rules = {"a": {"value": False, "protected": False, "description": "new"}}
     changes: list[Change[ApplicationModel]] = [
         becoming_rules(rules),
@@ -375,7 +375,7 @@ async def test_versions_are_read_back_through_every_kind_of_change(world: Storag
         await versions.version(shop, len(seen) + 1)
 
 
-def says(*paths: str) -> dict[str, object]:
+def granting(*paths: str) -> dict[str, object]:
     return {"private_data": {path: {"value": True} for path in paths}}
 
 

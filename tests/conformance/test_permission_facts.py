@@ -1,4 +1,4 @@
-"""The promises of PermissionStore: what decisions are made from, of one moment."""
+"""The promises of PermissionStore: what decisions are made from, in one snapshot."""
 
 from dataclasses import replace
 from typing import Any
@@ -300,17 +300,17 @@ async def test_a_structure_tells_which_applications_projects_have(world: Storage
     await publish(world, a_project("Other"))
     versions = [await structure_version(world)]
 
-    async def had() -> list[set[int]]:
+    async def applications_of_projects() -> list[set[int]]:
         versions.append(await structure_version(world))
         found = await world.permissions.structure(["mind_games", "other"], [])
         return [set(found.projects[one].applications) for one in ("mind_games", "other")]
 
     made = await create_application(world, name="Two", project_id="mind_games")
-    assert await had() == [{SHOP, made.application_id}, set()]
+    assert await applications_of_projects() == [{SHOP, made.application_id}, set()]
     await world.applications.edit_application(made.application_id, set_fields(project_id="other"))
-    assert await had() == [{SHOP}, {made.application_id}]
+    assert await applications_of_projects() == [{SHOP}, {made.application_id}]
     await world.applications.edit_application(SHOP, set_fields(removed=True))
-    assert await had() == [set(), {made.application_id}]
+    assert await applications_of_projects() == [set(), {made.application_id}]
     assert versions == sorted(set(versions))  # caches tell each from the one before
 
 

@@ -105,14 +105,14 @@ async def test_an_access_key_of_another_application_is_not_found(world: Storage)
 async def test_the_use_of_a_key_is_remembered_once_in_a_while_and_never_goes_back(world: Storage) -> None:
     await world.application_keys.add_access_key(an_access_key(), ())
 
-    async def used(now: int, not_before: int) -> int:
+    async def use_key(now: int, not_before: int) -> int:
         await world.application_keys.record_access_key_use("key", now, not_before)
         return (await world.application_keys.access_keys(SHOP))[0].last_used
 
-    assert await used(NOW, NOW - 60) == NOW
-    assert await used(NOW + 60, NOW) == NOW  # one since then is remembered already
-    assert await used(NOW + 61, NOW + 1) == NOW + 61
-    assert await used(NOW + 30, NOW + 90) == NOW + 61
+    assert await use_key(NOW, NOW - 60) == NOW
+    assert await use_key(NOW + 60, NOW) == NOW  # one since then is remembered already
+    assert await use_key(NOW + 61, NOW + 1) == NOW + 61
+    assert await use_key(NOW + 30, NOW + 90) == NOW + 61
 
 
 @REMOVALS
@@ -128,7 +128,7 @@ async def test_nothing_of_a_removed_application_or_project_is_good(world: Storag
 
 
 async def test_nothing_is_added_to_an_application_that_is_not_there(world: Storage) -> None:
-    async def refused(application_id: int) -> None:
+    async def expect_refusal(application_id: int) -> None:
         for attempt in (
             world.application_keys.add_access_key(an_access_key(application_id=application_id), ()),
             world.application_keys.add_application_key(a_public_key(application_id=application_id), ()),
@@ -137,9 +137,9 @@ async def test_nothing_is_added_to_an_application_that_is_not_there(world: Stora
             with pytest.raises(ApplicationNotFound):
                 await attempt
 
-    await refused(99)
+    await expect_refusal(99)
     await remove(world, "application")
-    await refused(SHOP)
+    await expect_refusal(SHOP)
 
 
 # -- public keys and tokens ---------------------------------------------------------------------------

@@ -80,14 +80,14 @@ async def test_a_project_is_published_with_its_application_and_its_people(world:
         a_new_application(0, "moderator", name="Mind Games", project_id="mind_games"),
         creator=a_user_record(ANNA, {on_it: ["app_developer"]}),
     )
-    told: list[int] = []
+    checked: list[int] = []
 
     def records(application_id: int) -> list[object]:
-        told.append(application_id)
+        checked.append(application_id)
         return []
 
     made = await publish(world, new=new, owners=[ANNA, BOB], records=records)  # type: ignore[arg-type]
-    assert (made.application_id, told) == (50_001, [50_001])
+    assert (made.application_id, checked) == (50_001, [50_001])
     model = (await world.permissions.application_models([50_001]))[50_001]
     assert (model.application.project_id, model.schema.application_id) == ("mind_games", 50_001)
     assert model.roles == {"moderator": a_role("moderator", 50_001)}

@@ -63,7 +63,7 @@ async def test_of_many_who_race_no_more_win_than_may(world: Storage, migrated_ur
     races = {
         racers.publish_one_more: (2, "LimitReached"),  # of three: the author has one already
         racers.add_access_key: (2, "AccessKeysFull"),
-        racers.take_seat: (3, "RoleFull"),
+        racers.take_role_assignment: (3, "RoleFull"),
         racers.publish_alike: (1, "NameTaken"),
         racers.rename_alike: (1, "NameTaken"),
         racers.take_alias: (1, "NameTaken"),
@@ -156,7 +156,7 @@ async def test_a_schema_is_saved_on_top_of_the_save_before_it(world: Storage, mi
         pytest.skip("on SQLite writes run one at a time")
     before = (await world.permissions.application_models([SHOP]))[SHOP]
 
-    def adding(name: str) -> Change[ApplicationModel]:
+    def add_role(name: str) -> Change[ApplicationModel]:
         def change(state: ApplicationModel) -> EditResult[ApplicationModel]:
             rules = {**state.schema.private_data, name: {"value": False}}
             roles = {**state.roles, name: a_role(name, SHOP)}
@@ -165,8 +165,8 @@ async def test_a_schema_is_saved_on_top_of_the_save_before_it(world: Storage, mi
 
         return change
 
-    first = partial(edit_schema, SHOP, adding("one"))
-    second = world.applications.edit_schema(SHOP, adding("two"))
+    first = partial(edit_schema, SHOP, add_role("one"))
+    second = world.applications.edit_schema(SHOP, add_role("two"))
     for outcome in await run_interleaved(world, migrated_url, first, second):
         assert not isinstance(outcome, BaseException), outcome
     after = (await world.permissions.application_models([SHOP]))[SHOP]
@@ -242,12 +242,12 @@ async def test_facts_and_structure_of_one_version_are_of_one_moment(world: Stora
 
     writing = asyncio.create_task(write())
     while not writing.done():
-        seen |= await together(world, anna)
+        seen |= await listed_and_granted(world, anna)
     await writing
     assert (True, True) not in seen
 
 
-async def together(storage: Storage, user_id: str) -> set[tuple[bool, bool]]:
+async def listed_and_granted(storage: Storage, user_id: str) -> set[tuple[bool, bool]]:
     """Whether they are listed and whether the group is granted anything, if both were read at one version."""
     facts: Facts | None = await storage.permissions.facts(user_id, [SHOP])
     structure: Structure = await storage.permissions.structure(["mind_games"], [])

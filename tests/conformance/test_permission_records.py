@@ -157,7 +157,7 @@ async def test_records_in_a_project_hold_its_scopes_only(world: Storage) -> None
 async def test_a_role_takes_as_many_users_as_it_may_have(world: Storage) -> None:
     await edit(
         world, ANNA, {ROOT: holdings_with("one"), P: holdings_with("one")}
-    )  # one seat, however often they hold it
+    )  # one assignment, however often they hold it
     with pytest.raises(RoleFull):
         await edit(world, BOB, {P: holdings_with("one")})
     await edit(world, ANNA, {P: holdings_with("one")})
@@ -295,7 +295,7 @@ async def test_the_last_who_administers_keeps_the_role(storage: Storage) -> None
     assert await storage.permissions.root_roles(1, BOB, NOW) == ["administrator"]
 
 
-async def administering(storage: Storage, user_id: str, *, end: End = NO_END, denied: bool = False) -> None:
+async def make_administrator(storage: Storage, user_id: str, *, end: End = NO_END, denied: bool = False) -> None:
     tree = {"can_administer": {"value": False}} if denied else {}
     held = holdings_with(Assignment(role="administrator", end=end), private_data=tree)
     await storage.user_records.edit_record(1, user_id, set_fields(scopes={ROOT: held}), NOW)
@@ -309,14 +309,14 @@ async def test_who_administers_for_a_time_or_is_denied_it_is_not_the_one_who_mus
     for user_id in (ANNA, BOB):
         await a_person(storage, user_id)
     lesser = {"end": End(expired=NOW + 60)} if how == "ending" else {"denied": True}
-    await administering(storage, ANNA)
+    await make_administrator(storage, ANNA)
     with pytest.raises(NobodyAdministers):
-        await administering(storage, ANNA, **lesser)
-    await administering(storage, BOB, **lesser)
+        await make_administrator(storage, ANNA, **lesser)
+    await make_administrator(storage, BOB, **lesser)
     with pytest.raises(NobodyAdministers):
         await storage.user_records.edit_record(1, ANNA, set_fields(scopes={}), NOW)
-    await administering(storage, BOB, end=End(expired=NOW - 9, ttl=5))  # which never ends by that
-    await administering(storage, ANNA, **lesser)
+    await make_administrator(storage, BOB, end=End(expired=NOW - 9, ttl=5))  # which never ends by that
+    await make_administrator(storage, ANNA, **lesser)
 
 
 async def test_an_owner_with_an_end_is_not_the_one_who_must_stay(world: Storage) -> None:

@@ -69,12 +69,12 @@ async def erase(storage: Storage, user_id: str = ANNA) -> None:
     await storage.profile.erase_user(user_id, entry, even_last_administrator=False, now=NOW)
 
 
-async def only(storage: Storage, name: str) -> DataRequest:
+async def only_request(storage: Storage, name: str) -> DataRequest:
     [request] = await storage.personal_data.find_requests(name)
     return request
 
 
-async def done(storage: Storage, call: ClaimedCall, sealed: bytes | None = None) -> bool:
+async def complete_call(storage: Storage, call: ClaimedCall, sealed: bytes | None = None) -> bool:
     return await storage.personal_data.complete_call(
         call, sealed, a_record(AuditEvent.DATA_ANSWERED, call.user_id), NOW + 5
     )
@@ -88,14 +88,14 @@ def urls(calls: Any) -> list[str]:
 
 
 async def test_an_export_goes_to_every_address_that_tells_and_a_removal_to_those_that_remove(world: Storage) -> None:
-    request = await only(world, await ask(world))
+    request = await only_request(world, await ask(world))
     assert (request.kind, request.user_id, request.created_at) == (DataJobKind.EXPORT, ANNA, NOW)
     assert urls(request.calls) == [
         *("forum.example/characters", "forum.example/fetch", "shop.example/characters", "shop.example/fetch"),
     ]
     assert {call.application for call in request.calls} == {"Shop", "Forum"}
     await erase(world, BOB)
-    removal = await only(world, BOB)
+    removal = await only_request(world, BOB)
     assert (removal.kind, urls(removal.calls)) == (
         DataJobKind.REMOVAL,
         ["forum.example/remove", "shop.example/remove"],
@@ -107,7 +107,10 @@ async def test_removed_applications_and_those_of_removed_projects_are_not_asked(
     await publish(world, a_project(), owners=[BOB])
     await world.applications.edit_application(50_001, set_fields(removed=True))
     await world.applications.edit_application(50_002, set_fields(project_id="mind_games"))
-    assert urls((await only(world, await ask(world))).calls) == ["forum.example/characters", "forum.example/fetch"]
+    assert urls((await only_request(world, await ask(world))).calls) == [
+        "forum.example/characters",
+        "forum.example/fetch",
+    ]
     await world.projects.edit_project("mind_games", set_project_fields(removed=True))
     assert await ask(world, BOB) == ""
     assert not await world.personal_data.has_export_sources()
@@ -117,7 +120,7 @@ async def test_asking_again_finds_what_is_under_way_and_asks_anew_once_all_is_co
     first, again = await asyncio.gather(ask(world), ask(world))
     assert first == again
     for call in await world.personal_data.claim_due_calls(NOW, LEASE, 9):
-        assert await done(world, call, b"sealed")
+        assert await complete_call(world, call, b"sealed")
     assert await ask(world) == first, "there are answers to collect"
     for answer in await world.personal_data.uncollected_answers(ANNA, NOW):
         await world.personal_data.delete_answer(answer)
@@ -160,20 +163,20 @@ async def test_an_erasure_that_does_not_happen_asks_no_one(world: Storage) -> No
 async def test_with_the_account_goes_what_was_fetched_for_its_owner(world: Storage) -> None:
     await ask(world)
     held = await world.personal_data.claim_due_calls(NOW, LEASE, 9)
-    assert await done(world, held[0], b"what is kept")
+    assert await complete_call(world, held[0], b"what is kept")
     assert tables_that_mention(await read_all_tables(world), "what is kept") == {"gdpr_calls"}
     await erase(world)
     assert tables_that_mention(await read_all_tables(world), "what is kept") == set()
-    request = await only(world, ANNA)
+    request = await only_request(world, ANNA)
     assert request.kind is DataJobKind.REMOVAL
-    assert await done(world, held[1], b"too late")
+    assert await complete_call(world, held[1], b"too late")
     assert await world.personal_data.uncollected_answers(ANNA, NOW) == []
 
 
 async def test_an_account_that_a_file_removes_is_removed_in_applications_too(world: Storage) -> None:
     user = await world.accounts.user(ANNA)
     await world.runner.write(partial(delete_user, user, NOW))
-    assert (await only(world, ANNA)).kind is DataJobKind.REMOVAL
+    assert (await only_request(world, ANNA)).kind is DataJobKind.REMOVAL
 
 
 # -- calls --------------------------------------------------------------------------------------------
@@ -197,11 +200,11 @@ async def test_who_lost_a_call_to_someone_else_changes_nothing_about_it(world: S
     ]
     await world.personal_data.reschedule_call(slow, "too late", NOW)
     await world.personal_data.fail_call(slow, "too late", a_record(AuditEvent.DATA_GIVEN_UP, ANNA), NOW)
-    assert await done(world, slow)
+    assert await complete_call(world, slow)
     assert await world.personal_data.claim_due_calls(NOW + LEASE, LEASE, 9) == []
-    [state] = [call for call in (await only(world, ANNA)).calls if call.url == quick.url]
+    [state] = [call for call in (await only_request(world, ANNA)).calls if call.url == quick.url]
     assert (state.state, state.trouble) == (CallState.WAITING, "")
-    assert await done(world, quick)
+    assert await complete_call(world, quick)
 
 
 async def test_no_address_is_in_two_hands_at_once_and_the_longest_due_goes_first(world: Storage) -> None:
@@ -213,7 +216,7 @@ async def test_no_address_is_in_two_hands_at_once_and_the_longest_due_goes_first
         (ANNA, "https://shop.example/remove"),
     ]
     assert await world.personal_data.claim_due_calls(NOW + 9, LEASE, 9) == []
-    await done(world, first[0])
+    await complete_call(world, first[0])
     assert [(call.user_id, call.url) for call in await world.personal_data.claim_due_calls(NOW + 9, LEASE, 9)] == [
         (BOB, "https://forum.example/remove")
     ]
@@ -239,7 +242,7 @@ async def test_what_was_put_off_is_due_at_its_time_and_keeps_its_trouble(world: 
     await erase(world)
     for call in await world.personal_data.claim_due_calls(NOW, LEASE, 9):
         await world.personal_data.reschedule_call(call, "answered 503", NOW + 60)
-    request = await only(world, ANNA)
+    request = await only_request(world, ANNA)
     assert {(call.state, call.trouble, call.next_try_at) for call in request.calls} == {
         (CallState.WAITING, "answered 503", NOW + 60)
     }
@@ -251,7 +254,7 @@ async def test_what_was_given_up_is_never_due_and_on_record(world: Storage) -> N
     await erase(world)
     for call in await world.personal_data.claim_due_calls(NOW, LEASE, 9):
         await world.personal_data.fail_call(call, "answered 500", a_record(AuditEvent.DATA_GIVEN_UP, ANNA), NOW + 7)
-    request = await only(world, ANNA)
+    request = await only_request(world, ANNA)
     assert request.is_settled
     assert {(call.state, call.trouble, call.done_at) for call in request.calls} == {
         (CallState.FAILED, "answered 500", NOW + 7)
@@ -265,7 +268,7 @@ async def test_calls_of_an_application_removed_meanwhile_are_given_up(world: Sto
     await erase(world)
     await world.applications.edit_application(50_001, set_fields(removed=True))
     assert urls(await world.personal_data.claim_due_calls(NOW, LEASE, 9)) == ["forum.example/remove"]
-    [dead] = [call for call in (await only(world, ANNA)).calls if call.state is CallState.FAILED]
+    [dead] = [call for call in (await only_request(world, ANNA)).calls if call.state is CallState.FAILED]
     assert (dead.application, dead.trouble) == ("Shop", "the application was removed")
 
 
@@ -276,7 +279,7 @@ async def test_answers_are_kept_until_they_are_collected_or_the_request_ends(wor
     await ask(world)
     calls = await world.personal_data.claim_due_calls(NOW, LEASE, 9)
     for number, call in enumerate(calls):
-        assert await done(world, call, bytes([number]))
+        assert await complete_call(world, call, bytes([number]))
     kept = await world.personal_data.uncollected_answers(ANNA, NOW)
     assert sorted(answer.sealed for answer in kept) == [bytes([number]) for number in range(4)]
     await world.personal_data.delete_answer(kept[0])
@@ -297,14 +300,14 @@ async def test_answers_that_grow_too_large_together_are_not_kept(
     monkeypatch.setattr(personal_data, "MAX_ANSWER_BYTES", 10)
     await ask(world)
     calls = await world.personal_data.claim_due_calls(NOW, LEASE, 9)
-    assert await done(world, calls[0], b"x" * 6)
-    assert not await done(world, calls[1], b"x" * 5)
-    assert await done(world, calls[1], b"x" * 4)
+    assert await complete_call(world, calls[0], b"x" * 6)
+    assert not await complete_call(world, calls[1], b"x" * 5)
+    assert await complete_call(world, calls[1], b"x" * 4)
 
 
 async def test_asking_wakes_the_worker_after_the_commit(world: Storage) -> None:
-    told = asyncio.Event()
-    forget = world.runner.listen(personal_data.CHANNEL, lambda _: told.set())
+    event = asyncio.Event()
+    forget = world.runner.listen(personal_data.CHANNEL, lambda _: event.set())
     await ask(world)
-    await asyncio.wait_for(told.wait(), 10)
+    await asyncio.wait_for(event.wait(), 10)
     forget()

@@ -51,21 +51,21 @@ def statements() -> Iterator[tuple[str, Statement]]:
         if ".migrations" not in module.name:
             short = module.name.removeprefix("gatehouse.").removeprefix("storage.")
             for name, value in vars(import_module(module.name)).items():
-                for statement in within(value):
+                for statement in statements_in(value):
                     yield f"{short}.{name}", statement
 
 
-def within(value: object) -> Iterator[Statement]:
+def statements_in(value: object) -> Iterator[Statement]:
     if isinstance(value, Statement):
         yield value
     elif isinstance(value, tuple | list):
         for one in value:
-            yield from within(one)
+            yield from statements_in(one)
     elif isinstance(value, dict):
-        yield from within(list(value.values()))
+        yield from statements_in(list(value.values()))
 
 
-def scanned(connection: apsw.Connection, statement: Statement, large: frozenset[str] = LARGE) -> set[str]:
+def scanned_tables(connection: apsw.Connection, statement: Statement, large: frozenset[str] = LARGE) -> set[str]:
     compiled = statement.for_sqlite
     try:
         plan = connection.execute(
@@ -81,7 +81,7 @@ async def test_only_what_is_about_everybody_reads_everybody(tmp_path: Path) -> N
     async with open_storage(url, migrate=True):
         pass
     connection = connect(sqlite_path(url))
-    found = {name for name, statement in statements() if scanned(connection, statement)}
+    found = {name for name, statement in statements() if scanned_tables(connection, statement)}
     connection.close()
     assert found == ABOUT_EVERYBODY
 
@@ -92,5 +92,5 @@ async def test_a_project_is_read_without_looking_at_every_application(tmp_path: 
         pass
     connection = connect(sqlite_path(url))
     for statement in (structure.PROJECT_BY_NAME, structure.PROJECTS_BY_ID):
-        assert scanned(connection, statement, frozenset({"applications", "project_services"})) == set()
+        assert scanned_tables(connection, statement, frozenset({"applications", "project_services"})) == set()
     connection.close()

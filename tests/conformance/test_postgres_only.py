@@ -226,14 +226,14 @@ async def test_who_is_told_to_end_while_the_server_is_silent_does_so(migrated_po
         await holder.execute("SELECT pg_advisory_lock($1)", LOCK)
         waiting = asyncio.create_task(storage.runner.write(wait_for_lock))
         await wait_for_lock_waiters(holder)
-        with silenced([row["pid"] for row in await holder.fetch(f"SELECT pid {OURS}")]):
+        with stop_processes([row["pid"] for row in await holder.fetch(f"SELECT pid {OURS}")]):
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):  # an Unavailable would be taken for a reason to go on
                 await waiting
 
 
 @contextmanager
-def silenced(pids: list[int]) -> Iterator[None]:
+def stop_processes(pids: list[int]) -> Iterator[None]:
     """As a host that lost its network: the connections are open, and nothing is said."""
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
@@ -349,11 +349,11 @@ async def test_a_transaction_that_writes_has_limits_and_leaves_none_behind(migra
         assert await storage.runner.read(limits_in_force) == ("0", "0", "0")
         assert await storage.runner.snapshot_read(limits_in_force) == ("10min", "0", "0")
         with pytest.raises(LookupError):
-            await storage.runner.write(failing)
+            await storage.runner.write(failing_verb)
         assert await storage.runner.read(limits_in_force) == ("0", "0", "0")
 
 
-def failing() -> Verb[None]:
+def failing_verb() -> Verb[None]:
     yield SHOW_LIMITS()
     raise LookupError
 

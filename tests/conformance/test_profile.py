@@ -38,7 +38,7 @@ async def anna(storage: Storage) -> User:
     return await a_person(storage)
 
 
-async def now(storage: Storage, user: User) -> User:
+async def read_user(storage: Storage, user: User) -> User:
     return await storage.accounts.user(user.user_id)
 
 
@@ -89,7 +89,7 @@ async def test_everything_names_the_roles(storage: Storage) -> None:
 async def test_name_and_language_are_set_and_recorded(storage: Storage, anna: User) -> None:
     await storage.profile.set_nick(anna.user_id, "Änne", entry_about(anna))
     await storage.profile.set_lang(anna.user_id, "de", entry_about(anna))
-    assert await now(storage, anna) == replace(anna, nick="Änne", lang="de", version=3)
+    assert await read_user(storage, anna) == replace(anna, nick="Änne", lang="de", version=3)
     assert len(await storage.audit.newest_records(9, anna.user_id, AuditEvent.PROFILE_CHANGED)) == 2
     no_one = a_user()
     for change in (storage.profile.set_nick, storage.profile.set_lang):
@@ -105,7 +105,7 @@ async def test_of_many_with_one_link_one_takes_the_address_over(storage: Storage
     change = await ask_for(storage, anna)
     answers = await asyncio.gather(*(take_over(storage, change) for _ in range(5)), return_exceptions=True)
     assert [answer for answer in answers if not isinstance(answer, LinkDead)] == [None]
-    assert await now(storage, anna) == replace(anna, login=NEW, email_verified=True, version=2)
+    assert await read_user(storage, anna) == replace(anna, login=NEW, email_verified=True, version=2)
     assert await storage.profile.find_email_change(b"link", NOW) is None
 
 
@@ -115,7 +115,7 @@ async def test_of_two_accounts_that_want_one_address_one_gets_it(storage: Storag
     await take_over(storage, first)
     with pytest.raises(LinkDead):
         await take_over(storage, second, b"other")
-    assert (await now(storage, bob)).login == bob.login
+    assert (await read_user(storage, bob)).login == bob.login
     assert await storage.profile.find_email_change(b"other", NOW) is not None
 
 
@@ -134,7 +134,7 @@ async def test_a_change_is_dead_when_replaced_expired_or_its_account_is_another_
     assert await storage.profile.find_email_change(b"newer", NOW) is None
     with pytest.raises(LinkDead):
         await take_over(storage, older, b"newer")
-    assert (await now(storage, anna)).login == anna.login
+    assert (await read_user(storage, anna)).login == anna.login
 
 
 async def test_other_links_die_with_the_old_address(storage: Storage, anna: User) -> None:
@@ -155,14 +155,14 @@ async def test_a_new_password_keeps_one_session_and_ends_everything_else(storage
     assert await storage.sessions.find_session(b"mine", NOW) is not None
     assert await storage.sessions.find_session(b"other", NOW) is None
     assert await storage.profile.find_email_change(b"link", NOW) is None
-    assert (await now(storage, anna)).password_hash == "new"
+    assert (await read_user(storage, anna)).password_hash == "new"
 
 
 async def test_anyone_who_was_thrown_out_meanwhile_sets_no_password(storage: Storage, anna: User) -> None:
     await storage.sessions.revoke_user(anna.user_id, entry_about(anna), keep=None, now=NOW)
     with pytest.raises(UserChanged):
         await storage.profile.set_password(anna, "new", entry_about(anna), (), keep=b"mine", now=NOW)
-    assert (await now(storage, anna)).password_hash == "old"
+    assert (await read_user(storage, anna)).password_hash == "old"
 
 
 async def test_of_many_proofs_of_one_session_one_gives_it_another_secret(storage: Storage, anna: User) -> None:
@@ -233,7 +233,7 @@ async def test_of_the_last_two_administrators_who_go_at_once_one_stays(storage: 
     )
     assert sorted(type(answer).__name__ for answer in answers) == ["LastAdministrator", "NoneType"]
     left = pair[[isinstance(answer, LastAdministrator) for answer in answers].index(True)]
-    assert await now(storage, left) == left
+    assert await read_user(storage, left) == left
     await storage.profile.erase_user(left.user_id, entry_about(left), even_last_administrator=True, now=NOW)
 
 
@@ -247,7 +247,7 @@ async def test_the_last_administrator_left_is_found_by_the_one_whose_check_came_
     second = storage.accounts.set_blocked(bert.user_id, entry_about(bert), blocked=True, now=NOW)
     outcomes = await run_interleaved(storage, migrated_url, first, second)
     assert [type(outcome).__name__ for outcome in outcomes] == ["User", "LastAdministrator"]
-    assert not (await now(storage, bert)).blocked
+    assert not (await read_user(storage, bert)).blocked
 
 
 @pytest.mark.parametrize("second", ["block", "erase"])
@@ -264,7 +264,7 @@ async def test_of_the_last_two_administrators_one_blocked_and_one_taken_at_once_
     answers = await asyncio.gather(blocking, other, return_exceptions=True)
     assert [type(answer).__name__ for answer in answers].count("LastAdministrator") == 1
     left = anna if isinstance(answers[0], LastAdministrator) else bert
-    assert await now(storage, left) == left
+    assert await read_user(storage, left) == left
     allowed = await storage.accounts.set_blocked(
         left.user_id, entry_about(left), blocked=True, now=NOW, even_last_administrator=True
     )

@@ -69,11 +69,11 @@ async def second(sqlite_template: Path, tmp_path: Path) -> AsyncIterator[Provisi
         yield ProvisionSetup(ProvisionStorage(storage.runner))
 
 
-async def do(provisions: ProvisionStorage, *acts: Write, records: Sequence[AuditRecord] = ()) -> None:
+async def write_all(provisions: ProvisionStorage, *acts: Write, records: Sequence[AuditRecord] = ()) -> None:
     await provisions.write_changes(acts, records, setup_closed=None, now=NOW)
 
 
-async def stored(provisions: ProvisionStorage) -> StoredState:
+async def read_stored_state(provisions: ProvisionStorage) -> StoredState:
     return await provisions.read_state(ReadScope(all_users=True), NOW)
 
 
@@ -83,8 +83,8 @@ async def events(storage: Storage) -> Counter[str]:
 
 async def test_the_state_is_what_was_carried_out(provisions: ProvisionStorage) -> None:
     user = a_user(tags=frozenset({"staff"}), sealed_totp=b"sealed")
-    await do(provisions, AddUser(user, administrator=True), AddClient(a_client()))
-    assert await stored(provisions) == StoredState(
+    await write_all(provisions, AddUser(user, administrator=True), AddClient(a_client()))
+    assert await read_stored_state(provisions) == StoredState(
         users=(user,), administrators=frozenset({user.user_id}), clients=(a_client(),)
     )
 
@@ -93,7 +93,7 @@ async def test_of_many_accounts_only_those_in_scope_and_the_administrators_are_r
     provisions: ProvisionStorage,
 ) -> None:
     boss, by_id, by_login, other = (a_user() for _ in range(4))
-    await do(
+    await write_all(
         provisions,
         AddUser(boss, administrator=True),
         *(AddUser(one, administrator=False) for one in (by_id, by_login, other)),
@@ -108,10 +108,10 @@ async def test_of_many_accounts_only_those_in_scope_and_the_administrators_are_r
 
 async def test_everything_is_carried_out_or_nothing(provisions: ProvisionStorage, storage: Storage) -> None:
     kept = a_user(login="kept@studio.example")
-    await do(provisions, AddUser(kept, administrator=False))
-    before = await stored(provisions)
+    await write_all(provisions, AddUser(kept, administrator=False))
+    before = await read_stored_state(provisions)
     with pytest.raises(LoginTaken):
-        await do(
+        await write_all(
             provisions,
             ChangeUser(replace(kept, nick="New", tags=frozenset({"x"})), administrator=True, ends_tokens=True),
             AddClient(a_client()),
@@ -119,14 +119,14 @@ async def test_everything_is_carried_out_or_nothing(provisions: ProvisionStorage
             AddUser(a_user(login="KEPT@studio.example"), administrator=False),
             records=[a_record()],
         )
-    assert await stored(provisions) == before
+    assert await read_stored_state(provisions) == before
     assert await storage.audit.unsealed_records(10) == []
 
 
 async def test_a_record_that_was_changed_meanwhile_stops_everything(provisions: ProvisionStorage) -> None:
     user, client = a_user(), a_client()
-    await do(provisions, AddUser(user, administrator=False), AddClient(client))
-    await do(
+    await write_all(provisions, AddUser(user, administrator=False), AddClient(client))
+    await write_all(
         provisions,
         ChangeUser(replace(user, nick="First"), administrator=None, ends_tokens=False),
         ChangeClient(replace(client, name="First")),
@@ -137,18 +137,18 @@ async def test_a_record_that_was_changed_meanwhile_stops_everything(provisions: 
         (ChangeClient(replace(client, name="Second")), ClientChanged),
     ):
         with pytest.raises(error):
-            await do(provisions, stale)
-    state = await stored(provisions)
+            await write_all(provisions, stale)
+    state = await read_stored_state(provisions)
     assert [one.nick for one in state.users] == ["First"]
     assert [one.name for one in state.clients] == ["First"]
 
 
 async def test_a_secret_that_is_rotated_meanwhile_is_not_lost(provisions: ProvisionStorage, storage: Storage) -> None:
     client = a_client()
-    await do(provisions, AddClient(client))
+    await write_all(provisions, AddClient(client))
     await storage.clients.rotate_secret("web", a_client_secret(secret=b"2"), a_record(), old_ends_at=NOW + 60)
     with pytest.raises(ClientChanged):
-        await do(provisions, ChangeClient(replace(client, name="New")))
+        await write_all(provisions, ChangeClient(replace(client, name="New")))
     assert len((await storage.clients.client("web")).secrets) == 2
 
 
@@ -157,26 +157,28 @@ async def test_a_removed_account_is_gone_with_all_it_had_and_its_id_stays_spent(
 ) -> None:
     boss = a_user()
     gone = a_user(tags=frozenset({"a"}), purchases=frozenset({"b"}), sealed_totp=b"x")
-    await do(provisions, AddUser(boss, administrator=True), AddUser(gone, administrator=True))
-    await do(provisions, RemoveUser(gone))
+    await write_all(provisions, AddUser(boss, administrator=True), AddUser(gone, administrator=True))
+    await write_all(provisions, RemoveUser(gone))
     with pytest.raises(UserNotFound):
         await storage.accounts.user(gone.user_id)
     assert await storage.permissions.root_roles(1, gone.user_id, NOW) == []
     scope = ReadScope(user_ids=frozenset({gone.user_id, boss.user_id}))
     assert (await provisions.read_state(scope, NOW)).retired_user_ids == {gone.user_id}
     with pytest.raises(UserIdTaken):
-        await do(provisions, AddUser(gone, administrator=False))
-    await do(provisions, AddUser(replace(gone, user_id="77"), administrator=False))  # nothing is left to collide with
+        await write_all(provisions, AddUser(gone, administrator=False))
+    await write_all(
+        provisions, AddUser(replace(gone, user_id="77"), administrator=False)
+    )  # nothing is left to collide with
 
 
 async def test_a_removed_client_is_gone_and_its_id_stays_spent(
     provisions: ProvisionStorage, storage: Storage
 ) -> None:
-    await do(provisions, AddClient(a_client()))
-    await do(provisions, ChangeClient(a_client(removed=True)))
+    await write_all(provisions, AddClient(a_client()))
+    await write_all(provisions, ChangeClient(a_client(removed=True)))
     with pytest.raises(ClientNotFound):
         await storage.clients.client("web")
-    state = await stored(provisions)
+    state = await read_stored_state(provisions)
     assert (state.clients, state.removed_client_ids) == ((), {"web"})
 
 
@@ -190,22 +192,26 @@ async def test_a_removed_client_is_gone_and_its_id_stays_spent(
 )
 async def test_the_last_administrator_who_can_sign_in_is_never_lost(provisions: ProvisionStorage, act) -> None:  # noqa: ANN001
     last = a_user()
-    await do(provisions, AddUser(last, administrator=True), AddUser(a_user(blocked=True), administrator=True))
+    await write_all(provisions, AddUser(last, administrator=True), AddUser(a_user(blocked=True), administrator=True))
     with pytest.raises(NoAdministratorLeft):
-        await do(provisions, act(last))
-    assert last.user_id in (await stored(provisions)).administrators
+        await write_all(provisions, act(last))
+    assert last.user_id in (await read_stored_state(provisions)).administrators
     heir = a_user()
-    await do(provisions, act(last), AddUser(heir, administrator=True))
-    assert heir.user_id in (await stored(provisions)).administrators
+    await write_all(provisions, act(last), AddUser(heir, administrator=True))
+    assert heir.user_id in (await read_stored_state(provisions)).administrators
 
 
 async def test_of_many_who_each_take_the_role_from_another_the_last_one_is_refused(
     provisions: ProvisionStorage,
 ) -> None:
     everyone = [a_user() for _ in range(6)]
-    await do(provisions, *(AddUser(one, administrator=True) for one in everyone))
-    await asyncio.gather(*(stored(provisions) for _ in everyone))  # a connection for each: they start together
-    answers = await asyncio.gather(*(do(provisions, RemoveUser(one)) for one in everyone), return_exceptions=True)
+    await write_all(provisions, *(AddUser(one, administrator=True) for one in everyone))
+    await asyncio.gather(
+        *(read_stored_state(provisions) for _ in everyone)
+    )  # a connection for each: they start together
+    answers = await asyncio.gather(
+        *(write_all(provisions, RemoveUser(one)) for one in everyone), return_exceptions=True
+    )
     assert sorted(type(answer).__name__ for answer in answers) == ["NoAdministratorLeft", *["NoneType"] * 5]
 
 
@@ -214,11 +220,11 @@ async def test_anyone_who_may_take_the_role_waits_for_the_one_who_is_at_it(migra
     both = [a_user(), a_user()]
     async with open_storage(migrated_postgres_url, migrate=False) as storage:
         provisions = await with_application_1(storage)
-        await do(provisions, *(AddUser(one, administrator=True) for one in both))
+        await write_all(provisions, *(AddUser(one, administrator=True) for one in both))
         other = await asyncpg.connect(migrated_postgres_url)
         async with other.transaction():
             await other.execute("SELECT 1 FROM roles WHERE application_id = 1 AND name = 'administrator' FOR UPDATE")
-            removing = asyncio.create_task(do(provisions, RemoveUser(both[0])))
+            removing = asyncio.create_task(write_all(provisions, RemoveUser(both[0])))
             while not await other.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
                 assert not removing.done()
             await other.execute("DELETE FROM role_assignments WHERE user_id = $1", both[1].user_id)
@@ -229,11 +235,11 @@ async def test_anyone_who_may_take_the_role_waits_for_the_one_who_is_at_it(migra
 
 async def test_the_role_is_given_again_after_it_has_expired(provisions: ProvisionStorage, storage: Storage) -> None:
     user = a_user()
-    await do(provisions, AddUser(user, administrator=True))
+    await write_all(provisions, AddUser(user, administrator=True))
     await storage.runner.write(partial(expire_roles, NOW - 1))
-    assert (await stored(provisions)).administrators == frozenset()
-    await do(provisions, ChangeUser(user, administrator=True, ends_tokens=False))
-    assert (await stored(provisions)).administrators == {user.user_id}
+    assert (await read_stored_state(provisions)).administrators == frozenset()
+    await write_all(provisions, ChangeUser(user, administrator=True, ends_tokens=False))
+    assert (await read_stored_state(provisions)).administrators == {user.user_id}
 
 
 EXPIRE = Statement(update(role_assignments).values(expired=bindparam("at")).returning(role_assignments.c.user_id))
@@ -245,11 +251,11 @@ def expire_roles(at: int) -> Verb[None]:
 
 async def test_what_was_issued_ends_only_when_it_is_told_to(provisions: ProvisionStorage, storage: Storage) -> None:
     user = a_user()
-    await do(provisions, AddUser(user, administrator=False))
-    await do(provisions, ChangeUser(replace(user, nick="New"), administrator=None, ends_tokens=False))
+    await write_all(provisions, AddUser(user, administrator=False))
+    await write_all(provisions, ChangeUser(replace(user, nick="New"), administrator=None, ends_tokens=False))
     named = await storage.accounts.user(user.user_id)
     assert named.rev == 0
-    await do(provisions, ChangeUser(replace(named, blocked=True), administrator=None, ends_tokens=True))
+    await write_all(provisions, ChangeUser(replace(named, blocked=True), administrator=None, ends_tokens=True))
     blocked = await storage.accounts.user(user.user_id)
     assert blocked.blocked
     assert blocked.rev >= NOW * 1_000
@@ -259,11 +265,11 @@ async def test_an_unchanged_totp_secret_keeps_count_of_the_codes_it_has_seen(
     provisions: ProvisionStorage, storage: Storage
 ) -> None:
     user = a_user(sealed_totp=b"first")
-    await do(provisions, AddUser(user, administrator=False))
+    await write_all(provisions, AddUser(user, administrator=False))
     await storage.runner.write(partial(see_step, 55))
-    await do(provisions, ChangeUser(replace(user, nick="New"), administrator=None, ends_tokens=False))
+    await write_all(provisions, ChangeUser(replace(user, nick="New"), administrator=None, ends_tokens=False))
     assert await storage.runner.read(last_step) == 55
-    await do(
+    await write_all(
         provisions, ChangeUser(replace(user, sealed_totp=b"second", version=2), administrator=None, ends_tokens=True)
     )
     assert await storage.runner.read(last_step) == 0
@@ -293,11 +299,11 @@ async def test_a_file_is_applied_once_and_changes_nothing_the_second_time(
     bench = ProvisionSetup(provisions)
     document = {"users": [ANNA, BOB], "clients": [WEB, SHOP]}
     assert len(plan_lines(await bench.apply(**document))) == 4
-    before, told = await stored(provisions), await events(storage)
-    assert told == {"provision.applied": 1, "user.created": 2, "client.created": 2, "setup.closed": 1}
+    before, records_before = await read_stored_state(provisions), await events(storage)
+    assert records_before == {"provision.applied": 1, "user.created": 2, "client.created": 2, "setup.closed": 1}
     assert plan_lines(await bench.apply(**document)) == []
-    assert await stored(provisions) == before
-    assert await events(storage) == told
+    assert await read_stored_state(provisions) == before
+    assert await events(storage) == records_before
 
 
 async def test_a_file_whose_last_record_is_bad_changes_nothing(
@@ -306,7 +312,7 @@ async def test_a_file_whose_last_record_is_bad_changes_nothing(
     bench = ProvisionSetup(provisions)
     with pytest.raises(Unfit, match=r"clients\[1\]: a client needs a redirect URI or host"):
         await bench.apply(users=[ANNA, BOB], clients=[WEB, {**SHOP, "redirect_uris": []}])
-    assert await stored(provisions) == StoredState()
+    assert await read_stored_state(provisions) == StoredState()
     assert await storage.audit.unsealed_records(10) == []
     assert not await storage.accounts.setup_is_closed()
 
@@ -369,7 +375,7 @@ async def test_two_who_apply_one_file_at_once_both_succeed_and_make_everything_o
     async with open_storage(migrated_url, migrate=False) as other:
         plans = await asyncio.gather(*(ProvisionSetup(Held(one, gate)).apply(**document) for one in (storage, other)))
     assert sorted(len(plan.changes) for plan in plans) == [0, 3]
-    state = await stored(provisions)
+    state = await read_stored_state(provisions)
     assert [user.login for user in state.users] == ["anna@studio.example"]
     assert await events(storage) == {
         "provision.applied": 1,

@@ -54,11 +54,11 @@ async def second(sqlite_template: Path, tmp_path: Path) -> AsyncIterator[Provisi
         yield await a_bench_on(storage)
 
 
-async def stored(storage: Storage) -> StoredState:
+async def read_stored_state(storage: Storage) -> StoredState:
     return await ProvisionStorage(storage.runner).read_state(EVERYTHING, NOW)
 
 
-async def holds(storage: Storage, user_id: str, application_id: int, scope: Scope, rule: Rule) -> bool:
+async def holds_rule(storage: Storage, user_id: str, application_id: int, scope: Scope, rule: Rule) -> bool:
     reading = PermissionLoader(store=storage.permissions, clock=MovableClock(NOW), cache_bytes=0)
     facts = await storage.permissions.facts(user_id, (application_id,))
     assert facts is not None
@@ -80,7 +80,7 @@ async def test_the_file_of_the_interface_is_applied_once_and_changes_nothing_the
         "add record of user 1001 in application 50001",
     ]
     assert plan_lines(await provision_setup.apply(**FILE, environment=ENVIRONMENT)) == []
-    assert await holds(storage, "1001", 50001, ROOT, KICK)
+    assert await holds_rule(storage, "1001", 50001, ROOT, KICK)
     assert (await storage.application_keys.access_keys(50001))[0].comment == "ci"
     assert (await storage.projects.project("mg")).project.project_id == "mind_games"
 
@@ -95,7 +95,7 @@ async def test_everything_a_record_may_say_is_applied_exported_and_applied_elsew
     assert plan_lines(await provision_setup.plan(**await provision_setup.export(secrets=False), prune=True)) == []
     await second.apply(**document)
     assert write_yaml(await second.export()) == write_yaml(document)
-    assert await holds(storage, "1003", 50001, Scope("mind_games"), KICK)
+    assert await holds_rule(storage, "1003", 50001, Scope("mind_games"), KICK)
 
 
 async def test_an_installation_that_is_the_same_has_the_same_records(
@@ -104,7 +104,7 @@ async def test_an_installation_that_is_the_same_has_the_same_records(
     """Not only what an export tells: what decisions are made from."""
     await provision_setup.apply(**RICH)
     await second.apply(**await provision_setup.export())
-    here, there = (await stored(storage)).permissions, (await second.state()).permissions
+    here, there = (await read_stored_state(storage)).permissions, (await second.state()).permissions
     assert {place: one.scopes for place, one in here.records.items() if one.scopes} == {
         place: one.scopes for place, one in there.records.items() if one.scopes
     }
@@ -121,7 +121,7 @@ async def test_what_a_plan_foresees_is_what_is_stored_then(provision_setup: Prov
     first = without_versions(await provision_setup.predicted_state(**RICH))
     await provision_setup.apply(**RICH)
     # Ids and keys that are made up differ from plan to plan; those that the file names do not.
-    stored_then = without_versions((await stored(storage)).permissions)
+    stored_then = without_versions((await read_stored_state(storage)).permissions)
     assert set(first["applications"]) == set(stored_then["applications"])
     narrower = {
         "users": [RICH["users"][0], RICH["users"][1]],
@@ -135,31 +135,36 @@ async def test_what_a_plan_foresees_is_what_is_stored_then(provision_setup: Prov
     }
     then = without_versions(await provision_setup.predicted_state(**narrower))
     await provision_setup.apply(**narrower)
-    assert without_versions((await stored(storage)).permissions) == then
+    assert without_versions((await read_stored_state(storage)).permissions) == then
 
 
 def without_versions(world: PermissionState) -> dict[str, Any]:
-    def plain(one: Any) -> Any:
+    def without_version(one: Any) -> Any:
         fields = {"version": 0, "updated_at": 0} if hasattr(one, "updated_at") else {"version": 0}
         return replace(one, **fields)
 
     return {
         "projects": {
-            key: (plain(model.project), {name: plain(group) for name, group in model.groups.items()})
+            key: (
+                without_version(model.project),
+                {name: without_version(group) for name, group in model.groups.items()},
+            )
             for key, model in world.projects.items()
         },
         "applications": {
             key: (
-                plain(model.application),
-                plain(model.schema),
-                {name: plain(one) for name, one in model.roles.items()},
+                without_version(model.application),
+                without_version(model.schema),
+                {name: without_version(one) for name, one in model.roles.items()},
             )
             for key, model in world.applications.items()
         },
         "records": {
-            key: plain(one) for key, one in world.records.items() if one.scopes or one.login or one.secret_data
+            key: without_version(one)
+            for key, one in world.records.items()
+            if one.scopes or one.login or one.secret_data
         },
-        "service_accounts": {key: plain(one) for key, one in world.service_accounts.items()},
+        "service_accounts": {key: without_version(one) for key, one in world.service_accounts.items()},
         "access_keys": world.access_keys,
     }
 
@@ -272,7 +277,7 @@ async def test_pruning_removes_the_rest_of_a_named_section_but_never_application
     assert not (await storage.applications.application(1)).removed
     assert len(await storage.application_keys.access_keys(50001)) == 2
     assert (await storage.projects.project("mg")).project.allow != ()
-    assert not await holds(storage, "1002", 50001, Scope("mind_games"), KICK)
+    assert not await holds_rule(storage, "1002", 50001, Scope("mind_games"), KICK)
     again = {"projects": [{"id": "mg"}], "applications": [{"application_id": 50001}], "service_accounts": []}
     assert plan_lines(await provision_setup.plan(**again, prune=True)) == []
 
@@ -399,12 +404,12 @@ async def test_what_is_wrong_is_told_with_its_place_and_nothing_is_changed(
     provision_setup: ProvisionSetup, storage: Storage, section: str, record: dict[str, Any], problem: str
 ) -> None:
     await provision_setup.apply(**FILE, environment=ENVIRONMENT)
-    before = await stored(storage)
+    before = await read_stored_state(storage)
     with pytest.raises(Unfit) as unfit:
         await provision_setup.apply(**{section: [record]})
     assert unfit.value.problems[0].startswith(problem)
     assert len(unfit.value.problems) == 1
-    assert await stored(storage) == before
+    assert await read_stored_state(storage) == before
 
 
 async def test_one_mistake_is_one_complaint(provision_setup: ProvisionSetup) -> None:
@@ -474,7 +479,7 @@ async def test_what_is_held_where_nothing_is_any_more_is_neither_told_nor_touche
     assert plan_lines(await provision_setup.plan(**document, prune=True)) == []
     emptied = {"private_data": {"projectAccess": None}}
     await provision_setup.apply(applications=[{**shop, "users": {"1001": emptied}}])
-    record = (await stored(storage)).permissions.record(50001, "1001")
+    record = (await read_stored_state(storage)).permissions.record(50001, "1001")
     assert set(record.scopes) == {ROOT, Scope("other")}
 
 
@@ -496,14 +501,14 @@ async def test_changes_of_others_that_meet_a_file_are_kept(provision_setup: Prov
     await provision_setup.apply(**FILE, environment=ENVIRONMENT)
 
     async def intruder() -> None:
-        def retitled(model: Any) -> EditResult[Any]:
+        def change_title(model: Any) -> EditResult[Any]:
             return EditResult(replace(model, project=replace(model.project, title="Renamed")), ())
 
-        def sold(record: Any) -> EditResult[Any]:
+        def deny_login(record: Any) -> EditResult[Any]:
             return EditResult(replace(record, login={"can": {"value": False}}), ())
 
-        await storage.projects.edit_project("mind_games", retitled)
-        await storage.user_records.edit_record(50001, "1001", sold, NOW)
+        await storage.projects.edit_project("mind_games", change_title)
+        await storage.user_records.edit_record(50001, "1001", deny_login, NOW)
 
     slow = ProvisionSetup(Overtaken(storage, intruder))
     plan = await slow.apply(
@@ -516,7 +521,7 @@ async def test_changes_of_others_that_meet_a_file_are_kept(provision_setup: Prov
     ]
     project = (await storage.projects.project("mg")).project
     assert (project.title, project.description) == ("Renamed", "New")
-    record = (await stored(storage)).permissions.record(50001, "1001")
+    record = (await read_stored_state(storage)).permissions.record(50001, "1001")
     assert (record.login, record.scopes) == ({"can": {"value": False}}, {})
 
 
@@ -558,6 +563,6 @@ async def test_someone_may_be_a_member_of_several_projects_of_one_file(
         ],
     }
     await provision_setup.apply(**file)
-    record = (await stored(storage)).permissions.record(1, "1001")
+    record = (await read_stored_state(storage)).permissions.record(1, "1001")
     assert {scope.project_id for scope in record.scopes} == {"one", "two"}
     assert plan_lines(await provision_setup.apply(**file)) == []

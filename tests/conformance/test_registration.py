@@ -43,7 +43,7 @@ async def reset(storage: Storage, digest: bytes, now: int) -> None:
 SPENDING: dict[LinkKind, Spend] = {LinkKind.VERIFY: verify, LinkKind.INVITE: accept, LinkKind.RESET: reset}
 
 
-async def someone(storage: Storage, **fields: Any) -> User:
+async def create_someone(storage: Storage, **fields: Any) -> User:
     user = a_user(**fields)
     await storage.accounts.create_user(user, a_record())
     return user
@@ -53,7 +53,7 @@ async def mail_to(storage: Storage, user: User, link: EmailLink) -> None:
     await storage.registration.send_link(user, link, a_record(AuditEvent.RESET_ASKED), [a_mail()])
 
 
-async def waiting(storage: Storage) -> int:
+async def count_waiting_mails(storage: Storage) -> int:
     return (await storage.mail.outbox_status()).waiting
 
 
@@ -63,17 +63,17 @@ def kind(request: pytest.FixtureRequest) -> LinkKind:
 
 
 async def test_a_link_names_its_owner_and_looking_takes_nothing(storage: Storage, kind: LinkKind) -> None:
-    user = await someone(storage)
+    user = await create_someone(storage)
     await mail_to(storage, user, a_link(kind))
     for _ in range(2):
         assert await storage.registration.find_link_owner(kind, b"link", NOW) == user
     for other in SPENDING.keys() - {kind}:
         assert await storage.registration.find_link_owner(other, b"link", NOW) is None
-    assert await waiting(storage) == 1
+    assert await count_waiting_mails(storage) == 1
 
 
 async def test_a_link_is_spent_once_by_one_of_many(storage: Storage, kind: LinkKind) -> None:
-    await mail_to(storage, await someone(storage), a_link(kind))
+    await mail_to(storage, await create_someone(storage), a_link(kind))
     answers = await asyncio.gather(
         *(SPENDING[kind](storage, b"link", NOW) for _ in range(12)), return_exceptions=True
     )
@@ -82,7 +82,7 @@ async def test_a_link_is_spent_once_by_one_of_many(storage: Storage, kind: LinkK
 
 
 async def test_a_link_ends_at_its_time(storage: Storage, kind: LinkKind) -> None:
-    user = await someone(storage)
+    user = await create_someone(storage)
     await mail_to(storage, user, a_link(kind))
     last = NOW + HALF_AN_HOUR - 1
     assert await storage.registration.find_link_owner(kind, b"link", last) == user
@@ -93,7 +93,7 @@ async def test_a_link_ends_at_its_time(storage: Storage, kind: LinkKind) -> None
 
 
 async def test_a_newer_link_of_a_kind_ends_the_older_and_no_other(storage: Storage, kind: LinkKind) -> None:
-    user, bystander = await someone(storage), await someone(storage)
+    user, bystander = await create_someone(storage), await create_someone(storage)
     for other in SPENDING.keys() - {kind}:
         await mail_to(storage, user, a_link(other, b"other"))
     await mail_to(storage, bystander, a_link(kind, b"bystander"))
@@ -107,7 +107,7 @@ async def test_a_newer_link_of_a_kind_ends_the_older_and_no_other(storage: Stora
 
 
 async def test_a_link_dies_with_the_address_it_was_mailed_to(storage: Storage, kind: LinkKind) -> None:
-    user = await someone(storage)
+    user = await create_someone(storage)
     await mail_to(storage, user, a_link(kind))
     moved = replace(user, login="elsewhere@studio.example")
     await storage.runner.write(partial(update_user, moved))
@@ -120,7 +120,7 @@ async def test_a_link_dies_with_the_address_it_was_mailed_to(storage: Storage, k
 
 
 async def test_a_link_opens_nothing_for_someone_blocked(storage: Storage, kind: LinkKind) -> None:
-    user = await someone(storage)
+    user = await create_someone(storage)
     await mail_to(storage, user, a_link(kind))
     await storage.accounts.set_blocked(user.user_id, a_record(), blocked=True, now=NOW)
     assert await storage.registration.find_link_owner(kind, b"link", NOW) is None
@@ -138,7 +138,7 @@ async def test_a_refused_spending_leaves_no_record_and_no_mail(storage: Storage,
     with pytest.raises(LinkDead):
         await SPENDING[kind](storage, b"guess", NOW)
     assert await storage.audit.unsealed_records(10) == []
-    assert await waiting(storage) == 0
+    assert await count_waiting_mails(storage) == 0
 
 
 async def test_registering_keeps_account_link_letter_and_record_together(storage: Storage) -> None:
@@ -146,17 +146,17 @@ async def test_registering_keeps_account_link_letter_and_record_together(storage
     await storage.registration.create_with_link(user, a_link(LinkKind.VERIFY), a_record(), [a_mail()])
     assert await storage.registration.user_by_login(user.login_key or "") == user
     assert await storage.registration.find_link_owner(LinkKind.VERIFY, b"link", NOW) == user
-    assert (await waiting(storage), len(await storage.audit.unsealed_records(10))) == (1, 1)
+    assert (await count_waiting_mails(storage), len(await storage.audit.unsealed_records(10))) == (1, 1)
 
 
 async def test_registering_a_login_that_is_taken_changes_nothing(storage: Storage) -> None:
-    known = await someone(storage, login="anna@studio.example")
+    known = await create_someone(storage, login="anna@studio.example")
     second = a_user(login="ANNA@studio.example")
     with pytest.raises(LoginTaken):
         await storage.registration.create_with_link(second, a_link(LinkKind.VERIFY), a_record(), [a_mail()])
     assert await storage.registration.user_by_login("anna@studio.example") == known
     assert await storage.registration.find_link_owner(LinkKind.VERIFY, b"link", NOW) is None
-    assert (await waiting(storage), len(await storage.audit.unsealed_records(10))) == (0, 1)
+    assert (await count_waiting_mails(storage), len(await storage.audit.unsealed_records(10))) == (0, 1)
 
 
 async def test_of_many_who_register_one_login_one_gets_it(storage: Storage) -> None:
@@ -170,29 +170,29 @@ async def test_of_many_who_register_one_login_one_gets_it(storage: Storage) -> N
         return_exceptions=True,
     )
     assert sorted(type(answer).__name__ for answer in answers) == ["LoginTaken"] * 11 + ["NoneType"]
-    assert await waiting(storage) == 1
+    assert await count_waiting_mails(storage) == 1
 
 
 async def test_registering_again_ends_what_would_confirm_the_address_and_tells_the_owner(storage: Storage) -> None:
-    user = await someone(storage)
+    user = await create_someone(storage)
     await mail_to(storage, user, a_link(LinkKind.VERIFY))
     await mail_to(storage, user, a_link(LinkKind.RESET))
     await storage.registration.record_repeated_registration(user, a_record(AuditEvent.REGISTERED_AGAIN), [a_mail()])
     assert await storage.registration.find_link_owner(LinkKind.VERIFY, b"link", NOW) is None
     assert await storage.registration.find_link_owner(LinkKind.RESET, b"link", NOW) == user
     assert await storage.accounts.user(user.user_id) == user
-    assert await waiting(storage) == 3
+    assert await count_waiting_mails(storage) == 3
 
 
 async def test_the_proof_confirms_the_address_and_nothing_else(storage: Storage) -> None:
-    user = await someone(storage, password_hash="$old")
+    user = await create_someone(storage, password_hash="$old")
     await mail_to(storage, user, a_link(LinkKind.VERIFY))
     await verify(storage, b"link", NOW)
     assert await storage.accounts.user(user.user_id) == replace(user, email_verified=True, version=2)
 
 
 async def test_accepting_sets_name_and_first_password_and_ends_every_link(storage: Storage) -> None:
-    user = await someone(storage)
+    user = await create_someone(storage)
     for kind in SPENDING:
         await mail_to(storage, user, a_link(kind))
     await accept(storage, b"link", NOW)
@@ -202,7 +202,7 @@ async def test_accepting_sets_name_and_first_password_and_ends_every_link(storag
 
 
 async def test_an_invitation_never_replaces_a_password(storage: Storage) -> None:
-    user = await someone(storage, password_hash="$old")
+    user = await create_someone(storage, password_hash="$old")
     await mail_to(storage, user, a_link(LinkKind.INVITE))
     with pytest.raises(LinkDead):
         await accept(storage, b"link", NOW)
@@ -210,7 +210,7 @@ async def test_an_invitation_never_replaces_a_password(storage: Storage) -> None
 
 
 async def test_a_reset_replaces_the_password_and_ends_everything_of_the_user(storage: Storage) -> None:
-    user, bystander = await someone(storage, password_hash="$old"), await someone(storage)
+    user, bystander = await create_someone(storage, password_hash="$old"), await create_someone(storage)
     for owner in (user, bystander):
         await storage.sessions.open_session(a_session(owner), a_record(), replaces=None)
         await mail_to(storage, owner, a_link(LinkKind.VERIFY, owner.user_id.encode()))
@@ -226,7 +226,7 @@ async def test_a_reset_replaces_the_password_and_ends_everything_of_the_user(sto
 
 
 async def test_a_reset_keeps_second_factors(storage: Storage) -> None:
-    user = await someone(storage, sealed_totp=b"sealed", password_hash="$old")
+    user = await create_someone(storage, sealed_totp=b"sealed", password_hash="$old")
     await mail_to(storage, user, a_link())
     await reset(storage, b"link", NOW)
     assert (await storage.accounts.user(user.user_id)).sealed_totp == b"sealed"
@@ -237,7 +237,7 @@ async def test_pretending_leaves_no_letter_no_record_and_no_link_that_opens_anyt
 ) -> None:
     await storage.registration.simulate_send(a_user(), a_link(kind), a_record(), [a_mail()])
     await storage.registration.simulate_send(a_user(), a_link(kind, b"again"), a_record(), [a_mail()])
-    assert await waiting(storage) == 0
+    assert await count_waiting_mails(storage) == 0
     assert await storage.audit.unsealed_records(10) == []
     for digest in (b"link", b"again"):
         assert await storage.registration.find_link_owner(kind, digest, NOW) is None

@@ -15,8 +15,8 @@ from gatehouse.gamesessions.model import GameSessionState
 from gatehouse.oauth.model import DeviceRequest
 from gatehouse.oauth.store import RedeemOutcome, RotationOutcome
 from gatehouse.storage.database import Storage
-from tests.conformance.test_device_requests import a_request, granted
-from tests.conformance.test_game_sessions import a_login, a_mark, a_turn, confirmed, found
+from tests.conformance.test_device_requests import a_request, device_grant
+from tests.conformance.test_game_sessions import a_login, a_mark, a_turn, confirm_session, find_session
 from tests.support.builders import NOW, a_client, a_client_secret, a_game_session, a_record, a_user
 from tests.support.oauth import a_grant
 from tests.support.permission_builders import an_access_key, create_application
@@ -37,15 +37,15 @@ def runs_twice(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     runner: Any = storage.runner
     write = runner.write
 
-    async def twice(make: Callable[[], Any], **how: Any) -> Any:
+    async def run_twice(make: Callable[[], Any], **how: Any) -> Any:
         assert how.get("repeatable"), make
         await write(make, **how)
         return await write(make, **how)
 
-    monkeypatch.setattr(runner, "write", twice)
+    monkeypatch.setattr(runner, "write", run_twice)
 
 
-def unwanted() -> AuditRecord:
+def fail_if_called() -> AuditRecord:
     raise AssertionError("taken for reused")
 
 
@@ -53,8 +53,10 @@ async def test_tk_90_a_code_and_a_refresh_token_taken_by_the_run_before_are_take
     storage: Storage, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs_twice(storage, monkeypatch)
-    assert await storage.grants.redeem_code(b"code", NOW, generation=1, reused=unwanted) is RedeemOutcome.REDEEMED
-    turned = await storage.grants.rotate("g1", 1, NOW + 5, grace=0, reused=unwanted)
+    assert (
+        await storage.grants.redeem_code(b"code", NOW, generation=1, reused=fail_if_called) is RedeemOutcome.REDEEMED
+    )
+    turned = await storage.grants.rotate("g1", 1, NOW + 5, grace=0, reused=fail_if_called)
     assert (turned.outcome, turned.generation, turned.refreshed_at) == (RotationOutcome.ROTATED, 2, NOW + 5)
     holder = await storage.grants.find_live_grant("g1", NOW)
     assert holder is not None
@@ -88,7 +90,7 @@ async def test_tk_90_a_device_code_taken_by_the_run_before_is_taken(
     storage: Storage, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await storage.device_requests.create_request(a_request())
-    await storage.device_requests.approve_request("BCDFGHJK", granted(anna, "g2"), NOW, a_record())
+    await storage.device_requests.approve_request("BCDFGHJK", device_grant(anna, "g2"), NOW, a_record())
     request: DeviceRequest | None
     request, _ = await storage.device_requests.record_poll(b"device", NOW)
     assert request is not None
@@ -118,25 +120,25 @@ async def test_gs_90_an_answer_taken_by_the_run_before_is_taken_and_given_back_o
     await store.claim_session(a_mark(), "here", tell=False)
     with monkeypatch.context() as patch:
         runs_twice(storage, patch)
-        assert await confirmed(storage, anna)
+        assert await confirm_session(storage, anna)
         assert await store.take_answer("g1", a_turn(), NOW, a_login(anna), a_record())
         await store.return_answer("g1", a_turn(), a_login(anna), a_record())
-    session = await found(storage)
+    session = await find_session(storage)
     assert (session.state, session.delivered_at, session.polls) == (GameSessionState.CONFIRMED, 0, 2)
     assert await storage.logins.live_login_token(b"token", NOW) is None
     # The same poll never gets it again, should its take come late; the next one does.
     assert not await store.take_answer("g1", a_turn(), NOW, a_login(anna), a_record())
     assert await store.take_answer("g1", a_turn(2), NOW, a_login(anna, b"other"), a_record())
     await store.return_answer("g1", a_turn(), a_login(anna), a_record())  # of one that has nothing
-    assert (await found(storage)).state is GameSessionState.DELIVERED
+    assert (await find_session(storage)).state is GameSessionState.DELIVERED
 
 
 async def test_gs_33_only_a_session_that_is_not_over_is_extended(storage: Storage, anna: User) -> None:
     store = storage.game_sessions
     await store.claim_session(a_mark(), "here", tell=False)
-    assert await confirmed(storage, anna)
+    assert await confirm_session(storage, anna)
     assert await store.take_answer("g1", a_turn(), NOW, a_login(anna), a_record())
-    ends_at = (await found(storage)).ends_at
+    ends_at = (await find_session(storage)).ends_at
     await store.record_polls([a_mark(2, NOW + 100)], "here")
     await store.claim_session(a_mark(3, NOW + 110), "there", tell=False)
-    assert (await found(storage)).ends_at == ends_at
+    assert (await find_session(storage)).ends_at == ends_at

@@ -40,7 +40,7 @@ def url(migrated_url: str) -> str:
 
 
 @asynccontextmanager
-async def house_under(url: str, data: Path, *keys: str) -> AsyncIterator[Services]:
+async def open_with_keys(url: str, data: Path, *keys: str) -> AsyncIterator[Services]:
     given = {MASTER: keys[0], PREVIOUS: ",".join(keys[1:])}
     place = InstallationPaths(data=data, url=url, environment={name: value for name, value in given.items() if value})
     async with open_services(place.load_settings(), clock=SystemClock(), serving=False) as services:
@@ -50,13 +50,13 @@ async def house_under(url: str, data: Path, *keys: str) -> AsyncIterator[Service
 @pytest.fixture
 async def services(url: str, tmp_path: Path) -> AsyncIterator[Services]:
     """Three clients and a TOTP secret sealed under the old key; opened with the new one, and the old beside it."""
-    async with house_under(url, tmp_path, OLD) as before:
+    async with open_with_keys(url, tmp_path, OLD) as before:
         for client_id in ("a", "b", "c"):
             await before.clients.create(a_client(client_id), ORIGIN)
         user = a_user()
         sealed = before.masters.seal(b"secret", purpose=f"totp:{user.user_id}")
         await before.storage.accounts.create_user(a_user(user_id=user.user_id, sealed_totp=sealed), a_record())
-    async with house_under(url, tmp_path, NEW, OLD) as after:
+    async with open_with_keys(url, tmp_path, NEW, OLD) as after:
         yield after
 
 
@@ -67,10 +67,10 @@ async def key_ids(services: Services) -> dict[str, str]:
 async def test_everything_moves_once(services: Services) -> None:
     kinds = {"signing_keys": 5, "client_secrets": 3, "totp_factors": 1, "installation": 2}
     assert await count_under_old_keys(services.storage, services.masters) == kinds
-    told: list[int] = []
-    outcome = await rewrap_all(services, ORIGIN, told.append)
+    progress: list[int] = []
+    outcome = await rewrap_all(services, ORIGIN, progress.append)
     assert (outcome.moved, outcome.left) == (kinds, {})
-    assert sum(told) == 11
+    assert sum(progress) == 11
     assert set((await key_ids(services)).values()) == {services.masters.primary_id}
     again = await rewrap_all(services, ORIGIN)
     assert (again.moved, again.left) == ({}, {})
@@ -127,25 +127,25 @@ async def test_a_damaged_secret_is_left_counted_and_holds_up_no_other(services: 
 
 
 async def test_a_former_key_taken_away_too_early_is_noticed_at_the_start(url: str, tmp_path: Path) -> None:
-    async with house_under(url, tmp_path, OLD) as services:
+    async with open_with_keys(url, tmp_path, OLD) as services:
         await services.clients.create(a_client("a"), ORIGIN)
-    async with house_under(url, tmp_path, NEW, OLD) as services:
+    async with open_with_keys(url, tmp_path, NEW, OLD) as services:
         await rewrap_column(services, CLIENT_SECRETS, ORIGIN, lambda _: None)
     with pytest.raises(rewrapping.WrongMasterKey):
-        async with house_under(url, tmp_path, NEW):
+        async with open_with_keys(url, tmp_path, NEW):
             pytest.fail("the rest is still under the old key")
 
 
 async def test_access_keys_and_private_keys_of_applications_open_under_the_new_key(url: str, tmp_path: Path) -> None:
-    async with house_under(url, tmp_path, OLD) as before:
+    async with open_with_keys(url, tmp_path, OLD) as before:
         sealed = before.masters.seal(b"private", purpose=PRIVATE_KEY_PURPOSE)
         shop = await create_application(before.storage, sealed_private_key=sealed)
         new = new_access_key(shop.application_id, "ci", masters=before.masters, now=before.clock.now())
         await before.storage.application_keys.add_access_key(new.key, [a_record()])
-    async with house_under(url, tmp_path, NEW, OLD) as between:
+    async with open_with_keys(url, tmp_path, NEW, OLD) as between:
         outcome = await rewrap_all(between, ORIGIN)
         assert (outcome.moved["access_keys"], outcome.moved["applications"], outcome.left) == (1, 1, {})
-    async with house_under(url, tmp_path, NEW) as after:
+    async with open_with_keys(url, tmp_path, NEW) as after:
         [key] = await after.storage.application_keys.access_keys(shop.application_id)
         assert after.masters.open(key.sealed, purpose=access_key_purpose(key.key_id)).decode() == new.value
         kept = (await after.storage.applications.application(shop.application_id)).sealed_private_key
@@ -160,7 +160,7 @@ async def test_the_head_of_the_audit_log_moves_with_the_master_key(
     await rewrap_all(services, ORIGIN)
     await services.audit_sealer.seal_all()
     noted = (await services.audit_verification().verify()).head
-    async with house_under(url, tmp_path, NEW) as after:
+    async with open_with_keys(url, tmp_path, NEW) as after:
         verdict = await after.audit_verification().verify(after.head_exporter.parse_all(noted))
     assert verdict.problems == ()
     assert verdict.records > 0

@@ -54,7 +54,7 @@ async def test_the_first_code_makes_it_a_factor_and_brings_recovery_codes(factor
     found = await factor_setup.second_factors.load_factors(after)
     assert (found.methods, found.totp_since, found.recovery_left) == ((Factor.TOTP,), factor_setup.clock.now(), 10)
     assert await factor_setup.events(user) == ["factor.added"]
-    assert [letter.to for letter in await factor_setup.new_messages()] == [user.login]
+    assert [message.to for message in await factor_setup.new_messages()] == [user.login]
     assert await factor_setup.totp.pending_enrollment(user) is None
 
 
@@ -297,8 +297,8 @@ async def test_a_recovery_code_stands_in_once_and_is_told(factor_setup: SecondFa
         await factor_setup.second_factors.verify(user, first, origin=ORIGIN)
     assert (await factor_setup.second_factors.load_factors(user)).recovery_left == 9
     assert await factor_setup.events(user) == ["factor.added", "factor.recovery_code_used"]
-    (letter,) = await factor_setup.new_messages()
-    assert "Firefox on Linux" in letter.text
+    (message,) = await factor_setup.new_messages()
+    assert "Firefox on Linux" in message.text
     assert await factor_setup.second_factors.verify(user, second, Factor.RECOVERY, origin=ORIGIN) is Factor.RECOVERY
 
 

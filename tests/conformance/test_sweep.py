@@ -20,7 +20,7 @@ def tokens(number: int, ends_at: int) -> Verb[None]:
     )
 
 
-def kept() -> Verb[int]:
+def count_login_tokens() -> Verb[int]:
     return len((yield Statement(login_tokens.select())()))
 
 
@@ -28,4 +28,4 @@ async def test_more_than_one_transaction_takes_is_removed_in_several(storage: St
     await storage.runner.write(lambda: tokens(2 * BATCH_ROWS + 1, NOW))
     await storage.runner.write(lambda: tokens(3, NOW + 1))
     await storage.sweep(NOW)
-    assert await storage.runner.read(kept) == 3
+    assert await storage.runner.read(count_login_tokens) == 3

@@ -53,7 +53,7 @@ async def test_callers_that_count_the_same_subjects_crosswise_never_deadlock(sto
     assert set(await asyncio.gather(*(storage.throttle.record_failures(pairs[n % 2], NOW) for n in range(40)))) == {0}
 
 
-async def begun(storage: Storage, *subjects: str, now: int = NOW, limit: AttemptLimit = LIMIT) -> int:
+async def begin_attempt(storage: Storage, *subjects: str, now: int = NOW, limit: AttemptLimit = LIMIT) -> int:
     """0 when the guess may be made, else the seconds to wait."""
     try:
         await storage.throttle.begin_attempts([(subject, limit) for subject in subjects], now)
@@ -63,60 +63,60 @@ async def begun(storage: Storage, *subjects: str, now: int = NOW, limit: Attempt
 
 
 async def test_a_guess_counts_before_it_is_made_and_the_last_one_closes_the_door_behind_it(storage: Storage) -> None:
-    assert [await begun(storage, "anna") for _ in range(5)] == [0, 0, 0, 30, 30]
-    assert await begun(storage, "anna", now=NOW + 29) == 1
-    assert await begun(storage, "anna", now=NOW + 30) == 0
-    assert await begun(storage, "anna", now=NOW + 30) == 60
+    assert [await begin_attempt(storage, "anna") for _ in range(5)] == [0, 0, 0, 30, 30]
+    assert await begin_attempt(storage, "anna", now=NOW + 29) == 1
+    assert await begin_attempt(storage, "anna", now=NOW + 30) == 0
+    assert await begin_attempt(storage, "anna", now=NOW + 30) == 60
 
 
 async def test_of_many_at_once_no_more_begin_than_the_limit_allows(storage: Storage) -> None:
     limit = AttemptLimit(free_attempts=7, first_delay=9)
-    answers = await asyncio.gather(*(begun(storage, "anna", limit=limit) for _ in range(30)))
+    answers = await asyncio.gather(*(begin_attempt(storage, "anna", limit=limit) for _ in range(30)))
     assert sorted(answers) == [0] * 7 + [9] * 23
 
 
 async def test_who_is_refused_for_one_subject_counts_for_none_and_hears_the_longest_wait(storage: Storage) -> None:
     await failures(storage, 4)
     await storage.throttle.record_failures([("zoe", AttemptLimit(free_attempts=1, first_delay=90))], NOW)
-    assert [await begun(storage, "anna", "bob", "zoe") for _ in range(5)] == [90] * 5
-    assert [await begun(storage, "bob") for _ in range(4)] == [0, 0, 0, 30]
+    assert [await begin_attempt(storage, "anna", "bob", "zoe") for _ in range(5)] == [90] * 5
+    assert [await begin_attempt(storage, "bob") for _ in range(4)] == [0, 0, 0, 30]
 
 
 async def test_a_guess_taken_back_opens_the_door_it_had_closed(storage: Storage) -> None:
-    assert [await begun(storage, "anna") for _ in range(4)] == [0, 0, 0, 30]
+    assert [await begin_attempt(storage, "anna") for _ in range(4)] == [0, 0, 0, 30]
     await storage.throttle.undo_attempts([("anna", LIMIT)], NOW)
-    assert [await begun(storage, "anna") for _ in range(2)] == [0, 30]
+    assert [await begin_attempt(storage, "anna") for _ in range(2)] == [0, 30]
 
 
 async def test_far_beyond_the_limit_too_only_what_that_guess_had_closed_is_opened(storage: Storage) -> None:
     await failures(storage, 3)
-    assert await begun(storage, "anna", now=NOW + 30) == 0
-    assert await begun(storage, "anna", now=NOW + 31) == 59
+    assert await begin_attempt(storage, "anna", now=NOW + 30) == 0
+    assert await begin_attempt(storage, "anna", now=NOW + 31) == 59
     await storage.throttle.undo_attempts([("anna", LIMIT)], NOW + 30)
-    assert await begun(storage, "anna", now=NOW + 31) == 0
-    assert await begun(storage, "anna", now=NOW + 91) == 0  # a slow first one is still under way
+    assert await begin_attempt(storage, "anna", now=NOW + 31) == 0
+    assert await begin_attempt(storage, "anna", now=NOW + 91) == 0  # a slow first one is still under way
     await storage.throttle.undo_attempts([("anna", LIMIT)], NOW + 31)
-    assert await begun(storage, "anna", now=NOW + 91) == 100
+    assert await begin_attempt(storage, "anna", now=NOW + 91) == 100
 
 
 async def test_a_guess_of_a_window_that_is_over_is_not_taken_from_the_next(storage: Storage) -> None:
-    assert await begun(storage, "anna") == 0
+    assert await begin_attempt(storage, "anna") == 0
     later = NOW + LIMIT.window
-    assert [await begun(storage, "anna", now=later) for _ in range(2)] == [0, 0]
+    assert [await begin_attempt(storage, "anna", now=later) for _ in range(2)] == [0, 0]
     await storage.throttle.undo_attempts([("anna", LIMIT)], NOW)
-    assert [await begun(storage, "anna", now=later) for _ in range(2)] == [0, 30]
+    assert [await begin_attempt(storage, "anna", now=later) for _ in range(2)] == [0, 30]
 
 
 async def test_what_is_forgiven_is_forgotten_while_the_shared_count_loses_one(storage: Storage) -> None:
-    assert [await begun(storage, "anna", "office") for _ in range(3)] == [0, 0, 0]
+    assert [await begin_attempt(storage, "anna", "office") for _ in range(3)] == [0, 0, 0]
     await storage.throttle.undo_attempts([("office", LIMIT)], NOW, forgiven=["anna"])
-    assert [await begun(storage, "anna") for _ in range(4)] == [0, 0, 0, 30]
-    assert [await begun(storage, "office") for _ in range(2)] == [0, 30]
+    assert [await begin_attempt(storage, "anna") for _ in range(4)] == [0, 0, 0, 30]
+    assert [await begin_attempt(storage, "office") for _ in range(2)] == [0, 30]
 
 
 async def test_nothing_to_take_back_is_no_harm(storage: Storage) -> None:
     await storage.throttle.undo_attempts([("anna", LIMIT)], NOW, forgiven=["bob"])
-    assert [await begun(storage, "anna") for _ in range(4)] == [0, 0, 0, 30]
+    assert [await begin_attempt(storage, "anna") for _ in range(4)] == [0, 0, 0, 30]
 
 
 async def test_guessing_and_being_right_crosswise_never_deadlocks(storage: Storage) -> None:

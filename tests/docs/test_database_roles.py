@@ -89,7 +89,7 @@ def test_no_role_is_made_without_a_password(tmp_path: Path) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roles:
-    """A database as the serving role reaches it, and what it was told that came too early."""
+    """A database as the serving role reaches it, and the statements that came too early."""
 
     runtime_url: str
     before_migration: str

@@ -18,7 +18,7 @@ CITED_SECTION: Final = re.compile(r"interface §(\d+(?:\.\d+)?)")
 CITED_RULING: Final = re.compile(r"\bR(\d+)\b(?!-)")
 
 
-def prose(page: Path) -> str:
+def text_without_code(page: Path) -> str:
     return CODE.sub(lambda found: re.sub(r"[\[\]()]", "", found[0]), page.read_text())
 
 
@@ -33,15 +33,15 @@ def anchors(page: Path) -> frozenset[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_every_link_leads_to_a_file_and_a_place_in_it(page: Path) -> None:
-    for target, anchor in LINK.findall(prose(page)):
+    for target, anchor in LINK.findall(text_without_code(page)):
         place = (page.parent / target).resolve() if target else page
         assert place.exists(), f"{target} does not exist"
         assert not anchor or anchor in anchors(place), f"{target}#{anchor} does not exist"
 
 
 def sources() -> Iterator[Path]:
-    for room in ("src", "tests", "tools", "docs"):
-        yield from (path for path in (ROOT / room).rglob("*") if path.suffix in {".py", ".md", ".toml"})
+    for folder in ("src", "tests", "tools", "docs"):
+        yield from (path for path in (ROOT / folder).rglob("*") if path.suffix in {".py", ".md", ".toml"})
 
 
 def test_every_section_and_ruling_that_is_cited_exists() -> None:

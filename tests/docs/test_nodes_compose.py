@@ -37,7 +37,7 @@ def test_every_container_is_read_only_unprivileged_and_gets_its_secrets_as_files
             assert value.removeprefix("/run/secrets/") in service["secrets"]
 
 
-def mounted() -> Iterator[tuple[str, str, str]]:
+def mounted_volumes() -> Iterator[tuple[str, str, str]]:
     for name, service in SERVICES.items():
         for volume in service.get("volumes", ()):
             source, target, *how = volume.split(":")
@@ -47,7 +47,7 @@ def mounted() -> Iterator[tuple[str, str, str]]:
 
 
 def test_what_is_mounted_is_there_and_goes_where_it_is_looked_for() -> None:
-    files = [(name, source, target) for name, source, target in mounted() if source.startswith(".")]
+    files = [(name, source, target) for name, source, target in mounted_volumes() if source.startswith(".")]
     assert all((NODES / source).resolve().is_relative_to(DEPLOY) for _, source, _ in files)
     assert all((NODES / source).is_file() for _, source, _ in files)
     beside = {target.rpartition("/") for name, _, target in files if name == "proxy"}

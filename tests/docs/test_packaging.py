@@ -41,7 +41,7 @@ OFFLINE_SINCE: Final = 250  # the systemd whose `security` judges a file
 # -- requirements ---------------------------------------------------------------------------------------
 
 
-def locked(name: str) -> dict[str, str]:
+def locked_versions(name: str) -> dict[str, str]:
     """Version by package; a line that is anything else than a pin with hashes fails the test."""
     text = (ROOT / name).read_text().replace("\\\n", " ")
     lines = [re.sub(r"\s+", " ", line).strip() for line in text.splitlines()]
@@ -51,12 +51,12 @@ def locked(name: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", LOCKS)
 def test_op_10_every_requirement_is_pinned_with_hashes_and_names_no_index(name: str) -> None:
-    assert locked(name)
+    assert locked_versions(name)
     assert "://" not in (ROOT / name).read_text()
 
 
 def test_op_10_the_two_locks_agree() -> None:
-    assert locked("requirements.txt").items() <= locked("requirements-dev.txt").items()
+    assert locked_versions("requirements.txt").items() <= locked_versions("requirements-dev.txt").items()
 
 
 def test_the_wheel_carries_the_game_that_sample_game_plays() -> None:
@@ -69,7 +69,9 @@ def test_the_wheel_carries_the_game_that_sample_game_plays() -> None:
 
 def test_op_10_everything_the_package_depends_on_is_locked() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert {re.split(r"[<>=]", line)[0] for line in project["dependencies"]} <= locked("requirements.txt").keys()
+    assert {re.split(r"[<>=]", line)[0] for line in project["dependencies"]} <= locked_versions(
+        "requirements.txt"
+    ).keys()
 
 
 def test_every_dependency_has_its_paragraph_in_the_decision_page() -> None:
@@ -81,7 +83,7 @@ def test_every_dependency_has_its_paragraph_in_the_decision_page() -> None:
 
 
 def test_op_10_what_is_installed_is_what_was_locked() -> None:
-    wanted = locked("requirements.txt")
+    wanted = locked_versions("requirements.txt")
     assert {name: metadata.version(name) for name in wanted} == wanted
 
 
@@ -159,9 +161,9 @@ def test_the_operators_command_is_about_the_same_installation_as_the_unit() -> N
 
 @pytest.fixture
 def gatehouse_ctl(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """The operator's command for an installation in `tmp_path`, as the user who runs the tests, called in `desk`."""
-    here, desk = tmp_path / "installed", tmp_path / "desk"
-    for directory in (here, desk, here / "bin"):
+    """The operator's command for an installation in `tmp_path`, as the user who runs the tests, called in `work`."""
+    here, work = tmp_path / "installed", tmp_path / "work"
+    for directory in (here, work, here / "bin"):
         directory.mkdir()
     (here / "master.key").write_text(new_master_key())
     (here / "gatehouse.toml").write_text('server.base_url = "https://id.example.org"\n')
@@ -173,7 +175,7 @@ def gatehouse_ctl(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[s
 
     def call(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = ["sh", here / "bin" / "gatehouse-ctl", *arguments]
-        return subprocess.run(command, cwd=desk, capture_output=True, text=True, check=False)
+        return subprocess.run(command, cwd=work, capture_output=True, text=True, check=False)
 
     return call
 
@@ -182,15 +184,15 @@ def gatehouse_ctl(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[s
 def test_the_operators_command_also_tells_about_the_program(
     gatehouse_ctl: Callable[..., subprocess.CompletedProcess[str]], words: list[str]
 ) -> None:
-    told = gatehouse_ctl(*words)
-    assert (told.returncode, told.stderr) == (0, "")
-    assert "gatehouse" in told.stdout
+    result = gatehouse_ctl(*words)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "gatehouse" in result.stdout
 
 
 def test_the_operators_command_finds_a_file_where_the_operator_stands(
     gatehouse_ctl: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
-    (tmp_path / "desk" / "studio.yaml").write_text("users: [{login: anna@studio.example, nick: Anna}]")
+    (tmp_path / "work" / "studio.yaml").write_text("users: [{login: anna@studio.example, nick: Anna}]")
     applied = gatehouse_ctl("apply", "studio.yaml")
     assert (applied.returncode, applied.stderr) == (0, "")
     assert "+ user anna@studio.example" in applied.stdout

@@ -13,7 +13,7 @@ PAGES: Final = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
 SHOWN: Final = re.compile(r"!\[[^\]\n]+\]\([^)\n]*pictures/([^)/\n]+)\.png\)")
 
 
-def promised() -> Counter[str]:
+def declared_pictures() -> Counter[str]:
     """What tests say they take, and how many of them."""
     names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in WALKS.rglob("test_*.py")]
     tests = [one for name in names for one in vars(import_module(name)).values() if callable(one)]
@@ -28,7 +28,7 @@ def marks_of(test: object) -> list[object]:
 def test_every_picture_is_taken_by_one_test_and_shown_by_a_page() -> None:
     shown = {name for page in PAGES for name in SHOWN.findall(page.read_text())}
     stored = {path.name for path in PICTURES.iterdir()}
-    assert promised() == Counter(shown)
+    assert declared_pictures() == Counter(shown)
     assert stored == {f"{name}.png" for name in shown}
 
 

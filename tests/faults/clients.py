@@ -106,20 +106,20 @@ class ClientPool:
 class FaultClient:
     """Asks the nodes in turn; its chance is its own, so that a seed gives each client the same course."""
 
-    def __init__(self, crew: ClientPool, name: str) -> None:
-        self.crew = crew
+    def __init__(self, pool: ClientPool, name: str) -> None:
+        self.pool = pool
         self.name = name
         self.login = ""  # of the person whose browser it is
-        self.chance = Random(f"{crew.seed} {name}")  # noqa: S311 - no secret
-        self._turn = self.chance.randrange(len(crew.nodes))
-        self.http = httpx2.AsyncClient(timeout=crew.patience, verify=NO_TRUST_STORE, trust_env=False)
+        self.chance = Random(f"{pool.seed} {name}")  # noqa: S311 - no secret
+        self._turn = self.chance.randrange(len(pool.nodes))
+        self.http = httpx2.AsyncClient(timeout=pool.patience, verify=NO_TRUST_STORE, trust_env=False)
 
     def is_over(self) -> bool:
-        return self.crew.over.is_set()
+        return self.pool.over.is_set()
 
     async def ask(self, ask: CheckedRequest, *, node: int | None = None, repeats: int = 0) -> CheckedReply:
         reply = await self._ask_once(ask, node, repeats)
-        if self.crew.storm and ask.op in WRITES and ask.repeatable and not repeats:
+        if self.pool.storm and ask.op in WRITES and ask.repeatable and not repeats:
             for _ in range(2):
                 await asyncio.sleep(STORM_SECONDS)
                 await self._ask_once(ask, None, reply.operation.number)
@@ -132,11 +132,11 @@ class FaultClient:
             try:
                 return await self._ask_node(place, ask, repeats)
             except httpx2.ConnectError:
-                self.crew.unreached += 1
+                self.pool.unreached += 1
                 await asyncio.sleep(NODE_GONE)
 
     def _next_node(self) -> int:
-        self._turn = (self._turn + 1) % len(self.crew.nodes)
+        self._turn = (self._turn + 1) % len(self.pool.nodes)
         return self._turn
 
     async def _ask_node(self, place: int, ask: CheckedRequest, repeats: int) -> CheckedReply:
@@ -144,7 +144,7 @@ class FaultClient:
         began = loop.time()
         answer, note = None, ""
         try:
-            url = self.crew.nodes[place] + ask.path
+            url = self.pool.nodes[place] + ask.path
             answer = await self.http.request(ask.method, url, **ask.request)
         except httpx2.ConnectError:
             raise
@@ -168,9 +168,9 @@ class FaultClient:
             event=ask.event,
             repeats=repeats,
         )
-        written = self.crew.recorder.write(one)
+        written = self.pool.recorder.write(one)
         if written.result is Result.INFO and ask.op in WRITES and ask.repeatable and not repeats:
-            self.crew.lost.append((self, ask, written))
+            self.pool.lost.append((self, ask, written))
         return CheckedReply(operation=written, answer=answer)
 
     async def pause(self, seconds: float = 0.03) -> None:
@@ -198,12 +198,12 @@ def error_of(answer: httpx2.Response) -> str:
 
 async def ask_nodes_in_turn(client: FaultClient, ask: CheckedRequest) -> list[CheckedReply]:
     """The same of every node, one after the other."""
-    return [await client.ask(ask, node=place) for place in range(len(client.crew.nodes))]
+    return [await client.ask(ask, node=place) for place in range(len(client.pool.nodes))]
 
 
 async def ask_nodes_together(client: FaultClient, ask: CheckedRequest) -> list[CheckedReply]:
     """The same of every node at once."""
-    return list(await asyncio.gather(*(client.ask(ask, node=place) for place in range(len(client.crew.nodes)))))
+    return list(await asyncio.gather(*(client.ask(ask, node=place) for place in range(len(client.pool.nodes)))))
 
 
 def addresses(nodes: Sequence[Node]) -> list[str]:

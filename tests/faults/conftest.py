@@ -53,10 +53,10 @@ def run_record(
     print(f"FAULT_SEED={run_record.seed}")  # noqa: T201 - shown when the test fails
     yield run_record
     recorder.close()
-    told = f"{request.node.name}: seed {run_record.seed}, {len(recorder.operations):,} operations"
+    summary = f"{request.node.name}: seed {run_record.seed}, {len(recorder.operations):,} operations"
     if request.node.stash.get(CALL_FAILED, False):
-        told += f"; its history is {run_record.save_history(request.node.nodeid)}"
-    record_property(SUMMARY_PROPERTY, told)
+        summary += f"; its history is {run_record.save_history(request.node.nodeid)}"
+    record_property(SUMMARY_PROPERTY, summary)
 
 
 @pytest.fixture

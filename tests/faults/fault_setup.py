@@ -1,4 +1,4 @@
-"""What stands in the database before a run: people, an OAuth client, a studio; made through the rooms."""
+"""Fill the database before a run with people, an OAuth client and a studio, through the services."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -72,7 +72,7 @@ class RelyingClient:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultSetup:
-    """`house` is open only while the scene is set: later the nodes are alone."""
+    """What a run starts from; `services` is open only during setup, and later only nodes use the database."""
 
     services: Services
     url: str
@@ -95,10 +95,10 @@ def nodes_of(url: str, data: Path, *, flags: Sequence[Sequence[str]], **settings
 @asynccontextmanager
 async def fault_setup(url: str, data: Path, base_url: str) -> AsyncIterator[FaultSetup]:
     loaded = load_test_settings(url, data, port=ANY_PORT, GATEHOUSE__SERVER__BASE_URL=base_url)
-    async with open_services(loaded, clock=SystemClock(), serving=False, initialize=True) as house:
+    async with open_services(loaded, clock=SystemClock(), serving=False, initialize=True) as services:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(builders, "RECORDER", house.recorder)  # what the builders record is to be verified too
-            yield await fill_installation(house, url, data)
+            patch.setattr(builders, "RECORDER", services.recorder)  # what the builders record is to be verified too
+            yield await fill_installation(services, url, data)
 
 
 async def fill_installation(services: Services, url: str, data: Path) -> FaultSetup:

@@ -1,4 +1,4 @@
-"""What clients asked of the nodes and what they were told, one line of JSON for each operation.
+"""The requests of clients to nodes and their results, one line of JSON for each operation.
 
 A checker reads nothing else (tests/faults/invariants), so anyone who writes such lines can be checked: clients over
 HTTP here, a simulation elsewhere. An answer that did not come, or that blames the service, is `info`: the

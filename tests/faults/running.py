@@ -36,7 +36,7 @@ RETRIED: Final = (Act.REMOVE, Act.REDEEM, Act.REFRESH)  # what every client asks
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRun:
     nodes: Sequence[Node]
-    crew: ClientPool
+    pool: ClientPool
     ledger: RunRecord
     front: HealthCheckingProxy | None = None
     starts: list[float] = field(default_factory=list)  # seconds of work a node took until it was ready
@@ -46,7 +46,7 @@ class FaultRun:
 
     async def progress(self, more: int = 60) -> None:
         """Until so many more operations have succeeded; nodes that serve no one fail the run."""
-        recorder = self.crew.recorder
+        recorder = self.pool.recorder
         async with asyncio.timeout(PATIENCE):
             await recorder.until_succeeded(recorder.succeeded + more)
 
@@ -66,7 +66,7 @@ class FaultRun:
         one = Operation(
             t0=began, t1=loop.time(), node=0, client=NEMESIS, op=Act.FAULT, key=what, value="", result=Result.OK
         )
-        self.crew.recorder.write(one)
+        self.pool.recorder.write(one)
 
 
 class Rounds:
@@ -118,9 +118,9 @@ async def run_under_load(
     async with AsyncExitStack() as stack:
         front = None if place.front is None else await stack.enter_async_context(place.front(nodes))
         asked = addresses(nodes) if front is None else [front.address]
-        crew = ClientPool(asked, run_record.recorder, run_record.seed, storm=place.storm, patience=place.patience)
-        stack.push_async_callback(crew.close)
-        run = FaultRun(nodes=nodes, crew=crew, ledger=run_record, front=front)
+        pool = ClientPool(asked, run_record.recorder, run_record.seed, storm=place.storm, patience=place.patience)
+        stack.push_async_callback(pool.close)
+        run = FaultRun(nodes=nodes, pool=pool, ledger=run_record, front=front)
         stack.push_async_callback(run.kill, *nodes)
         await run.start(*nodes)
         await run_clients(run, workloads, nemesis)
@@ -132,27 +132,27 @@ async def run_under_load(
 async def run_clients(run: FaultRun, workloads: Sequence[Workload], nemesis: Nemesis) -> None:
     """Clients work while things break; when all is well again, what was lost is asked for, and what is there."""
     async with asyncio.TaskGroup() as tasks:
-        for client in (client for workload in workloads for client in workload.clients(run.crew)):
+        for client in (client for workload in workloads for client in workload.clients(run.pool)):
             tasks.create_task(client)
         tasks.create_task(measure(run))
         try:
             await nemesis(run)
         finally:
-            run.crew.over.set()
-    await run.crew.ask_again()
+            run.pool.over.set()
+    await run.pool.ask_again()
     for workload in workloads:
-        await workload.finish(run.crew)
+        await workload.finish(run.pool)
 
 
 async def measure(run: FaultRun) -> None:
     """Figures of every node from the time it serves (I13)."""
-    while not run.crew.over.is_set():
+    while not run.pool.over.is_set():
         for number, node in enumerate(run.nodes):
             for pid in (node.process.pid, *workers_of(node)):
                 for what, figure in figures_of(pid).items():
-                    run.crew.recorder.write(figure_operation(f"{what}:{number}", figure))
+                    run.pool.recorder.write(figure_operation(f"{what}:{number}", figure))
         with suppress(TimeoutError):  # until the next figures are due, or no more are wanted
-            await asyncio.wait_for(run.crew.over.wait(), MEASURE_SECONDS)
+            await asyncio.wait_for(run.pool.over.wait(), MEASURE_SECONDS)
 
 
 def workers_of(node: Node) -> list[int]:
@@ -192,7 +192,7 @@ def seconds_of_work(pid: int) -> float:
 
 
 async def find_problems(place: RunSetup, workloads: Sequence[Workload], run: FaultRun) -> list[str]:
-    history = run.crew.recorder.operations
+    history = run.pool.recorder.operations
     async with open_services_on(place.aftermath_url or place.url, place.data) as services:
         records = [Recorded(event=one.event, request_id=one.request_id) for one in await verified_audit_log(services)]
         rows = await read_all_tables(services.storage)

@@ -1,6 +1,6 @@
 """People who guess at the setup link over HTTP.
 
-A guess that was answered has been counted, in the database, exactly (S-15): the write that any visitor
+A guess that was answered has been counted, in the database, exactly (S-15): the write that any client
 can cause.
 """
 
@@ -20,7 +20,7 @@ from tests.support.processes import LOOPBACK
 from tests.support.raw_http import RawConnection, RawResponse
 
 PATIENCE: Final = 30.0  # seconds
-GUESSES: Final = 9  # by each address: the tenth would close the door to it
+GUESSES: Final = 9  # by each address: the tenth would block it
 
 
 def get_request(target: str) -> bytes:
@@ -28,7 +28,7 @@ def get_request(target: str) -> bytes:
 
 
 class Guessers:
-    """They come one after the other, each from an address of their own, until the door is gone."""
+    """Clients that guess one after the other, each from its own address, until setup is closed."""
 
     def __init__(self) -> None:
         self.counted: Counter[str] = Counter()  # guesses that were answered, by address
@@ -73,7 +73,7 @@ def loopback_addresses() -> Iterator[str]:
 
 async def every_guess_was_counted(services: Services, guessers: Guessers) -> None:
     for address, counted in guessers.counted.items():
-        limit = AttemptLimit(free_attempts=counted + 1)  # so that one more closes the door, if all of them are there
+        limit = AttemptLimit(free_attempts=counted + 1)  # so that one more guess blocks, if all of them were counted
         guesses = AttemptLimiter(store=services.storage.throttle, limit=limit, clock=services.clock)
         await guesses.record_failure("setup", address)
         with pytest.raises(TooMany):

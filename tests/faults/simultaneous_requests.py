@@ -18,8 +18,8 @@ from tests.support.raw_http import RawConnection, RawResponse, raw_connection
 class SimultaneousSender:
     """`each` connections to every node; what is fired goes to one node and the other in turn."""
 
-    def __init__(self, crew: ClientPool, nodes: Sequence[Node], *, each: int) -> None:
-        self._crew = crew
+    def __init__(self, pool: ClientPool, nodes: Sequence[Node], *, each: int) -> None:
+        self._pool = pool
         self._nodes = nodes
         self._each = each
         self._stack = AsyncExitStack()
@@ -58,7 +58,7 @@ class SimultaneousSender:
     ) -> Operation:
         answer = httpx_response(await connection.read_response())
         heard = judge_answer(ask, answer)
-        return self._crew.recorder.write(
+        return self._pool.recorder.write(
             Operation(
                 t0=began,
                 t1=asyncio.get_running_loop().time(),

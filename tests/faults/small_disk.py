@@ -1,4 +1,4 @@
-"""A disk with next to no room, which a test fills and frees; only root may mount one."""
+"""A very small disk, which a test fills and frees; only root may mount one."""
 
 import os
 import shutil

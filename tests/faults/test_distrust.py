@@ -35,7 +35,7 @@ async def two_nodes(
         yield first, second, world
 
 
-def calling(node: Node) -> httpx2.AsyncClient:
+def client_of_node(node: Node) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(base_url=node.address, timeout=PATIENCE, verify=NO_TRUST_STORE, trust_env=False)
 
 
@@ -46,8 +46,8 @@ async def test_tk_85_tk_86_a_node_without_notices_judges_and_signs_by_the_keys_o
         deaf = f"postgresql://postgres@{LOOPBACK}:{road.port}/{database_name(installed_postgres_url)}?sslmode=disable"
         async with (
             two_nodes(installed_postgres_url, tmp_path, **{LISTEN_URL: deaf}) as (first, second, world),
-            calling(first) as hearing,
-            calling(second) as http,
+            client_of_node(first) as hearing,
+            client_of_node(second) as http,
             open_services_on(installed_postgres_url, tmp_path) as services,
         ):
             for use in world.uses(http, await world.issue(http, services)):
@@ -68,7 +68,7 @@ async def test_tk_85_a_node_that_was_stopped_meanwhile_takes_no_request_by_a_dis
 ) -> None:
     async with (
         two_nodes(installed_postgres_url, tmp_path) as (_, second, world),
-        calling(second) as http,
+        client_of_node(second) as http,
         open_services_on(installed_postgres_url, tmp_path) as services,
     ):
         tokens = await world.issue(http, services)

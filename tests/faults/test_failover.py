@@ -86,7 +86,7 @@ async def test_r_06_failover_to_a_standby_that_missed_something_revives_nothing(
 
     async def promote(run: FaultRun) -> None:
         await run.progress(120)
-        client = run.crew.client("probes")
+        client = run.pool.client("probes")
         await sign_in(client, ADMINISTRATORS_LOGIN)
         alive = still_alive(run, ends)
         await cut_off(pair[1])
@@ -102,7 +102,7 @@ async def test_r_06_failover_to_a_standby_that_missed_something_revives_nothing(
     place = await place_on(pair, tmp_path)
     ends = Revocations()
     run = await run_under_load(place, [Codes(), ends], promote, run_record, lossy=True)
-    history = run.crew.recorder.operations
+    history = run.pool.recorder.operations
     about_people = [one for one in history if one.key.startswith(OF_PEOPLE)]
     assert [
         *no_answer_blames_the_code(history),
@@ -117,7 +117,7 @@ async def test_r_06_failover_to_a_standby_that_missed_something_revives_nothing(
 
 
 def still_alive(run: FaultRun, ends: Revocations) -> list[Revocable]:
-    ended = {one.key for one in run.crew.recorder.operations if one.op is Act.END}
+    ended = {one.key for one in run.pool.recorder.operations if one.op is Act.END}
     return [one for one in ends.things if one.use.key not in ended and one.use.key.startswith(OF_PEOPLE)][-MOST:]
 
 

@@ -21,7 +21,7 @@ JWKS = "/proxy/oauth/keys"
 
 
 @contextmanager
-def no_room_for(pid: int, log: Path) -> Iterator[None]:
+def stop_file_growth(pid: int, log: Path) -> Iterator[None]:
     """The process may write where it has written already, and no file of it may grow beyond that.
 
     The kernel says EFBIG where a full disk says ENOSPC; it needs no root, and the rest is the same.
@@ -50,7 +50,7 @@ async def test_r_09_a_full_disk_is_survived_without_a_restart(migrated_sqlite_ur
     with Node(data=tmp_path, database_url=migrated_sqlite_url, environment=FAST_SETTINGS) as node:
         token = setup_token(node)
         async with httpx2.AsyncClient(base_url=node.address, timeout=10, verify=NO_TRUST_STORE) as client:
-            with no_room_for(node.process.pid, log):
+            with stop_file_growth(node.process.pid, log):
                 await only_reading_works(client, token)
             assert (await client.post("/setup", data={**FORM, "token": token})).status_code == 200
         node.kill()

@@ -29,20 +29,20 @@ def request(path: str, body: dict[str, object]) -> bytes:
     ).encode() + sent
 
 
-async def registered(node: Node) -> tuple[str, str]:
+async def register_session(node: Node) -> tuple[str, str]:
     """The gsid, and where to poll."""
     answer = await send_request(node.port, request(GET_GSID, {"factor": "f"}))
     assert answer.status == 200, answer
     return json.loads(answer.body)["gsid"], answer.header("location") or ""
 
 
-async def answered(port: int, gsid: str, where: str) -> tuple[int, dict[str, Any]]:
+async def poll_until_answered(port: int, gsid: str, where: str) -> tuple[int, dict[str, Any]]:
     answer = await send_request(port, request(where, {"gsid": gsid}))
     return answer.status, json.loads(answer.body)
 
 
 @asynccontextmanager
-async def polling(node: Node, gsid: str, where: str, url: str) -> AsyncIterator[RawConnection]:
+async def held_poll(node: Node, gsid: str, where: str, url: str) -> AsyncIterator[RawConnection]:
     """A poll that this node holds: it is once the database knows of it."""
     async with raw_connection(node.port) as connection, open_storage(url, migrate=False) as storage:
         before = await found_in(storage, gsid)
@@ -77,14 +77,14 @@ async def confirm(url: str, gsid: str, user: User) -> None:
 async def test_kill_9_of_the_holder_leaves_the_answer_deliverable(migrated_url: str, tmp_path: Path) -> None:
     user = await create_someone(migrated_url)
     with Node(data=tmp_path, database_url=migrated_url, environment=FAST_SETTINGS) as node:
-        gsid, where = await registered(node)
-        async with polling(node, gsid, where, migrated_url):
+        gsid, where = await register_session(node)
+        async with held_poll(node, gsid, where, migrated_url):
             node.kill()
         await confirm(migrated_url, gsid, user)
         node.start()
-        status, told = await answered(node.port, gsid, where)
-        assert (status, told["status"], told["user_id"]) == (200, "OK", user.user_id)
-        assert (await answered(node.port, gsid, where))[0] == 403
+        status, body = await poll_until_answered(node.port, gsid, where)
+        assert (status, body["status"], body["user_id"]) == (200, "OK", user.user_id)
+        assert (await poll_until_answered(node.port, gsid, where))[0] == 403
 
 
 @on_databases("postgres", "migrated_url")
@@ -93,22 +93,22 @@ async def test_op_07_a_signal_answers_held_polls_with_retry_and_loses_no_session
 ) -> None:
     user = await create_someone(migrated_url)
     with Node(data=tmp_path, database_url=migrated_url, environment=FAST_SETTINGS) as node:
-        gsid, where = await registered(node)
-        async with polling(node, gsid, where, migrated_url) as poll:
+        gsid, where = await register_session(node)
+        async with held_poll(node, gsid, where, migrated_url) as poll:
             node.process.send(signal.SIGTERM)
             answer = await poll.read_response()
             assert (answer.status, json.loads(answer.body)["status"]) == (200, "RETRY")
         assert await asyncio.to_thread(node.process.wait, 35.0) == 0
         node.start()
         await confirm(migrated_url, gsid, user)
-        assert (await answered(node.port, gsid, where))[1]["status"] == "OK"
+        assert (await poll_until_answered(node.port, gsid, where))[1]["status"] == "OK"
 
 
 async def test_a_poll_at_one_node_is_woken_by_a_login_at_another(migrated_postgres_url: str, tmp_path: Path) -> None:
     user = await create_someone(migrated_postgres_url)
     with two_nodes(data=tmp_path, database_url=migrated_postgres_url, environment=FAST_SETTINGS) as (here, there):
-        gsid, where = await registered(here)
-        async with polling(there, gsid, where, migrated_postgres_url) as poll:
+        gsid, where = await register_session(here)
+        async with held_poll(there, gsid, where, migrated_postgres_url) as poll:
             await confirm(migrated_postgres_url, gsid, user)
             assert json.loads((await poll.read_response()).body)["status"] == "OK"
 
@@ -118,12 +118,18 @@ async def test_of_many_polls_at_two_nodes_one_gets_the_answer(migrated_postgres_
     environment = {**FAST_SETTINGS, "GATEHOUSE__GAME__EARLY_POLLS": "100"}
     with two_nodes(data=tmp_path, database_url=migrated_postgres_url, environment=environment) as nodes:
         for _ in range(5):
-            gsid, where = await registered(nodes[0])
-            polls = [asyncio.create_task(answered(node.port, gsid, where)) for node in nodes for _ in range(6)]
+            gsid, where = await register_session(nodes[0])
+            polls = [
+                asyncio.create_task(poll_until_answered(node.port, gsid, where)) for node in nodes for _ in range(6)
+            ]
             await confirm(migrated_postgres_url, gsid, user)
-            told = [await poll for poll in polls]
-            assert [one["status"] for _, one in told].count("OK") == 1
-            assert {(status, one["status"]) for status, one in told} <= {(200, "OK"), (200, "RETRY"), (403, "ERROR")}
+            replies = [await poll for poll in polls]
+            assert [one["status"] for _, one in replies].count("OK") == 1
+            assert {(status, one["status"]) for status, one in replies} <= {
+                (200, "OK"),
+                (200, "RETRY"),
+                (403, "ERROR"),
+            }
 
 
 async def status_of(poll: RawConnection) -> str:
@@ -151,15 +157,15 @@ async def test_the_newest_poll_wins_between_nodes_however_many_are_not_stored_ye
     user = await create_someone(migrated_postgres_url)
     environment = {**FAST_SETTINGS, "GATEHOUSE__GAME__EARLY_POLLS": "100"}
     with two_nodes(data=tmp_path, database_url=migrated_postgres_url, environment=environment) as (here, there):
-        gsid, where = await registered(here)
+        gsid, where = await register_session(here)
         async with raw_connection(there.port) as newest, several_polls(here, gsid, where) as older:
             newest.send(request(where, {"gsid": gsid}))
             assert await older == "RETRY"  # at once, as at one node
             await confirm(migrated_postgres_url, gsid, user)
             assert await status_of(newest) == "OK"
 
-        gsid, where = await registered(here)
-        async with polling(there, gsid, where, migrated_postgres_url):
+        gsid, where = await register_session(here)
+        async with held_poll(there, gsid, where, migrated_postgres_url):
             there.kill()
         await confirm(migrated_postgres_url, gsid, user)
-        assert (await answered(here.port, gsid, where))[1]["status"] == "OK"
+        assert (await poll_until_answered(here.port, gsid, where))[1]["status"] == "OK"

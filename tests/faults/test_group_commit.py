@@ -142,14 +142,14 @@ async def test_when_the_commit_fails_no_one_in_the_group_is_told_anything_else(
     await storage.accounts.create_user(a_user(login="anna@studio.example"), a_record())
 
 
-def brief(storage: Storage, user: User) -> Act:
+def create_inline(storage: Storage, user: User) -> Act:
     """As what is done on the event loop up to its commit."""
     return storage.runner.write(partial(create_user, user, a_record()), inline=True)
 
 
 async def test_no_answer_to_a_brief_verb_leaves_before_its_sync_either(disk: FaultyDisk, storage: Storage) -> None:
     with disk.hold_syncs():
-        answer = asyncio.create_task(brief(storage, a_user()))
+        answer = asyncio.create_task(create_inline(storage, a_user()))
         await asyncio.to_thread(disk.wait_until_syncing)
         await run_ready_tasks()
         assert not answer.done()
@@ -161,12 +161,16 @@ async def test_brief_verbs_share_a_group_with_long_ones_and_a_refusal_is_no_one_
     disk: FaultyDisk, storage: Storage
 ) -> None:
     anna, again, bob = (a_user(login=login) for login in ("anna@a.example", "anna@a.example", "bob@a.example"))
-    acts = [brief(storage, anna), brief(storage, again), storage.accounts.create_user(bob, a_record())]
+    acts = [
+        create_inline(storage, anna),
+        create_inline(storage, again),
+        storage.accounts.create_user(bob, a_record()),
+    ]
     async with one_group(disk, storage, *acts) as waiting:
         disk.done.clear()
     assert await outcomes(waiting) == [NoneType, LoginTaken, NoneType]
     assert disk.done.count("sync db-wal") == 2
-    async with one_group(disk, storage, brief(storage, again), brief(storage, a_user())) as waiting:
+    async with one_group(disk, storage, create_inline(storage, again), create_inline(storage, a_user())) as waiting:
         pass
     assert await outcomes(waiting) == [LoginTaken, NoneType]
 
@@ -176,11 +180,11 @@ async def test_when_the_commit_of_brief_verbs_fails_all_are_told_so(
     disk: FaultyDisk, storage: Storage, failure: type[apsw.Error]
 ) -> None:
     user = a_user()
-    async with one_group(disk, storage, brief(storage, user), brief(storage, a_user())) as waiting:
+    async with one_group(disk, storage, create_inline(storage, user), create_inline(storage, a_user())) as waiting:
         disk.write_failure = failure
     assert await outcomes(waiting) == [Unavailable] * 2
     disk.write_failure = None
-    await brief(storage, user)
+    await create_inline(storage, user)
 
 
 async def test_a_brief_verb_waits_for_the_command_line_without_holding_up_the_loop(
@@ -188,7 +192,7 @@ async def test_a_brief_verb_waits_for_the_command_line_without_holding_up_the_lo
 ) -> None:
     beside = connect(sqlite_path(migrated_sqlite_url))
     beside.execute("BEGIN IMMEDIATE; INSERT INTO installation VALUES ('x', 'y')")
-    answer = asyncio.create_task(brief(storage, a_user()))
+    answer = asyncio.create_task(create_inline(storage, a_user()))
     await run_ready_tasks()
     assert not answer.done()  # and here we are
     beside.execute("COMMIT")
@@ -200,7 +204,7 @@ async def test_a_brief_verb_waits_for_the_command_line_without_holding_up_the_lo
 async def test_closing_finishes_what_waits(migrated_sqlite_url: str) -> None:
     users = [a_user() for _ in range(3)]
     async with open_storage(migrated_sqlite_url, migrate=False) as storage:
-        acts = [asyncio.create_task(brief(storage, user)) for user in users]
+        acts = [asyncio.create_task(create_inline(storage, user)) for user in users]
         await asyncio.wait(acts, timeout=0)  # they have begun
     assert await outcomes(acts) == [NoneType] * 3
     async with open_storage(migrated_sqlite_url, migrate=False) as storage:

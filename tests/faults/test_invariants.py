@@ -120,7 +120,11 @@ CHECKS = {
         [op(0, 9, Act.FAULT), op(1, 2, READ, result=INFO), op(3, 10, READ), op(1, 2, Act.OPEN)],
         [op(0, 9, Act.FAULT), op(1, 2, READ)],
     ),
-    "a closed door": (public_endpoints_stay_available, [op(0, 1, Act.OPEN)], [op(0, 1, Act.OPEN, result=INFO)]),
+    "a public endpoint fails": (
+        public_endpoints_stay_available,
+        [op(0, 1, Act.OPEN)],
+        [op(0, 1, Act.OPEN, result=INFO)],
+    ),
     "read after it was replaced": (
         i6_every_record_is_linearizable,
         [

@@ -19,7 +19,7 @@ BITES: Final = 6  # of each round
 OTHERS: Final = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 
 
-async def bite(other: Any, chance: Random) -> None:
+async def hold_locks(other: Any, chance: Random) -> None:
     """Hold some rows or a whole table for a moment; of a deadlock the one who looks first is the victim."""
     await other.execute(f"SET deadlock_timeout = '{chance.choice(('200ms', '20s'))}'")
     tables = chance.sample([table.name for table in metadata.sorted_tables], TAKEN_AT_ONCE)
@@ -48,7 +48,7 @@ async def test_r_07_locks_of_others_and_serializable_transactions_lose_and_doubl
                     await be_strict(other, database_name(installed_postgres_url))
                 await run.progress(40)
                 for _ in range(BITES):
-                    await bite(other, chance)
+                    await hold_locks(other, chance)
                 await run.progress(40)
 
     await run_under_load(RunSetup(url=installed_postgres_url, data=tmp_path), usual_workloads(), lock, run_record)

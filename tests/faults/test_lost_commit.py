@@ -33,8 +33,8 @@ from tests.support.service import RunningService, running_service
 from tests.support.studio import Studio, a_studio
 from tests.wire.oauth.test_device import ask as ask_for_device
 from tests.wire.oauth.test_device import poll as poll_with_device
-from tests.wire.oauth.test_revoke import OWN, RFC_7009, everything_is_dead, given, secret_of
-from tests.wire.permissions.test_access_keys import asking, read_with
+from tests.wire.oauth.test_revoke import OWN, RFC_7009, everything_is_dead, issue_tokens, secret_of
+from tests.wire.permissions.test_access_keys import key_request, read_with
 
 # What tells the statement whose commit is lost from all others.
 TAKE = "delivered_at="
@@ -127,7 +127,7 @@ async def test_r_90_tk_90_a_refresh_without_a_grace_window_gives_the_next_token(
     service: RunningService, proxy: PostgresProxy, web: RelyingPartyClient, anna: User, *, early: bool
 ) -> None:
     assert service.services.settings.oauth.refresh_grace_seconds == 0
-    tokens = await given(web, anna)
+    tokens = await issue_tokens(web, anna)
     proxy.cut_commit_of(ROTATE, early=early)
     refreshed = success_body(await web.refresh(tokens["refresh_token"]))
     assert proxy.cuts == 1
@@ -140,7 +140,7 @@ async def test_r_90_tk_90_a_refresh_without_a_grace_window_gives_the_next_token(
 async def test_r_90_tk_90_a_revocation_says_ok_and_is_recorded_once(
     service: RunningService, proxy: PostgresProxy, web: RelyingPartyClient, anna: User, path: str, *, early: bool
 ) -> None:
-    tokens = await given(web, anna)
+    tokens = await issue_tokens(web, anna)
     proxy.cut_commit_of(REVOKE, early=early)
     fields = {**secret_of(web), "token": tokens["refresh_token"]}
     assert (await service.client.post(path, data=fields)).status_code == 200
@@ -181,10 +181,10 @@ async def test_r_90_ak_90_an_access_key_is_shown_and_takes_one_of_two_places(
 ) -> None:
     studio: Studio = await a_studio(service)
     proxy.cut_commit_of(ADD_KEY, early=early)
-    made = await studio.expect_ok("accessKey", asking("save", studio.shop), studio.owner.headers)
+    made = await studio.expect_ok("accessKey", key_request("save", studio.shop), studio.owner.headers)
     assert proxy.cuts == 1
     assert await read_with(studio, made["data"]["hash"]) == 200
-    listed = await studio.expect_ok("accessKey", asking("get", studio.shop), studio.owner.headers)
+    listed = await studio.expect_ok("accessKey", key_request("get", studio.shop), studio.owner.headers)
     assert len(listed["data"]) == 1
 
 

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from tests.faults.run_record import sample
-from tests.faults.test_game_sessions import confirm, create_someone, polling, registered
+from tests.faults.test_game_sessions import confirm, create_someone, held_poll, register_session
 from tests.support.postgres import PostgresCluster, database_name
 from tests.support.postgres_proxy import PostgresProxy, postgres_proxy
 from tests.support.processes import LOOPBACK, Node
@@ -36,7 +36,7 @@ def two_nodes(url: str, data: Path, proxy: PostgresProxy) -> Iterator[tuple[Node
         yield here, there
 
 
-def cut(proxy: PostgresProxy) -> None:
+def cut_connections(proxy: PostgresProxy) -> None:
     proxy.refuses_connections = True
     proxy.cut_all()
 
@@ -45,19 +45,19 @@ def drop(proxy: PostgresProxy) -> None:
     proxy.drops_notices = True
 
 
-def swallow(proxy: PostgresProxy) -> None:
+def drop_responses(proxy: PostgresProxy) -> None:
     """The connection is open and says nothing; so are new ones."""
     proxy.drops_responses = True
 
 
-@pytest.mark.parametrize("lose", sample([cut, drop, swallow], swallow))
+@pytest.mark.parametrize("lose", sample([cut_connections, drop, drop_responses], drop_responses))
 async def test_r_91_gs_91_a_poll_held_where_no_notices_come_is_answered_within_seconds(
     migrated_postgres_url: str, tmp_path: Path, proxy: PostgresProxy, lose: Callable[[PostgresProxy], None]
 ) -> None:
     user = await create_someone(migrated_postgres_url)
     with two_nodes(migrated_postgres_url, tmp_path, proxy) as (here, there):
-        gsid, where = await registered(here)
-        async with polling(there, gsid, where, migrated_postgres_url) as poll:
+        gsid, where = await register_session(here)
+        async with held_poll(there, gsid, where, migrated_postgres_url) as poll:
             lose(proxy)
             await confirm(migrated_postgres_url, gsid, user)
             async with asyncio.timeout(WITHIN):
@@ -70,8 +70,8 @@ async def test_r_91_gs_91_a_node_that_never_heard_anything_answers_held_polls(
     proxy.refuses_connections = True
     user = await create_someone(migrated_postgres_url)
     with two_nodes(migrated_postgres_url, tmp_path, proxy) as (here, there):
-        gsid, where = await registered(here)
-        async with polling(there, gsid, where, migrated_postgres_url) as poll:
+        gsid, where = await register_session(here)
+        async with held_poll(there, gsid, where, migrated_postgres_url) as poll:
             await confirm(migrated_postgres_url, gsid, user)
             async with asyncio.timeout(WITHIN):
                 assert json.loads((await poll.read_response()).body)["status"] == "OK"

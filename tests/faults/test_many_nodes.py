@@ -35,7 +35,7 @@ HELD: Final = "SELECT count(*) FROM game_sessions WHERE polls > 0 AND gsid = ANY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Town:
+class ClusterSetup:
     nodes: dict[str, Node]  # by address and port, as the proxy names them
     proxy: NginxProxy
     primary: PostgresCluster
@@ -56,7 +56,7 @@ class Town:
 
 
 @contextmanager
-def town(data: Path, where: str) -> Iterator[Town]:
+def running_cluster(data: Path, where: str) -> Iterator[ClusterSetup]:
     with ExitStack() as stack:
         machines = stack.enter_context(machine_network(NODES)) if where == "namespaces" else HERE
         primary = stack.enter_context(PostgresCluster(address=machines.here))
@@ -76,12 +76,12 @@ def town(data: Path, where: str) -> Iterator[Town]:
         }
         run_command("migrate", "--data", data / "commands", environment=environment)
         add_anna(data, environment)
-        nodes = started(stack, machines, data, environment)
+        nodes = start_nodes(stack, machines, data, environment)
         proxy = stack.enter_context(nginx_proxy(port, list(nodes)))
-        yield Town(nodes=nodes, proxy=proxy, primary=primary, standby=standby, database=database)
+        yield ClusterSetup(nodes=nodes, proxy=proxy, primary=primary, standby=standby, database=database)
 
 
-def started(stack: ExitStack, machines: Network, data: Path, environment: dict[str, str]) -> dict[str, Node]:
+def start_nodes(stack: ExitStack, machines: Network, data: Path, environment: dict[str, str]) -> dict[str, Node]:
     """By address and port; each has a data directory of its own, and so nothing that another one has not."""
     nodes = {}
     for number, machine in enumerate(machines.machines):
@@ -144,7 +144,7 @@ async def until_ready(nodes: Collection[str]) -> None:
 @pytest.mark.parametrize("where", sample(["ports", "namespaces"], "namespaces"))
 async def test_three_nodes_are_one_service_whatever_happens_to_one_of_them(where: str, tmp_path: Path) -> None:
     require_program(NGINX)
-    with town(tmp_path, where) as here:
+    with running_cluster(tmp_path, where) as here:
         await here.standby.make_synchronous()
         async with (
             here.browser() as anna,

@@ -21,15 +21,15 @@ def test_r_24_a_wrong_master_key_refuses_to_start_and_changes_nothing(migrated_u
     with node_with(ours, migrated_url, tmp_path) as node:
         assert node.terminate() == 0
     before = dump_database(migrated_url)
-    stranger = node_with(another, migrated_url, tmp_path)
+    other_node = node_with(another, migrated_url, tmp_path)
     with pytest.raises(DidNotStart, match="encrypted with master key"):
-        stranger.start()
-    assert stranger.process.wait() == 1
-    assert "Traceback" not in stranger.process.output()
-    assert another not in stranger.process.output()
+        other_node.start()
+    assert other_node.process.wait() == 1
+    assert "Traceback" not in other_node.process.output()
+    assert another not in other_node.process.output()
     for key in (ours, another):
-        assert master_key_id(parse_master_key(key)) in stranger.process.output()
-    assert "security.previous_master_keys" in stranger.process.output()
+        assert master_key_id(parse_master_key(key)) in other_node.process.output()
+    assert "security.previous_master_keys" in other_node.process.output()
     assert dump_database(migrated_url) == before
     with node:  # whose key it is still gets in
         assert node.terminate() == 0

@@ -55,14 +55,14 @@ def a_right_and_a_wrong_node(url: str, data: Path) -> Iterator[tuple[Node, Node,
         yield right, wrong, clock
 
 
-def ready(node: Node) -> int:
+def readiness_status(node: Node) -> int:
     return httpx2.get(f"{node.address}/readyz", timeout=PATIENCE).status_code
 
 
 async def until_readiness_is(status: int, node: Node) -> None:
     """A report answers everyone for a second."""
     async with asyncio.timeout(PATIENCE):
-        while await asyncio.to_thread(ready, node) != status:
+        while await asyncio.to_thread(readiness_status, node) != status:
             pass
 
 
@@ -127,7 +127,7 @@ async def test_r_10_a_node_that_is_wrong_about_the_time_is_not_ready_and_revives
     url = installed_postgres_url
     shop = await a_shop(url, tmp_path)
     with a_right_and_a_wrong_node(url, tmp_path) as (right, wrong, clock):
-        assert [ready(right), ready(wrong)] == [200, 200]
+        assert [readiness_status(right), readiness_status(wrong)] == [200, 200]
         spent, blocked = (shop.redeem(right, code)["refresh_token"] for code in ("spent", "blocked"))
         assert shop.redeem(right, "spent")["error"] == "invalid_grant"  # once more: and the family ends
         await block_bob(url, tmp_path)
@@ -135,13 +135,13 @@ async def test_r_10_a_node_that_is_wrong_about_the_time_is_not_ready_and_revives
         for jump in JUMPS:
             clock.set(jump)
             await until_readiness_is(503, wrong)
-            assert ready(right) == 200
+            assert readiness_status(right) == 200
             refused = [shop.redeem(wrong, "spent"), shop.refresh(wrong, spent), shop.refresh(wrong, blocked)]
             assert [answer["error"] for answer in refused] == ["invalid_grant"] * 3, jump
             body = {"login": "bob@x.example", "password": PASSWORD, "factor": "f"}
             login = httpx2.post(f"{wrong.address}/proxy/api/login", json=body, timeout=PATIENCE)
             assert login.json()["status"] == "LOGINERROR", jump
-        assert guess(wrong) == 429  # a door that guessing closed stays closed when the clock goes back
+        assert guess(wrong) == 429  # a login blocked by guessing stays blocked when the clock goes back
         clock.set(RIGHT)
         await until_readiness_is(200, wrong)
         assert shop.refresh(wrong, spent)["error"] == "invalid_grant"

@@ -78,11 +78,11 @@ def looks_of(service: RunningService) -> list[object]:
     store: Any = service.services.storage.game_sessions
     find = type(store).find_session
 
-    async def noted(gsid: str, now: int) -> Any:
+    async def count_and_run(gsid: str, now: int) -> Any:
         made.append(gsid)
         return await find(store, gsid, now)
 
-    store.find_session = noted
+    store.find_session = count_and_run
     return made
 
 
@@ -91,16 +91,16 @@ async def test_r_17_sockets_that_flap_write_next_to_nothing_and_leave_no_descrip
 ) -> None:
     async with running_service(installed_sqlite_url, tmp_path, environment=UNLIMITED) as service:
         games = [await register_game(service) for _ in range(10)]
-        await flap(service, games)
+        await open_and_close_sockets(service, games)
         before, writes = descriptors(), writes_of(service)
         for _ in range(5):
-            await flap(service, games)
+            await open_and_close_sockets(service, games)
         await wait_until(lambda: descriptors() <= before)
         assert len(writes) <= 3 * len(games)  # of fifty comings and fifty goings
         assert len(service.services.presence) == 0
 
 
-async def flap(service: RunningService, games: list[Any]) -> None:
+async def open_and_close_sockets(service: RunningService, games: list[Any]) -> None:
     async with AsyncExitStack() as stack:
         sockets: list[ClientConnection] = [
             await stack.enter_async_context(connect_game_socket(game)) for game in games
@@ -119,23 +119,23 @@ def writes_of(service: RunningService) -> list[object]:
     runner: Any = service.services.storage.runner
     write = runner.write
 
-    async def noted(make: object, **options: object) -> Any:
+    async def count_and_run(make: object, **options: object) -> Any:
         made.append(make)
         return await write(make, **options)
 
-    runner.write = noted
+    runner.write = count_and_run
     return made
 
 
 def test_r_18_anyone_who_vanishes_without_a_word_is_noticed_within_a_minute() -> None:
     """The kernel asks, on every connection that is accepted; slow clients are HT-03's (tests/adversarial)."""
-    with socket.create_server(("127.0.0.1", 0)) as door:
-        enable_tcp_keepalive(door.fileno())
-        with socket.create_connection(door.getsockname()), door.accept()[0] as accepted:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        enable_tcp_keepalive(listener.fileno())
+        with socket.create_connection(listener.getsockname()), listener.accept()[0] as accepted:
             assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
-            told = {
+            options = {
                 name: accepted.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) for name in TCP_KEEPALIVE_OPTIONS
             }
-    assert told == TCP_KEEPALIVE_OPTIONS
-    assert told["TCP_KEEPIDLE"] + told["TCP_KEEPINTVL"] * told["TCP_KEEPCNT"] <= 60
-    assert told["TCP_USER_TIMEOUT"] <= 60_000
+    assert options == TCP_KEEPALIVE_OPTIONS
+    assert options["TCP_KEEPIDLE"] + options["TCP_KEEPINTVL"] * options["TCP_KEEPCNT"] <= 60
+    assert options["TCP_USER_TIMEOUT"] <= 60_000

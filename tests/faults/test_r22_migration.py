@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from gatehouse.storage.migrations import HEAD
-from tests.conformance.test_migrations import differences, on, revision_of
+from tests.conformance.test_migrations import differences, revision_of, run_on
 from tests.faults.run_record import FULL_RUN
 from tests.support.find_programs import ROOT
 from tests.support.processes import Node, inherited_environment
@@ -36,7 +36,7 @@ async def test_r_22_a_migration_killed_at_any_statement_leaves_nothing_and_the_n
     )
     assert ended.returncode == 0, ended.stderr
     assert int(ended.stdout) >= LEAST
-    assert await on(database_url, differences) == []
+    assert await run_on(database_url, differences) == []
     assert await revision_of(database_url) == HEAD
     with Node(data=tmp_path, database_url=database_url, environment=FAST_SETTINGS) as node:
         assert node.terminate() == 0

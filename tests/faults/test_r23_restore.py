@@ -1,4 +1,4 @@
-"""The database goes back to an earlier moment, by PostgreSQL's own tools, and nothing that ended revives (R-23).
+"""The database goes back to an earlier state, by PostgreSQL's own tools, and nothing that ended revives (R-23).
 
 With our own backup: tests/wire/cli/test_backup.py and tests/adversarial/test_restored_grants.py.
 """
@@ -47,60 +47,63 @@ class Studio:
     """What there is, and what comes and goes."""
 
     def __init__(self, services: Services) -> None:
-        self._house = services
+        self._services = services
 
-    async def furnish(self) -> None:
+    async def fill(self) -> None:
         """Someone with a session, a grant whose code is taken and one whose code waits, and a link."""
-        await self._house.clients.create(a_client("web"), ORIGIN)
+        await self._services.clients.create(a_client("web"), ORIGIN)
         anna = await self.person("anna")
         for name in ("taken", "waiting"):
             await self._grant(anna, name)
         assert await self.take("taken") is RedeemOutcome.REDEEMED
-        ends = self._house.clock.now() + DAY
-        session = a_session(await self._house.storage.accounts.user(anna), idle_ends_at=ends, ends_at=ends)
-        await self._house.storage.sessions.open_session(session, self._record(AuditEvent.SIGNED_IN), replaces=None)
-        await self._house.storage.accounts.put_setup_link(
-            SetupLink(digest=b"link", created_at=1, expires_at=self._house.clock.now() + DAY),
+        ends = self._services.clock.now() + DAY
+        session = a_session(await self._services.storage.accounts.user(anna), idle_ends_at=ends, ends_at=ends)
+        await self._services.storage.sessions.open_session(session, self._record(AuditEvent.SIGNED_IN), replaces=None)
+        await self._services.storage.accounts.put_setup_link(
+            SetupLink(digest=b"link", created_at=1, expires_at=self._services.clock.now() + DAY),
             self._record(AuditEvent.SETUP_LINK_MADE),
         )
 
     async def person(self, name: str) -> str:
         login = f"{name}@studio.example"
-        made = await self._house.administration.create(login=login, nick=name, password=None, origin=TEST)
+        made = await self._services.administration.create(login=login, nick=name, password=None, origin=TEST)
         return made.user_id
 
     async def people(self) -> set[str]:
-        return {user.nick for user in await self._house.storage.accounts.all_users()}
+        return {user.nick for user in await self._services.storage.accounts.all_users()}
 
     async def take(self, name: str) -> RedeemOutcome:
-        return await self._house.storage.grants.redeem_code(
-            sha256(name), self._house.clock.now(), generation=1, reused=lambda: self._record(AuditEvent.CODE_REUSED)
+        return await self._services.storage.grants.redeem_code(
+            sha256(name),
+            self._services.clock.now(),
+            generation=1,
+            reused=lambda: self._record(AuditEvent.CODE_REUSED),
         )
 
     async def turn(self, name: str) -> RotationOutcome:
         reused = self._record(AuditEvent.REFRESH_REUSED)
-        now = self._house.clock.now()
+        now = self._services.clock.now()
         return (
-            await self._house.storage.grants.rotate(grant_id(name), 1, now, grace=0, reused=lambda: reused)
+            await self._services.storage.grants.rotate(grant_id(name), 1, now, grace=0, reused=lambda: reused)
         ).outcome
 
     async def end(self) -> None:
-        """What ends after the moment that is gone back to."""
-        now = self._house.clock.now()
+        """End things after the restore point."""
+        now = self._services.clock.now()
         assert await self.take("waiting") is RedeemOutcome.REDEEMED
-        assert await self._house.storage.grants.revoke_grant(
+        assert await self._services.storage.grants.revoke_grant(
             grant_id("taken"), now, self._record(AuditEvent.GRANT_REVOKED)
         )
-        [session] = [await self._house.storage.sessions.find_session(b"cookie", now)]
+        [session] = [await self._services.storage.sessions.find_session(b"cookie", now)]
         assert session is not None
         ended = session.session
-        assert await self._house.storage.sessions.end_session(
+        assert await self._services.storage.sessions.end_session(
             ended.user_id, ended.session_id, self._record(AuditEvent.SIGNED_OUT)
         )
 
     async def revives(self) -> list[str]:
         """What of that works all the same."""
-        storage, now = self._house.storage, self._house.clock.now()
+        storage, now = self._services.storage, self._services.clock.now()
         works = {
             "code": await self.take("waiting") is not RedeemOutcome.GONE,
             "refresh token": await self.turn("taken") is not RotationOutcome.GONE,
@@ -110,7 +113,7 @@ class Studio:
         return [name for name, does in works.items() if does]
 
     async def _grant(self, user_id: str, name: str) -> None:
-        now = self._house.clock.now()
+        now = self._services.clock.now()
         grant = a_grant(
             grant_id=grant_id(name),
             user_id=user_id,
@@ -119,10 +122,10 @@ class Studio:
             code_ends_at=now + DAY,
             ends_at=now + 90 * DAY,
         )
-        assert await self._house.storage.grants.create_grant(grant, self._record(AuditEvent.GRANT_MADE))
+        assert await self._services.storage.grants.create_grant(grant, self._record(AuditEvent.GRANT_MADE))
 
     def _record(self, event: AuditEvent) -> AuditRecord:
-        return self._house.recorder.record(event, TEST, subject="studio")
+        return self._services.recorder.record(event, TEST, subject="studio")
 
 
 def grant_id(name: str) -> str:
@@ -136,7 +139,7 @@ async def test_r_23_a_restore_to_an_earlier_moment_keeps_what_was_and_revives_no
     with Node(data=tmp_path, database_url=url, environment=FAST_SETTINGS):
         async with open_services_on(url, tmp_path) as services:
             studio = Studio(services)
-            await studio.furnish()
+            await studio.fill()
             await asyncio.to_thread(copy.mark_for_recovery)  # while it serves
             await studio.person("bob")
             await original.create_restore_point(MOMENT)

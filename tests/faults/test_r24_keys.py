@@ -61,7 +61,7 @@ class Prober:
 
 
 @asynccontextmanager
-async def probing(node: Node) -> AsyncIterator[Prober]:
+async def run_prober(node: Node) -> AsyncIterator[Prober]:
     async with (
         httpx2.AsyncClient(base_url=node.address, timeout=30, verify=NO_TRUST_STORE) as client,
         asyncio.TaskGroup() as probing,
@@ -91,7 +91,7 @@ async def test_r_24_a_rotation_killed_in_the_middle_costs_no_token_and_is_finish
             login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test")
         )
     with Node(data=tmp_path, database_url=url, environment=UNLIMITED) as node:
-        async with probing(node) as prober, open_storage(url, migrate=False) as storage:
+        async with run_prober(node) as prober, open_storage(url, migrate=False) as storage:
             for _ in range(rounds):
                 seen = (await storage.keys.load_keys()).version
                 with command(place, "key", "rotate", "--now") as rotating:
@@ -121,7 +121,7 @@ async def test_r_24_a_new_master_key_is_taken_over_though_the_command_was_killed
     both = InstallationPaths(data=tmp_path, url=url, environment={**UNLIMITED, MASTER: new, PREVIOUS: old})
     only = InstallationPaths(data=tmp_path, url=url, environment={**UNLIMITED, MASTER: new})
     await seal_many(url, tmp_path)
-    async with house_under(both) as services:
+    async with open_installation(both) as services:
         before = sum((await count_under_old_keys(services.storage, services.masters)).values())
         with command(both, "key", "rewrap") as moving:
             while (left := sum((await count_under_old_keys(services.storage, services.masters)).values())) == before:
@@ -137,7 +137,7 @@ async def test_r_24_a_new_master_key_is_taken_over_though_the_command_was_killed
         assert await asyncio.to_thread(command(both, "key", "rewrap").wait, 60.0) == 0
     with Node(data=tmp_path, environment=only.settings) as node:
         assert httpx2.get(f"{node.address}/readyz").status_code == 200
-    async with house_under(only) as services:
+    async with open_installation(only) as services:
         assert await count_under_old_keys(services.storage, services.masters) == {}
 
 
@@ -162,6 +162,6 @@ async def seal_many(url: str, data: Path) -> None:
 
 
 @asynccontextmanager
-async def house_under(place: InstallationPaths) -> AsyncIterator[Services]:
+async def open_installation(place: InstallationPaths) -> AsyncIterator[Services]:
     async with open_services(place.load_settings(), clock=SystemClock(), serving=False) as services:
         yield services

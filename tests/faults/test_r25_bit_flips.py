@@ -24,7 +24,7 @@ KEYS: Final = "/proxy/oauth/keys"
 PAGE: Final = 4_096
 
 
-async def furnish(services: Services) -> None:
+async def fill_tables(services: Services) -> None:
     await services.administration.create(login=ANNA, nick="Anna", password=PASSWORD, origin=AuditOrigin(actor="test"))
     for client_id in ("hit", "spared"):
         await services.clients.create(a_client(client_id), ORIGIN)
@@ -40,7 +40,7 @@ class Damage:
 async def damage(url: str, data: Path) -> Damage:
     """A private key, a client's secret and an audit record lose a bit each, while nothing runs."""
     async with open_services_on(url, data) as services:
-        await furnish(services)
+        await fill_tables(services)
         kid = next(key.kid for key in (await services.storage.keys.load_keys()).keys if key.alg == "ES256")
         [record] = await services.storage.audit.newest_records(1, "", "user.created")
     await flip_bit(url, "signing_keys", "sealed_private", f"kid = '{kid}'", at=90)
@@ -69,9 +69,9 @@ async def test_r_25_a_key_a_secret_and_a_record_that_lost_a_bit_are_named_and_al
     verdict = gatehouse.run("audit", "verify")
     assert verdict.code == 1
     assert f"record {hit.place} " in verdict.err
-    told = gatehouse.run("doctor")
-    assert told.code == 1
-    assert f"{hit.kid} cannot be used" in told.out
+    result = gatehouse.run("doctor")
+    assert result.code == 1
+    assert f"{hit.kid} cannot be used" in result.out
 
 
 def redeem(node: Node, client_id: str) -> tuple[int, str]:
@@ -87,16 +87,16 @@ async def test_r_25_pages_of_the_database_that_are_garbage_are_told_as_unavailab
     installed_sqlite_url: str, tmp_path: Path
 ) -> None:
     async with open_services_on(installed_sqlite_url, tmp_path) as services:
-        await furnish(services)
+        await fill_tables(services)
     ruin_pages_of("users", sqlite_path(installed_sqlite_url))
     with Node(data=tmp_path, database_url=installed_sqlite_url, environment=FAST_SETTINGS) as node:
         body = {"login": ANNA, "password": PASSWORD, "factor": "device"}
         answer = httpx2.post(f"{node.address}/proxy/api/login", json=body, timeout=30)
         assert answer.status_code == 503
         assert httpx2.get(f"{node.address}{KEYS}").status_code == 200
-    told = InstallationPaths(data=tmp_path, url=installed_sqlite_url).command_line().run("doctor")
-    assert told.code == 1
-    assert "SQLite reports damage" in told.out
+    result = InstallationPaths(data=tmp_path, url=installed_sqlite_url).command_line().run("doctor")
+    assert result.code == 1
+    assert "SQLite reports damage" in result.out
 
 
 def ruin_pages_of(table: str, path: str) -> None:

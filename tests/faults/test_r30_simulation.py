@@ -23,7 +23,7 @@ REPLAYED: Final = 5
 DIGEST: Final = re.compile(r"digest ([0-9a-f]{16})")
 
 
-def lives(*options: str) -> "subprocess.CompletedProcess[str]":
+def run_simulation(*options: str) -> "subprocess.CompletedProcess[str]":
     """In a process of their own, for they take over its randomness and its SQLite."""
     return subprocess.run(
         [sys.executable, "-m", "tests.faults.simulation", *options],
@@ -38,18 +38,18 @@ def lives(*options: str) -> "subprocess.CompletedProcess[str]":
 
 @pytest.mark.timeout(PATIENCE)
 def test_r_30_every_schedule_keeps_every_invariant(record_property: Callable[[str, object], None]) -> None:
-    """Other seeds each time, told at the end."""
+    """Other seeds each time, printed at the end."""
     first, each = pick_seed(), SCHEDULES // AT_A_TIME
     with ThreadPoolExecutor(AT_A_TIME) as workers:
         options = [("--seeds", str(each), "--from", str(first + each * n)) for n in range(AT_A_TIME)]
-        for run in workers.map(lambda these: lives(*these), options):
+        for run in workers.map(lambda these: run_simulation(*these), options):
             record_property(SUMMARY_PROPERTY, f"R-30: {'; '.join(run.stdout.splitlines()[-2:])}")
             assert run.returncode == 0, f"{run.stdout}\n{run.stderr}"
 
 
 def test_r_30_a_seed_is_the_same_life_each_time() -> None:
     options = ("--seeds", str(REPLAYED), "--from", str(pick_seed()))
-    first, second = (DIGEST.search(lives(*options).stdout) for _ in range(2))
+    first, second = (DIGEST.search(run_simulation(*options).stdout) for _ in range(2))
     assert first is not None
     assert second is not None
     assert first[1] == second[1], options

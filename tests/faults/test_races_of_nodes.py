@@ -41,14 +41,14 @@ TOGETHER: Final = 0.0001  # seconds from the first request to the last of a roun
 KINDS: Final = 9
 
 
-class Arena:
+class RaceSetup:
     """One race of each kind after the other."""
 
     def __init__(self, scene: FaultSetup, logins: Logins) -> None:
         self.owner, self.relying, self.logins = scene.owner, scene.relying, logins
         self.administrator = scene.administrator
 
-    async def furnish(self, services: Services) -> None:
+    async def fill(self, services: Services) -> None:
         self.keyed, self.seated = (
             await create_project_application(services, "Keyed"),
             await create_project_application(services, "Seated"),
@@ -58,30 +58,30 @@ class Arena:
         self.people: Sequence[Person] = [await create_person(services) for _ in range(2 * EACH)]
         self.publishers = await publishers(services, RACES // KINDS + 1, 1)
 
-    async def code(self, client: FaultClient, gun: SimultaneousSender, _n: int) -> list[Operation]:
+    async def code(self, client: FaultClient, sender: SimultaneousSender, _n: int) -> list[Operation]:
         code = await request_code(client, self.relying)
         assert code is not None
-        return await gun.send_together(client, [redeem_request(self.relying, code)] * 2 * EACH)
+        return await sender.send_together(client, [redeem_request(self.relying, code)] * 2 * EACH)
 
-    async def token(self, client: FaultClient, gun: SimultaneousSender, _n: int) -> list[Operation]:
+    async def token(self, client: FaultClient, sender: SimultaneousSender, _n: int) -> list[Operation]:
         code = await request_code(client, self.relying)
         assert code is not None
         reply = await client.ask(redeem_request(self.relying, code))
-        return await gun.send_together(
+        return await sender.send_together(
             client, [refresh_request(self.relying, reply.json["refresh_token"])] * 2 * EACH
         )
 
-    async def answer(self, client: FaultClient, gun: SimultaneousSender, _n: int) -> list[Operation]:
+    async def answer(self, client: FaultClient, sender: SimultaneousSender, _n: int) -> list[Operation]:
         registered = await register_game(client)
         assert registered is not None
         gsid, ask = registered
         assert await approve_game(client, gsid)
-        return await gun.send_together(client, [ask] * 2 * EACH)
+        return await sender.send_together(client, [ask] * 2 * EACH)
 
-    async def key(self, client: FaultClient, gun: SimultaneousSender, n: int) -> list[Operation]:
+    async def key(self, client: FaultClient, sender: SimultaneousSender, n: int) -> list[Operation]:
         """One is there; of the others one more may come."""
         await client.ask(self._adding_key(f"{n} before"))
-        fired = await gun.send_together(client, [self._adding_key(f"{n} {one}") for one in range(2 * EACH)])
+        fired = await sender.send_together(client, [self._adding_key(f"{n} {one}") for one in range(2 * EACH)])
         about = {"application_id": self.keyed}
         listed = await client.ask(
             permission_request(Act.READ, "", "accessKey", {"action": "get", **about}, self.owner)
@@ -100,8 +100,8 @@ class Arena:
         body = {"action": "save", "application_id": self.keyed, "data": {"comment": comment}}
         return permission_request(*(Act.ADD, f"keys:{self.keyed}", "accessKey", body, self.owner), value=comment)
 
-    async def seat(self, client: FaultClient, gun: SimultaneousSender, _n: int) -> list[Operation]:
-        fired = await gun.send_together(client, [self._sitting(who, "one") for who in self.people])
+    async def role_assignment(self, client: FaultClient, sender: SimultaneousSender, _n: int) -> list[Operation]:
+        fired = await sender.send_together(client, [self._sitting(who, "one") for who in self.people])
         for who in self.people:
             await client.ask(self._sitting(who))
         return fired
@@ -115,35 +115,35 @@ class Arena:
         act = Act.ADD if roles else Act.REMOVE
         return permission_request(*(act, f"seats:{self.seated}", "meta/data", body, self.owner), value=who.user_id)
 
-    async def project(self, client: FaultClient, gun: SimultaneousSender, n: int) -> list[Operation]:
+    async def project(self, client: FaultClient, sender: SimultaneousSender, n: int) -> list[Operation]:
         who = self.publishers[n // KINDS]
         asks = [
             permission_request(*(Act.ADD, f"projects:{who.user_id}", "publish", {"project": title}, who), value=title)
             for title in (f"p {n} {one}" for one in range(2 * EACH))
         ]
-        return await gun.send_together(client, asks)
+        return await sender.send_together(client, asks)
 
-    async def name(self, client: FaultClient, gun: SimultaneousSender, n: int) -> list[Operation]:
+    async def name(self, client: FaultClient, sender: SimultaneousSender, n: int) -> list[Operation]:
         body = {"action": "save", "data": {"name": f"Wanted {n}", "project_id": PROJECT}}
         asks = [
             permission_request(*(Act.ADD, f"name:{n}", "application", body, self.owner), value=str(one))
             for one in range(2 * EACH)
         ]
-        return await gun.send_together(client, asks)
+        return await sender.send_together(client, asks)
 
-    async def password(self, client: FaultClient, gun: SimultaneousSender, n: int) -> list[Operation]:
+    async def password(self, client: FaultClient, sender: SimultaneousSender, n: int) -> list[Operation]:
         login = sorted(self.logins.people)[n // KINDS % len(self.logins.people)]
-        return await gun.send_together(client, [self.logins.login_request(login)] * 2 * EACH)
+        return await sender.send_together(client, [self.logins.login_request(login)] * 2 * EACH)
 
-    async def guess(self, client: FaultClient, gun: SimultaneousSender, _n: int) -> list[Operation]:
-        return await gun.send_together(client, [self.logins.guess_request() for _ in range(2 * EACH)])
+    async def guess(self, client: FaultClient, sender: SimultaneousSender, _n: int) -> list[Operation]:
+        return await sender.send_together(client, [self.logins.guess_request() for _ in range(2 * EACH)])
 
     @property
     def races(
         self,
     ) -> list[tuple[Callable[[FaultClient, SimultaneousSender, int], Awaitable[list[Operation]]], bool]]:
         """Each with whether exactly one must win; else at most so many as the checkers say."""
-        surely = (self.code, self.token, self.answer, self.key, self.seat, self.project, self.name)
+        surely = (self.code, self.token, self.answer, self.key, self.role_assignment, self.project, self.name)
         return [*((race, True) for race in surely), (self.password, False), (self.guess, False)]
 
 
@@ -154,20 +154,20 @@ async def test_r_12_of_requests_that_start_together_at_two_nodes_as_many_win_as_
     logins = Logins()
     async with fault_setup(installed_postgres_url, tmp_path, nodes[0].base_url) as scene:
         await logins.prepare(scene)
-        arena = Arena(scene, logins)
-        await arena.furnish(scene.services)
-    crew = ClientPool(addresses(nodes), run_record.recorder, run_record.seed)
+        race_setup = RaceSetup(scene, logins)
+        await race_setup.fill(scene.services)
+    pool = ClientPool(addresses(nodes), run_record.recorder, run_record.seed)
     lost: Counter[str] = Counter()
     with nodes[0], nodes[1]:
-        async with SimultaneousSender(crew, nodes, each=EACH) as gun:
-            client = crew.client("races")
-            await sign_in(client, arena.administrator)
+        async with SimultaneousSender(pool, nodes, each=EACH) as sender:
+            client = pool.client("races")
+            await sign_in(client, race_setup.administrator)
             for number in range(RACES):
-                race, surely = arena.races[number % KINDS]
-                fired = await race(client, gun, number)
+                race, surely = race_setup.races[number % KINDS]
+                fired = await race(client, sender, number)
                 if surely and sum(one.ok for one in fired) != 1:
                     lost[race.__name__] += 1
-        await crew.close()
+        await pool.close()
     history = run_record.recorder.operations
     assert lost == {}
     limits = {"keys": 2, "seats": 1, "projects": 1, "name": 1, GUESSES: FREE}
@@ -180,4 +180,4 @@ async def test_r_12_of_requests_that_start_together_at_two_nodes_as_many_win_as_
     ] == []
     assert any(one.op is Act.SPEND and one.ok for one in history)
     assert {one.result for one in history if one.op is Act.ADD and one.key.startswith(GUESSES)} >= {Result.OK}
-    assert min(gun.spreads) < TOGETHER
+    assert min(sender.spreads) < TOGETHER

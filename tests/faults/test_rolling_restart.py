@@ -29,9 +29,9 @@ async def test_r_26_a_rolling_restart_fails_no_request_but_polls_that_are_asked_
     leaving = {"GATEHOUSE__SERVER__LEAVE_SECONDS": "3"}  # the proxy notices within less
     place = RunSetup(url=installed_postgres_url, data=tmp_path, settings=leaving, front=proxy_before)
     run = await run_under_load(place, [*usual_workloads(), Games()], restart, run_record)
-    failed = [one for one in run.crew.recorder.operations if one.result is Result.INFO and one.op is not Act.DELIVER]
+    failed = [one for one in run.pool.recorder.operations if one.result is Result.INFO and one.op is not Act.DELIVER]
     assert [describe(one) for one in failed] == []
-    assert run.crew.unreached == 0
+    assert run.pool.unreached == 0
 
 
 async def until_ready(front: HealthCheckingProxy | None, port: int) -> None:

@@ -20,7 +20,7 @@ from tests.support.processes import WatchedProcess
 
 ROOT: Final = Path(__file__).parents[2]
 AT_A_TIME: Final = 8
-ACKNOWLEDGED_LINE: Final = re.compile(r"kept \d+ (\d+)\n")  # a line cut short by the kill was not told
+ACKNOWLEDGED_LINE: Final = re.compile(r"kept \d+ (\d+)\n")  # a line cut short by the kill does not count
 
 
 def start_writers(url: str, data: Path) -> WatchedProcess:
@@ -28,7 +28,7 @@ def start_writers(url: str, data: Path) -> WatchedProcess:
 
 
 def acknowledged_ids(process: WatchedProcess) -> list[str]:
-    """The ids of the accounts it was told are there."""
+    """The ids of the accounts it reported as created."""
     return [kept[1] for line in process.stdout if (kept := ACKNOWLEDGED_LINE.fullmatch(line))]
 
 
@@ -43,9 +43,9 @@ async def every_account_has_one_record(services: Services, kept: list[str]) -> N
 
 async def run_writers(url: str, data: Path) -> None:
     numbers = count(1)
-    async with open_services_on(url, data) as house, asyncio.TaskGroup() as writers:
+    async with open_services_on(url, data) as services, asyncio.TaskGroup() as writers:
         for _ in range(AT_A_TIME):
-            writers.create_task(keep_writing(house, numbers))
+            writers.create_task(keep_writing(services, numbers))
 
 
 async def keep_writing(services: Services, numbers: "count[int]") -> None:

@@ -75,9 +75,9 @@ async def wait_until_ended(serving: "asyncio.Task[None]") -> None:
 def run_machine(machine: Callable[[], RuleBasedStateMachine], *, short: int, steps: int) -> None:
     """`short` lives of the machine in `make test`, each of so many steps at most."""
 
-    def begun() -> RuleBasedStateMachine:
+    def start_machine() -> RuleBasedStateMachine:
         return machine()
 
-    seed(SEED)(begun)
+    seed(SEED)(start_machine)
     lives = examples(short)
-    run_state_machine_as_test(begun, settings=type(lives)(lives, stateful_step_count=steps))  # type: ignore[arg-type]
+    run_state_machine_as_test(start_machine, settings=type(lives)(lives, stateful_step_count=steps))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Whatever reads what others wrote: any bytes are read or refused in the room's own words, and soon."""
+"""Every decoder of foreign input reads any bytes or refuses them with its own error, quickly."""
 
 import time
 from base64 import b64encode, urlsafe_b64encode
@@ -53,13 +53,13 @@ class Decoder:
     input: st.SearchStrategy[Any]
 
 
-def near(alphabet: str, *words: str) -> st.SearchStrategy[str]:
-    """Text of the letters that matter to a parser, whole words of its language among them; sometimes any text."""
+def text_of(alphabet: str, *words: str) -> st.SearchStrategy[str]:
+    """Text of characters and words that matter to a parser; sometimes any text."""
     piece = st.sampled_from([*words, *alphabet]) | st.text(max_size=3)
     return st.lists(piece, max_size=24).map("".join) | st.text(max_size=200)
 
 
-def wire(text: st.SearchStrategy[str]) -> st.SearchStrategy[bytes]:
+def as_bytes(text: st.SearchStrategy[str]) -> st.SearchStrategy[bytes]:
     return text.map(lambda given: given.encode("utf-8", "surrogatepass")) | st.binary(max_size=300)
 
 
@@ -89,13 +89,13 @@ segment = st.binary(max_size=60).map(lambda raw: urlsafe_b64encode(raw).rstrip(b
 json_segment = document.map(lambda found: urlsafe_b64encode(msgspec.json.encode(found)).rstrip(b"=").decode())
 jws = st.lists(segment | json_segment | st.text(max_size=8), min_size=1, max_size=5).map(".".join)
 basic = st.binary(max_size=40).map(lambda raw: f"Basic {b64encode(raw).decode()}") | st.text(max_size=60)
-address = near(
+address = text_of(
     ":/?#@[].%\\ \t\r\n0", "https://", "http://", "shop.example", "127.0.0.1", "::ffff:", "javascript:", "xn--"
 )
-moment = near("0123456789-:TZ+. ", "2030-01-31", "T12:00", "0001-01-01", "9999-12-31", "T23:59", "+23:59")
-form = near("=&;+%[]", "%00", "%ff", "%C3%28", "a=", "fixed_ips[]=", "gsid=")
-lines = near("\r\n,\"'{}[]:", '{"user_id":', "user_id,role\n", "\x00")
-yaml = near(
+moment = text_of("0123456789-:TZ+. ", "2030-01-31", "T12:00", "0001-01-01", "9999-12-31", "T23:59", "+23:59")
+form = text_of("=&;+%[]", "%00", "%ff", "%C3%28", "a=", "fixed_ips[]=", "gsid=")
+lines = text_of("\r\n,\"'{}[]:", '{"user_id":', "user_id,role\n", "\x00")
+yaml = text_of(
     *(
         "-:{}[]&*!|>%@#'\"\n ,?",
         "roles:\n",
@@ -108,58 +108,64 @@ yaml = near(
         "0o7",
     )
 )
-part = near(
+part = text_of(
     '\r\n;="', "--b\r\n", "--b--\r\n", 'Content-Disposition: form-data; name="a"', "\r\n\r\n", "Content-Type:"
 )
-pem = near("\n= +/", "-----BEGIN PUBLIC KEY-----", "-----END PUBLIC KEY-----", "MIIB", "AQAB", "ssh-rsa ")
+pem = text_of("\n= +/", "-----BEGIN PUBLIC KEY-----", "-----END PUBLIC KEY-----", "MIIB", "AQAB", "ssh-rsa ")
 
 DECODERS: Final = (
     Decoder(
-        "json", parse_json.decode_json, wire(near('{}[]",:\\-.eE0', '"\\ud800"', "\\u0000", "1e999", "NaN", "9" * 30))
+        "json",
+        parse_json.decode_json,
+        as_bytes(text_of('{}[]",:\\-.eE0', '"\\ud800"', "\\u0000", "1e999", "NaN", "9" * 30)),
     ),
-    Decoder("query and form", parse_form.parse_urlencoded, wire(form)),
+    Decoder("query and form", parse_form.parse_urlencoded, as_bytes(form)),
     Decoder(
         "form as fields",
         lambda body: parse_form.collect_fields(parse_form.parse_urlencoded(body), GetGsidRequest),
-        wire(form),
+        as_bytes(form),
     ),
-    Decoder("multipart", lambda body: parse_form.parse_multipart(body, "b"), wire(part)),
+    Decoder("multipart", lambda body: parse_form.parse_multipart(body, "b"), as_bytes(part)),
     Decoder("jwt", parse_jws, jws),
     Decoder("basic", read_basic, basic),
-    Decoder("request signature", lambda text: is_signed_request(text, b"", text), near("=+/-_", "AAAA")),
+    Decoder("request signature", lambda text: is_signed_request(text, b"", text), text_of("=+/-_", "AAAA")),
     Decoder("public key", parse_rsa_public_key, pem),
-    Decoder("address", parse_address, near(".:%[]/ 0", "::ffff:", "127.0.0.1", "fe80::1%eth0")),
-    Decoder("fixed ips", lambda text: check_fixed_ips([text]), near(".:/% 0", "10.0.0.0/8", "::/0", "/33")),
+    Decoder("address", parse_address, text_of(".:%[]/ 0", "::ffff:", "127.0.0.1", "fe80::1%eth0")),
+    Decoder("fixed ips", lambda text: check_fixed_ips([text]), text_of(".:/% 0", "10.0.0.0/8", "::/0", "/33")),
     Decoder("web address", parse_web_url, address),
     Decoder("redirect uri", is_registrable_uri, address),
     Decoder("redirect uri asked for", lambda text: is_registered_redirect(REGISTERED, text), address),
     Decoder("origin", is_registrable_origin, address),
-    Decoder("way back", restart_address, near("-_=.~", "eJw", "AAAA")),
+    Decoder("way back", restart_address, text_of("-_=.~", "eJw", "AAAA")),
     Decoder("condition", parse_condition, document),
     Decoder("role", lambda found: rules.parse_meta(found, place="meta"), document),
     Decoder("schema", lambda found: rules.parse_schema_section(found, RuleSection.PRIVATE), document),
     Decoder("login rules", rules.parse_login, document),
     Decoder("secret rules", rules.parse_secret, document),
-    Decoder("params", lambda text: rules.parse_params(text, "params"), near("|:,\n", "a:10", "can_admin")),
+    Decoder("params", lambda text: rules.parse_params(text, "params"), text_of("|:,\n", "a:10", "can_admin")),
     Decoder("holdings", lambda found: records.parse_private_data(found, place="data"), document),
     Decoder("assignments", lambda found: records.parse_assignments(found, place="roles"), document),
     Decoder("end", lambda found: parse_end(found, "end"), members),
-    Decoder("application id", grammar.parse_application_id, leaves | near("0123456789_ x", "\u0661")),
+    Decoder("application id", grammar.parse_application_id, leaves | text_of("0123456789_ x", "\u0661")),
     Decoder("application settings", lambda found: grammar.check_application_settings(found, "settings"), document),
     Decoder("service meta", lambda found: grammar.check_service_meta(found, "service_meta"), document),
     Decoder("config schema", lambda found: check_config_schema(found, "config_schema"), document),
-    Decoder("rule", lambda text: read_rule(text, "rule"), leaves | near("._-", "private_data.", "user.kick")),
+    Decoder("rule", lambda text: read_rule(text, "rule"), leaves | text_of("._-", "private_data.", "user.kick")),
     Decoder("day", lambda text: parse_day(text, days=1), moment),
     Decoder("end in the console", parse_end_field, moment),
     Decoder("end in a list", lambda text: read_end_of_list(text, 1, "line 1"), moment),
     Decoder("list of people", lambda text: parse_import_lines(text, ["user_id", "role"]), lines),
-    Decoder("edits", parse_edits, near('[]{},:"', '[{"kind":', "null", "1e9")),
-    Decoder("yaml", lambda content: read_document(content, ".yaml"), wire(yaml)),
+    Decoder("edits", parse_edits, text_of('[]{},:"', '[{"kind":', "null", "1e9")),
+    Decoder("yaml", lambda content: read_document(content, ".yaml"), as_bytes(yaml)),
     Decoder(
-        "toml", lambda content: read_document(content, ".toml"), wire(near('[]="\n.#', "[[roles]]\n", "1979-05-27"))
+        "toml",
+        lambda content: read_document(content, ".toml"),
+        as_bytes(text_of('[]="\n.#', "[[roles]]\n", "1979-05-27")),
     ),
     Decoder(
-        "json file", lambda content: read_document(content, ".json"), wire(near('{}[]",:', '"a":', "NaN", "1e999"))
+        "json file",
+        lambda content: read_document(content, ".json"),
+        as_bytes(text_of('{}[]",:', '"a":', "NaN", "1e999")),
     ),
 )
 
@@ -229,12 +235,12 @@ PATHS: Final = (
 )
 
 
-def sendable(text: str) -> bytes:
+def header_bytes(text: str) -> bytes:
     """What a client library lets pass; the others are the business of test_http_protocol.py."""
     return bytes(byte for byte in text.encode("utf-8", "replace")[:400] if byte >= 0x20 and byte != 0x7F).strip()
 
 
-header_value = near(
+header_value = text_of(
     *(
         "=;,/ \t\"'*()<>%",
         "Bearer ",
@@ -245,7 +251,7 @@ header_value = near(
         "application/json",
     ),
     *("de;q=0.5", "127.0.0.1", "for=", "W/", "utf-8", "\xff", "eyJhbGciOiJub25lIn0."),
-).map(sendable)
+).map(header_bytes)
 
 
 def test_ht_25_no_header_value_makes_the_service_fail(installed_sqlite_url: str, tmp_path: Path) -> None:

@@ -38,13 +38,13 @@ class Session:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ground:
+class FuzzSetup:
     bench: SteppedService
     anna: User
 
 
 class GameSessions(RuleBasedStateMachine):
-    ground: Ground
+    fuzz_setup: FuzzSetup
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,10 +52,10 @@ class GameSessions(RuleBasedStateMachine):
 
     @property
     def now(self) -> int:
-        return self.ground.bench.now()
+        return self.fuzz_setup.bench.now()
 
     def do(self, step: Any) -> Any:
-        return self.ground.bench.run(step)
+        return self.fuzz_setup.bench.run(step)
 
     def chosen(self, number: int) -> Session:
         return self.sessions[number % len(self.sessions)]
@@ -66,20 +66,20 @@ class GameSessions(RuleBasedStateMachine):
         self.sessions.append(self.begun())
 
     def begun(self) -> Session:
-        game = self.do(register_game(self.ground.bench.service))
+        game = self.do(register_game(self.fuzz_setup.bench.service))
         return Session(game=game, begun=self.now, ends=self.now + LIFETIME)
 
     @precondition(lambda self: self.sessions)
     @rule(number=which)
     def poll(self, number: int) -> None:
         session = self.chosen(number)
-        self.ground.bench.wait(PACE)
+        self.fuzz_setup.bench.wait(PACE)
         waits = session.lasts(self.now) and session.state == "pending"
         if waits:
             self.polled(session)
         elif session.lasts(self.now) and not session.lasts(self.now + 1):
             return  # it ends during the delay of its answer
-        answer = self.do(held_out(session.game) if waits else poll_ended_session(session.game))
+        answer = self.do(poll_until_timeout(session.game) if waits else poll_ended_session(session.game))
         self.check_answer(session, answer)
 
     @initialize(times=st.sampled_from([0, 9, 11]))
@@ -87,38 +87,38 @@ class GameSessions(RuleBasedStateMachine):
         """Anyone who goes on polling keeps a session alive, up to its ceiling."""
         self.sessions = [self.begun(), *self.sessions[: MOST - 1]]
         for _ in range(times):
-            self.ground.bench.wait(LIFETIME - HOLD - 10)
+            self.fuzz_setup.bench.wait(LIFETIME - HOLD - 10)
             self.poll(0)
 
     def polled(self, session: Session) -> None:
         session.ends = min(self.now + LIFETIME, session.begun + MAX_LIFETIME)
 
     def check_answer(self, session: Session, answer: httpx2.Response) -> None:
-        told = answer.json()
+        body = answer.json()
         if session.state == "failed" and session.lasts(self.now):
-            assert (answer.status_code, told["status"]) == (200, "ERROR")
+            assert (answer.status_code, body["status"]) == (200, "ERROR")
         elif session.state == "confirmed" and session.lasts(self.now):
-            assert (answer.status_code, told["status"], told["user_id"]) == (200, "OK", self.ground.anna.user_id)
+            assert (answer.status_code, body["status"], body["user_id"]) == (200, "OK", self.fuzz_setup.anna.user_id)
             session.state = "delivered"
             session.delivered += 1
-        elif session.state == "pending" and told["status"] == "RETRY":
-            assert session.lasts(told["ts"])
+        elif session.state == "pending" and body["status"] == "RETRY":
+            assert session.lasts(body["ts"])
         else:
             assert session.state != "pending" or not session.lasts(self.now)
-            assert told["status"] == "ERROR"
+            assert body["status"] == "ERROR"
             assert answer.status_code == 403 or session.state == "pending"  # 200: its end came while it was held
-        assert session.state == "delivered" or "jwt" not in told
+        assert session.state == "delivered" or "jwt" not in body
 
     @precondition(lambda self: self.sessions)
     @rule(number=which)
     def confirm_under_two_polls(self, number: int) -> None:
         """The newer poll displaces the older one, and it alone is answered."""
         session = self.chosen(number)
-        self.ground.bench.wait(PACE)
+        self.fuzz_setup.bench.wait(PACE)
         if not (session.lasts(self.now) and session.state == "pending"):
             return
         self.polled(session)
-        older, newer = self.do(two_polls(session.game, self.ground.anna))
+        older, newer = self.do(two_polls(session.game, self.fuzz_setup.anna))
         assert (older["status"], newer["status"]) == ("RETRY", "OK")
         session.state = "delivered"
         session.delivered += 1
@@ -128,7 +128,7 @@ class GameSessions(RuleBasedStateMachine):
     def confirm(self, number: int) -> None:
         session = self.chosen(number)
         may = session.lasts(self.now) and session.state == "pending"
-        assert self.do(confirmed(session.game, self.ground.anna)) == may
+        assert self.do(confirm_session(session.game, self.fuzz_setup.anna)) == may
         if may:
             session.state = "confirmed"
 
@@ -147,24 +147,24 @@ class GameSessions(RuleBasedStateMachine):
         """Anyone who does not know the location gets nothing, and changes nothing."""
         game = self.chosen(number).game
         asked = {"params": {"location": f"{game.location[:-1]}~"}, "json": {"gsid": game.gsid}}
-        assert self.do(self.ground.bench.service.client.post(RESULT, **asked)).status_code == 403
+        assert self.do(self.fuzz_setup.bench.service.client.post(RESULT, **asked)).status_code == 403
 
     @rule(seconds=st.sampled_from(PAUSES))
     def wait(self, seconds: int) -> None:
-        self.ground.bench.wait(seconds)
+        self.fuzz_setup.bench.wait(seconds)
 
     @invariant()
     def each_lasts_as_long_as_it_may_and_was_answered_once_at_most(self) -> None:
         for session in self.sessions:
             found = self.do(
-                self.ground.bench.service.services.storage.game_sessions.find_session(session.game.gsid, self.now)
+                self.fuzz_setup.bench.service.services.storage.game_sessions.find_session(session.game.gsid, self.now)
             )
             assert (found is not None) == session.lasts(self.now)
             assert found is None or found.state == session.state
             assert session.delivered <= 1
 
 
-async def held_out(game: Game) -> httpx2.Response:
+async def poll_until_timeout(game: Game) -> httpx2.Response:
     """A poll that is held until its time is over."""
     poll = game.start_poll()
     while not poll.done():  # more than once only where it was not held yet when the time had passed
@@ -184,13 +184,13 @@ async def two_polls(game: Game, user: User) -> list[dict[str, Any]]:
     await wait_until_held(game.service)
     newer = game.start_poll()
     first = await older
-    assert await confirmed(game, user)
+    assert await confirm_session(game, user)
     answers = [first.json(), (await newer).json()]
     await game.service.services.write_behind.flush()
     return answers
 
 
-async def confirmed(game: Game, user: User) -> bool:
+async def confirm_session(game: Game, user: User) -> bool:
     store = game.service.services.storage.game_sessions
     entry = a_record(subject=user.user_id)
     return await store.confirm_session(
@@ -200,5 +200,5 @@ async def confirmed(game: Game, user: User) -> bool:
 
 def test_gs_12_gs_15_a_game_session_does_what_its_model_says(fuzzed_url: str, tmp_path: Path) -> None:
     with stepped_service(fuzzed_url, tmp_path) as bench:
-        ground = Ground(bench=bench, anna=bench.run(a_person(bench.service.services.storage)))
-        run_machine(type("Sessions", (GameSessions,), {"ground": ground}), short=8, steps=15)
+        fuzz_setup = FuzzSetup(bench=bench, anna=bench.run(a_person(bench.service.services.storage)))
+        run_machine(type("Sessions", (GameSessions,), {"fuzz_setup": fuzz_setup}), short=8, steps=15)

@@ -15,7 +15,7 @@ from tests.fuzz.conftest import FACTOR, IS_LONG, SEED
 from tests.support.find_programs import ROOT
 from tests.support.oauth import RelyingPartyClient, a_native_client
 from tests.support.service import RunningService, running_service
-from tests.support.studio import OWNER, PROJECT, STRANGER, Studio, a_studio, create_administrator
+from tests.support.studio import OTHER_USER, OWNER, PROJECT, Studio, a_studio, create_administrator
 
 LONGEST: Final = 5  # seconds any answer may take
 EXAMPLES: Final = 3  # of each operation, in `make test`
@@ -113,7 +113,7 @@ class Stage:
             applications=numbers,
             shown_applications=json.dumps(list(map(str, numbers))),
             project=PROJECT,
-            people=json.dumps([OWNER, STRANGER]),
+            people=json.dumps([OWNER, OTHER_USER]),
             group=self.group,
             client=self.client.client.client_id,
             address=self.client.redirect_uri,

@@ -56,12 +56,12 @@ class Family:
 
 
 @dataclass(kw_only=True)
-class Ground:
+class FuzzSetup:
     """What one service has for all lives of the machine."""
 
     bench: SteppedService
     web: RelyingPartyClient
-    stranger: RelyingPartyClient
+    other_client: RelyingPartyClient
     numbers: list[int] = field(default_factory=lambda: [3_000_000_000])
 
     def next_person(self) -> User:
@@ -70,19 +70,19 @@ class Ground:
 
 
 class RefreshFamilies(RuleBasedStateMachine):
-    ground: Ground
+    fuzz_setup: FuzzSetup
 
     def __init__(self) -> None:
         super().__init__()
-        self.people = [self.ground.next_person() for _ in range(PEOPLE)]
+        self.people = [self.fuzz_setup.next_person() for _ in range(PEOPLE)]
         self.families: list[Family] = []
 
     @property
     def now(self) -> int:
-        return self.ground.bench.now()
+        return self.fuzz_setup.bench.now()
 
     def do(self, step: Any) -> Any:
-        return self.ground.bench.run(step)
+        return self.fuzz_setup.bench.run(step)
 
     def chosen(self, number: int) -> Family:
         return self.families[number % len(self.families)]
@@ -90,7 +90,7 @@ class RefreshFamilies(RuleBasedStateMachine):
     @precondition(lambda self: len(self.families) < MOST)
     @rule(person=st.integers(0, PEOPLE - 1))
     def sign_in(self, person: int) -> None:
-        web = self.ground.web
+        web = self.fuzz_setup.web
         tokens = self.do(web.tokens(self.do(web.issue_code(self.people[person]))))
         family = Family(
             person=person,
@@ -105,7 +105,7 @@ class RefreshFamilies(RuleBasedStateMachine):
     @rule(number=which_family)
     def refresh(self, number: int) -> None:
         family = self.chosen(number)
-        answer = self.do(self.ground.web.refresh(family.tokens[-1]))
+        answer = self.do(self.fuzz_setup.web.refresh(family.tokens[-1]))
         if family.refreshes(self.now):
             self.turned(family, success_body(answer))
         else:
@@ -126,7 +126,7 @@ class RefreshFamilies(RuleBasedStateMachine):
             return
         stolen = family.tokens[-back]
         has_ended = self.ends_of(stolen) <= self.now
-        assert oauth_error(self.do(self.ground.web.refresh(stolen))) == GONE
+        assert oauth_error(self.do(self.fuzz_setup.web.refresh(stolen))) == GONE
         family.dead = family.dead or not has_ended
 
     def ends_of(self, token: str) -> int:
@@ -138,7 +138,7 @@ class RefreshFamilies(RuleBasedStateMachine):
     def race(self, number: int) -> None:
         """Three at once with the good one: one of them gets tokens, and they are worth nothing."""
         family = self.chosen(number)
-        answers = self.do(at_once(self.ground.web, family.tokens[-1]))
+        answers = self.do(at_once(self.fuzz_setup.web, family.tokens[-1]))
         won = [answer for answer in answers if answer.status_code == 200]
         assert len(won) == family.refreshes(self.now)
         if won:
@@ -147,9 +147,9 @@ class RefreshFamilies(RuleBasedStateMachine):
 
     @precondition(lambda self: self.families)
     @rule(number=which_family)
-    def show_to_a_stranger(self, number: int) -> None:
+    def refresh_by_other_client(self, number: int) -> None:
         """Another client gets nothing for it, and spends nothing."""
-        answer = self.do(self.ground.stranger.refresh(self.chosen(number).tokens[-1], redirect_uri=""))
+        answer = self.do(self.fuzz_setup.other_client.refresh(self.chosen(number).tokens[-1], redirect_uri=""))
         assert oauth_error(answer) == GONE
 
     @precondition(lambda self: self.families)
@@ -163,7 +163,7 @@ class RefreshFamilies(RuleBasedStateMachine):
 
     @rule(person=st.integers(0, PEOPLE - 1))
     def sign_out_everywhere(self, person: int) -> None:
-        services, user_id = self.ground.bench.service.services, self.people[person].user_id
+        services, user_id = self.fuzz_setup.bench.service.services, self.people[person].user_id
         self.do(services.storage.sessions.revoke_user(user_id, a_record(), keep=None, now=self.now))
         self.people[person] = self.do(services.storage.accounts.user(user_id))
         for family in self.families:
@@ -171,16 +171,16 @@ class RefreshFamilies(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from(PAUSES))
     def wait(self, seconds: int) -> None:
-        self.ground.bench.wait(seconds)
+        self.fuzz_setup.bench.wait(seconds)
 
     async def ask(self, path: str, token: str) -> httpx2.Response:
-        web = self.ground.web
+        web = self.fuzz_setup.web
         headers = {"Authorization": basic_auth(web.client.client_id, web.secret)}
-        return await self.ground.bench.service.client.post(path, data={"token": token}, headers=headers)
+        return await self.fuzz_setup.bench.service.client.post(path, data={"token": token}, headers=headers)
 
     def is_active(self, token: str) -> bool:
-        told_of: dict[str, Any] = success_body(self.do(self.ask("/proxy/oauth/introspect", token)))
-        return bool(told_of["active"])
+        reported: dict[str, Any] = success_body(self.do(self.ask("/proxy/oauth/introspect", token)))
+        return bool(reported["active"])
 
     @invariant()
     def only_the_newest_tokens_of_living_families_are_good(self) -> None:
@@ -197,10 +197,10 @@ async def at_once(web: RelyingPartyClient, token: str) -> list[httpx2.Response]:
 
 def test_tk_11_a_refresh_family_does_what_its_model_says(fuzzed_url: str, tmp_path: Path) -> None:
     with stepped_service(fuzzed_url, tmp_path) as bench:
-        ground = Ground(
+        fuzz_setup = FuzzSetup(
             bench=bench,
             web=bench.run(a_native_client(bench.service)),
-            stranger=bench.run(an_oidc_client(bench.service)),
+            other_client=bench.run(an_oidc_client(bench.service)),
         )
-        machine = type("Families", (RefreshFamilies,), {"ground": ground})
+        machine = type("Families", (RefreshFamilies,), {"fuzz_setup": fuzz_setup})
         run_machine(machine, short=6, steps=15)

@@ -30,15 +30,15 @@ def test_the_browser_is_opened_at_the_link(game: Game, desktop: Desktop, word: s
 def test_without_a_browser_the_sign_in_goes_on(game: Game, desktop: Desktop) -> None:
     desktop.remove_browser()
     with scripted_responder(REFUSED) as service:
-        told = game.play(service.address, "default=1", environment=desktop.environment)
-    assert (told["outcome"], told["error"]) == ("refused", "rec-1")
+        output = game.play(service.address, "default=1", environment=desktop.environment)
+    assert (output["outcome"], output["error"]) == ("refused", "rec-1")
 
 
 def test_an_address_that_is_none_is_not_opened(game: Game, desktop: Desktop) -> None:
     registered = [ScriptedReply(body={"status": "OK", "gsid": GSID, "url": url}) for url in NO_ADDRESSES]
     with scripted_responder(REFUSED, registered=registered) as service:
         everyone = ",".join(service.address for _ in NO_ADDRESSES)
-        told = game.play(everyone, "default=1", environment=desktop.environment)
+        output = game.play(everyone, "default=1", environment=desktop.environment)
         assert service.polls == []
-    assert told["outcome"].split() == ["unreachable"] * len(NO_ADDRESSES)
+    assert output["outcome"].split() == ["unreachable"] * len(NO_ADDRESSES)
     assert desktop.nothing_was_opened()

@@ -34,7 +34,7 @@ def blocks(kind: str) -> list[str]:
 
 
 @pytest.fixture
-def copied(tmp_path: Path) -> Path:
+def project_copy(tmp_path: Path) -> Path:
     """What someone has who has cloned the project, and installed the compiler of TypeScript."""
     home = tmp_path / "clone"
     shutil.copytree(CLIENTS, home / "clients", ignore=shutil.ignore_patterns("__pycache__"))
@@ -60,17 +60,20 @@ def test_the_application_of_the_guide_is_made(studio: GameStudio, tmp_path: Path
 
 @pytest.mark.parametrize("script", blocks("sh"), ids=lambda script: script.split()[1 if script[0] == "p" else -4])
 def test_a_program_of_the_guide_is_built_and_signs_a_player_in(
-    script: str, studio: GameStudio, desktop: Desktop, copied: Path
+    script: str, studio: GameStudio, desktop: Desktop, project_copy: Path
 ) -> None:
     for program, capability in NEEDS.items():
         if program in script:
             require_program(capability)
     path = f"{desktop.environment['PATH']}:{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
-    environment = {"PATH": path, "HOME": str(copied), "GATEHOUSE": studio.base_url, "FACTOR": "one-device"}
-    with WatchedProcess(["bash", "-euc", script], cwd=copied, environment=environment) as shell, Player() as player:
+    environment = {"PATH": path, "HOME": str(project_copy), "GATEHOUSE": studio.base_url, "FACTOR": "one-device"}
+    with (
+        WatchedProcess(["bash", "-euc", script], cwd=project_copy, environment=environment) as script_process,
+        Player() as player,
+    ):
         (link,) = desktop.wait_for_open()
         player.confirm(link)
-        shell.wait_for_line(f"^(Hello|Welcome aboard), {NICK}", shell.stdout)
+        script_process.wait_for_line(f"^(Hello|Welcome aboard), {NICK}", script_process.stdout)
 
 
 def test_the_record_of_a_refused_game_is_found_as_the_guide_says(studio: GameStudio, desktop: Desktop) -> None:

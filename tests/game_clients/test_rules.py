@@ -65,14 +65,16 @@ def test_a_client_polls_as_the_rules_say(game: Game) -> None:
     escaped = json.dumps(SIGNED_IN, ensure_ascii=game.language != "gdscript").encode()
     steps += [error("r1", 429, **{"Retry-After": "1"}), ScriptedReply(body=escaped)]
     with scripted_responder(*steps) as service:
-        told = game.play(service.address, "poll_timeout=1", "app_id=50001", "factor=f1", "code=1", "qr=1", "distr=eu")
+        output = game.play(
+            service.address, "poll_timeout=1", "app_id=50001", "factor=f1", "code=1", "qr=1", "distr=eu"
+        )
         polls = service.polls
         gaps = [later.at - sooner.at for sooner, later in pairwise(polls)]
 
-    assert told["state"] == "waiting opened signing_in confirmed"
-    assert (told["outcome"], told["user_id"], told["nick"], told["jwt"]) == ("ok", "1001", NICK, JWT)
-    assert (told["link"], told["code"]) == (f"{service.address}/?gsid={GSID}", "42")
-    assert told["qr"].startswith("data:image/svg+xml")
+    assert output["state"] == "waiting opened signing_in confirmed"
+    assert (output["outcome"], output["user_id"], output["nick"], output["jwt"]) == ("ok", "1001", NICK, JWT)
+    assert (output["link"], output["code"]) == (f"{service.address}/?gsid={GSID}", "42")
+    assert output["qr"].startswith("data:image/svg+xml")
     assert len(polls) == len(steps)
     # A busy machine notes a poll late, which makes the gap before it longer, the one after it shorter, hardly both.
     assert min(gaps[:2]) < 1.9  # an HTTP timeout: at once
@@ -89,9 +91,9 @@ def test_a_client_polls_as_the_rules_say(game: Game) -> None:
 
 def test_a_client_keeps_tokens_to_itself(game: Game) -> None:
     with scripted_responder(OK) as service, game.start(service.address) as played:
-        told = output_of(played)
+        output = output_of(played)
         spoken = [line for line in [*played.stdout, *played.stderr] if JWT in line or GSID in line]
-    assert told["outcome"] == "ok"
+    assert output["outcome"] == "ok"
     assert spoken == [f"link {service.address}/?gsid={GSID}\n", f"jwt {JWT}\n"]
 
 
@@ -115,31 +117,31 @@ def test_a_client_stops_where_it_must(
     game: Game, reply: ScriptedReply, outcome: str, record: str, closings: list[dict[str, str]]
 ) -> None:
     with scripted_responder(reply) as service:
-        told = game.play(service.address)
-    assert (told["outcome"], told.get("error", "")) == (outcome, record)
+        output = game.play(service.address)
+    assert (output["outcome"], output.get("error", "")) == (outcome, record)
     assert len(service.polls) == 1
     assert service.closings == closings
 
 
 def test_a_game_that_cancels_leaves_a_held_poll_and_closes_the_session(game: Game) -> None:
     with scripted_responder(retry(0, "opened"), HELD) as service:
-        told = game.play(service.address, "cancel_on=opened")
-    assert told["outcome"] == "cancelled"
+        output = game.play(service.address, "cancel_on=opened")
+    assert output["outcome"] == "cancelled"
     assert service.closings == [{"gsid": GSID, "status": "Error"}]
 
 
 def test_a_game_that_cancels_during_a_pause_does_not_wait_for_its_end(game: Game) -> None:
     with scripted_responder(retry(60, "opened")) as service:
-        told = game.play(service.address, "cancel_on=opened")
-    assert told["outcome"] == "cancelled"
+        output = game.play(service.address, "cancel_on=opened")
+    assert output["outcome"] == "cancelled"
     assert service.closings == [{"gsid": GSID, "status": "Error"}]
 
 
 def unreachable_by(game: Game, answers: Sequence[str]) -> None:
     """Each of the answers is the first and only one of a sign-in."""
     with scripted_responder(*(ScriptedReply(body=answer.encode()) for answer in answers)) as service:
-        told = game.play(",".join(service.address for _ in answers), "patience=0")
-    assert told["outcome"].split() == ["unreachable"] * len(answers)
+        output = game.play(",".join(service.address for _ in answers), "patience=0")
+    assert output["outcome"].split() == ["unreachable"] * len(answers)
     assert len(service.polls) == len(answers)
     assert service.closings == [{"gsid": GSID, "status": "Error"}] * len(answers)
 
@@ -163,9 +165,9 @@ def test_patience_ends_the_wait_for_an_answer_that_never_comes_to_its_end(game: 
         scripted_responder(error("the last one")) as last,
     ):
         services = (begins_so, goes_on_so, last)
-        told = game.play(",".join(service.address for service in services), "patience=1")
+        output = game.play(",".join(service.address for service in services), "patience=1")
         began = [service.calls[0].at for service in services]
-    assert told["outcome"].split() == ["unreachable", "unreachable", "refused"]
+    assert output["outcome"].split() == ["unreachable", "unreachable", "refused"]
     assert max(later - sooner for sooner, later in pairwise(began)) < PATIENCE_OVER
     assert goes_on_so.closings == [{"gsid": GSID, "status": "Error"}]
 
@@ -185,8 +187,8 @@ def test_a_client_follows_no_redirect(game: Game) -> None:
         there = {"Location": f"{elsewhere.address}/proxy/api/gameSession/getGsid"}
         away = [ScriptedReply(status=status, headers=there) for status in (302, 303, 307)]
         with scripted_responder(registered=away) as service:
-            told = game.play(",".join(service.address for _ in away))
-        assert told["outcome"].split() == ["unreachable"] * len(away)
+            output = game.play(",".join(service.address for _ in away))
+        assert output["outcome"].split() == ["unreachable"] * len(away)
         assert elsewhere.calls == []
 
 
@@ -202,9 +204,9 @@ def test_a_client_refuses_a_certificate_no_one_vouches_for(game: Game, self_sign
 
 def test_a_refused_registration_names_its_record(game: Game) -> None:
     with scripted_responder(registered=[error("rec-4", 429, **{"Retry-After": "60"})]) as service:
-        told = game.play(service.address)
-    assert (told["outcome"], told["error"]) == ("refused", "rec-4")
-    assert "link" not in told
+        output = game.play(service.address)
+    assert (output["outcome"], output["error"]) == ("refused", "rec-4")
+    assert "link" not in output
     assert service.polls == []
 
 

@@ -16,30 +16,30 @@ def test_a_player_confirms_in_the_browser_and_is_signed_in(game: Game, studio: G
         link = playing.wait_for_line("^link (.+)$", playing.stdout)[1]
         assert studio.info(link)["distr"] == "eu"
         player.confirm(link)
-        told = output_of(playing)
-    assert (told["outcome"], told["user_id"], told["nick"]) == ("ok", studio.user_id, NICK)
-    assert claims_of(told["jwt"])["uid"] == studio.user_id
-    assert told["state"].startswith("waiting")
-    assert told["state"].endswith("confirmed")
-    assert told["qr"].startswith("data:image/svg+xml")
+        output = output_of(playing)
+    assert (output["outcome"], output["user_id"], output["nick"]) == ("ok", studio.user_id, NICK)
+    assert claims_of(output["jwt"])["uid"] == studio.user_id
+    assert output["state"].startswith("waiting")
+    assert output["state"].endswith("confirmed")
+    assert output["qr"].startswith("data:image/svg+xml")
     assert studio.info(link)["state"] == "Success"
 
 
 def test_without_a_factor_there_is_no_jwt(game: Game, studio: GameStudio) -> None:
     with game.start(studio.base_url) as playing, Player() as player:
         player.confirm(playing.wait_for_line("^link (.+)$", playing.stdout)[1])
-        told = output_of(playing)
-    assert (told["outcome"], told["nick"], told["jwt"]) == ("ok", NICK, "")
+        output = output_of(playing)
+    assert (output["outcome"], output["nick"], output["jwt"]) == ("ok", NICK, "")
 
 
 def test_a_player_who_cancels_in_the_browser_is_not_signed_in(game: Game, studio: GameStudio) -> None:
     with game.start(studio.base_url, f"app_id={studio.application_id}") as playing, Player() as player:
         page = player.open(playing.wait_for_line("^link (.+)$", playing.stdout)[1])
         player.decide(page, "cancel")
-        told = output_of(playing)
-    assert told["outcome"] == "refused"
-    assert told["state"].endswith("cancelled")
-    assert studio.record(told["error"])
+        output = output_of(playing)
+    assert output["outcome"] == "refused"
+    assert output["state"].endswith("cancelled")
+    assert studio.record(output["error"])
 
 
 def test_the_right_code_signs_in_and_a_wrong_one_ends_it(game: Game, studio: GameStudio) -> None:
@@ -67,6 +67,6 @@ def test_a_session_that_someone_else_closes_ends_with_a_record(game: Game, studi
         link = playing.wait_for_line("^link (.+)$", playing.stdout)[1]
         closing = {"gsid": link.partition("gsid=")[2], "status": "Error"}
         httpx2.post(f"{studio.base_url}/proxy/api/gameSession/closeGsid", json=closing).raise_for_status()
-        told = output_of(playing)
-    assert told["outcome"] == "refused"
-    assert studio.record(told["error"])
+        output = output_of(playing)
+    assert output["outcome"] == "refused"
+    assert studio.record(output["error"])

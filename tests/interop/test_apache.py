@@ -28,12 +28,12 @@ def apache(gatehouse: GatehouseNode) -> Iterator[str]:
     require_program(MODULE)
     port = free_port()
     registered = gatehouse.register("apache", "--redirect-uri", f"http://{LOOPBACK}:{port}/callback")
-    with serving(gatehouse, registered, port):
+    with serve_apache(gatehouse, registered, port):
         yield f"http://{LOOPBACK}:{port}"
 
 
 @contextmanager
-def serving(gatehouse: GatehouseNode, registered: RegisteredClient, port: int) -> Iterator[WatchedProcess]:
+def serve_apache(gatehouse: GatehouseNode, registered: RegisteredClient, port: int) -> Iterator[WatchedProcess]:
     place = make_server_directory()
     try:
         with WatchedProcess(command(gatehouse, registered, port, place), user=server_user()) as process:
@@ -93,7 +93,7 @@ def test_apache_with_a_wrong_secret_lets_no_one_in(gatehouse: GatehouseNode, per
     port = free_port()
     registered = gatehouse.register("apache-wrong", "--redirect-uri", f"http://{LOOPBACK}:{port}/callback")
     wrong = RegisteredClient(client_id=registered.client_id, client_secret="a secret of someone else")
-    with serving(gatehouse, wrong, port) as process:
+    with serve_apache(gatehouse, wrong, port) as process:
         page = person.open_address(f"http://{LOOPBACK}:{port}/page")
         assert "the page" not in page.text
         process.wait_for_line("invalid_client", process.stdout)

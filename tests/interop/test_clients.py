@@ -18,9 +18,9 @@ pytestmark = pytest.mark.parametrize("program", [pytest.param(one, id=one.name) 
 
 
 @contextmanager
-def running(program: Program, issuer: str, registered: RegisteredClient, port: int) -> Iterator[str]:
+def run_program(program: Program, issuer: str, registered: RegisteredClient, port: int) -> Iterator[str]:
     """The program at work; its address."""
-    told = {
+    environment = {
         "ISSUER": issuer,
         "CLIENT_ID": registered.client_id,
         "CLIENT_SECRET": registered.client_secret,
@@ -28,7 +28,7 @@ def running(program: Program, issuer: str, registered: RegisteredClient, port: i
         **(program.environment or {}),
     }
     command = program.command(require_program(program.needs), program.name)
-    with WatchedProcess(command, environment=told) as process:
+    with WatchedProcess(command, environment=environment) as process:
         process.wait_until_started("^ready", process.stdout)
         yield f"http://{LOOPBACK}:{port}"
 
@@ -40,10 +40,10 @@ def register(gatehouse: GatehouseNode, program: Program, client_id: str) -> tupl
     return gatehouse.register(client_id, "--redirect-uri", address), port
 
 
-def answered(page: httpx2.Response) -> dict[str, Any]:
+def expect_success(page: httpx2.Response) -> dict[str, Any]:
     assert page.status_code == 200, page.text
-    told: dict[str, Any] = page.json()
-    return told
+    body: dict[str, Any] = page.json()
+    return body
 
 
 def test_a_client_signs_in_verifies_reads_refreshes_and_survives_new_keys(
@@ -51,17 +51,17 @@ def test_a_client_signs_in_verifies_reads_refreshes_and_survives_new_keys(
 ) -> None:
     registered, port = register(gatehouse, program, program.name)
     gatehouse.publish_new_keys()
-    with running(program, gatehouse.issuer, registered, port) as home:
-        first = answered(person.open_address(f"{home}/login"))
+    with run_program(program, gatehouse.issuer, registered, port) as home:
+        first = expect_success(person.open_address(f"{home}/login"))
         assert first["sub"] == gatehouse.user_id
         assert person.forms == ["password", "decision"]
         assert claims_of(first["id_token"])["aud"] == [gatehouse.issuer, registered.client_id]
 
-        userinfo = answered(person.open_address(f"{home}/userinfo"))
+        userinfo = expect_success(person.open_address(f"{home}/userinfo"))
         assert userinfo["sub"] == gatehouse.user_id
         assert userinfo["email"] == LOGIN
 
-        refreshed = answered(person.open_address(f"{home}/refresh"))
+        refreshed = expect_success(person.open_address(f"{home}/refresh"))
         assert refreshed["sub"] == gatehouse.user_id
         assert refreshed["id_token"] != first["id_token"]
 
@@ -72,14 +72,14 @@ def test_a_client_signs_in_verifies_reads_refreshes_and_survives_new_keys(
             refreshed_with_another_key(person, home, renewed)
         assert person.forms == ["password", "decision"], "asked again for nothing"
 
-        anew = answered(person.open_address(f"{home}/login"))
+        anew = expect_success(person.open_address(f"{home}/login"))
         assert anew["sub"] == gatehouse.user_id
 
 
 def refreshed_with_another_key(person: PersonInBrowser, home: str, id_token: str) -> str:
     """Refresh until the service has heard of its new key; the new id_token."""
     for _ in range(TRIES):
-        renewed: str = answered(person.open_address(f"{home}/refresh"))["id_token"]
+        renewed: str = expect_success(person.open_address(f"{home}/refresh"))["id_token"]
         if header_of(renewed)["kid"] != header_of(id_token)["kid"]:
             return renewed
     raise AssertionError("the service signs with the old key")
@@ -90,7 +90,7 @@ def test_a_client_with_a_wrong_secret_is_refused(
 ) -> None:
     registered, port = register(gatehouse, program, f"{program.name}-wrong")
     wrong = RegisteredClient(client_id=registered.client_id, client_secret="a secret of someone else")
-    with running(program, gatehouse.issuer, wrong, port) as home:
+    with run_program(program, gatehouse.issuer, wrong, port) as home:
         refused = person.open_address(f"{home}/login")
         assert refused.status_code >= 400, refused.text
         assert program.refused_with in refused.text

@@ -39,11 +39,11 @@ def test_git_gets_an_access_token_for_a_password(
         address = next(word for line in process.stderr for word in line.split() if word.startswith("http"))
         assert person.open_address(address).status_code == 200
         assert process.stdout is not None
-        told = dict(line.rstrip("\n").split("=", 1) for line in process.stdout)
+        answer = dict(line.rstrip("\n").split("=", 1) for line in process.stdout)
         assert process.wait(PATIENCE) == 0, process.stderr.read()
 
     userinfo = httpx2.get(
-        f"{gatehouse.issuer}/proxy/oauth/userinfo", headers={"Authorization": f"Bearer {told['password']}"}
+        f"{gatehouse.issuer}/proxy/oauth/userinfo", headers={"Authorization": f"Bearer {answer['password']}"}
     )
     assert userinfo.json()["sub"] == gatehouse.user_id
 

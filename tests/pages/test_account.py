@@ -38,22 +38,22 @@ async def anna(service: RunningService) -> User:
 
 
 @pytest_asyncio.fixture(params=["script", "no script"], loop_scope="session")
-async def either(browser: Browser, request: pytest.FixtureRequest) -> AsyncIterator[Page]:
+async def page_with_or_without_script(browser: Browser, request: pytest.FixtureRequest) -> AsyncIterator[Page]:
     """A page with JavaScript, and one without."""
     context = await browser.new_context(locale="en-GB", java_script_enabled=request.param == "script")
     yield await context.new_page()
     await context.close()
 
 
-async def now(service: RunningService, user: User) -> User:
+async def read_user(service: RunningService, user: User) -> User:
     return await service.services.storage.accounts.user(user.user_id)
 
 
-def complaints_of(page: Page) -> list[str]:
-    complaints: list[str] = []
-    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    return complaints
+def browser_errors(page: Page) -> list[str]:
+    errors: list[str] = []
+    page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    return errors
 
 
 async def sign_in(service: RunningService, page: Page, login: str = LOGIN, password: str = PASSWORD) -> None:
@@ -72,7 +72,7 @@ async def sign_out(page: Page) -> None:
     await expect(page.get_by_role("heading", name="You're signed out")).to_be_visible()
 
 
-async def said(page: Page, words: str) -> None:
+async def expect_notice(page: Page, words: str) -> None:
     await expect(page.locator("p.notice[role=status]")).to_have_text(words)
 
 
@@ -92,9 +92,9 @@ async def set_up_totp(service: RunningService, page: Page) -> tuple[str, list[st
 
 @pytest.mark.usefixtures("anna")
 async def test_an_authenticator_app_is_set_up_by_its_secret_and_used_at_the_next_sign_in(
-    service: RunningService, either: Page
+    service: RunningService, page_with_or_without_script: Page
 ) -> None:
-    page, complaints = either, complaints_of(either)
+    page, errors = page_with_or_without_script, browser_errors(page_with_or_without_script)
     await sign_in(service, page)
     secret, codes = await set_up_totp(service, page)
     assert len(codes) == 10
@@ -104,12 +104,14 @@ async def test_an_authenticator_app_is_set_up_by_its_secret_and_used_at_the_next
     await page.get_by_role("textbox", name="Code").fill(totp_code(secret, service))
     await page.get_by_role("button", name="Continue").click()
     await open_account_page(page)
-    assert complaints == []
+    assert errors == []
 
 
 @pytest.mark.usefixtures("anna")
-async def test_a_recovery_code_lets_in_anyone_who_lost_the_device_once(service: RunningService, either: Page) -> None:
-    page = either
+async def test_a_recovery_code_lets_in_anyone_who_lost_the_device_once(
+    service: RunningService, page_with_or_without_script: Page
+) -> None:
+    page = page_with_or_without_script
     await sign_in(service, page)
     _, codes = await set_up_totp(service, page)
     for code, lets_in in ((codes[0], True), (codes[0], False), (codes[1], True)):
@@ -162,7 +164,7 @@ async def add_passkey(page: Page, name: str) -> None:
 async def test_a_passkey_is_made_and_used_as_second_step_and_instead_of_a_password(
     service: RunningService, page: Page, anna: User
 ) -> None:
-    complaints = complaints_of(page)
+    errors = browser_errors(page)
     key = await VirtualKey.plugged_into(page)
     await sign_in(service, page)
     await add_passkey(page, "Work laptop")
@@ -189,7 +191,7 @@ async def test_a_passkey_is_made_and_used_as_second_step_and_instead_of_a_passwo
     await page.get_by_role("button", name="Sign in with a passkey").click()
     await open_account_page(page)
     assert await proved_by(service, anna) == SignInMethod.PASSKEY
-    assert complaints == []
+    assert errors == []
 
 
 async def proved_by(service: RunningService, user: User) -> SignInMethod:
@@ -210,7 +212,7 @@ async def test_a_passkey_proves_that_it_is_still_its_owner(service: RunningServi
     await page.get_by_role("button", name="Use a passkey").click()
     await open_account_page(page)
     await page.get_by_role("button", name="Remove Work laptop").click()
-    await said(page, "Passkey removed")
+    await expect_notice(page, "Passkey removed")
 
 
 @pytest.mark.both_databases
@@ -224,33 +226,33 @@ async def test_every_form_of_the_page_works_without_javascript(
 
     await page.get_by_label("Display name").fill("Änne")
     await page.locator("#profile").get_by_role("button", name="Save").click()
-    await said(page, "Name changed")
+    await expect_notice(page, "Name changed")
     await open_account_page(page, "Änne")
 
     await page.get_by_role("combobox", name="Language").select_option("Deutsch")
     await page.get_by_role("combobox", name="Appearance").select_option("Dark")
     await page.locator("#look").get_by_role("button", name="Save").click()
-    await said(page, "Sprache und Darstellung gespeichert")
+    await expect_notice(page, "Sprache und Darstellung gespeichert")
     await page.get_by_role("combobox", name="Sprache").select_option("English")
     await page.locator("#look").get_by_role("button", name="Speichern").click()
-    await said(page, "Language and appearance saved")
+    await expect_notice(page, "Language and appearance saved")
 
     await page.get_by_text("Change email").click()
     await page.get_by_role("textbox", name="New email").fill("anne@new.example")
     await page.get_by_role("button", name="Send link").click()
-    await said(page, "We sent a link to the new address. Open it to complete the change.")
+    await expect_notice(page, "We sent a link to the new address. Open it to complete the change.")
     await page.goto(service.base_url + await link_in_new_message(service))
     await page.get_by_role("button", name="Confirm email").click()
     await page.get_by_role("button", name="Go to account").click()
     await expect(page.locator("#email").get_by_text("confirmed", exact=True)).to_be_visible()
-    assert (await now(service, anna)).login == "anne@new.example"
+    assert (await read_user(service, anna)).login == "anne@new.example"
 
     await page.get_by_text("Change password").click()
     await page.get_by_label("Current password").fill(PASSWORD)
     await page.get_by_label("New password").fill(NEW)
     await page.get_by_label("Confirm password").fill(NEW)
     await page.get_by_role("button", name="Save password").click()
-    await said(page, "Password changed. All other devices are signed out.")
+    await expect_notice(page, "Password changed. All other devices are signed out.")
 
     await page.get_by_role("button", name="Turn on: Email codes").click()
     await page.get_by_role("button", name="Done, I saved them").click()
@@ -263,53 +265,55 @@ async def test_every_form_of_the_page_works_without_javascript(
     await page.get_by_role("button", name="Turn off: Email codes").click()
     await new_messages(service)
     await page.get_by_role("button", name="Email me a code").click()
-    await said(page, "New code sent")
-    (letter,) = await new_messages(service)
+    await expect_notice(page, "New code sent")
+    (message,) = await new_messages(service)
     await page.get_by_label("Password").fill(NEW)
     await page.get_by_role("textbox", name="Code").fill(
-        next(word for word in letter.text.split() if word.isdecimal())
+        next(word for word in message.text.split() if word.isdecimal())
     )
     await page.get_by_role("button", name="Confirm", exact=True).click()
     await page.get_by_role("button", name="Turn off: Email codes").click()
-    await said(page, "Email codes turned off")
+    await expect_notice(page, "Email codes turned off")
     await context.close()
 
 
 @pytest.mark.usefixtures("anna")
-async def test_another_device_is_signed_out_by_mouse(service: RunningService, browser: Browser, either: Page) -> None:
+async def test_another_device_is_signed_out_by_mouse(
+    service: RunningService, browser: Browser, page_with_or_without_script: Page
+) -> None:
     phone = await browser.new_context(user_agent="Mozilla/5.0 (iPhone) Safari/605.1", java_script_enabled=False)
     elsewhere = await phone.new_page()
     await sign_in(service, elsewhere)
-    await sign_in(service, either)
-    await either.get_by_role("button", name="Sign out: Safari on iPhone").click()
-    await said(either, "Device signed out")
+    await sign_in(service, page_with_or_without_script)
+    await page_with_or_without_script.get_by_role("button", name="Sign out: Safari on iPhone").click()
+    await expect_notice(page_with_or_without_script, "Device signed out")
     await elsewhere.goto(f"{service.base_url}/account")
     await expect(elsewhere).to_have_url(f"{service.base_url}/sign-in")
     await sign_in(service, elsewhere)
-    await either.goto(f"{service.base_url}/account")
-    await either.get_by_role("button", name="Sign out everywhere else").click()
-    await said(either, "All other devices signed out")
+    await page_with_or_without_script.goto(f"{service.base_url}/account")
+    await page_with_or_without_script.get_by_role("button", name="Sign out everywhere else").click()
+    await expect_notice(page_with_or_without_script, "All other devices signed out")
     await elsewhere.goto(f"{service.base_url}/account")
     await expect(elsewhere).to_have_url(f"{service.base_url}/sign-in")
     await phone.close()
 
 
 async def test_op_14_a_copy_is_downloaded_and_the_account_deleted(
-    service: RunningService, either: Page, anna: User, tmp_path: Path
+    service: RunningService, page_with_or_without_script: Page, anna: User, tmp_path: Path
 ) -> None:
-    await sign_in(service, either)
-    async with either.expect_download() as downloading:
-        await either.locator("#data").get_by_role("button", name="Download").click()
+    await sign_in(service, page_with_or_without_script)
+    async with page_with_or_without_script.expect_download() as downloading:
+        await page_with_or_without_script.locator("#data").get_by_role("button", name="Download").click()
     download = await downloading.value
     assert download.suggested_filename == f"gatehouse-{anna.user_id}.json"
     await download.save_as(tmp_path / "copy.json")
     assert json.loads((tmp_path / "copy.json").read_text())["account"]["login"] == LOGIN
-    await either.get_by_role("button", name="Delete").click()
-    await either.get_by_label(f"To confirm, type {LOGIN}").fill(LOGIN)
-    await either.get_by_role("button", name="Delete account").click()
-    await said(either, "Account deleted")
-    await sign_in(service, either)
-    await expect(either.get_by_role("alert")).to_have_text("Wrong email or password.")
+    await page_with_or_without_script.get_by_role("button", name="Delete").click()
+    await page_with_or_without_script.get_by_label(f"To confirm, type {LOGIN}").fill(LOGIN)
+    await page_with_or_without_script.get_by_role("button", name="Delete account").click()
+    await expect_notice(page_with_or_without_script, "Account deleted")
+    await sign_in(service, page_with_or_without_script)
+    await expect(page_with_or_without_script.get_by_role("alert")).to_have_text("Wrong email or password.")
 
 
 @pytest.mark.usefixtures("anna")

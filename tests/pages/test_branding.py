@@ -38,15 +38,15 @@ LOGO: Final = """
 """
 
 
-def written(colour: Color) -> str:
+def css_color(colour: Color) -> str:
     return f"rgb({colour.red}, {colour.green}, {colour.blue})"
 
 
-async def looked_at(page: Page, address: str) -> list[str]:
-    complaints: list[str] = []
-    page.on("console", lambda said: complaints.append(said.text) if "Content Security" in said.text else None)
+async def open_and_check(page: Page, address: str) -> list[str]:
+    errors: list[str] = []
+    page.on("console", lambda said: errors.append(said.text) if "Content Security" in said.text else None)
     await page.goto(address)
-    return [*complaints, *await axe_violations(page)]
+    return [*errors, *await axe_violations(page)]
 
 
 @pytest.mark.parametrize(("accent", "scheme"), [(YELLOW, "light"), (NAVY, "dark")], ids=("light", "dark"))
@@ -66,17 +66,17 @@ async def test_every_page_wears_the_brand_and_can_be_read(
     async with running_service(sqlite_url, tmp_path, environment=environment) as service:
         await apply_document(service)
         page = await context.new_page()
-        troubles = [one for path in PAGES for one in await looked_at(page, f"{service.base_url}{path}")]
+        problems = [one for path in PAGES for one in await open_and_check(page, f"{service.base_url}{path}")]
         await page.goto(service.base_url)
         shown = await page.evaluate(SHOWN)
         assert (await page.title()).endswith("· Sky & Sea <Studio>")
         assert shown["logo"][:2] == (["", 90] if scheme == "light" else ["Sky & Sea <Studio>", 70])
         assert await page.get_by_role("banner").get_by_role("link", name="Sky & Sea <Studio>").count() == 1
         expected = light_shades(accent) if scheme == "light" else dark_shades(accent)
-        assert shown["button"] == written(expected.button)
+        assert shown["button"] == css_color(expected.button)
         await sign_in_to_console(service, page, ADA)
-        troubles += [one for path in SCREENS for one in await looked_at(page, f"{service.base_url}{path}")]
-        assert troubles == []
+        problems += [one for path in SCREENS for one in await open_and_check(page, f"{service.base_url}{path}")]
+        assert problems == []
         picture = await page.request.get(shown["logo"][2])
         assert picture.headers["content-type"] == "image/png"
         assert picture.headers["x-content-type-options"] == "nosniff"

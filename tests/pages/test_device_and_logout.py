@@ -29,14 +29,14 @@ async def anna(service: RunningService) -> User:
 
 
 @pytest_asyncio.fixture(params=["script", "no script"], loop_scope="session")
-async def either(browser: Browser, request: pytest.FixtureRequest) -> AsyncIterator[Page]:
+async def page_with_or_without_script(browser: Browser, request: pytest.FixtureRequest) -> AsyncIterator[Page]:
     context = await browser.new_context(locale="en-GB", java_script_enabled=request.param == "script")
     yield await context.new_page()
     await context.close()
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def elsewhere() -> AsyncIterator[str]:
+async def application_page() -> AsyncIterator[str]:
     """A page of an application, where it wants people after they have signed out."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -57,24 +57,27 @@ async def sign_in(page: Page) -> None:
 
 @pytest.mark.both_databases
 async def test_a_code_leads_by_the_sign_in_to_the_question_and_the_device_goes_on(
-    service: RunningService, either: Page, anna: User
+    service: RunningService, page_with_or_without_script: Page, anna: User
 ) -> None:
     await a_public_client(service, "tv", name="Sofa TV", redirect_uris=(), device_grant=True)
     asked = {"client_id": "tv", "scope": "openid"}
     given = success_body(await service.client.post("/proxy/oauth/device_authorization", data=asked))
-    await either.goto(given["verification_uri_complete"])
-    await expect(either.get_by_label("Device code")).to_have_value(given["user_code"])
-    await either.get_by_role("button", name="Continue").click()
-    await expect(either.get_by_text("Sofa TV")).to_be_visible()
-    await sign_in(either)
-    await expect(either.get_by_role("heading", name="Sign in to Sofa TV?")).to_be_visible()
-    await expect(either.get_by_text(given["user_code"])).to_be_visible()
-    boxes = [await either.get_by_role("button", name=name).bounding_box() for name in ("Cancel", "Sign in")]
+    await page_with_or_without_script.goto(given["verification_uri_complete"])
+    await expect(page_with_or_without_script.get_by_label("Device code")).to_have_value(given["user_code"])
+    await page_with_or_without_script.get_by_role("button", name="Continue").click()
+    await expect(page_with_or_without_script.get_by_text("Sofa TV")).to_be_visible()
+    await sign_in(page_with_or_without_script)
+    await expect(page_with_or_without_script.get_by_role("heading", name="Sign in to Sofa TV?")).to_be_visible()
+    await expect(page_with_or_without_script.get_by_text(given["user_code"])).to_be_visible()
+    boxes = [
+        await page_with_or_without_script.get_by_role("button", name=name).bounding_box()
+        for name in ("Cancel", "Sign in")
+    ]
     assert boxes[0] is not None
     assert boxes[1] is not None
     assert (boxes[0]["width"], boxes[0]["height"]) == (boxes[1]["width"], boxes[1]["height"])
-    await either.get_by_role("button", name="Sign in").click()
-    await expect(either.get_by_role("heading", name="You're signed in")).to_be_visible()
+    await page_with_or_without_script.get_by_role("button", name="Sign in").click()
+    await expect(page_with_or_without_script.get_by_role("heading", name="You're signed in")).to_be_visible()
     fields = {"grant_type": GRANT, "client_id": "tv", "device_code": given["device_code"]}
     tokens = success_body(await service.client.post("/proxy/oauth/token", data=fields))
     assert claims_of(tokens["id_token"])["sub"] == anna.user_id
@@ -82,17 +85,17 @@ async def test_a_code_leads_by_the_sign_in_to_the_question_and_the_device_goes_o
 
 @pytest.mark.usefixtures("anna")
 async def test_signing_out_for_an_application_asks_first_and_leads_there(
-    service: RunningService, either: Page, elsewhere: str
+    service: RunningService, page_with_or_without_script: Page, application_page: str
 ) -> None:
-    await an_oidc_client(service, "shop", name="Web shop", post_logout_uris=(elsewhere,))
-    await either.goto(f"{service.base_url}/sign-in")
-    await sign_in(either)
-    await expect(either.get_by_role("heading", name="Anna")).to_be_visible()
-    asked = urlencode({"client_id": "shop", "post_logout_redirect_uri": elsewhere, "state": "s"})
-    await either.goto(f"{service.base_url}/proxy/oauth/logout?{asked}")
-    await expect(either.get_by_text("Web shop wants to sign you out")).to_be_visible()
-    await either.get_by_role("button", name="Sign out", exact=True).click()
-    await expect(either.get_by_role("heading", name="Bye")).to_be_visible()
-    assert either.url == f"{elsewhere}?state=s"
-    await either.goto(f"{service.base_url}/account")
-    await expect(either.get_by_role("heading", name="Sign in")).to_be_visible()
+    await an_oidc_client(service, "shop", name="Web shop", post_logout_uris=(application_page,))
+    await page_with_or_without_script.goto(f"{service.base_url}/sign-in")
+    await sign_in(page_with_or_without_script)
+    await expect(page_with_or_without_script.get_by_role("heading", name="Anna")).to_be_visible()
+    asked = urlencode({"client_id": "shop", "post_logout_redirect_uri": application_page, "state": "s"})
+    await page_with_or_without_script.goto(f"{service.base_url}/proxy/oauth/logout?{asked}")
+    await expect(page_with_or_without_script.get_by_text("Web shop wants to sign you out")).to_be_visible()
+    await page_with_or_without_script.get_by_role("button", name="Sign out", exact=True).click()
+    await expect(page_with_or_without_script.get_by_role("heading", name="Bye")).to_be_visible()
+    assert page_with_or_without_script.url == f"{application_page}?state=s"
+    await page_with_or_without_script.goto(f"{service.base_url}/account")
+    await expect(page_with_or_without_script.get_by_role("heading", name="Sign in")).to_be_visible()

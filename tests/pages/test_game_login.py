@@ -30,7 +30,7 @@ async def anna(service: RunningService) -> User:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def plain(browser: Browser) -> AsyncIterator[Page]:
+async def page_without_script(browser: Browser) -> AsyncIterator[Page]:
     """Without JavaScript."""
     context = await browser.new_context(locale="en-GB", java_script_enabled=False)
     yield await context.new_page()
@@ -38,8 +38,8 @@ async def plain(browser: Browser) -> AsyncIterator[Page]:
 
 
 @pytest_asyncio.fixture(params=["script", "no script"], loop_scope="session")
-async def either(page: Page, plain: Page, request: pytest.FixtureRequest) -> Page:
-    return page if request.param == "script" else plain
+async def page_with_or_without_script(page: Page, page_without_script: Page, request: pytest.FixtureRequest) -> Page:
+    return page if request.param == "script" else page_without_script
 
 
 async def open_link(page: Page, game: Game) -> None:
@@ -54,24 +54,26 @@ async def open_link(page: Page, game: Game) -> None:
 @pytest.mark.both_databases
 @pytest.mark.pictures("game-login-question")
 async def test_beside_the_game_the_question_is_plain_and_a_yes_leads_back(
-    service: RunningService, either: Page, anna: User, picture: Camera
+    service: RunningService, page_with_or_without_script: Page, anna: User, picture: Camera
 ) -> None:
     application = await create_application(service.services.storage, name="Sky Raiders")
     game = await register_game(service, app_id=application.application_id, code="1")
     await service.clock.advance(12)
-    await open_link(either, game)
-    await expect(either.get_by_role("heading", name="Sign in to Sky Raiders on your PC?")).to_be_visible()
-    await expect(either.get_by_text("Started 12 seconds ago from your network.")).to_be_visible()
-    await expect(either.get_by_text("The game is waiting.")).to_be_visible()
-    await expect(either.get_by_role("alert")).to_have_count(0)
-    await expect(either.get_by_role("radio")).to_have_count(0)
-    boxes = [await either.get_by_role("button", name=name).bounding_box() for name in (NO, YES)]
+    await open_link(page_with_or_without_script, game)
+    await expect(
+        page_with_or_without_script.get_by_role("heading", name="Sign in to Sky Raiders on your PC?")
+    ).to_be_visible()
+    await expect(page_with_or_without_script.get_by_text("Started 12 seconds ago from your network.")).to_be_visible()
+    await expect(page_with_or_without_script.get_by_text("The game is waiting.")).to_be_visible()
+    await expect(page_with_or_without_script.get_by_role("alert")).to_have_count(0)
+    await expect(page_with_or_without_script.get_by_role("radio")).to_have_count(0)
+    boxes = [await page_with_or_without_script.get_by_role("button", name=name).bounding_box() for name in (NO, YES)]
     assert boxes[0] is not None
     assert boxes[1] is not None
     assert (boxes[0]["width"], boxes[0]["height"]) == (boxes[1]["width"], boxes[1]["height"])
-    await picture(either, "game-login-question", width=760)
-    await either.get_by_role("button", name=YES).click()
-    await expect(either.get_by_role("heading", name=BACK)).to_be_visible()
+    await picture(page_with_or_without_script, "game-login-question", width=760)
+    await page_with_or_without_script.get_by_role("button", name=YES).click()
+    await expect(page_with_or_without_script.get_by_role("heading", name=BACK)).to_be_visible()
     assert (await game.poll()).json()["user_id"] == anna.user_id
 
 
@@ -107,34 +109,34 @@ async def test_far_from_the_game_a_number_is_picked_with_the_keyboard_alone(
 
 
 async def test_far_from_the_game_a_yes_without_a_number_is_not_sent_and_a_wrong_one_ends_it(
-    service: RunningService, either: Page
+    service: RunningService, page_with_or_without_script: Page
 ) -> None:
     game = await register_game_elsewhere(service, code="1")
-    await open_link(either, game)
-    await either.get_by_role("button", name=YES).click()
-    await expect(either.get_by_role("alert")).to_contain_text(WARNING)
-    for number in await either.get_by_role("radio").all():
+    await open_link(page_with_or_without_script, game)
+    await page_with_or_without_script.get_by_role("button", name=YES).click()
+    await expect(page_with_or_without_script.get_by_role("alert")).to_contain_text(WARNING)
+    for number in await page_with_or_without_script.get_by_role("radio").all():
         if await number.get_attribute("value") != game.answer["code"]:
             await number.check()
-    await either.get_by_role("button", name=YES).click()
-    await expect(either.get_by_role("heading", name="Wrong number")).to_be_visible()
+    await page_with_or_without_script.get_by_role("button", name=YES).click()
+    await expect(page_with_or_without_script.get_by_role("heading", name="Wrong number")).to_be_visible()
     assert (await poll_ended_session(game)).json()["status"] == "ERROR"
 
 
-async def test_a_no_needs_no_number_and_ends_it(service: RunningService, either: Page) -> None:
+async def test_a_no_needs_no_number_and_ends_it(service: RunningService, page_with_or_without_script: Page) -> None:
     game = await register_game_elsewhere(service, code="1")
-    await open_link(either, game)
-    await either.get_by_role("button", name=NO).click()
-    await expect(either.get_by_role("heading", name="Sign-in canceled")).to_be_visible()
+    await open_link(page_with_or_without_script, game)
+    await page_with_or_without_script.get_by_role("button", name=NO).click()
+    await expect(page_with_or_without_script.get_by_role("heading", name="Sign-in canceled")).to_be_visible()
     assert (await poll_ended_session(game)).json()["status"] == "ERROR"
 
 
-async def test_too_late_is_no_dead_end_without_javascript(service: RunningService, plain: Page) -> None:
+async def test_too_late_is_no_dead_end_without_javascript(service: RunningService, page_without_script: Page) -> None:
     game = await register_game(service)
-    await open_link(plain, game)
+    await open_link(page_without_script, game)
     await service.clock.advance(120)
-    await plain.get_by_role("button", name=YES).click()
-    await expect(plain.get_by_role("heading", name=OVER)).to_be_visible()
+    await page_without_script.get_by_role("button", name=YES).click()
+    await expect(page_without_script.get_by_role("heading", name=OVER)).to_be_visible()
 
 
 async def test_the_question_goes_away_by_itself_when_no_one_waits_for_the_answer(
@@ -174,14 +176,16 @@ async def test_the_last_page_follows_a_game_that_changes_its_mind(service: Runni
         await expect(page.get_by_role("heading", name=says)).to_be_visible()
 
 
-async def test_without_javascript_a_link_tells_what_the_game_says(service: RunningService, plain: Page) -> None:
+async def test_without_javascript_a_link_tells_what_the_game_says(
+    service: RunningService, page_without_script: Page
+) -> None:
     game = await register_game(service)
-    await open_link(plain, game)
-    await plain.get_by_role("button", name=YES).click()
+    await open_link(page_without_script, game)
+    await page_without_script.get_by_role("button", name=YES).click()
     assert (await game.poll()).json()["status"] == "OK"
     await game.close()
-    await plain.get_by_role("link", name="Show the result").click()
-    await expect(plain.get_by_role("heading", name="Signed in to the game")).to_be_visible()
+    await page_without_script.get_by_role("link", name="Show the result").click()
+    await expect(page_without_script.get_by_role("heading", name="Signed in to the game")).to_be_visible()
 
 
 async def test_a_phone_goes_on_where_the_picture_leads(service: RunningService, browser: Browser, page: Page) -> None:

@@ -1,4 +1,4 @@
-"""Every page in every state, in a real browser: nothing complains, nothing overflows, everyone can use it."""
+"""Every page in every state, in a real browser: no errors, no overflow, no accessibility violation."""
 
 import json
 from collections.abc import AsyncIterator
@@ -58,18 +58,18 @@ def is_blocked(request: Request) -> bool:
 
 def listen(page: Page) -> list[str]:
     """What the browser complains about; a blocked style, picture or script is a complaint."""
-    complaints: list[str] = []
-    page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
+    errors: list[str] = []
+    page.on("console", lambda said: errors.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: errors.append(str(error)))
     page.on(
         "requestfailed",
-        lambda request: complaints.append(f"{request.url} failed") if is_blocked(request) else None,
+        lambda request: errors.append(f"{request.url} failed") if is_blocked(request) else None,
     )
     page.on(
         "response",
-        lambda answer: complaints.append(f"{answer.status} {answer.url}") if answer.status >= 400 else None,
+        lambda answer: errors.append(f"{answer.status} {answer.url}") if answer.status >= 400 else None,
     )
-    return complaints
+    return errors
 
 
 @pytest.mark.parametrize(("scheme", "rules"), [("light", EVERY_RULE), ("dark", ABOUT_COLOURS)], ids=("light", "dark"))
@@ -79,13 +79,13 @@ async def test_axe_finds_nothing_against_wcag_on_any_page(
     context = await browser.new_context(color_scheme=scheme, reduced_motion="reduce")
     await context.add_init_script(AXE)
     page = await context.new_page()
-    complaints = listen(page)
+    errors = listen(page)
     found: dict[str, Any] = {}
     for state in STATES:
         await page.goto(f"{gallery}/{state}")
         found[state] = await page.evaluate(RUN_AXE, rules)
     assert {state: violations for state, violations in found.items() if violations} == {}
-    assert complaints == []
+    assert errors == []
     await context.close()
 
 
@@ -93,14 +93,14 @@ async def test_axe_finds_nothing_against_wcag_on_any_page(
 async def test_nothing_is_wider_than_a_small_phone(gallery: str, browser: Browser, lang: str) -> None:
     context = await browser.new_context(viewport=NARROW)
     page = await context.new_page()
-    complaints = listen(page)
+    errors = listen(page)
     found = {}
     for state in STATES:
         await page.goto(f"{gallery}/{state}?lang={lang}")
         found[state] = await page.evaluate(TOO_WIDE)
         assert await page.evaluate("document.documentElement.lang") == lang
     assert {state: wide for state, wide in found.items() if wide} == {}
-    assert complaints == []
+    assert errors == []
     await context.close()
 
 
@@ -161,7 +161,7 @@ async def test_recovery_codes_are_copied_downloaded_and_printed(
 ) -> None:
     context = await browser.new_context(permissions=["clipboard-read", "clipboard-write"])
     page = await context.new_page()
-    complaints = listen(page)
+    errors = listen(page)
     await page.goto(f"{gallery}/recovery-codes")
     await page.get_by_role("button", name="Copy").click()
     await expect(page.get_by_role("button", name="Copied")).to_be_visible()
@@ -174,7 +174,7 @@ async def test_recovery_codes_are_copied_downloaded_and_printed(
     await page.emulate_media(media="print")
     await expect(page.get_by_text(f"Recovery codes for {ANNA}")).to_be_visible()
     await expect(page.get_by_role("button")).to_have_count(0)
-    assert complaints == []
+    assert errors == []
     await context.close()
 
 
@@ -189,7 +189,7 @@ async def test_times_are_shown_in_the_readers_zone(gallery: str, browser: Browse
 
 
 async def test_a_passkey_is_made_and_used_and_travels_as_an_ordinary_form(gallery: str, page: Page) -> None:
-    complaints = listen(page)
+    errors = listen(page)
     devtools = await page.context.new_cdp_session(page)
     await devtools.send("WebAuthn.enable")
     await devtools.send(
@@ -207,18 +207,18 @@ async def test_a_passkey_is_made_and_used_and_travels_as_an_ordinary_form(galler
     )
     await page.goto(f"{gallery}/passkey-setup")
     await page.get_by_role("button", name="Create passkey").click()
-    made = await arrived(page)
+    made = await record_form_data(page)
     assert made["name"] == "Firefox on Linux"
     assert made["csrf"] == "sample-csrf"
     await page.goto(f"{gallery}/sign-in")  # a passkey chosen from autofill needs no button
-    used = await arrived(page)
+    used = await record_form_data(page)
     assert used["interaction"] == "sample-interaction"
     await page.goto(f"{gallery}/factor-passkey")
     await page.get_by_role("button", name="Use passkey").click()
-    again = await arrived(page)
+    again = await record_form_data(page)
     assert again["method"] == "passkey"
     assert len({json.loads(sent["credential"])["id"] for sent in (made, used, again)}) == 1
-    assert complaints == []
+    assert errors == []
 
 
 async def test_a_passkey_that_fails_is_told_and_can_be_tried_again(gallery: str, page: Page) -> None:
@@ -234,7 +234,7 @@ async def test_a_passkey_that_fails_is_told_and_can_be_tried_again(gallery: str,
     await expect(page.get_by_role("button", name="Use passkey")).to_be_enabled()
 
 
-async def arrived(page: Page) -> dict[str, str]:
+async def record_form_data(page: Page) -> dict[str, str]:
     await expect(page).to_have_title("arrived")
     sent: dict[str, str] = json.loads(await page.locator("pre").inner_text())
     return sent

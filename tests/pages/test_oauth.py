@@ -75,7 +75,7 @@ async def shop() -> AsyncIterator[Shop]:
 
 
 @pytest_asyncio.fixture(params=["script", "no script"], loop_scope="session")
-async def either(browser: Browser, request: pytest.FixtureRequest) -> AsyncIterator[Page]:
+async def page_with_or_without_script(browser: Browser, request: pytest.FixtureRequest) -> AsyncIterator[Page]:
     """A page with JavaScript, and one without."""
     context = await browser.new_context(locale="en-GB", java_script_enabled=request.param == "script")
     yield await context.new_page()
@@ -87,7 +87,7 @@ async def a_client(service: RunningService, shop: Shop, **fields: bool) -> Relyi
     return RelyingPartyClient(service=service, client=client.client, secret=client.secret, redirect_uri=shop.uri)
 
 
-async def go(client: RelyingPartyClient, page: Page, **changes: str) -> None:
+async def open_authorize(client: RelyingPartyClient, page: Page, **changes: str) -> None:
     await page.goto(f"{client.service.base_url}{client.authorize_path(**changes)}")
 
 
@@ -101,22 +101,22 @@ async def back_in_the_shop(page: Page) -> None:
     await expect(page.get_by_role("heading", name="Shop")).to_be_visible()
 
 
-def complaints_of(page: Page) -> list[str]:
+def browser_errors(page: Page) -> list[str]:
     """What the browser finds wrong, blocked by our own policy for instance."""
-    complaints: list[str] = []
-    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    return complaints
+    errors: list[str] = []
+    page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    return errors
 
 
 @pytest.mark.both_databases
 @pytest.mark.usefixtures("anna")
 async def test_signing_in_to_a_third_party_goes_by_consent_and_ends_with_tokens(
-    service: RunningService, either: Page, shop: Shop
+    service: RunningService, page_with_or_without_script: Page, shop: Shop
 ) -> None:
-    page, complaints = either, complaints_of(either)
+    page, errors = page_with_or_without_script, browser_errors(page_with_or_without_script)
     client = await a_client(service, shop, first_party=False)
-    await go(client, page)
+    await open_authorize(client, page)
     await expect(page.get_by_text("to continue to Web shop")).to_be_visible()
     await expect(page.get_by_text(shop.uri.split("/")[2])).to_be_visible()
     await sign_in(page)
@@ -128,19 +128,19 @@ async def test_signing_in_to_a_third_party_goes_by_consent_and_ends_with_tokens(
     assert (arrived["state"], arrived["iss"]) == ("st", service.base_url)
     tokens = await client.tokens(arrived["code"])
     assert success_body(await client.userinfo(tokens["access_token"]))["email"] == LOGIN
-    await go(client, page)  # remembered: nothing is asked any more
+    await open_authorize(client, page)  # remembered: nothing is asked any more
     await back_in_the_shop(page)
     assert "code" in await shop.answer()
-    assert not [said for said in complaints if "favicon" not in said]
+    assert not [said for said in errors if "favicon" not in said]
 
 
 @pytest.mark.usefixtures("anna")
 async def test_deny_is_as_large_as_allow_and_tells_the_application(
-    service: RunningService, either: Page, shop: Shop
+    service: RunningService, page_with_or_without_script: Page, shop: Shop
 ) -> None:
-    page = either
+    page = page_with_or_without_script
     client = await a_client(service, shop, first_party=False)
-    await go(client, page)
+    await open_authorize(client, page)
     await sign_in(page)
     for width in (320, 1_200):
         await page.set_viewport_size({"width": width, "height": 800})
@@ -154,19 +154,19 @@ async def test_deny_is_as_large_as_allow_and_tells_the_application(
 
 
 @pytest.mark.usefixtures("anna")
-async def test_choosing_an_account(service: RunningService, either: Page, shop: Shop) -> None:
-    page = either
+async def test_choosing_an_account(service: RunningService, page_with_or_without_script: Page, shop: Shop) -> None:
+    page = page_with_or_without_script
     client = await a_client(service, shop)
-    await go(client, page)
+    await open_authorize(client, page)
     await sign_in(page)
     await back_in_the_shop(page)
     first = await shop.answer()
-    await go(client, page, prompt="select_account")
+    await open_authorize(client, page, prompt="select_account")
     await page.get_by_role("button", name="Continue as Anna").click()
     await back_in_the_shop(page)
     second = await shop.answer()
     assert first["code"] != second["code"]
-    await go(client, page, prompt="select_account")
+    await open_authorize(client, page, prompt="select_account")
     await page.get_by_role("button", name="Use a different account").click()
     await sign_in(page)
     await back_in_the_shop(page)
@@ -175,11 +175,11 @@ async def test_choosing_an_account(service: RunningService, either: Page, shop: 
 
 @pytest.mark.usefixtures("anna")
 async def test_a_page_that_was_open_too_long_offers_the_same_request_again(
-    service: RunningService, either: Page, shop: Shop
+    service: RunningService, page_with_or_without_script: Page, shop: Shop
 ) -> None:
-    page = either
+    page = page_with_or_without_script
     client = await a_client(service, shop)
-    await go(client, page, state="kept")
+    await open_authorize(client, page, state="kept")
     await service.clock.advance(601)
     await sign_in(page)
     await expect(page.get_by_role("heading", name="This page has expired")).to_be_visible()
@@ -191,11 +191,11 @@ async def test_a_page_that_was_open_too_long_offers_the_same_request_again(
 
 @pytest.mark.usefixtures("anna")
 async def test_a_connected_application_is_withdrawn_on_the_account_page(
-    service: RunningService, either: Page, shop: Shop
+    service: RunningService, page_with_or_without_script: Page, shop: Shop
 ) -> None:
-    page = either
+    page = page_with_or_without_script
     client = await a_client(service, shop, first_party=False)
-    await go(client, page)
+    await open_authorize(client, page)
     await sign_in(page)
     await page.get_by_role("button", name="Allow", exact=True).click()
     await back_in_the_shop(page)
@@ -215,7 +215,7 @@ async def test_an_installed_application_is_reached_on_whatever_port_it_got(
     kept = await a_public_client(service, "tool", redirect_uris=(f"http://{host}/callback",))
     client = RelyingPartyClient(service=service, client=kept.client, secret="", redirect_uri=shop.uri)
     async with server:
-        await go(client, page, code_challenge=challenge_of("v" * 43), code_challenge_method="S256")
+        await open_authorize(client, page, code_challenge=challenge_of("v" * 43), code_challenge_method="S256")
         await sign_in(page)
         await back_in_the_shop(page)
         code = (await shop.answer())["code"]
@@ -228,7 +228,7 @@ async def test_a_form_posted_from_the_applications_own_page_finds_the_session(
 ) -> None:
     """Cookies with SameSite=Lax stay at home when another site posts; the GET that follows brings them."""
     client = await a_client(service, shop)
-    await go(client, page)
+    await open_authorize(client, page)
     await sign_in(page)
     await back_in_the_shop(page)
     await shop.answer()
@@ -248,7 +248,7 @@ async def test_an_address_that_is_not_registered_is_shown_beside_those_that_are(
     service: RunningService, page: Page, shop: Shop
 ) -> None:
     client = await a_client(service, shop, explain_errors=True)
-    await go(client, page, redirect_uri=f"{shop.uri}/x")
+    await open_authorize(client, page, redirect_uri=f"{shop.uri}/x")
     await expect(page.get_by_role("heading", name="Something's wrong with this sign-in link")).to_be_visible()
     await expect(page.locator("mark")).to_have_text("/x")
     assert shop.arrivals.empty()

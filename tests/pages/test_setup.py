@@ -23,8 +23,8 @@ async def fill_in(page: Page) -> None:
 
 @pytest.mark.both_databases
 async def test_the_first_administrator_is_made_by_mouse_and_keyboard(service: RunningService, page: Page) -> None:
-    complaints: list[ConsoleMessage] = []
-    page.on("console", lambda message: complaints.append(message) if message.type == "error" else None)
+    errors: list[ConsoleMessage] = []
+    page.on("console", lambda message: errors.append(message) if message.type == "error" else None)
     link = await setup_link(service)
     await page.goto(link)
     await expect(page.get_by_label("Email")).to_be_focused()
@@ -32,7 +32,7 @@ async def test_the_first_administrator_is_made_by_mouse_and_keyboard(service: Ru
     await page.get_by_role("button", name="Create administrator").click()
     await expect(page.get_by_role("heading", name="Welcome, Anna")).to_be_visible()
     assert await service.services.setup.is_closed()
-    assert [message.text for message in complaints] == []
+    assert [message.text for message in errors] == []
     dead = await page.goto(link)
     assert dead is not None
     assert dead.status == 403
@@ -52,11 +52,9 @@ async def test_it_works_without_javascript_on_a_phone(service: RunningService, b
 async def test_the_api_documentation_shows_offline_and_without_complaints(
     service: RunningService, page: Page
 ) -> None:
-    complaints: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-    page.on(
-        "request", lambda request: complaints.append(request.url) if service.base_url not in request.url else None
-    )
+    errors: list[str] = []
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    page.on("request", lambda request: errors.append(request.url) if service.base_url not in request.url else None)
     await page.goto(f"{service.base_url}/docs")
     await expect(page.get_by_text("/proxy/oauth/keys")).to_be_visible()
-    assert [complaint for complaint in complaints if not complaint.startswith("data:")] == []
+    assert [complaint for complaint in errors if not complaint.startswith("data:")] == []

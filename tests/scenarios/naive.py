@@ -209,13 +209,13 @@ class NaiveEvaluation:
 
 
 def list_short(naive: NaiveEvaluation, scopes: list[Scope], rules: list[Rule]) -> list[str]:
-    told = set()
+    names = set()
     for scope in scopes:
         for rule in rules:
             if naive.holds(scope, rule):
                 params = naive.params(scope, rule)
-                told.add(short_place(scope) + rule.path + ("|" + ",".join(params) if params else ""))
-    return sorted(told)
+                names.add(short_place(scope) + rule.path + ("|" + ",".join(params) if params else ""))
+    return sorted(names)
 
 
 def short_place(scope: Scope) -> str:

@@ -36,7 +36,7 @@ def test_truth_table(name: str) -> None:
     scenario = ALL[name]
     world = a_scenario(scenario)
     for what, expected in scenario["expect"].items():
-        assert found(what, expected, world, scenario) == expected, what
+        assert evaluate(what, expected, world, scenario) == expected, what
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -70,7 +70,7 @@ def test_a_scenario_says_only_what_is_understood(name: str) -> None:
     assert set(ALL[name]) <= GIVEN | {"name", "expect"}
 
 
-def found(what: str, expected: Any, world: Scenario, scenario: Mapping[str, Any]) -> Any:  # noqa: PLR0911 - one a kind
+def evaluate(what: str, expected: Any, world: Scenario, scenario: Mapping[str, Any]) -> Any:  # noqa: PLR0911 - one a kind
     """What the evaluation says of the kind of thing that is expected."""
     effective = world.effective()
     match what.split():
@@ -87,9 +87,9 @@ def found(what: str, expected: Any, world: Scenario, scenario: Mapping[str, Any]
         case ["denies"]:
             return [text for text in expected if not world.allows(*parse_rule(text))]
         case ["lacks"]:
-            return {text: lacks(world, scenario, text) for text in expected}
+            return {text: missing_for(world, scenario, text) for text in expected}
         case ["decided_by"]:
-            return {text: deciding(world, text) for text in expected}
+            return {text: deciding_contributions(world, text) for text in expected}
         case ["words"]:
             return {
                 text: explanation_sentences(world.explain_rule(text, scenario.get("holders"))) for text in expected
@@ -98,12 +98,12 @@ def found(what: str, expected: Any, world: Scenario, scenario: Mapping[str, Any]
             raise AssertionError(f"nothing is known of {what}")
 
 
-def lacks(world: Scenario, scenario: Mapping[str, Any], text: str) -> list[str]:
+def missing_for(world: Scenario, scenario: Mapping[str, Any], text: str) -> list[str]:
     missing = world.explain_rule(text, scenario.get("holders")).missing
     return [f"{one.kind} {one.role}".strip() for one in missing]
 
 
-def deciding(world: Scenario, text: str) -> list[str]:
+def deciding_contributions(world: Scenario, text: str) -> list[str]:
     return [f"{one.kind} {one.role}".strip() for one in world.explain_rule(text).contributions if one.decides]
 
 

@@ -31,28 +31,28 @@ class Authenticator:
         """Answer PublicKeyCredentialCreationOptions with attestation "none"."""
         asked = json.loads(options)
         self.user_handle = from_base64url(asked["user"]["id"])
-        told = self._client_data("webauthn.create", asked["challenge"], lies)
+        client_data = self._client_data("webauthn.create", asked["challenge"], lies)
         credential = len(self.credential_id).to_bytes(2, "big") + self.credential_id + self._public_key()
         data = self._data(asked["rp"]["id"], ATTESTED, lies) + bytes(16) + credential
         attestation = cbor2.dumps({"fmt": "none", "attStmt": {}, "authData": data})
         return self._answer(
-            {"attestationObject": to_base64url(attestation), "transports": ["internal", "hybrid"]}, told
+            {"attestationObject": to_base64url(attestation), "transports": ["internal", "hybrid"]}, client_data
         )
 
     def get(self, options: str, **lies: Any) -> str:
         """Answer PublicKeyCredentialRequestOptions."""
         asked = json.loads(options)
-        told = self._client_data("webauthn.get", asked["challenge"], lies)
+        client_data = self._client_data("webauthn.get", asked["challenge"], lies)
         self.counter += self._counts
         data = self._data(asked["rpId"], 0, lies)
-        signature = self._key.sign(data + hashlib.sha256(told).digest(), ec.ECDSA(SHA256()))
+        signature = self._key.sign(data + hashlib.sha256(client_data).digest(), ec.ECDSA(SHA256()))
         handle = lies.get("user_handle", self.user_handle)
         response = {
             "authenticatorData": to_base64url(data),
             "signature": to_base64url(signature),
             "userHandle": None if handle is None else to_base64url(handle),
         }
-        return self._answer(response, told)
+        return self._answer(response, client_data)
 
     def _client_data(self, kind: str, challenge: str, lies: dict[str, Any]) -> bytes:
         collected = {
@@ -74,13 +74,13 @@ class Authenticator:
         x, y = point.x.to_bytes(32, "big"), point.y.to_bytes(32, "big")
         return cbor2.dumps({1: 2, 3: ES256, -1: 1, -2: x, -3: y})
 
-    def _answer(self, response: dict[str, Any], told: bytes) -> str:
+    def _answer(self, response: dict[str, Any], client_data: bytes) -> str:
         return json.dumps(
             {
                 "id": to_base64url(self.credential_id),
                 "rawId": to_base64url(self.credential_id),
                 "type": "public-key",
-                "response": {"clientDataJSON": to_base64url(told), **response},
+                "response": {"clientDataJSON": to_base64url(client_data), **response},
             }
         )
 

@@ -1,4 +1,4 @@
-"""A desk that tells callers apart, over facts and keys that live in memory; and whatever a caller may show."""
+"""A caller identifier over facts and keys in memory, and the credentials a caller may send."""
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -138,7 +138,7 @@ class CallerSetup:
     callers: CallerIdentifier
 
     async def user_jwt(self, **changes: object) -> str:
-        """Of the person, bound to FACTOR unless it is told otherwise."""
+        """A JWT of the person, bound to FACTOR unless `changes` say otherwise."""
         claims = {"fac": factor_digest(FACTOR, "salt"), "exp": NOW + 90 * DAY, **changes}
         return await self.tokens.signer.sign(example_claims(UserJwtClaims, **claims))
 
@@ -164,35 +164,35 @@ class CallerSetup:
         return await self.tokens.signer.sign(example_claims(StaticServiceClaims, **claims))
 
     def change_facts(self, user_id: str = PERSON, **changes: Any) -> None:
-        """Something about the user is no longer as it was."""
+        """Change facts about the user."""
         self.permissions.facts_of[user_id] = replace(self.permissions.facts_of[user_id], **changes)
 
 
 @asynccontextmanager
 async def caller_setup(*, per_minute: int = 1_000_000) -> AsyncIterator[CallerSetup]:
     with ThreadPoolExecutor(1) as executor:
-        desk = await token_setup(executor)
+        tokens = await token_setup(executor)
         permissions, keys, grants, attempts = (
-            PermissionsInMemory(desk.store),
-            ApplicationKeysInMemory(desk.store),
+            PermissionsInMemory(tokens.store),
+            ApplicationKeysInMemory(tokens.store),
             GrantsInMemory(),
             UnlimitedGuesses(),
         )
         permissions.facts_of = {PERSON: facts_of(PERSON), ROBOT: facts_of(ROBOT, service_account=a_robot())}
         permissions.projects = {"mind_games": a_project("mind_games")}
-        guesses = AttemptLimiter(store=attempts, limit=AttemptLimit(), clock=desk.clock)  # type: ignore[arg-type]
+        guesses = AttemptLimiter(store=attempts, limit=AttemptLimit(), clock=tokens.clock)  # type: ignore[arg-type]
         callers = CallerIdentifier(
-            permission_loader=PermissionLoader(store=permissions, clock=desk.clock),  # type: ignore[arg-type]
-            user_jwts=CallerJwtVerifier(desk.verifier),
-            service_jwts=ServiceJwtVerifier(store=keys, verifier=desk.verifier),  # type: ignore[arg-type]
-            access_keys=AccessKeyVerifier(store=keys, masters=master_keys(), limiter=guesses, clock=desk.clock),  # type: ignore[arg-type]
+            permission_loader=PermissionLoader(store=permissions, clock=tokens.clock),  # type: ignore[arg-type]
+            user_jwts=CallerJwtVerifier(tokens.verifier),
+            service_jwts=ServiceJwtVerifier(store=keys, verifier=tokens.verifier),  # type: ignore[arg-type]
+            access_keys=AccessKeyVerifier(store=keys, masters=master_keys(), limiter=guesses, clock=tokens.clock),  # type: ignore[arg-type]
             is_grant_live=grants.is_live,
-            volume=RateLimiter({PRINCIPAL_RATE_CLASS: RateLimit(per_minute)}, clock=desk.clock),
-            clock=desk.clock,
+            volume=RateLimiter({PRINCIPAL_RATE_CLASS: RateLimit(per_minute)}, clock=tokens.clock),
+            clock=tokens.clock,
             grace=30 * DAY,
         )
         yield CallerSetup(
-            tokens=desk, permissions=permissions, keys=keys, grants=grants, attempts=attempts, callers=callers
+            tokens=tokens, permissions=permissions, keys=keys, grants=grants, attempts=attempts, callers=callers
         )
 
 

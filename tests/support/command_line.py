@@ -115,7 +115,7 @@ class InstallationPaths:
         return {**FAST_SETTINGS, "GATEHOUSE__DATABASE__URL": self.url, **self.environment}
 
     def load_settings(self) -> LoadedSettings:
-        """For a test that opens the house itself."""
+        """Settings for a test that opens the services itself."""
         return load(data=self.data, config=None, dev=True, environment=self.settings, flags={})
 
     def command_line(self) -> CommandLine:

@@ -81,11 +81,11 @@ def dump_database(url: str) -> list[bytes]:
 
 @asynccontextmanager
 async def open_services_on(url: str, data: Path) -> AsyncIterator[Services]:
-    """The rooms over this database, as a command opens them."""
+    """Open the services on this database as a command does."""
     async with open_services(
         load_test_settings(url, data, port=ANY_PORT), clock=SystemClock(), serving=False, initialize=True
-    ) as house:
-        yield house
+    ) as services:
+        yield services
 
 
 async def administrator_logins(services: Services) -> list[str]:

@@ -65,13 +65,13 @@ class EchoApp:
             body += message["body"]
             more = message["more_body"]
         self.bodies_read += 1
-        told = {
+        description = {
             "method": scope["method"],
             "path": scope["path"],
             "headers": [[name.decode(), value.decode()] for name, value in scope["headers"]],
             "body": body.decode(),
         }
-        await send_response(send, json.dumps(told).encode())
+        await send_response(send, json.dumps(description).encode())
 
     async def _stream(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})

@@ -69,9 +69,9 @@ async def register_game_elsewhere(service: RunningService, *, forwarded_for: str
 
 def game_from_response(service: RunningService, answer: httpx2.Response) -> Game:
     assert answer.status_code == 200, answer.text
-    told = answer.json()
+    body = answer.json()
     location = answer.headers["location"].partition("location=")[2]
-    return Game(service=service, gsid=told["gsid"], location=location, answer=told)
+    return Game(service=service, gsid=body["gsid"], location=location, answer=body)
 
 
 async def wait_until_held(service: RunningService, number: int = 1) -> None:
@@ -111,11 +111,11 @@ async def approve_in_storage(game: Game, user: User) -> None:
 async def refusal_reason(service: RunningService, answer: httpx2.Response, status: int = 403) -> str:
     """Why it was refused, as the audit log knows it under the id that the answer shows."""
     assert answer.status_code == status, answer.text
-    told = answer.json()
-    assert told.keys() == {"status", "error"}
-    assert told["status"] == "ERROR"
-    found = await service.services.storage.audit.find_record(told["error"])
-    assert isinstance(found, Refusal), told
+    body = answer.json()
+    assert body.keys() == {"status", "error"}
+    assert body["status"] == "ERROR"
+    found = await service.services.storage.audit.find_record(body["error"])
+    assert isinstance(found, Refusal), body
     return found.reason
 
 

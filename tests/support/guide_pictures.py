@@ -77,7 +77,7 @@ class Camera:
 
 
 async def fit_height(page: Page, width: int, until: Locator | None) -> int:
-    """The height at which the window shows all of it; a table may use what room it gets, and grow with the window."""
+    """The height at which the window shows all of it; a table may grow with the window."""
     height, wanted = 0, MIN_HEIGHT
     for _ in range(8):
         height = wanted

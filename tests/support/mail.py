@@ -1,4 +1,4 @@
-"""Letters, an outbox without a database, and mail servers of every character on loopback."""
+"""Messages, an outbox in memory, and mail servers of every kind on loopback."""
 
 import asyncio
 import secrets
@@ -163,11 +163,11 @@ async def mail_server(mailbox: Mailbox, *, tls: ssl.SSLContext | None = None, **
     """A real SMTP server in front of the mailbox; gives its port."""
     loop = asyncio.get_running_loop()
 
-    def connected() -> SMTP:
+    def smtp_protocol() -> SMTP:
         mailbox.connections += 1
         return SMTP(mailbox, hostname="mail.test", loop=loop, authenticator=mailbox.authenticate, **options)
 
-    server = await loop.create_server(connected, LOOPBACK, mailbox.port, ssl=tls)
+    server = await loop.create_server(smtp_protocol, LOOPBACK, mailbox.port, ssl=tls)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:

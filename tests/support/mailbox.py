@@ -26,10 +26,10 @@ async def new_messages(service: RunningService) -> list[Message]:
 
 
 async def link_in_new_message(service: RunningService) -> str:
-    """The link in the one letter since the last look, as a path of the service."""
-    (letter,) = await new_messages(service)
-    found = re.search(re.escape(service.base_url) + r"(/\S+)", letter.text)
-    assert found is not None, letter.text
+    """The link in the one new message, as a path of the service."""
+    (message,) = await new_messages(service)
+    found = re.search(re.escape(service.base_url) + r"(/\S+)", message.text)
+    assert found is not None, message.text
     return found.group(1)
 
 

@@ -1,4 +1,4 @@
-"""Waiting for the moment of a database to be that of now."""
+"""Wait until a database snapshot is current."""
 
 import asyncio
 
@@ -6,8 +6,8 @@ from gatehouse.storage.runner import Runner
 
 
 async def renewed(runner: Runner) -> None:
-    """What was written before is history now, so that what is told next can be told again."""
+    """Wait for a new snapshot, so that earlier writes are visible to the next reads."""
     if runner.renew is not None:
-        told = asyncio.Event()
-        runner.renew(told.set)
-        await told.wait()
+        event = asyncio.Event()
+        runner.renew(event.set)
+        await event.wait()

@@ -54,22 +54,22 @@ def machine_network(number: int) -> Iterator[Network]:
     """So many machines, which reach this one and each other, and nothing else."""
     ip = str(require_program(NAMESPACES))
 
-    def do(*words: str) -> None:
+    def run_ip(*words: str) -> None:
         subprocess.run([ip, *words], check=True, capture_output=True)
 
     mark, subnet = secrets.token_hex(3), f"10.213.{secrets.randbelow(SUBNETS)}"
     bridge, names = f"gh{mark}", [f"gh{mark}-{n}" for n in range(number)]
-    do("link", "add", bridge, "type", "bridge")
+    run_ip("link", "add", bridge, "type", "bridge")
     try:
-        do("addr", "add", f"{subnet}.1/24", "dev", bridge)
-        do("link", "set", bridge, "up")
+        run_ip("addr", "add", f"{subnet}.1/24", "dev", bridge)
+        run_ip("link", "set", bridge, "up")
         for place, name in enumerate(names, start=2):
-            do("netns", "add", name)
-            do("link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", name)
-            do("link", "set", name, "master", bridge, "up")
-            do("-n", name, "addr", "add", f"{subnet}.{place}/24", "dev", "eth0")
+            run_ip("netns", "add", name)
+            run_ip("link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", name)
+            run_ip("link", "set", name, "master", bridge, "up")
+            run_ip("-n", name, "addr", "add", f"{subnet}.{place}/24", "dev", "eth0")
             for device in ("lo", "eth0"):
-                do("-n", name, "link", "set", device, "up")
+                run_ip("-n", name, "link", "set", device, "up")
         yield Network(
             here=f"{subnet}.1",
             machines=tuple(
@@ -80,4 +80,4 @@ def machine_network(number: int) -> Iterator[Network]:
     finally:
         for name in names:
             subprocess.run([ip, "netns", "del", name], check=False, capture_output=True)
-        do("link", "del", bridge)
+        run_ip("link", "del", bridge)

@@ -90,7 +90,7 @@ def write_certificate(place: Path) -> str:
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(HOST)]), critical=False)
         .sign(key, SHA256())
     )
-    told = certificate.public_bytes(Encoding.PEM).decode()
-    (place / "tls_certificate").write_text(told)
+    pem = certificate.public_bytes(Encoding.PEM).decode()
+    (place / "tls_certificate").write_text(pem)
     (place / "tls_key").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    return told
+    return pem

@@ -138,7 +138,7 @@ class RelyingPartyClient:
 
 
 async def a_native_client(service: RunningService, client_id: str = "web", **fields: Any) -> RelyingPartyClient:
-    """Interface §4.2 to the letter; redirect host shop.example."""
+    """A client exactly as interface §4.2 has it; redirect host shop.example."""
     defaults = {"profile": ClientProfile.NATIVE, "redirect_hosts": ("shop.example",), "first_party": True}
     return await a_relying_party(service, client_id, **(defaults | fields))
 

@@ -43,7 +43,7 @@ async def add_access_key(storage: Storage, _n: int) -> None:
     await storage.application_keys.add_access_key(an_access_key(token_hex(8)), [a_record()])
 
 
-async def take_seat(storage: Storage, _n: int) -> None:
+async def take_role_assignment(storage: Storage, _n: int) -> None:
     user = await a_person(storage, new_user_id())
     await storage.user_records.edit_record(SHOP, user.user_id, set_fields(scopes={P: holdings_with("few")}), NOW)
 
@@ -193,9 +193,9 @@ async def leave_for_good(storage: Storage, _project: str, owner: str) -> None:
 async def end_or_give_role(storage: Storage, n: int) -> None:
     """A role comes and goes, and is protected at times, while others assign and grant it."""
     if n == 0:
-        await storage.applications.edit_schema(SHOP, _with("moderator", protected=False))
-        await storage.applications.edit_schema(SHOP, _with("moderator", protected=True))
-        await storage.applications.edit_schema(SHOP, _with())
+        await storage.applications.edit_schema(SHOP, roles_with("moderator", protected=False))
+        await storage.applications.edit_schema(SHOP, roles_with("moderator", protected=True))
+        await storage.applications.edit_schema(SHOP, roles_with())
     elif n % 2:
         scopes = {ROOT: holdings_with("moderator"), P: holdings_with("moderator")}
         await storage.user_records.edit_record(SHOP, OWNERS[n], set_fields(scopes=scopes), NOW)
@@ -204,7 +204,7 @@ async def end_or_give_role(storage: Storage, n: int) -> None:
         await storage.projects.edit_project("mind_games", connect_application(SHOP, grant))
 
 
-def _with(*names: str, protected: bool = False) -> Callable[[ApplicationModel], EditResult[ApplicationModel]]:
+def roles_with(*names: str, protected: bool = False) -> Callable[[ApplicationModel], EditResult[ApplicationModel]]:
     return set_fields(roles={name: a_role(name, SHOP, protected=protected) for name in ("guest", *names)})
 
 
@@ -248,7 +248,7 @@ async def claim_data_call(storage: Storage, _n: int) -> None:
 
 
 ACTS: Final[tuple[Callable[[Storage, int], Awaitable[None]], ...]] = (
-    *(add_access_key, take_seat, publish_one_more, publish_alike, rename_alike, take_alias),
+    *(add_access_key, take_role_assignment, publish_one_more, publish_alike, rename_alike, take_alias),
     *(take_application_name, take_group_title, take_service_account_name, make_application),
     *(add_group, add_condition),
     *(save_record, save_schema, save_application, save_project, save_members, join_group),

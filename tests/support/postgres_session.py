@@ -46,14 +46,14 @@ async def run_interleaved(
     then either does not wait, which fails here, or has read what the first is about to change.
     """
 
-    def stopping() -> Verb[Any]:
+    def stop_servers() -> Verb[Any]:
         done = yield from first()
         yield WAIT_AT_LOCK()
         return done
 
     async with postgres_session(url) as watcher:
         await watcher.execute(f"SELECT pg_advisory_lock({ADVISORY_LOCK})")
-        begun = asyncio.create_task(storage.runner.write(stopping))
+        begun = asyncio.create_task(storage.runner.write(stop_servers))
         await wait_for_lock_waiters(watcher)
         follows = asyncio.create_task(second)
         waits = asyncio.create_task(wait_for_lock_waiters(watcher, sessions=2))

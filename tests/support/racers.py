@@ -1,4 +1,4 @@
-"""Races between processes: each racer opens the database for itself, waits for the gun, and tells what it got.
+"""Races between processes: each racer opens the database, waits for the start signal, and prints its result.
 
 Run as a program by `race`; a race inside one event loop would prove the loop's order, not the database's.
 """
@@ -83,14 +83,14 @@ async def try_one_password_everywhere(storage: Storage, _n: int) -> None:
 
 async def sign_in(storage: Storage, *, login: str, source: str) -> None:
     clock = MovableClock(NOW)
-    door = PasswordSignIn(
+    password_sign_in = PasswordSignIn(
         store=storage.accounts,
         passwords=FAST_PASSWORDS,
         limiter=AttemptLimiter(store=storage.throttle, limit=AttemptLimit(), clock=clock),
         device_cookies=DeviceCookies(key=bytes(32), clock=clock),
         tally=SignInTally(store=storage.tallies, clock=clock),
     )
-    await door.verify(PasswordAttempt(login=login, password="wrong", source=source))
+    await password_sign_in.verify(PasswordAttempt(login=login, password="wrong", source=source))
 
 
 async def claim_mail(storage: Storage, _n: int) -> None:
@@ -279,7 +279,7 @@ def read_line(process: Racer) -> str:
 async def run(acts: Sequence[str], url: str, each: int) -> None:
     async with open_storage(url, migrate=False) as storage:
         for act in acts:
-            print("ready", flush=True)  # noqa: T201 - told to the one who fires the gun
+            print("ready", flush=True)  # noqa: T201 - read by the process that starts the race
             sys.stdin.readline()
             outcomes = await asyncio.gather(*(run_act(ACTS[act], storage, n) for n in range(each)))
             print(json.dumps(outcomes), flush=True)  # noqa: T201
@@ -289,8 +289,8 @@ async def run(acts: Sequence[str], url: str, each: int) -> None:
 async def run_act(act: Act, storage: Storage, n: int) -> str:
     try:
         await act(storage, n)
-    except RaceOutcome as told:
-        return told.detail
+    except RaceOutcome as outcome:
+        return outcome.detail
     except GatehouseError as error:
         return type(error).__name__
     return WON

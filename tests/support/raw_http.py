@@ -31,7 +31,7 @@ class RawConnection:
         self._writer.write(data)
 
     async def drain(self) -> None:
-        """Wait until the sending side has room again."""
+        """Wait until the send buffer has space again."""
         async with asyncio.timeout(RESPONSE_TIMEOUT):
             await self._writer.drain()
 

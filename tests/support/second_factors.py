@@ -74,8 +74,8 @@ class SecondFactorSetup:
         """Have a code sent and read it."""
         await self.new_messages()
         await self.email_codes.send(user, origin=ORIGIN)
-        (letter,) = await self.new_messages()
-        found = re.search(r"\b[0-9]{6}\b", letter.text)
+        (message,) = await self.new_messages()
+        found = re.search(r"\b[0-9]{6}\b", message.text)
         assert found is not None
         return found.group()
 

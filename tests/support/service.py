@@ -60,8 +60,8 @@ async def running_service(
         patch.setattr(passwords, "LOWEST_PRIORITY", os.getpriority(os.PRIO_PROCESS, 0))
         if not any(name.startswith("GATEHOUSE__PASSWORDS__") for name in environment or {}):
             patch.setattr(core, "PasswordCost", lambda **_: CHEAP)
-        async with open_services(loaded, clock=clock, serving=True) as house:
-            served = build_app(house, stopping=stopping)
+        async with open_services(loaded, clock=clock, serving=True) as services:
+            served = build_app(services, stopping=stopping)
             async with (
                 serve_in_loop(
                     served.app, port=port, clock=clock, stopping=stopping, static_documents=served.static_documents
@@ -69,7 +69,7 @@ async def running_service(
                 httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=10, verify=NO_TRUST_STORE) as client,
             ):
                 yield RunningService(
-                    services=house,
+                    services=services,
                     client=client,
                     clock=clock,
                     base_url=base_url,

@@ -32,7 +32,7 @@ def form_of(page: str) -> dict[str, str]:
 
 
 def staged_edits(page: str) -> list[list[Any]]:
-    """What the browser is told to keep."""
+    """The pending edits in the page, which the browser stores."""
     found = STAGED_EDITS.search(page)
     assert found is not None
     return msgspec.json.decode(unescape(found[1]), type=list[list[Any]])

@@ -35,7 +35,7 @@ from tests.support.service import RunningService
 
 FACTOR: Final = "the device"
 OWNER: Final = "1000000001"
-STRANGER: Final = "1000000002"
+OTHER_USER: Final = "1000000002"
 PROJECT: Final = "mind_games"
 
 
@@ -57,7 +57,7 @@ class Studio:
     shop: Application  # of the project
     other: Application  # of no project
     owner: Person
-    stranger: Person  # who has no rights at all
+    other_user: Person  # who has no rights at all
 
     async def post(self, path: str, body: Mapping[str, object], headers: Mapping[str, str]) -> httpx2.Response:
         return await self.service.client.post(f"/api/permissions/{path}", json=body, headers=headers)
@@ -108,14 +108,14 @@ def signed_request(body: Mapping[str, object], key: str, application: Applicatio
 
 async def a_studio(service: RunningService) -> Studio:
     storage = service.services.storage
-    owner, browser_client = await create_person(service, OWNER), await create_person(service, STRANGER)
+    owner, other_user = await create_person(service, OWNER), await create_person(service, OTHER_USER)
     await publish(storage, a_project(), owners=[OWNER])
     return Studio(
         service=service,
         shop=await create_application(storage, name="Shop", project_id=PROJECT),
         other=await create_application(storage, name="Other"),
         owner=owner,
-        stranger=browser_client,
+        other_user=other_user,
     )
 
 

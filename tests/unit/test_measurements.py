@@ -15,7 +15,7 @@ from bench.single_sign_on import limits
 
 
 @pytest.fixture(autouse=True)
-def few(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulation, "SAMPLE", 20_000)
 
 

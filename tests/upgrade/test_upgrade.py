@@ -18,7 +18,7 @@ from gatehouse.admin.schema_versions import SchemaVersionStore
 from gatehouse.permissions.commands.app_schemas import role_document, schema_document
 from gatehouse.storage.database import connect_storage
 from gatehouse.storage.migrations import run_in_child
-from tests.conformance.test_migrations import differences, on
+from tests.conformance.test_migrations import differences, run_on
 from tests.support.capabilities import POSTGRES, require_program
 from tests.support.processes import Node, run_command
 from tests.support.service import FAST_SETTINGS
@@ -37,7 +37,7 @@ def revision(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def kept(request: pytest.FixtureRequest, revision: str, tmp_path: Path) -> tuple[Path, str]:
+def stored_database(request: pytest.FixtureRequest, revision: str, tmp_path: Path) -> tuple[Path, str]:
     """A copy of the kept database, its data directory and its address."""
     folder = KEPT / revision / request.param
     for name in ("dev.key", "demo-accounts.txt"):
@@ -71,8 +71,8 @@ def password_of(login: str, data: Path) -> str:
     return found[1]
 
 
-async def test_kept_database_upgrades_and_its_people_sign_in(kept: tuple[Path, str]) -> None:
-    data, url = kept
+async def test_kept_database_upgrades_and_its_people_sign_in(stored_database: tuple[Path, str]) -> None:
+    data, url = stored_database
     with Node(data=data, database_url=url, environment=FAST_SETTINGS) as node:
         async with httpx2.AsyncClient(base_url=node.address) as client:
             login = {"login": MODERATOR, "password": password_of(MODERATOR, data), "factor": FACTOR}
@@ -83,16 +83,16 @@ async def test_kept_database_upgrades_and_its_people_sign_in(kept: tuple[Path, s
             rules = (await client.post("/api/permissions/meta/data", json=question, headers=headers)).json()
             assert "private_data.user.kick" in rules["data"], rules
         assert node.terminate() == 0
-    assert await on(url, differences) == []
+    assert await run_on(url, differences) == []
 
 
-async def test_log_of_a_kept_database_verifies_after_the_upgrade(kept: tuple[Path, str]) -> None:
-    data, url = kept
+async def test_log_of_a_kept_database_verifies_after_the_upgrade(stored_database: tuple[Path, str]) -> None:
+    data, url = stored_database
     settings = {**FAST_SETTINGS, "GATEHOUSE__DATABASE__URL": url}
     with Node(data=data, database_url=url, environment=FAST_SETTINGS) as node:
         assert node.terminate() == 0
-    told = await asyncio.to_thread(run_command, "audit", "verify", "--dev", "--data", data, environment=settings)
-    assert told.startswith("Verified: ")
+    result = await asyncio.to_thread(run_command, "audit", "verify", "--dev", "--data", data, environment=settings)
+    assert result.startswith("Verified: ")
 
 
 def whole_versions(connection: Connection) -> dict[int, dict[str, object]]:
@@ -105,11 +105,13 @@ def whole_versions(connection: Connection) -> dict[int, dict[str, object]]:
 PARTS: Final = ("login", "private_data", "public_data", "secret_data", "roles")
 
 
-async def test_versions_of_a_schema_read_as_they_were_stored_whole(kept: tuple[Path, str], revision: str) -> None:
+async def test_versions_of_a_schema_read_as_they_were_stored_whole(
+    stored_database: tuple[Path, str], revision: str
+) -> None:
     if revision != "0001":
         pytest.skip("later revisions store differences")
-    _, url = kept
-    before = await on(url, whole_versions)
+    _, url = stored_database
+    before = await run_on(url, whole_versions)
     assert len(before) == 3
     await run_in_child(url)
     async with connect_storage(url) as storage:

@@ -49,11 +49,11 @@ TWICE = {RateLimiter}
 def count_constructions(monkeypatch: pytest.MonkeyPatch, counts: Counter[str], one: type[Any]) -> None:
     build = one.__init__
 
-    def counted(self: object, *args: object, **named: object) -> None:
+    def count_and_build(self: object, *args: object, **named: object) -> None:
         counts[one.__name__] += 1
         build(self, *args, **named)
 
-    monkeypatch.setattr(one, "__init__", counted)
+    monkeypatch.setattr(one, "__init__", count_and_build)
 
 
 async def test_each_collaborator_is_built_once(

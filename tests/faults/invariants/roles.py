@@ -26,17 +26,17 @@ def i10_roles_are_whole(rows: Rows) -> list[str]:
 def protected_leaves(rows: Rows, application_id: int) -> set[str]:
     (schema,) = [row for row in rows["application_schemas"] if row.application_id == application_id]
     trees = {"private_data": schema.private_data, "public_data": schema.public_data}
-    return {path for path, leaf in leaves(trees) if leaf.get("protected")}
+    return {path for path, leaf in leaves_of(trees) if leaf.get("protected")}
 
 
 def true_leaves(meta: Mapping[str, Any]) -> set[str]:
-    return {path for path, leaf in leaves(meta) if leaf.get("value") is True}
+    return {path for path, leaf in leaves_of(meta) if leaf.get("value") is True}
 
 
-def leaves(tree: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+def leaves_of(tree: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
     for name, below in tree.items():
         here = f"{path}.{name}" if path else name
         if isinstance(below, Mapping) and "value" in below:
             yield here, below
         elif isinstance(below, Mapping):
-            yield from leaves(below, here)
+            yield from leaves_of(below, here)

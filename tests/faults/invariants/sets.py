@@ -60,9 +60,9 @@ def i7_every_acknowledged_element_is_there(history: History, found: Mapping[str,
         possible = {one.value for one in operations_of(about, Act.ADD) if one.maybe}
         problems += [f"I7: lost: {describe(one)}" for value, one in added.items() if value not in {*there, *tried}]
         problems += [f"I7: came back: {describe(one)}" for value, one in removed.items() if value in there]
-        strangers = [value for value in there if value not in possible]
-        if len(strangers) > sum(one.value == UNKNOWN for one in operations_of(about, Act.ADD) if one.maybe):
-            problems.append(f"I7: {strangers} are in {key!r}, and so many were never added")
+        unexpected = [value for value in there if value not in possible]
+        if len(unexpected) > sum(one.value == UNKNOWN for one in operations_of(about, Act.ADD) if one.maybe):
+            problems.append(f"I7: {unexpected} are in {key!r}, and so many were never added")
     return problems
 
 

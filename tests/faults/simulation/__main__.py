@@ -37,21 +37,23 @@ def main() -> int:
             faults += len(outcome.history.events) + sum(op.result == "info" for op in outcome.history.ops)
             digest.update("\n".join(outcome.history.lines()).encode())
             broken += bool(outcome.problems)
-            tell(outcome, whole=asked.seed is not None)
+            print_outcome(outcome, whole=asked.seed is not None)
         disk.unregister()
-    say(f"{len(seeds)} schedules, {asked_in_all} operations, {faults} met a fault, {broken} broke an invariant")
-    say(f"seeds {seeds[0]} to {seeds[-1]}, digest {digest.hexdigest()[:16]}")
+    print_line(
+        f"{len(seeds)} schedules, {asked_in_all} operations, {faults} met a fault, {broken} broke an invariant"
+    )
+    print_line(f"seeds {seeds[0]} to {seeds[-1]}, digest {digest.hexdigest()[:16]}")
     return 1 if broken else 0
 
 
-def tell(outcome: Outcome, *, whole: bool) -> None:
+def print_outcome(outcome: Outcome, *, whole: bool) -> None:
     if whole:
-        say("\n".join(outcome.history.lines()))
+        print_line("\n".join(outcome.history.lines()))
     for problem in outcome.problems:
-        say(f"seed {outcome.seed}: {problem}")
+        print_line(f"seed {outcome.seed}: {problem}")
 
 
-def say(text: str) -> None:
+def print_line(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
@@ -60,7 +62,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.faults.simulation")
     parser.add_argument("--seeds", type=int, default=100, help="how many")
     parser.add_argument("--from", type=int, default=1, dest="first", help="the first of them")
-    parser.add_argument("--seed", type=int, help="only this one, told step by step")
+    parser.add_argument("--seed", type=int, help="only this one, printed step by step")
     return parser.parse_args()
 
 

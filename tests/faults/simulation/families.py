@@ -159,7 +159,7 @@ class TokenClient:
                 return  # which one is good now no one can tell
 
     async def _present(self, token: str) -> bool:
-        """Whether it was told anything."""
+        """Whether it got any answer."""
         for _ in range(3):
             op, answer = await self._life.ask(
                 "refresh", self._family.grant_id, refresh_with(token, self._world), value=generation_of(token)
@@ -205,7 +205,7 @@ def endings(history: History, family: Family) -> list[Op]:
     """What was acknowledged to have ended the family: a revocation, a reuse that was noticed, a blocked account."""
     done = [op for op in history.of("revoke", key=family.grant_id) if op.result is Result.OK]
     done += [op for op in history.of("block", key=family.user_id) if op.result is Result.OK]
-    done += [op for op in history.of("redeem", "refresh", key=family.grant_id) if op.told.endswith("REUSED")]
+    done += [op for op in history.of("redeem", "refresh", key=family.grant_id) if op.detail.endswith("REUSED")]
     return done
 
 

@@ -143,5 +143,5 @@ def is_due(history: History, session: Session) -> bool:
     """Whether it was confirmed and certainly not delivered: then the next poll gets it, until it ends (I4)."""
     polls = history.of("poll", key=session.gsid)
     was_confirmed = any(op.result is Result.OK for op in history.of("confirm", key=session.gsid))
-    may_be_gone = any(op.result is not Result.FAIL for op in polls) or any("ERROR" in op.told for op in polls)
+    may_be_gone = any(op.result is not Result.FAIL for op in polls) or any("ERROR" in op.detail for op in polls)
     return was_confirmed and not may_be_gone and not history.of("block", key=session.user.user_id)

@@ -20,7 +20,7 @@ class Op:
     began: float = 0.0
     ended: float = 0.0
     result: Result = Result.INFO
-    told: str = ""  # the answer, or why not
+    detail: str = ""  # the answer, or why not
 
     @property
     def request_id(self) -> str:
@@ -28,7 +28,9 @@ class Op:
 
     def __str__(self) -> str:
         asked = f"{self.kind} {self.key} {self.value}".strip()
-        return f"{self.began:9.3f} {self.ended:9.3f} {self.node:3} {self.result.value:4} {asked} {self.told}".rstrip()
+        return (
+            f"{self.began:9.3f} {self.ended:9.3f} {self.node:3} {self.result.value:4} {asked} {self.detail}".rstrip()
+        )
 
 
 @dataclass(slots=True)

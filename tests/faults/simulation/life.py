@@ -101,17 +101,17 @@ class Life:
         try:
             answer = await task
         except Unavailable as error:
-            op.told = error.detail
+            op.detail = error.detail
         except ClientGone:
-            op.told = "the client was gone"  # and heard nothing, whatever was stored
+            op.detail = "the client was gone"  # and heard nothing, whatever was stored
         except GatehouseError as error:
-            op.result, op.told = Result.FAIL, f"{type(error).__name__} {error}"
+            op.result, op.detail = Result.FAIL, f"{type(error).__name__} {error}"
         except asyncio.CancelledError:
             if not task.cancelled():
                 raise
-            op.told = "the node was killed"
+            op.detail = "the node was killed"
         except Exception as error:  # noqa: BLE001 - the caller would see a 500
-            op.told = f"{type(error).__name__}: {error}"
+            op.detail = f"{type(error).__name__}: {error}"
             self.history.bugs.append(f"{op}")
         else:
             op.result = Result.OK

@@ -1,4 +1,4 @@
-"""One node: the rooms of the service over a store that fails, and the life and death of it."""
+"""One node: the services over a store that fails, started and killed by the simulation."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -15,7 +15,7 @@ from gatehouse.permissions.store import EditResult
 from tests.faults.simulation.history import History, Op, Result
 from tests.faults.simulation.life import Life, NodeCall
 from tests.faults.simulation.node import Node
-from tests.faults.simulation.world import PEOPLE, SEATS, SHOP
+from tests.faults.simulation.world import MAX_ASSIGNMENTS, PEOPLE, SHOP
 from tests.support.permission_builders import P, a_role, holdings_with
 
 SEATED: Final = PEOPLE[2:]  # whom no one blocks
@@ -59,7 +59,7 @@ def count_holders() -> NodeCall:
     return count
 
 
-def assign_seat(user_id: str, *, given: bool) -> NodeCall:
+def assign_role(user_id: str, *, given: bool) -> NodeCall:
     async def edit(node: Node, origin: AuditOrigin) -> object:
         entry = node.services.recorder.record(AuditEvent.ROLE_ASSIGNED, origin, subject=user_id)
 
@@ -104,7 +104,7 @@ class Administrators:
         people = chance.sample(SEATED, 3)
         await asyncio.gather(
             *(self._keys() for _ in range(3)),
-            *(self._seat(user_id) for user_id in people),
+            *(self._assign_role(user_id) for user_id in people),
             *(self._save() for _ in range(2)),
             self._watch("keys", count_keys()),
             self._watch("holders", count_holders()),
@@ -118,11 +118,11 @@ class Administrators:
             await self._life.pause(4)
             await self._life.insist("remove-key", str(key_id), remove_key(str(key_id)))
 
-    async def _seat(self, user_id: str) -> None:
+    async def _assign_role(self, user_id: str) -> None:
         for _ in range(self._life.chance.randint(1, 3)):
             await self._life.pause(4)
             given = self._life.chance.random() < 0.7
-            await self._life.ask("seat", user_id, assign_seat(user_id, given=given), value=str(given))
+            await self._life.ask("seat", user_id, assign_role(user_id, given=given), value=str(given))
             op, answer = await self._life.ask("held", user_id, check_holding(user_id))
             op.value = str(answer)
 
@@ -131,7 +131,7 @@ class Administrators:
             await self._life.pause(4)
             name = f"r{token_hex(4)}"
             op, version = await self._life.ask("save", THE_SHOP, save_role(name), value=name)
-            op.told = op.told or str(version)
+            op.detail = op.detail or str(version)
 
     async def _watch(self, what: str, question: NodeCall) -> None:
         for _ in range(4):
@@ -144,8 +144,8 @@ class Administrators:
 
 
 def no_limit_is_exceeded(history: History) -> list[str]:
-    """I5, at every moment someone looked."""
-    limits = {"keys": MAX_ACCESS_KEYS, "holders": SEATS}
+    """I5, each time the limit was read."""
+    limits = {"keys": MAX_ACCESS_KEYS, "holders": MAX_ASSIGNMENTS}
     return [
         f"I5: {op}"
         for kind, most in limits.items()
@@ -164,9 +164,9 @@ def keys_are_as_acknowledged(history: History, there: Sequence[str]) -> list[str
     return problems + ([f"I5: {len(there)} keys"] if len(there) > MAX_ACCESS_KEYS else [])
 
 
-def seats_are_as_acknowledged(history: History, holders: Sequence[str]) -> list[str]:
-    """I5, I6: one person asks for one seat at a time, so the last acknowledged answer is the truth."""
-    problems = [f"I5: {len(holders)} hold a role for {SEATS}"] if len(holders) > SEATS else []
+def assignments_are_as_acknowledged(history: History, holders: Sequence[str]) -> list[str]:
+    """I5, I6: one person asks for one assignment at a time, so the last acknowledged answer is the truth."""
+    problems = [f"I5: {len(holders)} hold a role for {MAX_ASSIGNMENTS}"] if len(holders) > MAX_ASSIGNMENTS else []
     for user_id in history.keys("seat"):
         edits = history.of("seat", key=user_id)
         for look in history.of("held", key=user_id):
@@ -193,13 +193,13 @@ def saves_are_one_version_each(history: History, version: int, roles: Sequence[s
     """I6: the version grows by one for each, and none is lost."""
     saves = history.of("save")
     acknowledged = [op for op in saves if op.result is Result.OK]
-    numbers = [int(op.told) for op in acknowledged]
+    numbers = [int(op.detail) for op in acknowledged]
     there = [op for op in saves if op.value in roles]
     problems = [f"I6: two saves were told one version: {numbers}"] if len(set(numbers)) < len(numbers) else []
     problems += [f"I7: {op} is lost" for op in acknowledged if op not in there]
     for earlier in acknowledged:
         for later in acknowledged:
-            if earlier.ended < later.began and int(earlier.told) >= int(later.told):
+            if earlier.ended < later.began and int(earlier.detail) >= int(later.detail):
                 problems.append(f"I6: {later} after {earlier}")
     if version != 1 + len(there):
         problems.append(f"I6: version {version} after {len(there)} saves")

@@ -145,7 +145,7 @@ class Schedule:
         ]
         return [
             *permissions.keys_are_as_acknowledged(history, keys),
-            *permissions.seats_are_as_acknowledged(history, holders),
+            *permissions.assignments_are_as_acknowledged(history, holders),
             *permissions.saves_are_one_version_each(history, model.schema.version, list(model.roles)),
         ]
 
@@ -193,11 +193,11 @@ class Schedule:
         verdict = await node.services.audit_verification().verify()
         problems = [f"I8: {problem}" for problem in verdict.problems]
         records = await node.services.storage.audit.records_from(1, MOST)
-        told = Counter(record.request_id for record in records)
+        count_by_request = Counter(record.request_id for record in records)
         problems += [
-            f"I8: {told[op.request_id]} records of {op}"
+            f"I8: {count_by_request[op.request_id]} records of {op}"
             for op in history.of(*ONE_RECORD)
-            if told[op.request_id] not in allowed_record_counts(op)
+            if count_by_request[op.request_id] not in allowed_record_counts(op)
         ]
         for family in self._families:
             problems += families.revocations_are_recorded(history, family, revocations(records, family))

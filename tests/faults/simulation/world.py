@@ -26,7 +26,7 @@ from tests.support.service import load_test_settings
 
 PEOPLE: Final = tuple(f"100000000{n}" for n in range(6))
 SHOP: Final = 50_001
-SEATS: Final = 2
+MAX_ASSIGNMENTS: Final = 2
 GRACE: Final = 30  # seconds in which a refresh may be repeated
 LINES: Final = tuple(
     KeyLine(purpose, Algorithm.EDDSA) for purpose in KeyPurpose
@@ -72,7 +72,7 @@ async def fill_database(services: Services) -> tuple[str, dict[str, User]]:
     made = [make_key(line, services.masters, now=services.clock.now(), signs_from=0, rsa_bits=2048) for line in LINES]
     await storage.keys.save_keys(made, seen=0, entry=a_record(AuditEvent.KEY_MADE))
     people = {user_id: await a_person(storage, user_id) for user_id in PEOPLE}
-    shop = a_new_application(0, a_role("few", user_limit=SEATS), "guest", project_id="mind_games")
+    shop = a_new_application(0, a_role("few", user_limit=MAX_ASSIGNMENTS), "guest", project_id="mind_games")
     await publish(storage, new=shop, owners=PEOPLE[:1])
     settings = TokenSettings(id_token_alg=Algorithm.EDDSA, refresh_grace_seconds=GRACE)
     client = Client(

@@ -29,8 +29,8 @@ class Codes:
         self._relying: RelyingClient = scene.relying
         self._logins = [(await with_password(scene.services, f"codes{n}")).login or "" for n in range(CLIENTS)]
 
-    def clients(self, crew: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
-        return [self._work(crew.client(f"codes {n}"), login) for n, login in enumerate(self._logins)]
+    def clients(self, pool: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
+        return [self._work(pool.client(f"codes {n}"), login) for n, login in enumerate(self._logins)]
 
     async def _work(self, client: FaultClient, login: str) -> None:
         await sign_in(client, login)
@@ -81,9 +81,9 @@ class Codes:
             self._tokens.append(token)
         return token
 
-    async def finish(self, crew: ClientPool) -> None:
+    async def finish(self, pool: ClientPool) -> None:
         """Each code and each token once more, the newest first; codes that were kept, too, wherever they stand."""
-        client = crew.client("codes, at the end")
+        client = pool.client("codes, at the end")
         for code in (*self._codes, *self._late):
             self._keep_token(await client.ask(redeem_request(self._relying, code)))
         for token in reversed(self._tokens):

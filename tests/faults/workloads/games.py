@@ -26,8 +26,8 @@ class Games:
     async def prepare(self, scene: FaultSetup) -> None:
         self._logins = [(await with_password(scene.services, f"plays{n}")).login or "" for n in range(CLIENTS)]
 
-    def clients(self, crew: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
-        return [self._work(crew.client(f"games {n}"), login) for n, login in enumerate(self._logins)]
+    def clients(self, pool: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
+        return [self._work(pool.client(f"games {n}"), login) for n, login in enumerate(self._logins)]
 
     async def _work(self, client: FaultClient, login: str) -> None:
         await sign_in(client, login)
@@ -52,7 +52,7 @@ class Games:
                 return
             replies.append(await client.ask(ask))
 
-    async def finish(self, crew: ClientPool) -> None:
+    async def finish(self, pool: ClientPool) -> None:
         """Nothing: a session lives for two minutes, and each game asked until it was told."""
 
     def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all

@@ -25,8 +25,8 @@ from tests.support.permission_builders import GROUP, a_group, a_role, set_roles
 from tests.support.studio import PROJECT
 
 CLIENTS: Final = 3
-KEYS, MEMBERS, SEATS, PROJECTS, NAME = "keys", "members", "seats", "projects", "name"
-MOST: Final = {KEYS: 2, MEMBERS: 100, SEATS: 3, PROJECTS: 3, NAME: 1}
+KEYS, MEMBERS, MAX_ASSIGNMENTS, PROJECTS, NAME = "keys", "members", "seats", "projects", "name"
+MOST: Final = {KEYS: 2, MEMBERS: 100, MAX_ASSIGNMENTS: 3, PROJECTS: 3, NAME: 1}
 SEATED: Final = 12  # people who want one of the seats
 SAMPLE_SECONDS: Final = 0.05
 
@@ -41,23 +41,25 @@ class Limits:
         self._owner = scene.owner
         self._keyed = await create_project_application(services, "Keyed")
         self._seated = await create_project_application(services, "Seated")
-        few = a_role("few", self._seated, user_limit=MOST[SEATS])
+        few = a_role("few", self._seated, user_limit=MOST[MAX_ASSIGNMENTS])
         await services.storage.applications.edit_schema(self._seated, set_roles(few))
         self._people = [await create_person(services) for _ in range(MOST[MEMBERS] + 1)]
         self._publishers: Sequence[Person] = await publishers(services, self._publishers_wanted, MOST[PROJECTS])
         await services.storage.groups.create_group(a_group(), [a_record()])
 
-    def clients(self, crew: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
-        workers = [self._work(crew.client(f"limits {n}"), n) for n in range(CLIENTS)]
-        return [*workers, *(self._sample(crew.client(f"sampler {n}"), n) for n in range(len(crew.nodes)))]
+    def clients(self, pool: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
+        workers = [self._work(pool.client(f"limits {n}"), n) for n in range(CLIENTS)]
+        return [*workers, *(self._sample(pool.client(f"sampler {n}"), n) for n in range(len(pool.nodes)))]
 
     async def _work(self, client: FaultClient, number: int) -> None:
         seated = self._people[number * SEATED // CLIENTS : (number + 1) * SEATED // CLIENTS]
 
-        async def sit(client: FaultClient) -> None:
-            await self._sit(client, client.chance.choice(seated))
+        async def assign(client: FaultClient) -> None:
+            await self._assign(client, client.chance.choice(seated))
 
-        await repeat_until_over(client, self._key, self._key, sit, sit, self._publish, self._take_name, self._gather)
+        await repeat_until_over(
+            client, self._key, self._key, assign, assign, self._publish, self._take_name, self._gather
+        )
 
     # -- what is limited ------------------------------------------------------------------------------
 
@@ -100,15 +102,15 @@ class Limits:
     def _listed_keys(self) -> CheckedRequest:
         return permission_request(
             *(Act.COUNT, f"{KEYS}:{self._keyed}", "accessKey", self._about_keys("get"), self._owner),
-            judge=lambda answer: judge_count(answer, lambda told: len(told["data"])),
+            judge=lambda answer: judge_count(answer, lambda body: len(body["data"])),
         )
 
-    async def _sit(self, client: FaultClient, who: Person) -> None:
+    async def _assign(self, client: FaultClient, who: Person) -> None:
         takes = client.chance.random() < 0.6
         data = {"user_id": who.user_id, "roles": ["few"] if takes else []}
         await client.ask(
             permission_request(
-                *(Act.ADD if takes else Act.REMOVE, f"{SEATS}:{self._seated}", "meta/data"),
+                *(Act.ADD if takes else Act.REMOVE, f"{MAX_ASSIGNMENTS}:{self._seated}", "meta/data"),
                 *({"action": "save", "application_id": self._seated, "data": data}, self._owner),
                 value=who.user_id,
                 event="user_schema.saved",
@@ -155,7 +157,7 @@ class Limits:
     # -- what is counted ------------------------------------------------------------------------------
 
     async def _sample(self, client: FaultClient, node: int) -> None:
-        asks = (self._listed_keys, self._listed_members, self._listed_seats, self._listed_projects)
+        asks = (self._listed_keys, self._listed_members, self._listed_assignments, self._listed_projects)
         number = 0
         while not client.is_over():
             await client.ask(asks[number % len(asks)](), node=node)
@@ -166,29 +168,29 @@ class Limits:
         ask = {"action": "get", "data": {"project_id": PROJECT}}
         return permission_request(
             *(Act.COUNT, f"{MEMBERS}:{GROUP}", "group", ask, self._owner),
-            judge=lambda answer: judge_count(answer, lambda told: len(told["data"]["groups"][0]["users"])),
+            judge=lambda answer: judge_count(answer, lambda body: len(body["data"]["groups"][0]["users"])),
         )
 
-    def _listed_seats(self) -> CheckedRequest:
+    def _listed_assignments(self) -> CheckedRequest:
         ask = {"action": "get", "application_id": self._seated, "data": {"name": "few"}}
         return permission_request(
-            *(Act.COUNT, f"{SEATS}:{self._seated}", "roles", ask, self._owner),
-            judge=lambda answer: judge_count(answer, lambda told: told["data"]["users_count"]),
+            *(Act.COUNT, f"{MAX_ASSIGNMENTS}:{self._seated}", "roles", ask, self._owner),
+            judge=lambda answer: judge_count(answer, lambda body: body["data"]["users_count"]),
         )
 
     def _listed_projects(self) -> CheckedRequest:
         who = self._publishers[next(self._names) % len(self._publishers)]
         return permission_request(
             *(Act.COUNT, f"{PROJECTS}:{who.user_id}", "user/info", {}, who),
-            judge=lambda answer: judge_count(answer, lambda told: told["projects"]),
+            judge=lambda answer: judge_count(answer, lambda body: body["projects"]),
         )
 
     # -- when all is over -----------------------------------------------------------------------------
 
-    async def finish(self, crew: ClientPool) -> None:
-        client = crew.client("limits, at the end")
+    async def finish(self, pool: ClientPool) -> None:
+        client = pool.client("limits, at the end")
         ask = {"action": "get", "data": {"project_id": PROJECT}}
-        for node in range(len(crew.nodes)):
+        for node in range(len(pool.nodes)):
             await client.ask(
                 permission_request(*(Act.READ, f"{MEMBERS}:{GROUP}", "group", ask, self._owner), judge=judge_members),
                 node=node,
@@ -201,7 +203,7 @@ class Limits:
             owned = [row.project_id for row in rows["projects"] if row.author == who.user_id]
             found[f"{PROJECTS}:{who.user_id}"] = owned
         seats = [row for row in rows["role_assignments"] if row.application_id == self._seated]
-        counts = {KEYS: len(keys), SEATS: len({row.user_id for row in seats})}
+        counts = {KEYS: len(keys), MAX_ASSIGNMENTS: len({row.user_id for row in seats})}
         counts |= {f"{PROJECTS} of {who}": len(owned) for who, owned in found.items() if who.startswith(PROJECTS)}
         made = [row.name for row in rows["applications"] if row.name.startswith("Name ")]
         about = [one for one in history if one.key.partition(":")[0] in (KEYS, PROJECTS)]

@@ -19,7 +19,7 @@ from tests.support.database_contents import Rows
 PEOPLE: Final = 2
 LOGIN: Final = "/proxy/api/login"
 GUESSES: Final = "guesses"
-FREE: Final = 10  # guesses at one login until the door closes
+FREE: Final = 10  # guesses at one login before it is blocked
 AT_ONE: Final = 13  # guesses are made at one login, and then at the next
 STEP: Final = 30  # seconds of a one-time password
 
@@ -46,8 +46,8 @@ class Logins:
         """Their logins."""
         return list(self._apps)
 
-    def clients(self, crew: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
-        return [repeat_until_over(crew.client(f"logins {n}"), self._log_in, self._guess) for n in range(PEOPLE)]
+    def clients(self, pool: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
+        return [repeat_until_over(pool.client(f"logins {n}"), self._log_in, self._guess) for n in range(PEOPLE)]
 
     async def _log_in(self, client: FaultClient) -> None:
         """Everybody uses the same few codes."""
@@ -77,7 +77,7 @@ class Logins:
             repeatable=False,
         )
 
-    async def finish(self, crew: ClientPool) -> None:
+    async def finish(self, pool: ClientPool) -> None:
         """Nothing: what was spent and counted is in the history."""
 
     def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all

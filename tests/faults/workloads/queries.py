@@ -36,15 +36,15 @@ class Queries:
         for one in self._people:
             await write_user_record(services, one.user_id, self._asked, scopes={ROOT: holdings_with("reader")})
 
-    def clients(self, crew: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
-        readers = [self._read(crew.client(f"queries {n}"), n) for n in range(READERS)]
-        return [self._change(crew.client("rules")), *readers]
+    def clients(self, pool: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
+        readers = [self._read(pool.client(f"queries {n}"), n) for n in range(READERS)]
+        return [self._change(pool.client("rules")), *readers]
 
     async def _change(self, client: FaultClient) -> None:
         number = 0
         while not client.is_over():
             number += 1
-            await client.ask(self._saving(f"v{digest_name(f'{client.crew.seed} {number}')}"))
+            await client.ask(self._saving(f"v{digest_name(f'{client.pool.seed} {number}')}"))
             await client.pause(0.2)
 
     def _saving(self, value: str) -> CheckedRequest:
@@ -68,8 +68,8 @@ class Queries:
             *(Act.READ, f"{RULE}:{self._asked}", "meta/data", body, self._people[number]), judge=judge_rule
         )
 
-    async def finish(self, crew: ClientPool) -> None:
-        await ask_nodes_in_turn(crew.client("queries, at the end"), self._asking(0))
+    async def finish(self, pool: ClientPool) -> None:
+        await ask_nodes_in_turn(pool.client("queries, at the end"), self._asking(0))
 
     def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all
         return i6_every_record_is_linearizable([one for one in history if one.key == f"{RULE}:{self._asked}"])

@@ -50,39 +50,39 @@ class RegisterRecord:
         def judge(answer: httpx2.Response) -> JudgedAnswer:
             if not answer.is_success:
                 return JudgedAnswer(result=Result.FAIL, note=error_of(answer))
-            told = answer.json()["data"]
-            assert self.value_in(told) == value, told
-            return JudgedAnswer(result=Result.OK, version=told["version"])
+            data = answer.json()["data"]
+            assert self.value_in(data) == value, data
+            return JudgedAnswer(result=Result.OK, version=data["version"])
 
         return judge
 
     def _read(self, answer: httpx2.Response) -> JudgedAnswer:
         if not answer.is_success:
             return JudgedAnswer(result=Result.FAIL, note=error_of(answer))
-        told = answer.json()["data"]
-        return JudgedAnswer(result=Result.OK, value=self.value_in(told), version=told["version"])
+        data = answer.json()["data"]
+        return JudgedAnswer(result=Result.OK, value=self.value_in(data), version=data["version"])
 
 
 class Registers:
     async def prepare(self, scene: FaultSetup) -> None:
-        house, self._owner = scene.services, scene.owner
+        services, self._owner = scene.services, scene.owner
         roled, schemed = (
-            await create_project_application(house, "Roled"),
-            await create_project_application(house, "Schemed"),
+            await create_project_application(services, "Roled"),
+            await create_project_application(services, "Schemed"),
         )
         names = ("one", "two")
-        await house.storage.applications.edit_schema(roled, set_roles(*(a_role(name, roled) for name in names)))
-        self._versions = await versions_now(house)
+        await services.storage.applications.edit_schema(roled, set_roles(*(a_role(name, roled) for name in names)))
+        self._versions = await versions_now(services)
         self._records = [
             *(a_role_record(roled, name) for name in names),
             a_schema_record(schemed),
             a_project_record(),
         ]
 
-    def clients(self, crew: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
+    def clients(self, pool: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
         for record in self._records:
-            crew.recorder.write(found_operation(record.key, "", self._versions[record.key]))
-        return [self._work(crew.client(f"registers {n}")) for n in range(CLIENTS)]
+            pool.recorder.write(found_operation(record.key, "", self._versions[record.key]))
+        return [self._work(pool.client(f"registers {n}")) for n in range(CLIENTS)]
 
     async def _work(self, client: FaultClient) -> None:
         number = 0
@@ -97,17 +97,17 @@ class Registers:
         if client.chance.random() < 0.5:
             await ask_nodes_in_turn(client, record.read_request(self._owner))
             return
-        careful = client.crew.storm or client.chance.random() < 0.5
+        careful = client.pool.storm or client.chance.random() < 0.5
         if read.ok or not careful:
             version = read.operation.version if careful else None
             await client.ask(record.save_request(self._owner, value, version))
             await ask_nodes_in_turn(client, record.read_request(self._owner))
 
-    async def finish(self, crew: ClientPool) -> None:
-        client = crew.client("registers, at the end")
+    async def finish(self, pool: ClientPool) -> None:
+        client = pool.client("registers, at the end")
         for record in self._records:
             for reply in await ask_nodes_in_turn(client, record.read_request(self._owner)):
-                crew.recorder.write(found_operation(record.key, "in the end", reply.operation.version))
+                pool.recorder.write(found_operation(record.key, "in the end", reply.operation.version))
 
     def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all
         keys = {record.key for record in self._records}
@@ -139,7 +139,7 @@ def a_role_record(application_id: int, name: str) -> RegisterRecord:
         about={"application_id": application_id},
         named={"name": name},
         saved=lambda value: {"description": value},
-        value_in=lambda told: told["description"],
+        value_in=lambda body: body["description"],
     )
 
 
@@ -151,7 +151,7 @@ def a_schema_record(application_id: int) -> RegisterRecord:
         about={"application_id": application_id},
         named={},
         saved=lambda value: {"public_data": {f"v{value}": {"value": True}}},
-        value_in=lambda told: "".join(told["public_data"])[1:],
+        value_in=lambda body: "".join(body["public_data"])[1:],
     )
 
 
@@ -163,5 +163,5 @@ def a_project_record() -> RegisterRecord:
         about={},
         named={"id": PROJECT},
         saved=lambda value: {"description": value},
-        value_in=lambda told: told["description"],
+        value_in=lambda body: body["description"],
     )

@@ -60,9 +60,9 @@ class Revocations:
         moderator = a_role("moderator", self._ruled, meta=TO_KICK)
         await services.storage.applications.edit_schema(self._ruled, set_roles(moderator))
 
-    def clients(self, crew: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
-        workers = [self._work(crew.client(f"ends {n}"), n) for n in range(CLIENTS)]
-        return [*workers, self._block(crew.client("administrator")), self._roles(crew.client("roles"))]
+    def clients(self, pool: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
+        workers = [self._work(pool.client(f"ends {n}"), n) for n in range(CLIENTS)]
+        return [*workers, self._block(pool.client("administrator")), self._roles(pool.client("roles"))]
 
     async def _work(self, client: FaultClient, number: int) -> None:
         await sign_in(client, self._logins[number])
@@ -208,7 +208,7 @@ class Revocations:
             await client.ask(end)
 
     def _note_beginning(self, client: FaultClient, key: str) -> None:
-        client.crew.recorder.write(
+        client.pool.recorder.write(
             Operation(t0=0, t1=0, node=0, client=client.name, op=Act.BEGIN, key=key, value="", result=Result.OK)
         )
 
@@ -239,8 +239,8 @@ class Revocations:
 
     # -- when all is over -----------------------------------------------------------------------------
 
-    async def finish(self, crew: ClientPool) -> None:
-        client = crew.client("ends, at the end")
+    async def finish(self, pool: ClientPool) -> None:
+        client = pool.client("ends, at the end")
         for thing in self.things:
             await ask_nodes_in_turn(client, thing.use)
         for who in self._given:

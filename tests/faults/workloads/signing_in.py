@@ -27,7 +27,7 @@ async def sign_in(client: FaultClient, login: str) -> None:
     """Wherever a node listens, until it is done; the session is good at all of them."""
     client.login = login
     while not client.is_over():
-        for node in client.crew.nodes:
+        for node in client.pool.nodes:
             with suppress(httpx2.TransportError):
                 if await has_signed_in(client, node, login):
                     return

@@ -15,10 +15,10 @@ class Workload(Protocol):
     async def prepare(self, scene: FaultSetup) -> None:
         """Before any node is there."""
 
-    def clients(self, crew: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
+    def clients(self, pool: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
         """What they do until the run is over."""
 
-    async def finish(self, crew: ClientPool) -> None:
+    async def finish(self, pool: ClientPool) -> None:
         """When all is well again and no one else asks anything."""
 
     def problems(self, history: History, rows: Rows) -> list[str]:

@@ -10,21 +10,21 @@ asked = dict(word.split("=", 1) for word in words)
 cancel = threading.Event()
 
 
-def say(*told: str) -> None:
-    sys.stdout.write(f"{' '.join(told)}\n")
+def print_line(*line_words: str) -> None:
+    sys.stdout.write(f"{' '.join(line_words)}\n")
     sys.stdout.flush()
 
 
 def show(session: Session) -> None:
-    say("link", session.url)
-    say("code", session.code)
-    say("qr", session.qr[:26])
+    print_line("link", session.url)
+    print_line("code", session.code)
+    print_line("qr", session.qr[:26])
     if "browser" in asked:
         open_browser(session.url)
 
 
-def heard(state: str) -> None:
-    say("state", state)
+def on_state(state: str) -> None:
+    print_line("state", state)
     if state == asked.get("cancel_on"):
         threading.Timer(0.3, cancel.set).start()
 
@@ -39,18 +39,18 @@ for base_url in base_urls.split(","):
             qr="qr" in asked,
             more={"distr": asked["distr"]} if "distr" in asked else None,
             show=None if "default" in asked else show,
-            on_state=heard,
+            on_state=on_state,
             cancel=cancel,
             poll_timeout=float(asked.get("poll_timeout", "40")),
             patience=float(asked.get("patience", "60")),
         )
     except ValueError:
-        say("outcome", "invalid")
+        print_line("outcome", "invalid")
     else:
-        say("outcome", result.outcome)
-        say("user_id", result.user_id)
-        say("nick", result.nick)
-        say("jwt", result.jwt)
-        say("error", result.error)
-        say("printed", repr(result))
-say("end")
+        print_line("outcome", result.outcome)
+        print_line("user_id", result.user_id)
+        print_line("nick", result.nick)
+        print_line("jwt", result.jwt)
+        print_line("error", result.error)
+        print_line("printed", repr(result))
+print_line("end")

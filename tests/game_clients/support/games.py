@@ -66,11 +66,11 @@ def output_of(game: WatchedProcess) -> dict[str, str]:
     game.wait_for_line("^end", game.stdout, within=ENDS_WITHIN)
     game.kill()  # Mono 6.8 now and then does not find its own end
     lines = [line.rstrip("\n").partition(" ") for line in game.stdout if not line.startswith("Godot Engine")]
-    told = {name: value for name, _, value in lines if name}
+    last_values = {name: value for name, _, value in lines if name}
     several = {
         wanted: " ".join(value for name, _, value in lines if name == wanted) for wanted in ("state", "outcome")
     }
-    return {**told, **several}
+    return {**last_values, **several}
 
 
 def build(home: Path, folder: str, driver: str, *commands: Sequence[str | Path]) -> None:

@@ -30,7 +30,7 @@ async def test_how_many_were_refused_leads_to_the_hours_and_to_what_else_was_ref
     service: RunningService, page: Page
 ) -> None:
     await apply_document(service)
-    complaints = listen(page)
+    errors = listen(page)
     await sign_in_to_console(service, page, ADA, "/console")
     numbers = page.locator("#numbers table")
     await expect(numbers).to_be_hidden()
@@ -38,14 +38,14 @@ async def test_how_many_were_refused_leads_to_the_hours_and_to_what_else_was_ref
     await expect(numbers).to_be_visible()
     await page.get_by_role("link", name="Refused requests").click()
     await expect(page.get_by_role("heading", name="Refused requests")).to_be_visible()
-    assert complaints == []
+    assert errors == []
 
 
 async def test_projects_and_groups_are_suggested_in_the_fields_that_want_their_ids(
     service: RunningService, page: Page
 ) -> None:
     await apply_document(service)
-    complaints = listen(page)
+    errors = listen(page)
     await sign_in_to_console(service, page, ADA, f"{ACCESS}/who")
     await page.get_by_label("Project").focus()
     offered = page.locator(f"#project_id-places option[value='{PROJECT}']")
@@ -56,7 +56,7 @@ async def test_projects_and_groups_are_suggested_in_the_fields_that_want_their_i
     await page.goto(f"{service.base_url}{ACCESS}/simulate?change=group_member&application_id={SHOP}")
     await page.locator("[name=group_id]").press_sequentially("test")
     await expect(page.locator("#group_id-places option")).to_have_text([f"Testers · {PROJECT}"])
-    assert complaints == []
+    assert errors == []
 
 
 @pytest.mark.pictures("access-check", "access-who", "access-simulate")
@@ -65,7 +65,7 @@ async def test_a_decision_is_asked_for_and_read_by_keyboard(
 ) -> None:
     await apply_document(service)
     await page.context.add_init_script(AXE)
-    complaints = listen(page)
+    errors = listen(page)
     await sign_in_to_console(service, page, ADA, f"{ACCESS}/check")
     assert await violations(page) == []
     await page.locator("[name=user_id]").press_sequentially("pia")
@@ -104,7 +104,7 @@ async def test_a_decision_is_asked_for_and_read_by_keyboard(
     await page.goto(f"{service.base_url}{ACCESS}/check?user_id={OLGA}&application_id={SHOP}&rule=badge.gold")
     await expect(page.get_by_role("heading", name="No: Olga does not have badge.gold in Shop")).to_be_visible()
     await picture(page, "access-check")
-    assert complaints == []
+    assert errors == []
 
 
 async def test_game_sessions_come_by_themselves_until_they_are_held_still_or_no_one_looks(
@@ -114,7 +114,7 @@ async def test_game_sessions_come_by_themselves_until_they_are_held_still_or_no_
     await page.context.add_init_script(AXE)
     await page.clock.install()
     first = await register_game(service, app_id=SHOP)
-    complaints, asked = listen(page), asking(page)
+    errors, asked = listen(page), record_requests(page)
     await sign_in_to_console(service, page, ADA, GAMES)
     link = page.get_by_role("link", name=first.gsid[:13])
     await link.focus()
@@ -146,12 +146,12 @@ async def test_game_sessions_come_by_themselves_until_they_are_held_still_or_no_
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("link", name="Open", exact=True).first).to_be_visible()
     assert await violations(page) == []
-    assert complaints == []
+    assert errors == []
 
 
 async def test_activity_is_filtered_by_a_person_who_is_found_by_name(service: RunningService, page: Page) -> None:
     await apply_document(service)
-    complaints = listen(page)
+    errors = listen(page)
     await sign_in_to_console(service, page, ADA, ACTIVITY)
     others = page.locator(".log > li", has_text="A project was created")
     await expect(others.first).to_be_visible()
@@ -164,7 +164,7 @@ async def test_activity_is_filtered_by_a_person_who_is_found_by_name(service: Ru
     await page.wait_for_url(f"**{ACTIVITY}?*actor={ADA}*")
     await expect(page.locator(".log > li", has_text="Ada").first).to_be_visible()
     await expect(others).to_have_count(0)
-    assert complaints == []
+    assert errors == []
 
 
 async def test_times_stay_in_the_readers_zone_when_a_list_is_searched(
@@ -192,7 +192,7 @@ async def asks_for_nothing(page: Page, asked: list[str]) -> None:
     assert len(asked) == before
 
 
-def asking(page: Page) -> list[str]:
+def record_requests(page: Page) -> list[str]:
     """Every request for the list, as it is made."""
     made: list[str] = []
     page.on("request", lambda request: made.append(request.url) if request.url.endswith(GAMES) else None)

@@ -72,7 +72,7 @@ async def test_a_file_is_imported_and_every_screen_is_for_everybody(
     await apply_document(service)
     context = await browser.new_context(reduced_motion="reduce", locale="en-GB")
     page = await context.new_page()
-    complaints = listen(page)
+    errors = listen(page)
     await sign_in_to_console(service, page, ADA, "/console/applications")
     await make_a_client(page, service)
     await import_a_file(page, service)
@@ -89,7 +89,7 @@ async def test_a_file_is_imported_and_every_screen_is_for_everybody(
         width = await page.evaluate("document.documentElement.scrollWidth")
         found[screen] += await axe_violations(page) + ([f"{width} wide"] if width > NARROW["width"] else [])
     assert {screen: problems for screen, problems in found.items() if problems} == {}
-    assert complaints == []
+    assert errors == []
     await context.close()
 
 
@@ -117,7 +117,7 @@ async def test_what_was_typed_stands_in_the_form_again_when_a_proof_came_between
     service: RunningService, page: Page
 ) -> None:
     await apply_document(service)
-    complaints = listen(page)
+    errors = listen(page)
     await sign_in_to_console(service, page, ADA, f"{PAGE}/new_client")
     for name, typed in (("client_name", "Wiki"), ("client_id", "wiki"), ("redirect_uris", "https://wiki.example/cb")):
         await page.locator(f"[name={name}]").fill(typed)
@@ -141,7 +141,7 @@ async def test_what_was_typed_stands_in_the_form_again_when_a_proof_came_between
     await page.get_by_role("button", name="Create client").click()
     await expect(page.get_by_text("Copy it now")).to_be_visible()
     assert (await service.services.storage.clients.client("wiki")).name == "Wiki"
-    assert complaints == []
+    assert errors == []
 
 
 async def test_a_form_is_not_filled_in_again_over_what_someone_has_saved_meanwhile(

@@ -43,9 +43,9 @@ async def test_roles_are_given_for_a_time_and_taken_reviewed_applied_and_undone(
     service: RunningService, page: Page, picture: Camera
 ) -> None:
     await apply_document(service)
-    complaints: list[str] = []
-    page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
+    errors: list[str] = []
+    page.on("console", lambda said: errors.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: errors.append(str(error)))
     await sign_in_to_console(service, page, MAX, PAGE)
     moderator = cell(page, PIA, "moderator")
     await moderator.click()
@@ -82,12 +82,12 @@ async def test_roles_are_given_for_a_time_and_taken_reviewed_applied_and_undone(
     await expect(page.get_by_role("status")).to_contain_text("3 changes applied")
     assert (await record_of(service, SHOP, PIA)).root.roles == (Assignment(role="moderator"),)
     assert (await record_of(service, SHOP, OLGA)).root.roles == ()
-    assert complaints == []
+    assert errors == []
 
 
 async def test_a_project_is_another_table_and_what_failed_stays_staged(service: RunningService, page: Page) -> None:
     await apply_document(service)
-    visitors = ConsoleBrowsers(service)
+    console_browsers = ConsoleBrowsers(service)
     await sign_in_to_console(service, page, OLGA, PAGE)
     await cell(page, PIA, "cashier").click()
     await page.get_by_label("Scope", exact=True).select_option(PROJECT)
@@ -96,7 +96,7 @@ async def test_a_project_is_another_table_and_what_failed_stays_staged(service: 
     await expect(review_button(page)).to_have_text("Review 2 changes")
     await review_button(page).click()
     await expect(page.get_by_text("in Mind Games")).to_be_visible()
-    ada = await visitors(ADA)
+    ada = await console_browsers(ADA)
     await ada.get(PAGE)
     theirs = await ada.post(f"{PAGE}/review", row=PIA, column="moderator", value="remove")
     await ada.client.post(f"{PAGE}/apply", data=form_of(theirs.text))
@@ -111,4 +111,4 @@ async def test_a_project_is_another_table_and_what_failed_stays_staged(service: 
     scopes = (await record_of(service, SHOP, PIA)).scopes
     assert scopes[Scope(PROJECT)].roles == (Assignment(role="moderator"),)
     assert scopes[Scope()].roles == (Assignment(role="cashier"),)
-    await visitors.close()
+    await console_browsers.close()

@@ -46,9 +46,9 @@ async def test_a_condition_is_built_with_a_live_count_and_applied(
     service: RunningService, page: Page, picture: Camera
 ) -> None:
     await apply_document(service)
-    complaints: list[str] = []
-    page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
+    errors: list[str] = []
+    page.on("console", lambda said: errors.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: errors.append(str(error)))
     await sign_in_to_console(service, page, OLGA, ROLE)
     matching, value = page.locator("#matching"), page.get_by_label("Value")
     await expect(matching).to_contain_text("1 person matches")
@@ -83,7 +83,7 @@ async def test_a_condition_is_built_with_a_live_count_and_applied(
     role = (await service.services.storage.permissions.application_models([SHOP]))[SHOP].roles["beta"]
     assert role.condition is not None
     assert role.condition.document == {"and": [{"domain": "studio.example"}, {"uid": [OLGA, DEV]}]}
-    assert complaints == []
+    assert errors == []
 
 
 async def test_rows_of_a_form_come_and_go_in_place(service: RunningService, page: Page) -> None:

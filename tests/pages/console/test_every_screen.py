@@ -42,41 +42,41 @@ async def test_every_screen_serves_everyone_as_their_rights_allow(
     for name, sees in SEEN_BY.items():
         context = await browser.new_context(locale="en-GB", timezone_id="UTC")
         page = await context.new_page()
-        complaints = complaints_of(page)
+        errors = browser_errors(page)
         await sign_in_to_demo(page, demo, name)
-        found = await walked(page, demo, picture if name == "mara" else None)
+        found = await open_every_screen(page, demo, picture if name == "mara" else None)
         assert (name, {screen for screen, status in found.items() if status == OK}) == (name, sees)
         assert set(found.values()) <= {OK, FORBIDDEN}
-        assert [one for one in complaints if "403" not in one] == []
+        assert [one for one in errors if "403" not in one] == []
         await context.close()
 
 
-def complaints_of(page: Page) -> list[str]:
-    complaints: list[str] = []
-    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    return complaints
+def browser_errors(page: Page) -> list[str]:
+    errors: list[str] = []
+    page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    return errors
 
 
-async def walked(page: Page, demo: Demo, picture: Camera | None) -> dict[str, int]:
+async def open_every_screen(page: Page, demo: Demo, picture: Camera | None) -> dict[str, int]:
     """The status of every screen; looked at closely it is accessible, fits on a phone, and is in a guide."""
-    found, troubles = {}, list[str]()
+    found, problems = {}, list[str]()
     for name, path in SCREENS.items():
         answer = await page.goto(f"{demo[0]}{path}")
         assert answer is not None
         found[name] = answer.status
         if picture is not None:
             if f"console-{name}" in IN_THE_GUIDES:
-                await photographed(page, picture, name)
-            troubles += [f"{name}: {one}" for one in await axe_violations(page)]
+                await take_picture(page, picture, name)
+            problems += [f"{name}: {one}" for one in await axe_violations(page)]
             await page.set_viewport_size(NARROW)
-            troubles += [f"{name}: wider than a phone"] if await wider_than_window(page) else []
+            problems += [f"{name}: wider than a phone"] if await wider_than_window(page) else []
             await page.set_viewport_size(WIDE)
-    assert troubles == []
+    assert problems == []
     return found
 
 
-async def photographed(page: Page, picture: Camera, name: str) -> None:
+async def take_picture(page: Page, picture: Camera, name: str) -> None:
     if name == "activity":  # with one entry open, to show what stood there before
         await page.goto(f"{page.url}?group=user_schema")
         await page.locator(".log summary").first.click()

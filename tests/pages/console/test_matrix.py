@@ -37,9 +37,9 @@ async def test_a_change_is_staged_reviewed_applied_and_undone(
     service: RunningService, page: Page, picture: Camera
 ) -> None:
     await apply_document(service)
-    complaints: list[str] = []
-    page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
+    errors: list[str] = []
+    page.on("console", lambda said: errors.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: errors.append(str(error)))
     await sign_in_to_console(service, page, OLGA, PAGE)
     kick = cell(page, "private_data.user.kick", "moderator")
     await kick.click()
@@ -82,7 +82,7 @@ async def test_a_change_is_staged_reviewed_applied_and_undone(
     assert {"user.kick", "user.mute"} <= (await held_names(service, SHOP, PIA))[PIA]
     await page.get_by_role("button", name="Back to the table").click()
     await expect(review_button(page)).to_be_hidden()
-    assert complaints == []
+    assert errors == []
 
 
 async def test_what_is_staged_survives_search_paging_and_folding_and_is_taken_back(
@@ -130,12 +130,12 @@ async def test_what_is_staged_survives_search_paging_and_folding_and_is_taken_ba
 
 async def test_a_stale_apply_shows_the_other_change_and_loses_nothing(service: RunningService, page: Page) -> None:
     await apply_document(service)
-    visitors = ConsoleBrowsers(service)
+    console_browsers = ConsoleBrowsers(service)
     await sign_in_to_console(service, page, OLGA, PAGE)
     await cell(page, "private_data.user.kick", "moderator").click()
     await review_button(page).click()
     await expect(page.get_by_role("button", name="Apply 1 change")).to_be_visible()
-    ada = await visitors(ADA)
+    ada = await console_browsers(ADA)
     await ada.get(PAGE)
     theirs = await ada.post(f"{PAGE}/review", text="user.kick,moderator,default")
     assert staged_edits((await ada.client.post(f"{PAGE}/apply", data=form_of(theirs.text))).text) == []
@@ -151,7 +151,7 @@ async def test_a_stale_apply_shows_the_other_change_and_loses_nothing(service: R
     await expect(page.get_by_role("status")).to_contain_text("1 change applied")
     meta = (await model_of(service, SHOP)).roles["moderator"].meta["private_data"]
     assert meta["user"]["kick"] == {"value": False}  # type: ignore[index]
-    await visitors.close()
+    await console_browsers.close()
 
 
 async def test_a_file_is_read_into_the_text_and_staged(service: RunningService, page: Page) -> None:

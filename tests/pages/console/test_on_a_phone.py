@@ -36,13 +36,13 @@ async def phone(browser: Browser, demo: Demo) -> AsyncIterator[Page]:
 
 
 async def test_no_list_puts_what_it_offers_beside_the_screen(phone: Page, demo: Demo) -> None:
-    troubles = list[str]()
+    problems = list[str]()
     for name, path in CONSOLE.items():
         await phone.goto(f"{demo[0]}{path}")
-        troubles += [f"{name}: {one}" for one in await axe_violations(phone)]  # which opens what is folded
+        problems += [f"{name}: {one}" for one in await axe_violations(phone)]  # which opens what is folded
         if name not in MATRICES:
-            troubles += [f"{name}: {one}" for one in await phone.evaluate(OUT_OF_REACH)]
-    assert troubles == []
+            problems += [f"{name}: {one}" for one in await phone.evaluate(OUT_OF_REACH)]
+    assert problems == []
     await phone.goto(f"{demo[0]}{CONSOLE['people']}")
     row = phone.get_by_role("row").filter(has_text="Noor Haddad")  # it stacks, and is a row still
     assert await row.get_by_role("rowheader").count() == 1

@@ -40,7 +40,7 @@ async def studio(migrated_sqlite_url: str, tmp_path: Path) -> AsyncIterator[Runn
 
 async def test_axe_finds_nothing_and_nothing_sticks_out_on_any_screen(studio: RunningService, page: Page) -> None:
     await sign_in_to_console(studio, page, ADA, "/console/people")
-    complaints = listen(page)
+    errors = listen(page)
     for scheme, width in LOOKS:
         await page.emulate_media(color_scheme=scheme)
         await page.set_viewport_size({"width": width, "height": 800})
@@ -48,7 +48,7 @@ async def test_axe_finds_nothing_and_nothing_sticks_out_on_any_screen(studio: Ru
             await page.goto(f"{studio.base_url}{screen}")
             assert await axe_violations(page) == [], screen
             assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), screen
-    assert complaints == []
+    assert errors == []
 
 
 async def test_a_search_narrows_the_list_while_it_is_typed(studio: RunningService, page: Page) -> None:

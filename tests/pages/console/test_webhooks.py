@@ -1,4 +1,4 @@
-"""Webhooks in a real browser: made, told of what happens, and their deliveries looked through."""
+"""Webhooks in a real browser: create one, send it events, read its deliveries."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -53,7 +53,7 @@ async def test_a_webhook_is_made_and_its_deliveries_are_looked_through(
 ) -> None:
     await apply_document(service)
     await service.services.audit_sealer.seal_all()
-    complaints = listen(page)
+    errors = listen(page)
     async with run_stub_server(StubServer(respond=lambda _: NO_CONTENT)) as receiver:
         await sign_in_to_console(service, page, ADA, f"{PATH}/new")
         await page.get_by_label("URL").fill(f"http://127.0.0.1:{receiver.port}/gatehouse")
@@ -82,7 +82,7 @@ async def test_a_webhook_is_made_and_its_deliveries_are_looked_through(
         await expect(page.get_by_text("No results.")).to_be_visible()
         await page.get_by_label("Status").select_option("Any status")
         await expect(page.get_by_text("1 to 25 of 26")).to_be_visible()
-    assert complaints == []
+    assert errors == []
 
 
 def refusing_pings(received: ReceivedRequest) -> bytes:

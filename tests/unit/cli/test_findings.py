@@ -29,7 +29,7 @@ def test_sound_settings_carry_no_risk(installation: TemporaryInstallation) -> No
 
 
 @pytest.mark.parametrize(
-    ("variable", "value", "told"),
+    ("variable", "value", "risk_text"),
     [
         ("SERVER__HOST", "0.0.0.0", "trusts no proxy"),  # noqa: S104
         ("SERVER__HOST", "::", "trusts no proxy"),
@@ -44,10 +44,10 @@ def test_sound_settings_carry_no_risk(installation: TemporaryInstallation) -> No
     ],
 )
 def test_each_risky_setting_is_named(
-    installation: TemporaryInstallation, variable: str, value: str, told: str
+    installation: TemporaryInstallation, variable: str, value: str, risk_text: str
 ) -> None:
     [risk] = risks(installation, {f"{PREFIX}{variable}": value})
-    assert told in risk
+    assert risk_text in risk
 
 
 @pytest.mark.parametrize(

@@ -60,17 +60,17 @@ async def test_one_service_jwt_serves_for_minutes() -> None:
     clock = MovableClock()
     key = ServiceKey(50001, "kid", pem(), clock=clock)
 
-    def sent() -> str:
+    def service_jwt_header() -> str:
         return key.build_request(a_question()).headers["Service-Jwt"]
 
-    first = sent()
+    first = service_jwt_header()
     await clock.advance(239)
-    assert sent() == first
+    assert service_jwt_header() == first
     await clock.advance(1)
-    second = sent()
+    second = service_jwt_header()
     assert second != first
     clock.set_back(100)
-    assert sent() not in (first, second)  # one from the future would be refused
+    assert service_jwt_header() not in (first, second)  # one from the future would be refused
 
 
 def test_another_kind_of_key_is_refused() -> None:

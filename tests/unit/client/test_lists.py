@@ -19,7 +19,7 @@ ANNA = User(user_id="1", jwt="a.b.c")
 BEN = User(user_id="2", jwt="d.e.f")
 
 
-def holding(*rules: str, user_id: str = "1", **more: object) -> Reply:
+def reply_with_rules(*rules: str, user_id: str = "1", **more: object) -> Reply:
     body = {"status": "OK", "data": rules, "user_id": user_id, "expired": 0, "max_age": 2, **more}
     return Reply(status=200, etag='"tag"', body=msgspec.json.encode(body))
 
@@ -28,7 +28,7 @@ def holding(*rules: str, user_id: str = "1", **more: object) -> Reply:
 class Answering:
     """A service that gives one answer, when the test lets it."""
 
-    reply: Reply = field(default_factory=lambda: holding("kick"))
+    reply: Reply = field(default_factory=lambda: reply_with_rules("kick"))
     asked: list[Request] = field(default_factory=list)
     open: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -90,7 +90,7 @@ async def test_who_asks_late_is_not_given_an_answer_to_an_old_question(a_case: C
     case.service.open.clear()
     early = asyncio.create_task(case.allows())
     await run_ready_tasks()
-    case.service.reply = holding()
+    case.service.reply = reply_with_rules()
     await case.clock.advance(2)
     late = asyncio.create_task(case.allows())
     await run_ready_tasks()
@@ -115,7 +115,7 @@ async def test_the_way_of_the_answer_counts_as_its_age(a_case: Callable[..., Cas
 
 async def test_without_a_max_age_every_moment_asks_again(a_case: Callable[..., Case]) -> None:
     case = a_case()
-    case.service.reply = holding("kick", max_age=0)
+    case.service.reply = reply_with_rules("kick", max_age=0)
     for _ in range(3):
         assert await case.allows()
         await case.clock.advance(0.001)
@@ -128,7 +128,7 @@ async def test_an_answer_ends_with_the_first_thing_in_it_even_while_the_service_
     a_case: Callable[..., Case],
 ) -> None:
     case = a_case(stale_seconds=60)
-    case.service.reply = holding("kick", max_age=300, expired=case.clock.now() + 10)
+    case.service.reply = reply_with_rules("kick", max_age=300, expired=case.clock.now() + 10)
     assert await case.allows()
     case.service.reply = Reply(status=503)
     await case.clock.advance(9)
@@ -163,7 +163,7 @@ async def test_two_jwts_or_addresses_of_one_person_are_two_questions(a_case: Cal
         (Reply(status=404), Denied),
         (Reply(status=200, body=b'{"status":"ERROR","error":"invalid token"}'), Unauthenticated),
         (Reply(status=200, body=b'{"status":"ERROR","error":"No right."}'), Denied),
-        (holding("kick", user_id="2"), Denied),
+        (reply_with_rules("kick", user_id="2"), Denied),
         (Reply(status=304), Unavailable),
         (Reply(status=307), Unavailable),
         (Reply(status=400), Unavailable),
@@ -181,7 +181,7 @@ async def test_whatever_is_no_answer_allows_nothing(
     case.service.reply = reply
     with pytest.raises(error):
         await case.allows()
-    case.service.reply = holding("kick")
+    case.service.reply = reply_with_rules("kick")
     assert await case.allows()
     await case.clock.advance(2)
     case.service.reply = reply
@@ -195,6 +195,6 @@ async def test_whatever_is_no_answer_allows_nothing(
 async def test_each_person_has_an_answer_of_their_own(a_case: Callable[..., Case]) -> None:
     case = a_case()
     assert await case.allows()
-    case.service.reply = holding(user_id="2")
+    case.service.reply = reply_with_rules(user_id="2")
     assert not await case.allows(user=BEN)
     assert await case.allows()

@@ -1,4 +1,4 @@
-"""The client judges tokens as the service does: the same forgeries are refused on both sides."""
+"""The client library verifies tokens as the service does: both refuse the same forgeries."""
 
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -56,29 +56,29 @@ class Pair:
 
     service: KeysOnly
     client: UserJwtVerifier
-    desk: TokenSetup
+    tokens: TokenSetup
 
     async def refuse(self, token: str) -> None:
         with pytest.raises(InvalidToken):
-            await self.desk.verifier.verify(token, UserJwtClaims)
+            await self.tokens.verifier.verify(token, UserJwtClaims)
         with pytest.raises(Unauthenticated):
             await self.client.verify(token, factor=None, address=None)
 
     async def accept(self, token: str) -> None:
-        await self.desk.verifier.verify(token, UserJwtClaims)
+        await self.tokens.verifier.verify(token, UserJwtClaims)
         await self.client.verify(token, factor=None, address=None)
 
 
 @pytest.fixture
 async def pair() -> AsyncIterator[Pair]:
     with ThreadPoolExecutor(1) as executor:
-        desk, service = await token_setup(executor), KeysOnly()
-        keys = PublishedKeyCache(transport=service, clock=desk.clock)
-        client = UserJwtVerifier(issuer=ISSUER, application_id=APPLICATION, keys=keys, clock=desk.clock)
-        yield Pair(service=service, client=client, desk=desk)
+        tokens, service = await token_setup(executor), KeysOnly()
+        keys = PublishedKeyCache(transport=service, clock=tokens.clock)
+        client = UserJwtVerifier(issuer=ISSUER, application_id=APPLICATION, keys=keys, clock=tokens.clock)
+        yield Pair(service=service, client=client, tokens=tokens)
 
 
-def without(members: Mapping[str, object], name: str) -> dict[str, object]:
+def without_member(members: Mapping[str, object], name: str) -> dict[str, object]:
     return {key: value for key, value in members.items() if key != name}
 
 
@@ -90,7 +90,7 @@ def without(members: Mapping[str, object], name: str) -> dict[str, object]:
         HEADER | {"alg": "ES256"},
         HEADER | {"alg": "rs256"},
         HEADER | {"alg": ["RS256"]},
-        without(HEADER, "alg"),
+        without_member(HEADER, "alg"),
         HEADER | {"typ": "at+jwt"},
         HEADER | {"typ": None},
         HEADER | {"kid": "unknown"},
@@ -133,7 +133,7 @@ async def test_both_refuse_the_header(pair: Pair, header: Mapping[str, object] |
         PAYLOAD | {"auth": "guess"},
         PAYLOAD | {"nick": "a\0b"},
         PAYLOAD | {"fip": "10.0.0.0/8"},
-        *(without(PAYLOAD, name) for name in ("exp", "iat", "iss", "uid", "sub", "slt", "auth")),
+        *(without_member(PAYLOAD, name) for name in ("exp", "iat", "iss", "uid", "sub", "slt", "auth")),
     ],
 )
 async def test_both_refuse_the_payload(pair: Pair, payload: Mapping[str, object]) -> None:
@@ -187,17 +187,17 @@ async def test_made_up_keys_are_looked_for_once_in_five_seconds(pair: Pair) -> N
     for made_up in range(20):
         with pytest.raises(Unauthenticated):
             await pair.client.verify(
-                forge(UserJwtClaims, header=HEADER | {"kid": f"k{made_up}"}, payload=without(PAYLOAD, "kid")),
+                forge(UserJwtClaims, header=HEADER | {"kid": f"k{made_up}"}, payload=without_member(PAYLOAD, "kid")),
                 factor=None,
                 address=None,
             )
     assert pair.service.asked == 1
-    await pair.desk.clock.advance(5)
+    await pair.tokens.clock.advance(5)
     await pair.accept(forge(UserJwtClaims))
     assert pair.service.asked == 1
     with pytest.raises(Unauthenticated):
         await pair.client.verify(
-            forge(UserJwtClaims, header=HEADER | {"kid": "x"}, payload=without(PAYLOAD, "kid")),
+            forge(UserJwtClaims, header=HEADER | {"kid": "x"}, payload=without_member(PAYLOAD, "kid")),
             factor=None,
             address=None,
         )

@@ -1,4 +1,4 @@
-"""What sockets that come and go mean for a session, without a wire (gamesessions/sockets.py)."""
+"""What opened and closed sockets mean for a session, without a network (gamesessions/sockets.py)."""
 
 import asyncio
 from collections.abc import Collection
@@ -26,7 +26,7 @@ ORIGIN = AuditOrigin(actor="game", address=str(ADDRESS))
 
 
 class Memory:
-    """A store of one node, which does what it is told when it is let."""
+    """A game session store in memory, which a test can make wait or fail."""
 
     def __init__(self, clock: MovableClock) -> None:
         self.clock = clock
@@ -89,8 +89,8 @@ class NoRecords:
 
 
 @dataclass(slots=True, eq=False)
-class Chair:
-    """A seat that writes down what it is told, and leaves when it is ended."""
+class FakeSocket:
+    """A socket that records what it is sent, and leaves when it is closed."""
 
     presence: Presence
     gsid: str
@@ -111,23 +111,23 @@ class Chair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class PresenceSetup:
     clock: MovableClock
     store: Memory
     waiters: Waiters
     presence: Presence
 
-    async def sit(self, gsid: str = "gsid", by: GameClientProof = OWNER) -> Chair:
-        chair = Chair(self.presence, gsid)
-        await self.presence.join(gsid, by, ORIGIN, chair)
-        return chair
+    async def join_socket(self, gsid: str = "gsid", by: GameClientProof = OWNER) -> FakeSocket:
+        socket = FakeSocket(self.presence, gsid)
+        await self.presence.join(gsid, by, ORIGIN, socket)
+        return socket
 
-    def rise(self, chair: Chair) -> None:
-        self.presence.leave(chair.gsid, chair, by_client=True)
+    def leave_socket(self, socket: FakeSocket) -> None:
+        self.presence.leave(socket.gsid, socket, by_client=True)
 
 
 @pytest.fixture
-async def room() -> Room:
+async def setup() -> PresenceSetup:
     clock = MovableClock()
     memory = Memory(clock)
     memory.add("gsid")
@@ -142,143 +142,143 @@ async def room() -> Room:
         node="here",
         max_sockets=3,
     )
-    return Room(clock=clock, store=memory, waiters=waiters, presence=presence)
+    return PresenceSetup(clock=clock, store=memory, waiters=waiters, presence=presence)
 
 
-async def test_the_first_socket_is_stored_and_the_end_of_the_last_one_after_the_grace(room: Room) -> None:
-    first, second = await room.sit(), await room.sit()
-    assert room.store.done == ["watch gsid"]
-    room.rise(first)
-    await room.clock.advance(LEAVE_GRACE * 2)
-    room.rise(second)
-    await room.clock.advance(LEAVE_GRACE - 0.1)
-    assert room.store.done == ["watch gsid"]
-    await room.clock.advance(0.1)
-    assert room.store.done == ["watch gsid", "unwatch gsid"]
-    assert len(room.presence) == 0
-    assert room.waiters._listeners == {}
+async def test_the_first_socket_is_stored_and_the_end_of_the_last_one_after_the_grace(setup: PresenceSetup) -> None:
+    first, second = await setup.join_socket(), await setup.join_socket()
+    assert setup.store.done == ["watch gsid"]
+    setup.leave_socket(first)
+    await setup.clock.advance(LEAVE_GRACE * 2)
+    setup.leave_socket(second)
+    await setup.clock.advance(LEAVE_GRACE - 0.1)
+    assert setup.store.done == ["watch gsid"]
+    await setup.clock.advance(0.1)
+    assert setup.store.done == ["watch gsid", "unwatch gsid"]
+    assert len(setup.presence) == 0
+    assert setup.waiters._listeners == {}
 
 
-async def test_coming_and_going_within_the_grace_writes_nothing(room: Room) -> None:
+async def test_coming_and_going_within_the_grace_writes_nothing(setup: PresenceSetup) -> None:
     for _ in range(20):
-        room.rise(await room.sit())
-        await room.clock.advance(LEAVE_GRACE - 0.1)
-    assert room.store.done == ["watch gsid"]
+        setup.leave_socket(await setup.join_socket())
+        await setup.clock.advance(LEAVE_GRACE - 0.1)
+    assert setup.store.done == ["watch gsid"]
 
 
-async def test_who_comes_back_while_the_end_is_being_stored_is_stored_after_it(room: Room) -> None:
-    room.rise(await room.sit())
-    room.store.may_go_on.clear()
-    await room.clock.advance(LEAVE_GRACE)
-    back = Chair(room.presence, "gsid")
-    coming = asyncio.create_task(room.presence.join("gsid", OWNER, ORIGIN, back))
+async def test_who_comes_back_while_the_end_is_being_stored_is_stored_after_it(setup: PresenceSetup) -> None:
+    setup.leave_socket(await setup.join_socket())
+    setup.store.may_go_on.clear()
+    await setup.clock.advance(LEAVE_GRACE)
+    back = FakeSocket(setup.presence, "gsid")
+    coming = asyncio.create_task(setup.presence.join("gsid", OWNER, ORIGIN, back))
     await run_ready_tasks()
     assert not coming.done()
-    room.store.may_go_on.set()
+    setup.store.may_go_on.set()
     await coming
-    assert room.store.done == ["watch gsid", "unwatch gsid", "watch gsid"]
-    assert len(room.presence) == 1
+    assert setup.store.done == ["watch gsid", "unwatch gsid", "watch gsid"]
+    assert len(setup.presence) == 1
 
 
-async def test_two_who_come_at_once_are_stored_once(room: Room) -> None:
-    await asyncio.gather(room.sit(), room.sit())
-    assert room.store.done == ["watch gsid"]
+async def test_two_who_come_at_once_are_stored_once(setup: PresenceSetup) -> None:
+    await asyncio.gather(setup.join_socket(), setup.join_socket())
+    assert setup.store.done == ["watch gsid"]
 
 
-async def test_an_end_that_could_not_be_stored_is_tried_again(room: Room) -> None:
-    room.rise(await room.sit())
-    room.store.fails = True
-    await room.clock.advance(LEAVE_GRACE * 3)
-    assert room.store.done == ["watch gsid"]
-    room.store.fails = False
-    await room.clock.advance(LEAVE_GRACE)
-    assert room.store.done == ["watch gsid", "unwatch gsid"]
+async def test_an_end_that_could_not_be_stored_is_tried_again(setup: PresenceSetup) -> None:
+    setup.leave_socket(await setup.join_socket())
+    setup.store.fails = True
+    await setup.clock.advance(LEAVE_GRACE * 3)
+    assert setup.store.done == ["watch gsid"]
+    setup.store.fails = False
+    await setup.clock.advance(LEAVE_GRACE)
+    assert setup.store.done == ["watch gsid", "unwatch gsid"]
 
 
-async def test_a_socket_that_could_not_be_stored_takes_no_part(room: Room) -> None:
-    room.store.may_go_on.clear()
-    coming = asyncio.create_task(room.sit())
+async def test_a_socket_that_could_not_be_stored_takes_no_part(setup: PresenceSetup) -> None:
+    setup.store.may_go_on.clear()
+    coming = asyncio.create_task(setup.join_socket())
     await run_ready_tasks()
-    room.store.fails = True
-    room.store.may_go_on.set()
+    setup.store.fails = True
+    setup.store.may_go_on.set()
     with pytest.raises(Unavailable):
         await coming
-    assert len(room.presence) == 0
-    assert room.waiters._listeners == {}
+    assert len(setup.presence) == 0
+    assert setup.waiters._listeners == {}
 
 
-async def test_what_we_end_and_what_a_restart_ends_is_not_stored(room: Room) -> None:
-    chair = await room.sit()
-    room.presence.leave("gsid", chair, by_client=False)
-    await room.clock.advance(LEAVE_GRACE)
-    leaving, staying = await room.sit(), await room.sit(room.store.add("other"))
-    room.rise(leaving)
-    room.presence.stop()
-    room.rise(staying)
-    await room.clock.advance(LEAVE_GRACE)
-    assert "unwatch gsid" not in room.store.done
-    assert "unwatch other" not in room.store.done
-    assert len(room.presence) == 0
+async def test_what_we_end_and_what_a_restart_ends_is_not_stored(setup: PresenceSetup) -> None:
+    socket = await setup.join_socket()
+    setup.presence.leave("gsid", socket, by_client=False)
+    await setup.clock.advance(LEAVE_GRACE)
+    leaving, staying = await setup.join_socket(), await setup.join_socket(setup.store.add("other"))
+    setup.leave_socket(leaving)
+    setup.presence.stop()
+    setup.leave_socket(staying)
+    await setup.clock.advance(LEAVE_GRACE)
+    assert "unwatch gsid" not in setup.store.done
+    assert "unwatch other" not in setup.store.done
+    assert len(setup.presence) == 0
 
 
-async def test_a_session_has_so_many_seats_for_its_owner_and_as_many_for_others(room: Room) -> None:
-    keyed = room.store.sessions["gsid"]
-    room.store.sessions["gsid"] = replace(keyed, public_key="some key")
+async def test_a_session_has_so_many_seats_for_its_owner_and_as_many_for_others(setup: PresenceSetup) -> None:
+    keyed = setup.store.sessions["gsid"]
+    setup.store.sessions["gsid"] = replace(keyed, public_key="some key")
     for _ in range(3):
-        await room.sit()
+        await setup.join_socket()
     with pytest.raises(TooMany):
-        await room.sit()
-    room.store.sessions["gsid"] = keyed
+        await setup.join_socket()
+    setup.store.sessions["gsid"] = keyed
     for _ in range(3):
-        await room.sit()
+        await setup.join_socket()
     with pytest.raises(TooMany):
-        await room.sit()
-    assert room.store.done == ["watch gsid"]
+        await setup.join_socket()
+    assert setup.store.done == ["watch gsid"]
 
 
-async def test_a_socket_that_is_not_open_yet_is_told_when_it_is(room: Room) -> None:
-    chair = Chair(room.presence, "gsid", opened=False)
-    await room.presence.join("gsid", OWNER, ORIGIN, chair)
-    room.store.sessions["gsid"] = replace(room.store.sessions["gsid"], opened_at=1)
-    room.waiters.notify("gsid")
+async def test_a_socket_that_is_not_open_yet_is_told_when_it_is(setup: PresenceSetup) -> None:
+    socket = FakeSocket(setup.presence, "gsid", opened=False)
+    await setup.presence.join("gsid", OWNER, ORIGIN, socket)
+    setup.store.sessions["gsid"] = replace(setup.store.sessions["gsid"], opened_at=1)
+    setup.waiters.notify("gsid")
     await run_ready_tasks()
-    assert chair.heard == []
-    chair.opened = True
-    room.presence.schedule_check("gsid")
+    assert socket.heard == []
+    socket.opened = True
+    setup.presence.schedule_check("gsid")
     await run_ready_tasks()
-    assert chair.heard == [SignInStage.OPENED]
+    assert socket.heard == [SignInStage.OPENED]
 
 
-async def test_missed_notices_make_everyone_look_a_few_at_a_time(room: Room) -> None:
-    chairs = [await room.sit(room.store.add(f"gsid-{n}")) for n in range(5 * CHECK_CONCURRENCY)]
-    for gsid, session in room.store.sessions.items():
-        room.store.sessions[gsid] = replace(session, opened_at=1)
-    room.store.found_at_once = 0
-    for gsid in room.waiters.gsids():
-        room.waiters.wake_if_changed(gsid, room.store.sessions[gsid].snapshot)
+async def test_missed_notices_make_everyone_look_a_few_at_a_time(setup: PresenceSetup) -> None:
+    chairs = [await setup.join_socket(setup.store.add(f"gsid-{n}")) for n in range(5 * CHECK_CONCURRENCY)]
+    for gsid, session in setup.store.sessions.items():
+        setup.store.sessions[gsid] = replace(session, opened_at=1)
+    setup.store.found_at_once = 0
+    for gsid in setup.waiters.gsids():
+        setup.waiters.wake_if_changed(gsid, setup.store.sessions[gsid].snapshot)
     for _ in range(10):
         await run_ready_tasks()
-    assert [chair.heard for chair in chairs] == [[SignInStage.OPENED]] * len(chairs)
-    assert room.store.found_at_once == CHECK_CONCURRENCY
+    assert [socket.heard for socket in chairs] == [[SignInStage.OPENED]] * len(chairs)
+    assert setup.store.found_at_once == CHECK_CONCURRENCY
 
 
-async def test_a_look_that_fails_is_had_at_the_next_heartbeat(room: Room) -> None:
-    chair = await room.sit()
-    room.store.sessions["gsid"] = replace(room.store.sessions["gsid"], opened_at=1)
-    room.store.fails = True
-    room.waiters.notify("gsid")
+async def test_a_look_that_fails_is_had_at_the_next_heartbeat(setup: PresenceSetup) -> None:
+    socket = await setup.join_socket()
+    setup.store.sessions["gsid"] = replace(setup.store.sessions["gsid"], opened_at=1)
+    setup.store.fails = True
+    setup.waiters.notify("gsid")
     await run_ready_tasks()
-    room.store.fails = False
-    await room.clock.advance(5)
-    assert chair.heard == [SignInStage.OPENED]
+    setup.store.fails = False
+    await setup.clock.advance(5)
+    assert socket.heard == [SignInStage.OPENED]
 
 
-async def test_a_session_that_polls_have_moved_on_is_not_taken_for_ended(room: Room) -> None:
-    room.store.sessions["gsid"] = replace(room.store.sessions["gsid"], ends_at=room.clock.now() + 20)
-    chair = await room.sit()
-    room.store.sessions["gsid"] = replace(room.store.sessions["gsid"], ends_at=room.clock.now() + 60)
-    await room.clock.advance(50)
-    assert chair.heard == []
-    await room.clock.advance(20)
-    assert chair.heard == [SocketCloseReason.OVER]
-    assert len(room.presence) == 0
+async def test_a_session_that_polls_have_moved_on_is_not_taken_for_ended(setup: PresenceSetup) -> None:
+    setup.store.sessions["gsid"] = replace(setup.store.sessions["gsid"], ends_at=setup.clock.now() + 20)
+    socket = await setup.join_socket()
+    setup.store.sessions["gsid"] = replace(setup.store.sessions["gsid"], ends_at=setup.clock.now() + 60)
+    await setup.clock.advance(50)
+    assert socket.heard == []
+    await setup.clock.advance(20)
+    assert socket.heard == [SocketCloseReason.OVER]
+    assert len(setup.presence) == 0

@@ -34,21 +34,21 @@ async def test_a_change_before_anybody_waits_is_told_once() -> None:
 
 
 async def test_those_who_go_by_something_older_than_what_was_found_are_woken() -> None:
-    waiters, told = Waiters(), []
+    waiters, woken_sessions = Waiters(), []
     current, older, new = (waiters.join("a") for _ in range(3))
     opened = SessionSnapshot(GameSessionState.PENDING, 1, 0, 0, "node")
     current.seen, older.seen = opened, opened._replace(opened_at=0)
-    waiters.add_listener("a", lambda: told.append("a"))
+    waiters.add_listener("a", lambda: woken_sessions.append("a"))
     waiters.wake_if_changed("a", opened)
     waiters.wake_if_changed("a", opened)
     assert [await poll.wait() for poll in (older, new)] == [WakeReason.CHANGED] * 2
-    assert told == ["a"]
+    assert woken_sessions == ["a"]
     waiting = asyncio.create_task(current.wait())
     await run_ready_tasks()
     assert not waiting.done()
     waiters.wake_if_changed("a", None)
     assert await waiting is WakeReason.CHANGED
-    assert told == ["a", "a"]
+    assert woken_sessions == ["a", "a"]
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])

@@ -1,4 +1,4 @@
-"""Every colour there is can be an accent: what comes of it is readable, in pages and in letters."""
+"""Every color can be an accent: the derived colors are readable on pages and in emails."""
 
 from itertools import product
 
@@ -22,15 +22,15 @@ def test_every_shade_that_pages_and_letters_use_is_readable() -> None:
 
 
 def check(accent: Color) -> None:
-    light, dark, letter = light_shades(accent), dark_shades(accent), composer.theme_for_accent(accent)
+    light, dark, message = light_shades(accent), dark_shades(accent), composer.theme_for_accent(accent)
     assert min(swatch.contrast for swatch in swatches(accent)) >= TEXT_CONTRAST
     for link, grounds in (
         *((shade, LIGHT_BACKGROUNDS) for shade in (light.link, light.link_hover)),
         *((shade, DARK_BACKGROUNDS) for shade in (dark.link, dark.link_hover)),
-        *(((letter.link, composer.LIGHT_BACKGROUNDS), (letter.link_dark, composer.DARK_BACKGROUNDS))),
+        *(((message.link, composer.LIGHT_BACKGROUNDS), (message.link_dark, composer.DARK_BACKGROUNDS))),
     ):
         assert min_contrast(link, grounds) >= TEXT_CONTRAST
-    for button in (light.button, light.button_hover, dark.button, dark.button_hover, letter.button):
+    for button in (light.button, light.button_hover, dark.button, dark.button_hover, message.button):
         assert contrast(WHITE, button) >= TEXT_CONTRAST
     assert min_contrast(dark.button, DARK_BACKGROUNDS[:2]) >= SHAPE_CONTRAST
 

@@ -18,7 +18,7 @@ def cache_of(*names: str) -> WeightedCache[str]:
     return cache
 
 
-def kept(cache: WeightedCache[str], *names: str) -> list[str]:
+def cached_names(cache: WeightedCache[str], *names: str) -> list[str]:
     return [name for name in names if cache.get(0, name) is not None]
 
 
@@ -26,7 +26,7 @@ def test_least_recently_used_entry_is_dropped_first() -> None:
     cache = cache_of("a", "b")
     assert cache.get(0, "a") == "a"
     cache.put(0, "c", "c", HEAVY)
-    assert kept(cache, "a", "b", "c") == ["a", "c"]
+    assert cached_names(cache, "a", "b", "c") == ["a", "c"]
     assert cache.weight == LIMIT
 
 
@@ -39,14 +39,14 @@ def test_entry_replaces_the_one_of_the_same_key() -> None:
 def test_value_heavier_than_the_cache_is_not_kept_and_drops_no_other() -> None:
     cache = cache_of("a", "b")
     cache.put(0, "c", "c", LIMIT)
-    assert kept(cache, "a", "b", "c") == ["a", "b"]
+    assert cached_names(cache, "a", "b", "c") == ["a", "b"]
 
 
 def test_value_that_grows_counts_with_its_new_weight() -> None:
     cache = cache_of("a")
     ticket = cache.put(0, "b", "b", HEAVY)
     cache.add_weight(ticket, HEAVY)
-    assert kept(cache, "a", "b") == ["b"]
+    assert cached_names(cache, "a", "b") == ["b"]
     cache.add_weight(ticket, LIMIT)
     assert (len(cache), cache.weight) == (0, 0)
 

@@ -14,7 +14,7 @@ from tests.support.keys import MASTER, NOW, OTHER_MASTER, KeysInMemory, a_key, a
 TOKENS, ES256 = KeyPurpose.TOKENS, Algorithm.ES256
 
 
-def damaged(key: SigningKey) -> SigningKey:
+def damage_key(key: SigningKey) -> SigningKey:
     return replace(key, sealed_private=key.sealed_private[:-1] + bytes([key.sealed_private[-1] ^ 1]))
 
 
@@ -98,7 +98,7 @@ async def test_an_opened_key_is_kept_when_only_its_times_change() -> None:
 
 
 async def test_r_25_a_damaged_key_is_refused_with_one_alarm_and_the_others_serve() -> None:
-    good, bad = a_key(), damaged(a_key(KeyPurpose.REFRESH, Algorithm.EDDSA))
+    good, bad = a_key(), damage_key(a_key(KeyPurpose.REFRESH, Algorithm.EDDSA))
     store, clock = KeysInMemory([good, bad]), MovableClock()
     with capture_logs() as logs:
         keyring = await a_keyring(store, clock)
@@ -113,8 +113,8 @@ async def test_r_25_a_damaged_key_is_refused_with_one_alarm_and_the_others_serve
 @pytest.mark.parametrize("part", ["public", "kid", "purpose", "alg"])
 async def test_a_record_changed_in_the_database_is_refused(part: str) -> None:
     good, bad = a_key(), a_key(KeyPurpose.TOKENS, Algorithm.EDDSA)
-    stranger = a_key(KeyPurpose.REFRESH, Algorithm.EDDSA)
-    changed = replace(bad, **{part: {"alg": ES256}.get(part, getattr(stranger, part))})
+    other_keyring = a_key(KeyPurpose.REFRESH, Algorithm.EDDSA)
+    changed = replace(bad, **{part: {"alg": ES256}.get(part, getattr(other_keyring, part))})
     with capture_logs() as logs:
         keyring = await a_keyring(KeysInMemory([good, changed]), MovableClock())
     assert await keyring.verification_key(changed.kid, NOW) is None
@@ -123,7 +123,7 @@ async def test_a_record_changed_in_the_database_is_refused(part: str) -> None:
 
 async def test_a_mended_key_serves_again() -> None:
     good, other = a_key(), a_key(KeyPurpose.REFRESH, Algorithm.EDDSA)
-    store = KeysInMemory([good, damaged(other)])
+    store = KeysInMemory([good, damage_key(other)])
     with capture_logs():
         keyring = await a_keyring(store, MovableClock())
     store.replace_keys(other)
@@ -133,10 +133,10 @@ async def test_a_mended_key_serves_again() -> None:
 
 async def test_r_24_the_wrong_master_key_is_an_error_and_the_old_view_stays() -> None:
     store, clock = KeysInMemory([a_key()]), MovableClock()
-    stranger = Keyring(store=store, masters=MasterKeys(OTHER_MASTER), clock=clock)
+    other_keyring = Keyring(store=store, masters=MasterKeys(OTHER_MASTER), clock=clock)
     with pytest.raises(WrongMasterKey):
-        await stranger.reload()
-    assert stranger.published_keys(NOW) == ()
+        await other_keyring.reload()
+    assert other_keyring.published_keys(NOW) == ()
 
 
 async def test_no_private_key_is_printed() -> None:

@@ -102,14 +102,14 @@ async def test_ui_13_a_new_key_is_published_before_it_signs_and_the_old_one_afte
     new = await rotation(store, clock).rotate(LINE, origin=AuditOrigin(actor="admin"))
     keys = {key.kid: key for key in store.stored.keys}
 
-    def seen(now: int) -> tuple[KeyState, KeyState]:
+    def states_at(now: int) -> tuple[KeyState, KeyState]:
         return key_state(keys[old.kid], now), key_state(keys[new.kid], now)
 
-    assert seen(NOW) == (KeyState.SIGNING, KeyState.NEXT)
-    assert seen(NOW + 99) == (KeyState.SIGNING, KeyState.NEXT)
-    assert seen(NOW + 100) == (KeyState.VERIFYING, KeyState.SIGNING)
-    assert seen(NOW + 100 + 5_059) == (KeyState.VERIFYING, KeyState.SIGNING)
-    assert seen(NOW + 100 + 5_060) == (KeyState.RETIRED, KeyState.SIGNING)
+    assert states_at(NOW) == (KeyState.SIGNING, KeyState.NEXT)
+    assert states_at(NOW + 99) == (KeyState.SIGNING, KeyState.NEXT)
+    assert states_at(NOW + 100) == (KeyState.VERIFYING, KeyState.SIGNING)
+    assert states_at(NOW + 100 + 5_059) == (KeyState.VERIFYING, KeyState.SIGNING)
+    assert states_at(NOW + 100 + 5_060) == (KeyState.RETIRED, KeyState.SIGNING)
     assert store.saves == [(AuditEvent.KEY_ROTATED, "admin")]
 
 

@@ -1,4 +1,4 @@
-"""Every letter, in every language, and nothing in it that someone else could have put there."""
+"""Every message in every language, without content that another person could inject."""
 
 import re
 from html.parser import HTMLParser
@@ -13,7 +13,7 @@ from gatehouse.accounts.errors import BadAccount
 from gatehouse.accounts.model import DOMAIN, LOCAL_PART, check_login
 from gatehouse.accounts.second_factors.model import Factor
 from gatehouse.kernel.graphics import Color
-from gatehouse.mail import composer as room
+from gatehouse.mail import composer as composer_module
 from gatehouse.mail.composer import LANGUAGES, MAX_VALUE_LENGTH, mail_language, theme_for_accent
 from gatehouse.mail.model import (
     BadMessage,
@@ -34,12 +34,12 @@ CAUSED_BY_STRANGERS = (
     MailTemplate.RESET,
     MailTemplate.ACCOUNT_LOCKED,
 )
-EVERY_LETTER = pytest.mark.parametrize("template", MailTemplate)
+EVERY_MESSAGE = pytest.mark.parametrize("template", MailTemplate)
 EVERY_LANGUAGE = pytest.mark.parametrize("lang", LANGUAGES)
 
 
 class Page(HTMLParser):
-    """The words and addresses of an HTML letter."""
+    """The words and addresses of an HTML message."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -67,20 +67,20 @@ def clock() -> MovableClock:
     return MovableClock()
 
 
-@EVERY_LETTER
+@EVERY_MESSAGE
 @EVERY_LANGUAGE
 def test_every_letter_can_be_written_in_every_language(
     clock: MovableClock, template: MailTemplate, lang: str
 ) -> None:
-    letter = a_message(clock, template, lang=lang)
-    assert letter.lang == lang
-    assert letter.subject
-    assert "\n" not in letter.subject
-    assert f'<html lang="{lang}">' in letter.html
-    assert not re.search(r"[{}]{2}|Undefined|None", letter.text)
+    message = a_message(clock, template, lang=lang)
+    assert message.lang == lang
+    assert message.subject
+    assert "\n" not in message.subject
+    assert f'<html lang="{lang}">' in message.html
+    assert not re.search(r"[{}]{2}|Undefined|None", message.text)
 
 
-@EVERY_LETTER
+@EVERY_MESSAGE
 def test_the_german_letter_is_not_the_english_one(clock: MovableClock, template: MailTemplate) -> None:
     english, german = (a_message(clock, template, lang=lang) for lang in ("en", "de"))
     assert german.subject != english.subject
@@ -90,23 +90,23 @@ def test_the_german_letter_is_not_the_english_one(clock: MovableClock, template:
 
 
 def test_every_language_has_every_letter_and_no_other() -> None:
-    templates = Path(room.__file__).parent / "templates"
+    templates = Path(composer_module.__file__).parent / "templates"
     wanted = {f"{template}.jinja" for template in MailTemplate} | {"words.jinja"}
     assert {path.name for path in templates.iterdir() if path.is_dir()} == set(LANGUAGES)
     for lang in LANGUAGES:
         assert {path.name for path in (templates / lang).iterdir()} == wanted
 
 
-@EVERY_LETTER
+@EVERY_MESSAGE
 @EVERY_LANGUAGE
 def test_both_halves_of_a_letter_say_the_same(clock: MovableClock, template: MailTemplate, lang: str) -> None:
-    letter = a_message(clock, template, lang=lang)
-    page = Page(letter.html)
-    for word in letter.text.replace("--\n", "").split():
+    message = a_message(clock, template, lang=lang)
+    page = Page(message.html)
+    for word in message.text.replace("--\n", "").split():
         assert word in page.words or word.removesuffix(":") in page.words, word
 
 
-@EVERY_LETTER
+@EVERY_MESSAGE
 @EVERY_LANGUAGE
 def test_a_letter_fetches_nothing_and_leads_only_to_this_service(
     clock: MovableClock, template: MailTemplate, lang: str
@@ -117,7 +117,7 @@ def test_a_letter_fetches_nothing_and_leads_only_to_this_service(
     assert "url(" not in a_message(clock, template, lang=lang).html
 
 
-@EVERY_LETTER
+@EVERY_MESSAGE
 @EVERY_LANGUAGE
 def test_a_letter_says_whose_it_is_and_what_to_do_about_it(
     clock: MovableClock, template: MailTemplate, lang: str
@@ -132,9 +132,9 @@ def test_a_letter_says_whose_it_is_and_what_to_do_about_it(
 @pytest.mark.parametrize("template", [one for one in MailTemplate if "path" in one.needs])
 @EVERY_LANGUAGE
 def test_the_link_stands_there_to_be_read_as_well(clock: MovableClock, template: MailTemplate, lang: str) -> None:
-    letter = a_message(clock, template, lang=lang)
-    assert f"\n{LINK}\n" in letter.text
-    assert LINK in Page(letter.html).words
+    message = a_message(clock, template, lang=lang)
+    assert f"\n{LINK}\n" in message.text
+    assert LINK in Page(message.html).words
 
 
 @EVERY_LANGUAGE
@@ -150,10 +150,10 @@ def test_every_factor_has_its_words(clock: MovableClock, lang: str, factor: Fact
 
 @EVERY_LANGUAGE
 def test_the_last_recovery_codes_are_told_apart(clock: MovableClock, lang: str) -> None:
-    letters = {
+    messages = {
         a_message(clock, MailTemplate.RECOVERY_CODE_USED, lang=lang, left=left).text for left in ("0", "1", "2")
     }
-    assert len(letters) == 3
+    assert len(messages) == 3
 
 
 @EVERY_LANGUAGE
@@ -188,9 +188,9 @@ def test_a_letter_is_kept_sealed_and_opens_under_its_own_name_only(clock: Movabl
 
 
 def test_markup_in_a_value_is_only_text(clock: MovableClock) -> None:
-    letter = a_message(clock, MailTemplate.NEW_DEVICE, device='<a href="https://evil.example">x</a>{{ 7 * 7 }}')
-    assert "evil.example" not in "".join(Page(letter.html).addresses)
-    assert '<a href="https://evil.example">x</a>{{ 7 * 7 }}' in letter.text.replace("\n", " ")
+    message = a_message(clock, MailTemplate.NEW_DEVICE, device='<a href="https://evil.example">x</a>{{ 7 * 7 }}')
+    assert "evil.example" not in "".join(Page(message.html).addresses)
+    assert '<a href="https://evil.example">x</a>{{ 7 * 7 }}' in message.text.replace("\n", " ")
 
 
 def test_a_value_is_one_line_of_bounded_length(clock: MovableClock) -> None:
@@ -274,11 +274,13 @@ def test_a_stranger_cannot_put_words_into_a_letter_to_someone_else() -> None:
 
 
 def test_letters_wear_the_name_and_the_colour_of_the_installation(clock: MovableClock) -> None:
-    inks = theme_for_accent(Color.parse("#ffd400"))
-    composer = room.Composer(sealer=master_keys(), base_url=BASE_URL, name="Sky Studio", clock=clock, theme=inks)
-    letter = composer.render(MailTemplate.RESET, to=TO, lang="en", **values_of(MailTemplate.RESET))
-    assert f"background:{inks.button};" in letter.html
-    assert f"color: {inks.link_dark} !important" in letter.html
-    assert letter.html.count(f'style="color:{inks.link};"') == 2
-    assert "Sky Studio" in letter.html
-    assert "Sky Studio" in letter.text
+    theme = theme_for_accent(Color.parse("#ffd400"))
+    composer = composer_module.Composer(
+        sealer=master_keys(), base_url=BASE_URL, name="Sky Studio", clock=clock, theme=theme
+    )
+    message = composer.render(MailTemplate.RESET, to=TO, lang="en", **values_of(MailTemplate.RESET))
+    assert f"background:{theme.button};" in message.html
+    assert f"color: {theme.link_dark} !important" in message.html
+    assert message.html.count(f'style="color:{theme.link};"') == 2
+    assert "Sky Studio" in message.html
+    assert "Sky Studio" in message.text

@@ -1,4 +1,4 @@
-"""A letter on its way: the headers it gets, and what cannot get into them."""
+"""The headers of a message as it is sent, and what cannot get into them."""
 
 from email import message_from_bytes
 from email.message import EmailMessage
@@ -15,8 +15,8 @@ from tests.support.mail import SENDER, TO, a_mail, a_message
 
 def as_read(template: MailTemplate = MailTemplate.VERIFY, lang: str = "de") -> EmailMessage:
     """The message as the recipient's program parses it."""
-    letter = a_message(MovableClock(), template, lang=lang)
-    message = message_from_bytes(to_email_message(a_mail(mail_id="m1"), letter, SENDER).as_bytes(), policy=modern)
+    original = a_message(MovableClock(), template, lang=lang)
+    message = message_from_bytes(to_email_message(a_mail(mail_id="m1"), original, SENDER).as_bytes(), policy=modern)
     assert isinstance(message, EmailMessage)
     return message
 
@@ -36,21 +36,21 @@ def test_a_message_is_from_us_to_one_person_and_names_its_kind() -> None:
 @pytest.mark.parametrize("lang", ["en", "de"])
 @pytest.mark.parametrize("template", MailTemplate)
 def test_text_and_html_arrive_as_they_were_written(template: MailTemplate, lang: str) -> None:
-    letter = a_message(MovableClock(), template, lang=lang)
+    original = a_message(MovableClock(), template, lang=lang)
     message = as_read(template, lang)
     assert message.get_content_type() == "multipart/alternative"
     text, html = message.iter_parts()
     assert isinstance(text, EmailMessage)
     assert isinstance(html, EmailMessage)
-    assert text.get_content().splitlines() == letter.text.splitlines()
-    assert html.get_content().splitlines() == letter.html.splitlines()
+    assert text.get_content().splitlines() == original.text.splitlines()
+    assert html.get_content().splitlines() == original.html.splitlines()
 
 
 @pytest.mark.parametrize("field", ["to", "subject"])
 @pytest.mark.parametrize("smuggled", ["\r\nBcc: eve@evil.example", "\nX: y", "\rX: y"])
 def test_a_line_break_never_gets_into_a_header(field: str, smuggled: str) -> None:
-    letter = a_message(MovableClock())
-    forged = msgspec.structs.replace(letter, **{field: getattr(letter, field) + smuggled})
+    original = a_message(MovableClock())
+    forged = msgspec.structs.replace(original, **{field: getattr(original, field) + smuggled})
     with pytest.raises(ValueError, match="may not contain linefeed"):
         to_email_message(a_mail(), forged, SENDER)
 

@@ -13,7 +13,7 @@ GRANT = "0f" * 16
 ENDS = 1_800_003_600
 
 
-def made(**changes: object) -> str:
+def encode_token(**changes: object) -> str:
     fields = {"grant_id": GRANT, "scopes": SCOPES, "ends_at": ENDS, "distrust_count": 7, **changes}
     return TOKENS.encode(**fields)  # type: ignore[arg-type]
 
@@ -22,15 +22,15 @@ def test_a_token_says_what_it_was_made_of_for_every_set_of_scopes() -> None:
     for size in range(len(SCOPES) + 1):
         for scopes in combinations(SCOPES, size):
             expected = AccessToken(grant_id=GRANT, scopes=frozenset(scopes), ends_at=ENDS, distrust_count=7)
-            assert TOKENS.decode(made(scopes=scopes)) == expected
+            assert TOKENS.decode(encode_token(scopes=scopes)) == expected
 
 
 def test_two_tokens_of_one_grant_and_second_differ() -> None:
-    assert made() != made()
+    assert encode_token() != encode_token()
 
 
 def test_a_changed_bit_anywhere_makes_it_none() -> None:
-    token = made()
+    token = encode_token()
     raw = bytearray(urlsafe_b64decode(token + "=="))
     for place in range(len(raw)):
         for bit in range(8):
@@ -41,7 +41,7 @@ def test_a_changed_bit_anywhere_makes_it_none() -> None:
 
 
 def test_it_has_one_spelling() -> None:
-    token = made()
+    token = encode_token()
     for end in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_":
         assert (TOKENS.decode(token[:-1] + end) is not None) == (end == token[-1])
     for other in (token + "=", token + " ", " " + token, token + "\n", token.swapcase(), f"{token[:9]}\n{token[9:]}"):
@@ -54,4 +54,4 @@ def test_whatever_was_not_made_here_is_none(text: str) -> None:
 
 
 def test_another_key_reads_nothing() -> None:
-    assert AccessTokens(bytes(32)).decode(made()) is None
+    assert AccessTokens(bytes(32)).decode(encode_token()) is None

@@ -29,14 +29,14 @@ class Holdings:
         return {7: self._held}
 
 
-def mapping(**claims: tuple[int, ClaimContent]) -> Client:
-    sources = {name: ClaimSource(application_id=number, told=told) for name, (number, told) in claims.items()}
+def client_with_claims(**claims: tuple[int, ClaimContent]) -> Client:
+    sources = {name: ClaimSource(application_id=number, told=content) for name, (number, content) in claims.items()}
     return replace(a_client(), claims=sources)
 
 
 async def test_each_claim_tells_what_it_was_made_for_and_one_question_asks_for_all() -> None:
     holdings = Holdings(Told7())
-    client = mapping(
+    client = client_with_claims(
         r=(7, ClaimContent.ROLES), g=(7, ClaimContent.GROUPS), p=(7, ClaimContent.RULES), gone=(8, ClaimContent.ROLES)
     )
     assert await MappedClaims(holdings).claims(a_user(), client) == {
@@ -56,6 +56,6 @@ async def test_a_client_without_mapped_claims_asks_nothing() -> None:
 
 async def test_a_list_too_long_for_a_token_is_left_out_rather_than_cut() -> None:
     long = tuple(map(str, range(MAX_CLAIM_ENTRIES)))
-    client = mapping(r=(7, ClaimContent.ROLES), g=(7, ClaimContent.GROUPS))
+    client = client_with_claims(r=(7, ClaimContent.ROLES), g=(7, ClaimContent.GROUPS))
     assert (await MappedClaims(Holdings(Told7(roles=long))).claims(a_user(), client))["r"] == long
     assert await MappedClaims(Holdings(Told7(roles=(*long, "x")))).claims(a_user(), client) == {"g": ("Testers",)}

@@ -27,7 +27,7 @@ def a_client(**fields: Any) -> Client:
     )
 
 
-def mapped(*names: str, application_id: int = 7) -> dict[str, ClaimSource]:
+def claims_named(*names: str, application_id: int = 7) -> dict[str, ClaimSource]:
     return {name: ClaimSource(application_id=application_id, told=ClaimContent.ROLES) for name in names}
 
 
@@ -39,7 +39,7 @@ def mapped(*names: str, application_id: int = 7) -> dict[str, ClaimSource]:
         {"backchannel_logout_uri": "https://a.example/out?x=1"},
         {"backchannel_logout_uri": "http://10.0.0.5:8080/out"},  # outbound.allow decides
         {"jwks": {"keys": [ED25519]}},
-        {"claims": mapped("groups", "https://a.example/roles", "roles.v2")},
+        {"claims": claims_named("groups", "https://a.example/roles", "roles.v2")},
         {"token_settings": TokenSettings(access_seconds=60, refresh_seconds=60, refresh_grace_seconds=60)},
         {"device_grant": True, "redirect_uris": ()},
     ],
@@ -69,12 +69,12 @@ def test_this_may_be(fields: dict[str, Any]) -> None:
             )
         ),
         *(
-            ("the name of a standard token claim", {"claims": mapped(name)})
+            ("the name of a standard token claim", {"claims": claims_named(name)})
             for name in ("sub", "iss", "aud", "email", "sid", "nonce", "events", "exp")
         ),
-        *(("must consist of letters", {"claims": mapped(name)}) for name in ("", "1a", "a b", "ä", "a" * 129)),
-        ("at most 16", {"claims": mapped(*(f"c{number}" for number in range(17)))}),
-        ("needs an application", {"claims": mapped("groups", application_id=0)}),
+        *(("must consist of letters", {"claims": claims_named(name)}) for name in ("", "1a", "a b", "ä", "a" * 129)),
+        ("at most 16", {"claims": claims_named(*(f"c{number}" for number in range(17)))}),
+        ("needs an application", {"claims": claims_named("groups", application_id=0)}),
         ("access_seconds must be", {"token_settings": TokenSettings(access_seconds=59)}),
         ("access_seconds must be", {"token_settings": TokenSettings(access_seconds=3_601)}),
         ("refresh_seconds must be", {"token_settings": TokenSettings(refresh_seconds=30 * 86_400 + 1)}),
@@ -96,4 +96,4 @@ def test_this_may_not(words: str, fields: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", [*IdClaims.__struct_fields__, *UserInfoResponse.__struct_fields__])
 def test_no_mapped_claim_speaks_in_the_place_of_one_of_ours(name: str) -> None:
     with pytest.raises(BadClient, match="the name of a standard token claim"):
-        check_client(a_client(claims=mapped(name)))
+        check_client(a_client(claims=claims_named(name)))

@@ -64,7 +64,7 @@ def with_secrets(*secrets: ClientSecret) -> Client:
     return replace(a_client(), secrets=secrets)
 
 
-def kept(kind: SecretKind, secret: str, **fields: Any) -> ClientSecret:
+def stored_secret(kind: SecretKind, secret: str, **fields: Any) -> ClientSecret:
     forms: dict[SecretKind, Callable[[], bytes]] = {
         SecretKind.SEALED: lambda: master_keys().seal(secret.encode(), purpose=client_secret_purpose("web")),
         SecretKind.SHA256: partial(sha256, secret),
@@ -76,7 +76,7 @@ def kept(kind: SecretKind, secret: str, **fields: Any) -> ClientSecret:
 @pytest.mark.parametrize("kind", list(SecretKind))
 async def test_a_secret_is_known_in_whatever_form_it_is_kept(kind: SecretKind) -> None:
     secrets, _, _, _ = secrets_setup()
-    client = with_secrets(kept(kind, STRONG))
+    client = with_secrets(stored_secret(kind, STRONG))
     assert await secrets.is_correct_secret(client, STRONG, source="here")
     for wrong in ("", STRONG[:-1], STRONG + "s", "é"):
         assert not await secrets.is_correct_secret(client, wrong, source="here")
@@ -86,7 +86,8 @@ async def test_a_secret_is_known_in_whatever_form_it_is_kept(kind: SecretKind) -
 async def test_both_secrets_are_good_until_the_end_of_each() -> None:
     secrets, _, _, clock = secrets_setup()
     client = with_secrets(
-        kept(SecretKind.SHA256, "old" * 11, expires_at=NOW + 10), kept(SecretKind.SHA256, STRONG, slot=2)
+        stored_secret(SecretKind.SHA256, "old" * 11, expires_at=NOW + 10),
+        stored_secret(SecretKind.SHA256, STRONG, slot=2),
     )
     assert await secrets.is_correct_secret(client, "old" * 11, source="here")
     assert await secrets.is_correct_secret(client, STRONG, source="here")
@@ -97,19 +98,19 @@ async def test_both_secrets_are_good_until_the_end_of_each() -> None:
 
 async def test_a_slow_hash_is_computed_once_for_a_right_secret() -> None:
     secrets, hashes, attempts, _ = secrets_setup()
-    client = with_secrets(kept(SecretKind.ARGON2, "weak"))
+    client = with_secrets(stored_secret(SecretKind.ARGON2, "weak"))
     for _ in range(5):
         assert await secrets.is_correct_secret(client, "weak", source="here")
     assert hashes.computed == 1
     assert attempts.counted == {}
-    changed = with_secrets(kept(SecretKind.ARGON2, "other"))
+    changed = with_secrets(stored_secret(SecretKind.ARGON2, "other"))
     assert not await secrets.is_correct_secret(changed, "weak", source="here")
 
 
 @pytest.mark.parametrize("kind", [SecretKind.ARGON2, SecretKind.SEALED])
 async def test_guesses_at_a_weak_secret_are_counted_before_they_are_made(kind: SecretKind) -> None:
     secrets, _, _, _ = secrets_setup()
-    client = with_secrets(kept(kind, "weak"))
+    client = with_secrets(stored_secret(kind, "weak"))
     for number in range(WEAK_GUESS_LIMIT.free_attempts):
         assert not await secrets.is_correct_secret(client, f"guess {number}", source="here")
     with pytest.raises(TooMany):
@@ -119,7 +120,7 @@ async def test_guesses_at_a_weak_secret_are_counted_before_they_are_made(kind: S
 
 async def test_guesses_at_a_strong_secret_cost_nothing() -> None:
     secrets, _, attempts, _ = secrets_setup()
-    client = with_secrets(kept(SecretKind.SEALED, STRONG), kept(SecretKind.SHA256, STRONG, slot=2))
+    client = with_secrets(stored_secret(SecretKind.SEALED, STRONG), stored_secret(SecretKind.SHA256, STRONG, slot=2))
     assert not await secrets.is_correct_secret(client, "x", source="here")
     assert not await secrets.is_correct_proof(client, "x", "https://shop.example", source="here")
     assert attempts.counted == {}
@@ -138,7 +139,7 @@ async def test_tk_27_a_wrong_secret_is_compared_whole_wherever_it_differs(
         lengths.append(len(one) == len(other))
         return compare(one, other)
 
-    client = with_secrets(kept(kind, STRONG))
+    client = with_secrets(stored_secret(kind, STRONG))
     monkeypatch.setattr(hmac, "compare_digest", spy)
     wrong = STRONG[:place] + "x" + STRONG[place + 1 :]
     assert not await secrets.is_correct_secret(client, wrong, source="here")

@@ -16,7 +16,7 @@ CHALLENGE = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
 
 
 @pytest.fixture
-def compared(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+def compared_lengths(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """The lengths of whatever is compared in constant time."""
     lengths: list[tuple[int, int]] = []
 
@@ -38,11 +38,11 @@ def test_the_proof_is_hex_of_sha_1_over_the_utf_8_of_both_in_either_case() -> No
 
 @pytest.mark.parametrize("place", [0, 20, 39])
 def test_tk_27_a_wrong_proof_is_compared_whole_wherever_it_differs(
-    compared: list[tuple[int, int]], place: int
+    compared_lengths: list[tuple[int, int]], place: int
 ) -> None:
     wrong = PROOF[:place] + ("0" if PROOF[place] != "0" else "1") + PROOF[place + 1 :]
     assert not is_native_proof(wrong, REDIRECT, SECRET)
-    assert compared == [(40, 40)]
+    assert compared_lengths == [(40, 40)]
 
 
 def test_a_verifier_fits_its_challenge_and_no_other() -> None:

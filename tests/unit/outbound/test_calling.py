@@ -1,4 +1,4 @@
-"""Calls to addresses that other people chose (checklist AP-08): no packet leaves this machine."""
+"""Calls to addresses chosen by other people (checklist AP-08), without a network."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -187,11 +187,11 @@ async def test_a_certificate_for_another_name_or_of_a_stranger_ends_the_call(
     trust: TlsContexts, tmp_path: Path
 ) -> None:
     outsider = StubServer()
-    stranger = tls_contexts_for(tmp_path, NAME)
+    other_contexts = tls_contexts_for(tmp_path, NAME)
     async with run_stub_server(outsider, tls=trust.server):
         for connector, name in (
             (TcpConnector(trust.client), "other.test.example"),
-            (TcpConnector(stranger.client), NAME),
+            (TcpConnector(other_contexts.client), NAME),
             (TcpConnector(), NAME),
         ):
             names = StubResolver(shop_test_example=[["127.0.0.1"]], other_test_example=[["127.0.0.1"]])

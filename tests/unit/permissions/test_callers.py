@@ -58,7 +58,7 @@ async def callers() -> AsyncIterator[CallerSetup]:
         yield opened
 
 
-async def identified(
+async def identify_caller(
     callers: CallerSetup,
     credentials: RequestCredentials,
     need: CredentialPolicy = RECORD_GET,
@@ -67,7 +67,7 @@ async def identified(
     return await callers.callers.identify(credentials, need, application_id=about)
 
 
-async def refused(
+async def expect_refusal(
     callers: CallerSetup,
     kind: type[Exception],
     credentials: RequestCredentials,
@@ -75,14 +75,14 @@ async def refused(
     about: int | None = APPLICATION,
 ) -> None:
     with pytest.raises(kind):
-        await identified(callers, credentials, need, about)
+        await identify_caller(callers, credentials, need, about)
 
 
 # JWT and factor
 
 
 async def test_a_jwt_with_its_factor_is_its_owner(callers: CallerSetup) -> None:
-    caller = await identified(
+    caller = await identify_caller(
         callers, credentials_from_client(bearer=await callers.user_jwt(), factor=FACTOR), DEFAULT_POLICY
     )
     assert (caller.by, caller.user_id, caller.name) == (CallerKind.FACTOR, PERSON, PERSON)
@@ -102,13 +102,13 @@ async def test_facts_are_read_once_for_all_the_request_is_about(callers: CallerS
 async def test_pa_01_no_empty_and_broken_tokens_are_refused(
     callers: CallerSetup, need: CredentialPolicy, jwt: str
 ) -> None:
-    await refused(callers, InvalidToken, credentials_from_client(bearer=jwt, factor=FACTOR), need)
-    await refused(callers, InvalidToken, credentials_from_client(jwt=jwt, factor=FACTOR), need)
+    await expect_refusal(callers, InvalidToken, credentials_from_client(bearer=jwt, factor=FACTOR), need)
+    await expect_refusal(callers, InvalidToken, credentials_from_client(jwt=jwt, factor=FACTOR), need)
 
 
 @pytest.mark.parametrize("factor", ["", "another device", FACTOR.upper(), f"{FACTOR} ", "x" * 1_000_000, "\udcff"])
 async def test_pa_02_a_jwt_needs_its_own_factor(callers: CallerSetup, factor: str) -> None:
-    await refused(
+    await expect_refusal(
         callers, InvalidToken, credentials_from_client(bearer=await callers.user_jwt(), factor=factor), DEFAULT_POLICY
     )
 
@@ -116,8 +116,8 @@ async def test_pa_02_a_jwt_needs_its_own_factor(callers: CallerSetup, factor: st
 @pytest.mark.parametrize("factor", ["", "None", FACTOR])
 async def test_pa_02_a_jwt_without_fac_passes_no_factor_check(callers: CallerSetup, factor: str) -> None:
     jwt = await callers.user_jwt(fac=None)
-    await refused(callers, InvalidToken, credentials_from_client(bearer=jwt, factor=factor), DEFAULT_POLICY)
-    caller = await identified(
+    await expect_refusal(callers, InvalidToken, credentials_from_client(bearer=jwt, factor=factor), DEFAULT_POLICY)
+    caller = await identify_caller(
         callers, credentials_from_client(bearer=jwt, factor=factor, service_jwt=await callers.service_jwt())
     )
     assert caller.by is CallerKind.SERVICE_JWT
@@ -125,13 +125,15 @@ async def test_pa_02_a_jwt_without_fac_passes_no_factor_check(callers: CallerSet
 
 async def test_a_factor_of_more_than_any_login_takes_is_no_factor(callers: CallerSetup) -> None:
     jwt = await callers.user_jwt(fac=factor_digest("x" * 1_025, "salt"))
-    await refused(callers, InvalidToken, credentials_from_client(bearer=jwt, factor="x" * 1_025), DEFAULT_POLICY)
+    await expect_refusal(
+        callers, InvalidToken, credentials_from_client(bearer=jwt, factor="x" * 1_025), DEFAULT_POLICY
+    )
 
 
 async def test_pa_03_the_header_decides_and_the_body_is_not_looked_at(callers: CallerSetup) -> None:
     mallory = await callers.user_jwt(uid=ROBOT, sub=ROBOT)
     both = credentials_from_client(bearer=await callers.user_jwt(), jwt=mallory, factor=FACTOR)
-    assert (await identified(callers, both, DEFAULT_POLICY)).user_id == PERSON
+    assert (await identify_caller(callers, both, DEFAULT_POLICY)).user_id == PERSON
     assert callers.permissions.asked == [(PERSON, {1, APPLICATION})]
 
 
@@ -140,36 +142,36 @@ async def test_pa_03_the_header_decides_and_the_body_is_not_looked_at(callers: C
 )
 async def test_a_jwt_counts_while_its_account_says_so(callers: CallerSetup, change: dict[str, Any]) -> None:
     credentials = credentials_from_client(bearer=await callers.user_jwt(), factor=FACTOR)
-    await identified(callers, credentials, DEFAULT_POLICY)
+    await identify_caller(callers, credentials, DEFAULT_POLICY)
     callers.change_facts(**change)
-    await refused(callers, InvalidToken, credentials, DEFAULT_POLICY)
-    await refused(callers, InvalidToken, replace(credentials, service_jwt=await callers.service_jwt()))
+    await expect_refusal(callers, InvalidToken, credentials, DEFAULT_POLICY)
+    await expect_refusal(callers, InvalidToken, replace(credentials, service_jwt=await callers.service_jwt()))
 
 
 async def test_a_jwt_of_no_one_is_refused(callers: CallerSetup) -> None:
     del callers.permissions.facts_of[PERSON]
-    await refused(
+    await expect_refusal(
         callers, InvalidToken, credentials_from_client(bearer=await callers.user_jwt(), factor=FACTOR), DEFAULT_POLICY
     )
 
 
 async def test_a_remembered_jwt_ends_when_it_ends(callers: CallerSetup) -> None:
     credentials = credentials_from_client(bearer=await callers.user_jwt(exp=NOW + 60), factor=FACTOR)
-    await identified(callers, credentials, DEFAULT_POLICY)
+    await identify_caller(callers, credentials, DEFAULT_POLICY)
     await callers.tokens.clock.advance(59)
-    await identified(callers, credentials, DEFAULT_POLICY)
+    await identify_caller(callers, credentials, DEFAULT_POLICY)
     await callers.tokens.clock.advance(1)
-    await refused(callers, InvalidToken, credentials, DEFAULT_POLICY)
+    await expect_refusal(callers, InvalidToken, credentials, DEFAULT_POLICY)
 
 
 async def test_a_remembered_jwt_is_refused_once_its_key_is_distrusted(callers: CallerSetup) -> None:
     credentials = credentials_from_client(bearer=await callers.user_jwt(), factor=FACTOR)
-    await identified(callers, credentials, DEFAULT_POLICY)
+    await identify_caller(callers, credentials, DEFAULT_POLICY)
     callers.tokens.store.replace_keys(
         replace(key_of(KeyPurpose.TOKENS, Algorithm.RS256), signs_until=NOW, verifies_until=NOW)
     )
     await callers.tokens.keyring.reload()
-    await refused(callers, InvalidToken, credentials, DEFAULT_POLICY)
+    await expect_refusal(callers, InvalidToken, credentials, DEFAULT_POLICY)
 
 
 # fip and aud
@@ -191,18 +193,18 @@ async def test_a_jwt_with_fip_is_good_from_there_only(
     seen = None if address is None else parse_address(address)
     credentials = credentials_from_client(bearer=await callers.user_jwt(fip=fip), factor=FACTOR, address=seen)
     if passes:
-        assert (await identified(callers, credentials, DEFAULT_POLICY)).user_id == PERSON
+        assert (await identify_caller(callers, credentials, DEFAULT_POLICY)).user_id == PERSON
     else:
-        await refused(callers, WrongCredentials, credentials, DEFAULT_POLICY)
+        await expect_refusal(callers, WrongCredentials, credentials, DEFAULT_POLICY)
 
 
 async def test_beside_a_service_only_a_signed_address_satisfies_fip(callers: CallerSetup) -> None:
     jwt = await callers.user_jwt(fip=[f"{CLIENT}/32"])
     credentials = credentials_from_client(bearer=jwt, service_jwt=await callers.service_jwt())
-    await refused(callers, WrongCredentials, credentials)
-    assert (await identified(callers, replace(credentials, signed=RequestSigner().sign()))).user_id == PERSON
+    await expect_refusal(callers, WrongCredentials, credentials)
+    assert (await identify_caller(callers, replace(credentials, signed=RequestSigner().sign()))).user_id == PERSON
     elsewhere = RequestSigner(ip="203.0.113.5").sign()
-    await refused(callers, WrongCredentials, replace(credentials, signed=elsewhere))
+    await expect_refusal(callers, WrongCredentials, replace(credentials, signed=elsewhere))
 
 
 @pytest.mark.parametrize("need", [ABOUT_APPLICATION, RECORD_GET, RECORD_SAVE])
@@ -210,15 +212,15 @@ async def test_a_jwt_for_one_application_serves_requests_about_that_one(
     callers: CallerSetup, need: CredentialPolicy
 ) -> None:
     credentials = credentials_from_client(bearer=await callers.user_jwt(aud=str(APPLICATION)), factor=FACTOR)
-    assert (await identified(callers, credentials, need)).audience == APPLICATION
-    await refused(callers, WrongCredentials, credentials, need, OTHER)
-    await refused(callers, WrongCredentials, credentials, need, None)
+    assert (await identify_caller(callers, credentials, need)).audience == APPLICATION
+    await expect_refusal(callers, WrongCredentials, credentials, need, OTHER)
+    await expect_refusal(callers, WrongCredentials, credentials, need, None)
 
 
 @pytest.mark.parametrize("need", [DEFAULT_POLICY, USER_INFO])
 async def test_a_jwt_for_one_application_is_not_taken_elsewhere(callers: CallerSetup, need: CredentialPolicy) -> None:
     credentials = credentials_from_client(bearer=await callers.user_jwt(aud=str(APPLICATION)), factor=FACTOR)
-    await refused(callers, WrongCredentials, credentials, need)
+    await expect_refusal(callers, WrongCredentials, credentials, need)
 
 
 # Service JWTs
@@ -226,7 +228,7 @@ async def test_a_jwt_for_one_application_is_not_taken_elsewhere(callers: CallerS
 
 @pytest.mark.parametrize("need", ALL_NEEDS)
 async def test_a_service_jwt_stands_in_for_the_factor(callers: CallerSetup, need: CredentialPolicy) -> None:
-    caller = await identified(
+    caller = await identify_caller(
         callers,
         credentials_from_client(bearer=await callers.user_jwt(), service_jwt=await callers.service_jwt()),
         need,
@@ -237,8 +239,8 @@ async def test_a_service_jwt_stands_in_for_the_factor(callers: CallerSetup, need
 
 async def test_pa_07_what_a_service_jwt_vouches_for_is_limited_to_its_application(callers: CallerSetup) -> None:
     credentials = credentials_from_client(bearer=await callers.user_jwt(), service_jwt=await callers.service_jwt())
-    assert (await identified(callers, credentials, DEFAULT_POLICY)).vouching_application_id == APPLICATION
-    taken = await identified(callers, credentials, about=None)
+    assert (await identify_caller(callers, credentials, DEFAULT_POLICY)).vouching_application_id == APPLICATION
+    taken = await identify_caller(callers, credentials, about=None)
     assert (taken.application_id, taken.vouching_application_id) == (APPLICATION, APPLICATION)
     assert callers.permissions.asked[-1] == (PERSON, {1, APPLICATION})
 
@@ -250,34 +252,34 @@ async def test_pa_04_a_service_jwt_of_another_application_is_refused(
     credentials = credentials_from_client(
         bearer=await callers.user_jwt(), service_jwt=await callers.service_jwt(OTHER)
     )
-    await refused(callers, WrongCredentials, credentials, need)
-    await refused(callers, WrongCredentials, replace(credentials, bearer=""), need)
+    await expect_refusal(callers, WrongCredentials, credentials, need)
+    await expect_refusal(callers, WrongCredentials, replace(credentials, bearer=""), need)
 
 
 async def test_any_service_may_ask_for_user_info(callers: CallerSetup) -> None:
     credentials = credentials_from_client(
         bearer=await callers.user_jwt(), service_jwt=await callers.service_jwt(OTHER)
     )
-    assert (await identified(callers, credentials, USER_INFO, None)).vouching_application_id is None
+    assert (await identify_caller(callers, credentials, USER_INFO, None)).vouching_application_id is None
 
 
 async def test_the_service_jwt_of_application_1_serves_everywhere(callers: CallerSetup) -> None:
     credentials = credentials_from_client(bearer=await callers.user_jwt(), service_jwt=await callers.service_jwt(1))
-    caller = await identified(callers, credentials, DEFAULT_POLICY)
+    caller = await identify_caller(callers, credentials, DEFAULT_POLICY)
     assert (caller.by, caller.vouching_application_id, caller.application_id) == (
         CallerKind.SERVICE_JWT,
         None,
         APPLICATION,
     )
     expired = replace(credentials, bearer=await callers.user_jwt(exp=NOW, iat=NOW - 9))
-    await refused(callers, InvalidToken, expired)
+    await expect_refusal(callers, InvalidToken, expired)
 
 
 async def test_a_factor_beside_a_valid_service_jwt_is_not_looked_at(callers: CallerSetup) -> None:
     credentials = credentials_from_client(
         bearer=await callers.user_jwt(), factor="wrong", service_jwt=await callers.service_jwt()
     )
-    assert (await identified(callers, credentials)).by is CallerKind.SERVICE_JWT
+    assert (await identify_caller(callers, credentials)).by is CallerKind.SERVICE_JWT
 
 
 @pytest.mark.parametrize(
@@ -290,38 +292,38 @@ async def test_pa_04_a_service_jwt_that_is_not_valid_is_refused_though_the_facto
 ) -> None:
     service_jwt = await callers.service_jwt(**changes)
     credentials = credentials_from_client(bearer=await callers.user_jwt(), factor=FACTOR, service_jwt=service_jwt)
-    await refused(callers, InvalidToken, credentials)
+    await expect_refusal(callers, InvalidToken, credentials)
 
 
 async def test_pa_04_an_unsigned_revoked_or_removed_service_jwt_is_refused(callers: CallerSetup) -> None:
     jwt = await callers.service_jwt()
     credentials = credentials_from_client(bearer=await callers.user_jwt(), service_jwt=jwt)
-    await identified(callers, credentials)
-    await refused(callers, InvalidToken, replace(credentials, service_jwt=jwt.rpartition(".")[0] + "."))
-    await refused(callers, InvalidToken, replace(credentials, service_jwt=await callers.user_jwt()))
+    await identify_caller(callers, credentials)
+    await expect_refusal(callers, InvalidToken, replace(credentials, service_jwt=jwt.rpartition(".")[0] + "."))
+    await expect_refusal(callers, InvalidToken, replace(credentials, service_jwt=await callers.user_jwt()))
     [token] = callers.keys.tokens.values()
     callers.keys.tokens[token.jti] = replace(token, revoked=True)
-    await refused(callers, InvalidToken, credentials)
+    await expect_refusal(callers, InvalidToken, credentials)
     callers.keys.tokens[token.jti] = token
     callers.keys.removed.add(APPLICATION)
-    await refused(callers, InvalidToken, credentials)
+    await expect_refusal(callers, InvalidToken, credentials)
 
 
 async def test_an_application_signs_service_jwts_with_its_own_key(callers: CallerSetup) -> None:
     credentials = credentials_from_client(bearer=await callers.user_jwt(), service_jwt=forge(GeneratedServiceClaims))
-    caller = await identified(callers, credentials, about=None)
+    caller = await identify_caller(callers, credentials, about=None)
     assert (caller.by, caller.vouching_application_id) == (CallerKind.SERVICE_JWT, APPLICATION)
-    await refused(callers, WrongCredentials, credentials, about=OTHER)
+    await expect_refusal(callers, WrongCredentials, credentials, about=OTHER)
 
 
 async def test_a_user_jwt_is_needed_beside_a_service_jwt_but_for_roles(callers: CallerSetup) -> None:
     alone = credentials_from_client(service_jwt=await callers.service_jwt())
     for need in (DEFAULT_POLICY, ABOUT_APPLICATION, USER_INFO, RECORD_GET, RECORD_SAVE, EXCHANGE_JWT):
-        await refused(callers, InvalidToken, alone, need)
-    caller = await identified(callers, alone, ROLES_OF_RECORD_GET, None)
+        await expect_refusal(callers, InvalidToken, alone, need)
+    caller = await identify_caller(callers, alone, ROLES_OF_RECORD_GET, None)
     assert (caller.by, caller.facts, caller.user_id) == (CallerKind.SERVICE_JWT, None, "")
     assert (caller.vouching_application_id, caller.name) == (APPLICATION, f"application {APPLICATION}")
-    await refused(callers, InvalidToken, credentials_from_client(), ROLES_OF_RECORD_GET)
+    await expect_refusal(callers, InvalidToken, credentials_from_client(), ROLES_OF_RECORD_GET)
 
 
 # Expired user JWTs
@@ -336,68 +338,70 @@ async def test_pa_05_within_the_grace_an_expired_jwt_names_its_user_to_a_service
 ) -> None:
     jwt = await callers.user_jwt(iat=NOW - GRACE - 9, exp=NOW - past)
     credentials = credentials_from_client(bearer=jwt, service_jwt=await callers.service_jwt())
-    assert (await identified(callers, credentials, need)).expired
-    again = await identified(callers, credentials, need)  # from memory
+    assert (await identify_caller(callers, credentials, need)).expired
+    again = await identify_caller(callers, credentials, need)  # from memory
     assert (again.user_id, again.expired) == (PERSON, True)
 
 
 async def test_pa_05_an_access_key_lets_an_expired_jwt_read_only(callers: CallerSetup) -> None:
     jwt = await callers.user_jwt(iat=NOW - 9, exp=NOW - 1)
-    assert (await identified(callers, credentials_from_client(bearer=KEY, jwt=jwt))).expired
-    await refused(callers, WrongCredentials, credentials_from_client(bearer=KEY, jwt=jwt), RECORD_SAVE)
-    await refused(callers, InvalidToken, credentials_from_client(bearer=KEY, jwt=jwt), EXCHANGE_JWT)
+    assert (await identify_caller(callers, credentials_from_client(bearer=KEY, jwt=jwt))).expired
+    await expect_refusal(callers, WrongCredentials, credentials_from_client(bearer=KEY, jwt=jwt), RECORD_SAVE)
+    await expect_refusal(callers, InvalidToken, credentials_from_client(bearer=KEY, jwt=jwt), EXCHANGE_JWT)
     signed = credentials_from_client(bearer=jwt, signed=RequestSigner().sign())
-    assert (await identified(callers, signed)).expired
-    await refused(callers, InvalidToken, signed, RECORD_SAVE)
+    assert (await identify_caller(callers, signed)).expired
+    await expect_refusal(callers, InvalidToken, signed, RECORD_SAVE)
 
 
 @pytest.mark.parametrize("need", [DEFAULT_POLICY, ABOUT_APPLICATION, USER_INFO])
 async def test_pa_05_elsewhere_an_expired_jwt_is_refused(callers: CallerSetup, need: CredentialPolicy) -> None:
     jwt = await callers.user_jwt(iat=NOW - 9, exp=NOW)
-    await refused(
+    await expect_refusal(
         callers, InvalidToken, credentials_from_client(bearer=jwt, service_jwt=await callers.service_jwt()), need
     )
-    await refused(callers, InvalidToken, credentials_from_client(bearer=jwt, factor=FACTOR), need)
+    await expect_refusal(callers, InvalidToken, credentials_from_client(bearer=jwt, factor=FACTOR), need)
 
 
 async def test_pa_05_after_the_grace_and_without_a_service_an_expired_jwt_is_refused(callers: CallerSetup) -> None:
     service_jwt = await callers.service_jwt()
     too_old = await callers.user_jwt(iat=NOW - GRACE - 9, exp=NOW - GRACE)
-    await refused(callers, InvalidToken, credentials_from_client(bearer=too_old, service_jwt=service_jwt))
-    await refused(callers, InvalidToken, credentials_from_client(bearer=KEY, jwt=too_old))
+    await expect_refusal(callers, InvalidToken, credentials_from_client(bearer=too_old, service_jwt=service_jwt))
+    await expect_refusal(callers, InvalidToken, credentials_from_client(bearer=KEY, jwt=too_old))
     within = await callers.user_jwt(iat=NOW - 9, exp=NOW)
-    await identified(callers, credentials_from_client(bearer=within, service_jwt=service_jwt))  # now it is remembered
-    await refused(callers, InvalidToken, credentials_from_client(bearer=within, factor=FACTOR))
+    await identify_caller(
+        callers, credentials_from_client(bearer=within, service_jwt=service_jwt)
+    )  # now it is remembered
+    await expect_refusal(callers, InvalidToken, credentials_from_client(bearer=within, factor=FACTOR))
     callers.change_facts(blocked=True)
-    await refused(callers, InvalidToken, credentials_from_client(bearer=within, service_jwt=service_jwt))
+    await expect_refusal(callers, InvalidToken, credentials_from_client(bearer=within, service_jwt=service_jwt))
 
 
 # Access keys
 
 
 async def test_pa_08_an_access_key_reads_records_of_its_own_application(callers: CallerSetup) -> None:
-    caller = await identified(callers, credentials_from_client(bearer=KEY, jwt=await callers.user_jwt()))
+    caller = await identify_caller(callers, credentials_from_client(bearer=KEY, jwt=await callers.user_jwt()))
     assert (caller.by, caller.vouching_application_id, caller.user_id) == (CallerKind.ACCESS_KEY, APPLICATION, PERSON)
     assert caller.address is None
-    alone = await identified(callers, credentials_from_client(bearer=KEY), ROLES_OF_RECORD_GET, None)
+    alone = await identify_caller(callers, credentials_from_client(bearer=KEY), ROLES_OF_RECORD_GET, None)
     assert (alone.by, alone.application_id, alone.facts) == (CallerKind.ACCESS_KEY, APPLICATION, None)
-    await refused(callers, InvalidToken, credentials_from_client(bearer=KEY), RECORD_GET)
+    await expect_refusal(callers, InvalidToken, credentials_from_client(bearer=KEY), RECORD_GET)
 
 
 @pytest.mark.parametrize("need", WITHOUT_KEYS)
 async def test_pa_08_an_access_key_opens_nothing_else(callers: CallerSetup, need: CredentialPolicy) -> None:
     jwt = await callers.user_jwt()
-    await refused(callers, WrongCredentials, credentials_from_client(bearer=KEY), need)
-    await refused(callers, WrongCredentials, credentials_from_client(bearer=KEY, jwt=jwt), need)
-    await refused(callers, WrongCredentials, credentials_from_client(bearer=KEY, jwt=jwt, factor=FACTOR), need)
+    await expect_refusal(callers, WrongCredentials, credentials_from_client(bearer=KEY), need)
+    await expect_refusal(callers, WrongCredentials, credentials_from_client(bearer=KEY, jwt=jwt), need)
+    await expect_refusal(callers, WrongCredentials, credentials_from_client(bearer=KEY, jwt=jwt, factor=FACTOR), need)
 
 
 @pytest.mark.parametrize("need", [RECORD_GET, ROLES_OF_RECORD_GET, EXCHANGE_JWT])
 async def test_pa_08_the_key_of_another_application_is_refused(callers: CallerSetup, need: CredentialPolicy) -> None:
     credentials = credentials_from_client(bearer=OTHER_KEY, jwt=await callers.user_jwt())
-    await refused(callers, WrongCredentials, credentials, need)
+    await expect_refusal(callers, WrongCredentials, credentials, need)
     mixed = replace(credentials, service_jwt=await callers.service_jwt())
-    await refused(callers, WrongCredentials, mixed, need)
+    await expect_refusal(callers, WrongCredentials, mixed, need)
 
 
 @pytest.mark.parametrize("need", [*ALL_NEEDS, EXCHANGE_JWT])
@@ -406,37 +410,37 @@ async def test_an_unknown_key_is_refused_and_counted(
     callers: CallerSetup, need: CredentialPolicy, value: str
 ) -> None:
     credentials = credentials_from_client(bearer=value, jwt=await callers.user_jwt(), factor=FACTOR)
-    await refused(callers, InvalidToken, credentials, need)
+    await expect_refusal(callers, InvalidToken, credentials, need)
     assert callers.attempts.counted == 1
 
 
 async def test_a_wrong_factor_beside_a_key_is_refused(callers: CallerSetup) -> None:
     credentials = credentials_from_client(bearer=KEY, jwt=await callers.user_jwt(), factor="wrong")
-    await refused(callers, InvalidToken, credentials)
-    assert (await identified(callers, replace(credentials, factor=FACTOR))).by is CallerKind.ACCESS_KEY
+    await expect_refusal(callers, InvalidToken, credentials)
+    assert (await identify_caller(callers, replace(credentials, factor=FACTOR))).by is CallerKind.ACCESS_KEY
 
 
 async def test_ak_09_a_key_of_a_removed_application_is_refused(callers: CallerSetup) -> None:
     credentials = credentials_from_client(bearer=KEY, jwt=await callers.user_jwt())
     signed = credentials_from_client(bearer=await callers.user_jwt(), signed=RequestSigner().sign())
-    await identified(callers, credentials)
-    await identified(callers, signed)
+    await identify_caller(callers, credentials)
+    await identify_caller(callers, signed)
     callers.keys.removed.add(APPLICATION)
-    await refused(callers, InvalidToken, credentials)
-    await refused(callers, InvalidToken, signed)
+    await expect_refusal(callers, InvalidToken, credentials)
+    await expect_refusal(callers, InvalidToken, signed)
 
 
 async def test_ak_07_the_use_of_a_key_is_noted_at_most_once_a_minute(callers: CallerSetup) -> None:
     credentials = credentials_from_client(bearer=KEY, jwt=await callers.user_jwt())
     [key, _] = callers.keys.keys
     for _ in range(5):
-        await identified(callers, credentials)
+        await identify_caller(callers, credentials)
     assert callers.keys.uses == [(key.key_id, NOW)]
     await callers.tokens.clock.advance(59)
-    await identified(callers, credentials)
+    await identify_caller(callers, credentials)
     assert len(callers.keys.uses) == 1
     await callers.tokens.clock.advance(1)
-    await identified(callers, credentials)
+    await identify_caller(callers, credentials)
     assert callers.keys.uses == [(key.key_id, NOW), (key.key_id, NOW + 60)]
     assert callers.keys.keys[0].last_used == NOW + 60
 
@@ -447,7 +451,7 @@ async def test_ak_07_requests_that_read_the_key_before_its_use_was_noted_do_not_
     credentials = credentials_from_client(bearer=KEY, jwt=await callers.user_jwt())
     unused = callers.keys.keys[0]
     for _ in range(5):
-        await identified(callers, credentials)
+        await identify_caller(callers, credentials)
         callers.keys.keys[0] = unused
     assert len(callers.keys.uses) == 1
 
@@ -457,15 +461,15 @@ async def test_two_applications_do_not_vouch_for_one_request(callers: CallerSetu
         bearer=KEY, jwt=await callers.user_jwt(), service_jwt=await callers.service_jwt(OTHER)
     )
     for about in (APPLICATION, OTHER, None):
-        await refused(callers, WrongCredentials, key_and_jwt, about=about)
+        await expect_refusal(callers, WrongCredentials, key_and_jwt, about=about)
     others = RequestSigner(key=OTHER_KEY, application_id=str(OTHER)).sign()
     key_and_signature = credentials_from_client(bearer=KEY, jwt=await callers.user_jwt(), signed=others)
     for about in (APPLICATION, OTHER, None):
-        await refused(callers, WrongCredentials, key_and_signature, about=about)
+        await expect_refusal(callers, WrongCredentials, key_and_signature, about=about)
 
 
 async def test_a_refused_request_is_no_use_of_a_key(callers: CallerSetup) -> None:
-    await refused(callers, InvalidToken, credentials_from_client(bearer=KEY, jwt="a.b.c"))
+    await expect_refusal(callers, InvalidToken, credentials_from_client(bearer=KEY, jwt="a.b.c"))
     assert callers.keys.uses == []
 
 
@@ -474,7 +478,7 @@ async def test_a_refused_request_is_no_use_of_a_key(callers: CallerSetup) -> Non
 
 async def test_a_signature_tells_the_clients_address(callers: CallerSetup) -> None:
     signed = RequestSigner(ip="203.0.113.9").sign()
-    caller = await identified(
+    caller = await identify_caller(
         callers, credentials_from_client(bearer=await callers.user_jwt(), signed=signed), about=None
     )
     assert (caller.by, caller.vouching_application_id, str(caller.address)) == (
@@ -486,10 +490,10 @@ async def test_a_signature_tells_the_clients_address(callers: CallerSetup) -> No
     beside = credentials_from_client(
         bearer=await callers.user_jwt(), signed=signed, service_jwt=await callers.service_jwt()
     )
-    caller = await identified(callers, beside, RECORD_SAVE)
+    caller = await identify_caller(callers, beside, RECORD_SAVE)
     assert (caller.by, str(caller.address)) == (CallerKind.SERVICE_JWT, "203.0.113.9")
     with_factor = credentials_from_client(bearer=await callers.user_jwt(), signed=signed, factor=FACTOR)
-    caller = await identified(callers, with_factor, ABOUT_APPLICATION)
+    caller = await identify_caller(callers, with_factor, ABOUT_APPLICATION)
     assert (caller.by, caller.vouching_application_id, str(caller.address)) == (
         CallerKind.FACTOR,
         APPLICATION,
@@ -502,9 +506,13 @@ async def test_either_live_key_may_sign_and_case_of_the_digits_does_not_matter(c
     callers.keys.keys[1] = second
     signed = RequestSigner(key=OTHER_KEY).sign()
     jwt = await callers.user_jwt()
-    assert (await identified(callers, credentials_from_client(bearer=jwt, signed=signed))).by is CallerKind.SIGNATURE
+    assert (
+        await identify_caller(callers, credentials_from_client(bearer=jwt, signed=signed))
+    ).by is CallerKind.SIGNATURE
     upper = replace(signed, signature=signed.signature.upper())
-    assert (await identified(callers, credentials_from_client(bearer=jwt, signed=upper))).by is CallerKind.SIGNATURE
+    assert (
+        await identify_caller(callers, credentials_from_client(bearer=jwt, signed=upper))
+    ).by is CallerKind.SIGNATURE
     assert callers.keys.uses == [(second.key_id, NOW)]
 
 
@@ -531,27 +539,27 @@ async def test_pa_09_a_signature_over_anything_else_is_none(callers: CallerSetup
     credentials = credentials_from_client(
         bearer=await callers.user_jwt(), factor=FACTOR, signed=RequestSigner(tampered=changed).sign()
     )
-    await refused(callers, InvalidToken, credentials)
+    await expect_refusal(callers, InvalidToken, credentials)
 
 
 @pytest.mark.parametrize(("ts", "passes"), [(-61, False), (-60, True), (60, True), (61, False)])
 async def test_pa_09_a_signature_of_another_time_is_none(callers: CallerSetup, ts: int, *, passes: bool) -> None:
     credentials = credentials_from_client(bearer=await callers.user_jwt(), signed=RequestSigner(ts=NOW + ts).sign())
     if passes:
-        assert (await identified(callers, credentials)).by is CallerKind.SIGNATURE
+        assert (await identify_caller(callers, credentials)).by is CallerKind.SIGNATURE
     else:
-        await refused(callers, InvalidToken, credentials)
+        await expect_refusal(callers, InvalidToken, credentials)
 
 
 async def test_pa_09_a_signature_by_another_applications_key_is_none(callers: CallerSetup) -> None:
     jwt = await callers.user_jwt()
-    await refused(
+    await expect_refusal(
         callers, InvalidToken, credentials_from_client(bearer=jwt, signed=RequestSigner(key=OTHER_KEY).sign())
     )
     others = RequestSigner(key=OTHER_KEY, application_id=str(OTHER)).sign()
-    await refused(callers, WrongCredentials, credentials_from_client(bearer=jwt, signed=others))
-    await refused(callers, WrongCredentials, credentials_from_client(bearer=jwt, factor=FACTOR, signed=others))
-    await refused(
+    await expect_refusal(callers, WrongCredentials, credentials_from_client(bearer=jwt, signed=others))
+    await expect_refusal(callers, WrongCredentials, credentials_from_client(bearer=jwt, factor=FACTOR, signed=others))
+    await expect_refusal(
         callers,
         WrongCredentials,
         credentials_from_client(bearer=jwt, service_jwt=await callers.service_jwt(), signed=others),
@@ -565,13 +573,13 @@ async def test_a_signature_says_nothing_about_requests_that_are_not_about_its_ap
     credentials = credentials_from_client(
         bearer=await callers.user_jwt(), factor=FACTOR, signed=RequestSigner().sign()
     )
-    await refused(callers, WrongCredentials, credentials, need)
+    await expect_refusal(callers, WrongCredentials, credentials, need)
 
 
 async def test_a_signature_alone_saves_nothing(callers: CallerSetup) -> None:
     credentials = credentials_from_client(bearer=await callers.user_jwt(), signed=RequestSigner().sign())
-    await refused(callers, WrongCredentials, credentials, RECORD_SAVE)
-    await refused(callers, WrongCredentials, credentials, ABOUT_APPLICATION)
+    await expect_refusal(callers, WrongCredentials, credentials, RECORD_SAVE)
+    await expect_refusal(callers, WrongCredentials, credentials, ABOUT_APPLICATION)
 
 
 async def test_application_1_does_not_sign_addresses_for_others(callers: CallerSetup) -> None:
@@ -580,23 +588,23 @@ async def test_application_1_does_not_sign_addresses_for_others(callers: CallerS
     credentials = credentials_from_client(
         bearer=await callers.user_jwt(), signed=signed, service_jwt=await callers.service_jwt(1)
     )
-    await refused(callers, WrongCredentials, credentials)
+    await expect_refusal(callers, WrongCredentials, credentials)
 
 
 # Service accounts
 
 
 async def test_a_service_account_needs_no_factor(callers: CallerSetup) -> None:
-    caller = await identified(callers, credentials_from_client(bearer=await callers.robot_jwt()), DEFAULT_POLICY)
+    caller = await identify_caller(callers, credentials_from_client(bearer=await callers.robot_jwt()), DEFAULT_POLICY)
     assert (caller.by, caller.user_id, caller.vouching_application_id) == (CallerKind.SERVICE_ACCOUNT, ROBOT, None)
     assert str(caller.address) == CLIENT
-    await refused(
+    await expect_refusal(
         callers,
         InvalidToken,
         credentials_from_client(bearer=await callers.robot_jwt(), factor=FACTOR),
         DEFAULT_POLICY,
     )
-    await refused(
+    await expect_refusal(
         callers, InvalidToken, credentials_from_client(bearer=KEY, jwt=await callers.robot_jwt()), EXCHANGE_JWT
     )
 
@@ -615,32 +623,36 @@ async def test_a_service_account_needs_no_factor(callers: CallerSetup) -> None:
 )
 async def test_a_service_account_counts_while_it_is_one(callers: CallerSetup, change: dict[str, Any]) -> None:
     callers.change_facts(ROBOT, **change)
-    await refused(callers, InvalidToken, credentials_from_client(bearer=await callers.robot_jwt()), DEFAULT_POLICY)
+    await expect_refusal(
+        callers, InvalidToken, credentials_from_client(bearer=await callers.robot_jwt()), DEFAULT_POLICY
+    )
 
 
 async def test_a_service_account_is_refused_the_moment_its_project_is_removed(callers: CallerSetup) -> None:
     credentials = credentials_from_client(bearer=await callers.robot_jwt())
-    await identified(callers, credentials, DEFAULT_POLICY)
-    await identified(callers, credentials, DEFAULT_POLICY)
+    await identify_caller(callers, credentials, DEFAULT_POLICY)
+    await identify_caller(callers, credentials, DEFAULT_POLICY)
     assert callers.permissions.structures_read == 1
     callers.permissions.projects["mind_games"] = a_project("mind_games", removed=True)
     callers.permissions.version += 1
-    await refused(callers, InvalidToken, credentials, DEFAULT_POLICY)
+    await expect_refusal(callers, InvalidToken, credentials, DEFAULT_POLICY)
 
 
 async def test_a_service_account_calls_from_its_networks_only(callers: CallerSetup) -> None:
     jwt = await callers.robot_jwt()
     callers.change_facts(ROBOT, service_account=a_robot(ip_ranges=("10.0.0.0/8",)))
-    await refused(callers, WrongCredentials, credentials_from_client(bearer=jwt), DEFAULT_POLICY)
-    await identified(callers, credentials_from_client(bearer=jwt, address=parse_address("10.9.8.7")), DEFAULT_POLICY)
+    await expect_refusal(callers, WrongCredentials, credentials_from_client(bearer=jwt), DEFAULT_POLICY)
+    await identify_caller(
+        callers, credentials_from_client(bearer=jwt, address=parse_address("10.9.8.7")), DEFAULT_POLICY
+    )
     narrower = await callers.robot_jwt(fip=["10.1.0.0/16"])
-    await refused(
+    await expect_refusal(
         callers,
         WrongCredentials,
         credentials_from_client(bearer=narrower, address=parse_address("10.9.8.7")),
         DEFAULT_POLICY,
     )
-    await identified(
+    await identify_caller(
         callers, credentials_from_client(bearer=narrower, address=parse_address("10.1.8.7")), DEFAULT_POLICY
     )
 
@@ -651,18 +663,20 @@ async def test_with_a_registered_key_a_service_account_signs_each_request(caller
     signature = private.sign(b'{"a":1}', PKCS1v15(), SHA256())
     credentials = credentials_from_client(bearer=await callers.robot_jwt(), body=b'{"a":1}')
     for encoded in (b64encode(signature), urlsafe_b64encode(signature), b64encode(signature).rstrip(b"=")):
-        await identified(callers, replace(credentials, request_sign=encoded.decode()), DEFAULT_POLICY)
+        await identify_caller(callers, replace(credentials, request_sign=encoded.decode()), DEFAULT_POLICY)
     right = b64encode(signature).decode()
-    await refused(callers, InvalidToken, credentials, DEFAULT_POLICY)
-    await refused(callers, InvalidToken, replace(credentials, request_sign="!"), DEFAULT_POLICY)
-    await refused(callers, InvalidToken, replace(credentials, request_sign=right, body=b'{"a":2}'), DEFAULT_POLICY)
+    await expect_refusal(callers, InvalidToken, credentials, DEFAULT_POLICY)
+    await expect_refusal(callers, InvalidToken, replace(credentials, request_sign="!"), DEFAULT_POLICY)
+    await expect_refusal(
+        callers, InvalidToken, replace(credentials, request_sign=right, body=b'{"a":2}'), DEFAULT_POLICY
+    )
 
 
 async def test_a_user_jwt_never_stands_in_for_a_service_accounts(callers: CallerSetup) -> None:
     jwt = await callers.user_jwt(uid=ROBOT, sub=ROBOT)
-    await refused(callers, InvalidToken, credentials_from_client(bearer=jwt, factor=FACTOR), DEFAULT_POLICY)
+    await expect_refusal(callers, InvalidToken, credentials_from_client(bearer=jwt, factor=FACTOR), DEFAULT_POLICY)
     ours = await callers.robot_jwt(uid=PERSON, sub=PERSON)
-    await refused(callers, InvalidToken, credentials_from_client(bearer=ours), DEFAULT_POLICY)
+    await expect_refusal(callers, InvalidToken, credentials_from_client(bearer=ours), DEFAULT_POLICY)
 
 
 # Exchanged JWTs
@@ -674,35 +688,37 @@ async def test_an_exchanged_jwt_reads_beside_a_service_and_asks_for_user_info(ca
         credentials_from_client(bearer=jwt, service_jwt=await callers.service_jwt()),
         credentials_from_client(bearer=KEY, jwt=jwt),
     ):
-        caller = await identified(callers, credentials)
+        caller = await identify_caller(callers, credentials)
         assert (caller.by, caller.user_id, caller.vouching_application_id) == (
             CallerKind.EXCHANGED,
             PERSON,
             APPLICATION,
         )
     assert (
-        await identified(callers, credentials_from_client(bearer=jwt), USER_INFO, None)
+        await identify_caller(callers, credentials_from_client(bearer=jwt), USER_INFO, None)
     ).by is CallerKind.EXCHANGED
 
 
 async def test_an_exchanged_jwt_does_nothing_else(callers: CallerSetup) -> None:
     jwt, service_jwt = await callers.exchanged_jwt(), await callers.service_jwt()
-    await refused(callers, WrongCredentials, credentials_from_client(bearer=jwt))
+    await expect_refusal(callers, WrongCredentials, credentials_from_client(bearer=jwt))
     for need in (DEFAULT_POLICY, ABOUT_APPLICATION, RECORD_SAVE):
-        await refused(callers, WrongCredentials, credentials_from_client(bearer=jwt, service_jwt=service_jwt), need)
-    await refused(callers, WrongCredentials, credentials_from_client(bearer=KEY, jwt=jwt), EXCHANGE_JWT)
-    await refused(callers, InvalidToken, credentials_from_client(bearer=jwt, factor=FACTOR), USER_INFO, None)
+        await expect_refusal(
+            callers, WrongCredentials, credentials_from_client(bearer=jwt, service_jwt=service_jwt), need
+        )
+    await expect_refusal(callers, WrongCredentials, credentials_from_client(bearer=KEY, jwt=jwt), EXCHANGE_JWT)
+    await expect_refusal(callers, InvalidToken, credentials_from_client(bearer=jwt, factor=FACTOR), USER_INFO, None)
     expired = await callers.exchanged_jwt(iat=NOW - 9, exp=NOW)
-    await refused(callers, InvalidToken, credentials_from_client(bearer=expired, service_jwt=service_jwt))
+    await expect_refusal(callers, InvalidToken, credentials_from_client(bearer=expired, service_jwt=service_jwt))
 
 
 async def test_an_exchanged_jwt_dies_with_its_grant(callers: CallerSetup) -> None:
     credentials = credentials_from_client(
         bearer=await callers.exchanged_jwt(), service_jwt=await callers.service_jwt()
     )
-    await identified(callers, credentials)
+    await identify_caller(callers, credentials)
     callers.grants.live.clear()
-    await refused(callers, InvalidToken, credentials)
+    await expect_refusal(callers, InvalidToken, credentials)
 
 
 # Volume
@@ -712,15 +728,15 @@ async def test_pa_15_one_principals_flood_is_limited_and_others_are_served() -> 
     async with caller_setup(per_minute=3) as callers:
         flood = credentials_from_client(bearer=await callers.user_jwt(), factor=FACTOR)
         for _ in range(3):
-            await identified(callers, flood, DEFAULT_POLICY)
+            await identify_caller(callers, flood, DEFAULT_POLICY)
         elsewhere = replace(flood, address=parse_address("203.0.113.77"), source="203.0.113.77")
-        with pytest.raises(TooMany) as told:
-            await identified(callers, elsewhere, DEFAULT_POLICY)
-        assert told.value.retry_after > 0
-        await refused(callers, InvalidToken, replace(flood, factor="wrong"), DEFAULT_POLICY)
-        await identified(callers, credentials_from_client(bearer=await callers.robot_jwt()), DEFAULT_POLICY)
-        await callers.tokens.clock.advance(told.value.retry_after)
-        await identified(callers, flood, DEFAULT_POLICY)
+        with pytest.raises(TooMany) as refusal:
+            await identify_caller(callers, elsewhere, DEFAULT_POLICY)
+        assert refusal.value.retry_after > 0
+        await expect_refusal(callers, InvalidToken, replace(flood, factor="wrong"), DEFAULT_POLICY)
+        await identify_caller(callers, credentials_from_client(bearer=await callers.robot_jwt()), DEFAULT_POLICY)
+        await callers.tokens.clock.advance(refusal.value.retry_after)
+        await identify_caller(callers, flood, DEFAULT_POLICY)
 
 
 def test_credentials_do_not_show_themselves() -> None:

@@ -26,11 +26,11 @@ ANNA = ConditionSubject("1001", domain="studio.example", tags=frozenset({"staff"
 QUICK = 0.05  # seconds of our own work; checklist RO-12
 
 
-def applies(document: object, who: ConditionSubject = ANNA, address: str = "") -> bool:
+def condition_applies(document: object, who: ConditionSubject = ANNA, address: str = "") -> bool:
     return condition_holds(parse_condition(document).test, who, parse_address(address))
 
 
-def nested(levels: int, around: Callable[[object], object]) -> object:
+def nest_document(levels: int, around: Callable[[object], object]) -> object:
     document: object = {"everyone": True}
     for _ in range(levels - 1):
         document = around(document)
@@ -67,11 +67,11 @@ def refused_quickly(document: object, words: str) -> None:
     ],
 )
 def test_each_member_tests_what_its_name_says(document: object, outcome: object) -> None:
-    assert applies(document) is outcome
+    assert condition_applies(document) is outcome
 
 
 def test_a_domain_that_is_not_verified_is_none() -> None:
-    assert not applies({"domain": "studio.example"}, ConditionSubject("1001"))
+    assert not condition_applies({"domain": "studio.example"}, ConditionSubject("1001"))
 
 
 @pytest.mark.parametrize("value", ["false", "true", 1, 0, None, []])
@@ -81,18 +81,18 @@ def test_ro_10_everyone_is_true_or_false_and_nothing_else(value: object) -> None
 
 
 def test_ro_10_everyone_false_holds_for_no_one() -> None:
-    assert not applies({"everyone": False})
-    assert not applies({"everyone": False, "uid": ["1001"]})
+    assert not condition_applies({"everyone": False})
+    assert not condition_applies({"everyone": False, "uid": ["1001"]})
 
 
 def test_ro_12_sixteen_levels_and_no_more() -> None:
-    assert applies(nested(MAX_CONDITION_DEPTH, lambda inner: {"and": [inner]}))
+    assert condition_applies(nest_document(MAX_CONDITION_DEPTH, lambda inner: {"and": [inner]}))
     for levels in (MAX_CONDITION_DEPTH + 1, 33, 100_000):
-        refused_quickly(nested(levels, lambda inner: {"or": [inner]}), "nested at most 16")
+        refused_quickly(nest_document(levels, lambda inner: {"or": [inner]}), "nested at most 16")
 
 
 def test_ro_12_two_hundred_and_fifty_six_members_and_no_more() -> None:
-    assert applies({"or": [{"everyone": True}] * (MAX_CONDITION_MEMBERS - 1)})
+    assert condition_applies({"or": [{"everyone": True}] * (MAX_CONDITION_MEMBERS - 1)})
     wide = {"or": [{"everyone": True}] * 100_000}
     for document in ({"or": [{"everyone": True}] * MAX_CONDITION_MEMBERS}, wide):
         refused_quickly(document, "at most 256")
@@ -100,7 +100,7 @@ def test_ro_12_two_hundred_and_fifty_six_members_and_no_more() -> None:
 
 def test_a_list_of_users_is_bounded_too() -> None:
     listed = [str(1_000 + number) for number in range(MAX_CONDITION_USERS)]
-    assert applies({"uid": listed})
+    assert condition_applies({"uid": listed})
     with pytest.raises(Malformed, match="at most 1000 users"):
         parse_condition({"uid": [*listed, "5"]})
 
@@ -128,7 +128,7 @@ def test_a_list_of_users_is_bounded_too() -> None:
 def test_ro_13_an_address_matches_its_network_and_an_unknown_one_none(
     network: str, address: str, outcome: object
 ) -> None:
-    assert applies({"ip": network}, address=address) is outcome
+    assert condition_applies({"ip": network}, address=address) is outcome
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_ro_13_a_condition_tells_whether_it_looks_at_the_address() -> None:
     ],
 )
 def test_ro_15_all_members_of_an_object_must_hold(document: object, outcome: object) -> None:
-    assert applies(document) is outcome
+    assert condition_applies(document) is outcome
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_ro_15_all_members_of_an_object_must_hold(document: object, outcome: obj
     [
         {"ip": "10.0.0.0/8"},
         {"tag": "a", "ip": "10.0.0.0/8"},
-        nested(6, lambda inner: {"and": [inner, {"or": [{"ip": "10.0.0.0/8"}]}]}),
+        nest_document(6, lambda inner: {"and": [inner, {"or": [{"ip": "10.0.0.0/8"}]}]}),
     ],
 )
 def test_gr_04_the_condition_of_a_group_knows_no_address(document: object) -> None:
@@ -269,19 +269,19 @@ def test_a_tree_of_conditions_means_what_its_words_say(document: dict[str, objec
     assert condition == Condition(document, condition.test)
 
 
-def naming(count: int, first: int = 1_000) -> dict[str, object]:
+def condition_on_users(count: int, first: int = 1_000) -> dict[str, object]:
     return {"uid": [str(first + number) for number in range(count)]}
 
 
 def test_the_users_of_a_condition_are_counted_together() -> None:
     half = MAX_CONDITION_USERS // 2
-    assert parse_condition({"or": [naming(half), naming(half, 9_000)]})
+    assert parse_condition({"or": [condition_on_users(half), condition_on_users(half, 9_000)]})
     with pytest.raises(Malformed, match="condition: a condition can name at most 1000 users in total"):
-        parse_condition({"or": [naming(half), naming(half + 1, 9_000)]})
+        parse_condition({"or": [condition_on_users(half), condition_on_users(half + 1, 9_000)]})
 
 
 def test_the_conditions_of_many_roles_are_counted_together() -> None:
-    full = [parse_condition(naming(MAX_CONDITION_USERS))] * (MAX_TOTAL_USERS // MAX_CONDITION_USERS)
+    full = [parse_condition(condition_on_users(MAX_CONDITION_USERS))] * (MAX_TOTAL_USERS // MAX_CONDITION_USERS)
     one = parse_condition({"uid": ["5"]})
     refuse_overgrown([], full, what="it")
     with pytest.raises(Malformed, match="conditions of it can name at most 10000 users"):

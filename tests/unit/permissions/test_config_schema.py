@@ -13,7 +13,7 @@ from gatehouse.permissions.documents.grammar import (
 from gatehouse.permissions.errors import Malformed
 
 
-def nested(levels: int, around: Callable[[object], object]) -> object:
+def nest_document(levels: int, around: Callable[[object], object]) -> object:
     document: object = {}
     for _ in range(levels - 1):
         document = around(document)
@@ -30,7 +30,7 @@ def nested(levels: int, around: Callable[[object], object]) -> object:
         {"properties": {"$ref": {"type": "string"}}},
         {"pattern": "(a+)+$"},
         {"default": [1, -1.5, True, None, "ä"]},
-        nested(MAX_CONFIG_SCHEMA_DEPTH, lambda inner: {"not": inner}),
+        nest_document(MAX_CONFIG_SCHEMA_DEPTH, lambda inner: {"not": inner}),
     ],
 )
 def test_ap_09_an_ordinary_schema_is_kept_as_it_is(schema: object) -> None:
@@ -53,9 +53,9 @@ def test_ap_09_a_reference_that_leads_elsewhere_is_refused(schema: object) -> No
 
 def test_ap_09_depth_values_and_text_are_bounded() -> None:
     with pytest.raises(Malformed, match="nested more than"):
-        check_config_schema(nested(MAX_CONFIG_SCHEMA_DEPTH + 1, lambda inner: {"not": inner}), "data")
+        check_config_schema(nest_document(MAX_CONFIG_SCHEMA_DEPTH + 1, lambda inner: {"not": inner}), "data")
     with pytest.raises(Malformed, match="nested more than"):
-        check_config_schema({"a": nested(10_000, lambda inner: [inner])}, "data")
+        check_config_schema({"a": nest_document(10_000, lambda inner: [inner])}, "data")
     assert check_config_schema({"enum": [0] * (MAX_CONFIG_SCHEMA_VALUES - 2)}, "data")
     with pytest.raises(Malformed, match="values"):
         check_config_schema({"enum": [0] * (MAX_CONFIG_SCHEMA_VALUES - 1)}, "data")

@@ -128,15 +128,19 @@ def test_the_evaluation_is_the_naive_one(world: Scenario) -> None:
 @settings(max_examples=80)
 def test_shapes_and_decisions_agree(world: Scenario) -> None:
     effective = world.effective()
-    told, short = (list(render_shape(effective, kind, PLAIN, NOW)) for kind in (Shape.LIST, Shape.LIST_SHORT))
-    assert told == sorted(set(told))
+    full, short = (list(render_shape(effective, kind, PLAIN, NOW)) for kind in (Shape.LIST, Shape.LIST_SHORT))
+    assert full == sorted(set(full))
     assert short == list_short(NaiveEvaluation(world), SCOPES, RULES)
-    assert len(told) == len(short)
+    assert len(full) == len(short)
     for scope in SCOPES:
         for rule in RULES:
             held_here = rule in effective.rules(scope)
             assert world.allows(scope, rule) is NaiveEvaluation(world).allows(scope, rule)
-            assert is_told(told, list_text(scope, rule)) is is_told(short, short_text(scope, rule)) is held_here
+            assert (
+                list_contains(full, list_text(scope, rule))
+                is list_contains(short, short_text(scope, rule))
+                is held_here
+            )
 
 
 @given(worlds)
@@ -144,13 +148,13 @@ def test_shapes_and_decisions_agree(world: Scenario) -> None:
 def test_an_explanation_agrees_with_the_decision_and_has_a_reason(world: Scenario) -> None:
     for scope in SCOPES:
         for rule in RULES:
-            told = world.explain_rule(f"{short_prefix(scope)}{rule}")
-            deciding = [one for one in told.contributions if one.decides]
-            assert told.allowed is world.allows(scope, rule)
-            assert not (told.allowed and told.missing)
-            assert not told.allowed or any(one.value for one in deciding)
-            shut = any(one.kind in BARRIERS for one in told.missing)
-            assert told.allowed or shut or not any(one.value for one in deciding)
+            explanation = world.explain_rule(f"{short_prefix(scope)}{rule}")
+            deciding = [one for one in explanation.contributions if one.decides]
+            assert explanation.allowed is world.allows(scope, rule)
+            assert not (explanation.allowed and explanation.missing)
+            assert not explanation.allowed or any(one.value for one in deciding)
+            shut = any(one.kind in BARRIERS for one in explanation.missing)
+            assert explanation.allowed or shut or not any(one.value for one in deciding)
 
 
 BARRIERS = {
@@ -209,7 +213,7 @@ def snapshot(effective: EffectivePermissions) -> list[Any]:
     return [(set(effective.rules(scope)), sorted(effective.granted_roles(scope))) for scope in SCOPES]
 
 
-def is_told(lines: list[str], text: str) -> bool:
+def list_contains(lines: list[str], text: str) -> bool:
     return any(line.partition("|")[0] == text for line in lines)
 
 

@@ -159,14 +159,14 @@ def test_an_error_in_project_access_names_its_place(document: object, where: str
 
 
 def test_private_data_is_parted_into_root_and_projects() -> None:
-    def parted(document: object) -> object:
+    def parse_private(document: object) -> object:
         return records.parse_private_data(document, place="data.private_data", expired=0)
 
-    assert parted({"x": ON}) == ({"x": ON}, {})
-    assert parted({"x": ON, "projectAccess": WHOLE}) == ({"x": ON}, access(WHOLE))
-    assert parted({"projectAccess": None}) == ({}, {})
+    assert parse_private({"x": ON}) == ({"x": ON}, {})
+    assert parse_private({"x": ON, "projectAccess": WHOLE}) == ({"x": ON}, access(WHOLE))
+    assert parse_private({"projectAccess": None}) == ({}, {})
     with pytest.raises(Malformed, match=r"^data\.private_data\.projectAccess\.A: "):
-        parted({"projectAccess": {"A": {}}})
+        parse_private({"projectAccess": {"A": {}}})
 
 
 def test_a_record_is_shown_as_it_is_stored() -> None:

@@ -41,7 +41,7 @@ def section(document: object) -> Tree:
     return rules.parse_schema_section(document, PRIVATE, place="data.private_data")
 
 
-def wide(count: int) -> dict[str, object]:
+def schema_with_rules(count: int) -> dict[str, object]:
     return {f"area{number // 100}": {} for number in range(count)} | {
         f"area{block}": {f"rule{number}": dict(ON) for number in range(block * 100, min(count, block * 100 + 100))}
         for block in range((count + 99) // 100)
@@ -160,15 +160,15 @@ def test_ro_22_a_reserved_name_is_refused_at_the_front_only(name: str) -> None:
 
 
 def test_sc_16_ten_thousand_leaves_are_kept_whole_and_one_more_is_refused() -> None:
-    made = section(wide(MAX_LEAVES))
+    made = section(schema_with_rules(MAX_LEAVES))
     assert len(rules.schema_rules(made, {})) == MAX_LEAVES
     assert section(made) == made
     with pytest.raises(TooMuch, match="at most 10000 rules"):
-        section(wide(MAX_LEAVES + 1))
+        section(schema_with_rules(MAX_LEAVES + 1))
 
 
 def test_sc_16_both_sections_together_have_at_most_ten_thousand() -> None:
-    private, public = section(wide(MAX_LEAVES)), section({"one_more": ON})
+    private, public = section(schema_with_rules(MAX_LEAVES)), section({"one_more": ON})
     rules.refuse_duplicate_paths(private, {})
     with pytest.raises(TooMuch, match="together"):
         rules.refuse_duplicate_paths(private, public)
@@ -181,7 +181,7 @@ def test_sc_16_the_time_of_reading_grows_with_the_size_only() -> None:
 
 def seconds_for(count: int) -> float:
     """The best of three: a garbage collection in between is not the reader's work."""
-    document = wide(count)
+    document = schema_with_rules(count)
     return min(seconds_once(document) for _ in range(3))
 
 
@@ -436,10 +436,10 @@ def test_sc_14_a_canonical_tree_is_read_back_as_it_is(tree: dict[str, object]) -
             entries(tree)
     else:
         assert entries(tree) == tree
-        assert rebuilt(rules.section_entries(entries(tree), PRIVATE)) == tree
+        assert rebuild_tree(rules.section_entries(entries(tree), PRIVATE)) == tree
 
 
-def rebuilt(held: dict[Rule, RuleEntry]) -> dict[str, object]:
+def rebuild_tree(held: dict[Rule, RuleEntry]) -> dict[str, object]:
     tree: dict[str, object] = {}
     for rule, entry in held.items():
         *way, last = rule.path.split(".")

@@ -6,7 +6,7 @@ RULE = "private_data.projectAccess.{}.private_data.project.can_view_project"
 
 
 def test_inside_a_project_nothing_of_the_root_or_of_another_project_is_told() -> None:
-    told = Effect(
+    effect = Effect(
         user_id="1001",
         gains=("private_data.can_administer", RULE.format("mind_games"), RULE.format("mind_games_2")),
         loses=(RULE.format("mind_games.groups.5f"), RULE.format("other")),
@@ -14,7 +14,9 @@ def test_inside_a_project_nothing_of_the_root_or_of_another_project_is_told() ->
         loses_roles=("mind_games", "mind_games_2/project_owner"),
     )
     elsewhere = Effect(user_id="1002", gains=(RULE.format("other"),), loses=(), gains_roles=(), loses_roles=())
-    assert limit_to_project(Forecast(effects=[told, elsewhere], examined=2, after="1002"), "mind_games") == Forecast(
+    assert limit_to_project(
+        Forecast(effects=[effect, elsewhere], examined=2, after="1002"), "mind_games"
+    ) == Forecast(
         effects=[
             Effect(
                 user_id="1001",

@@ -34,7 +34,7 @@ async def problems_of(state: StoredState | None = None, **given: object) -> list
     return list(unfit.value.problems)
 
 
-async def made(record: dict[str, object], **terms: Any) -> tuple[ProvisionSetup, Client]:
+async def create_client(record: dict[str, object], **terms: Any) -> tuple[ProvisionSetup, Client]:
     setup, store = provision_setup()
     await setup.apply(clients=[record], **terms)
     (client,) = store.stored.clients
@@ -42,7 +42,7 @@ async def made(record: dict[str, object], **terms: Any) -> tuple[ProvisionSetup,
 
 
 async def test_a_record_makes_a_client_with_all_it_says() -> None:
-    setup, client = await made(
+    setup, client = await create_client(
         {
             **NATIVE,
             "client_secret": STRONG,
@@ -83,10 +83,10 @@ async def test_a_record_makes_a_client_with_all_it_says() -> None:
 
 
 async def test_only_native_clients_may_exchange_unless_told_otherwise() -> None:
-    assert (await made(NATIVE))[1].may_exchange
-    assert not (await made(OIDC))[1].may_exchange
-    assert (await made({**OIDC, "may_exchange": True}))[1].may_exchange
-    assert not (await made({**OIDC, "may_exchange": None}))[1].may_exchange
+    assert (await create_client(NATIVE))[1].may_exchange
+    assert not (await create_client(OIDC))[1].may_exchange
+    assert (await create_client({**OIDC, "may_exchange": True}))[1].may_exchange
+    assert not (await create_client({**OIDC, "may_exchange": None}))[1].may_exchange
 
 
 async def test_an_absent_field_keeps_null_clears_and_a_value_replaces_whole() -> None:
@@ -131,10 +131,12 @@ async def test_a_secret_that_is_the_one_already_is_no_change(record: dict[str, o
 
 
 async def test_a_secret_is_kept_in_the_form_its_profile_needs() -> None:
-    assert [one.kind for one in (await made({**NATIVE, "client_secret": STRONG}))[1].secrets] == [SecretKind.SEALED]
-    (digest,) = (await made({**OIDC, "client_secret": STRONG}))[1].secrets
+    assert [one.kind for one in (await create_client({**NATIVE, "client_secret": STRONG}))[1].secrets] == [
+        SecretKind.SEALED
+    ]
+    (digest,) = (await create_client({**OIDC, "client_secret": STRONG}))[1].secrets
     assert (digest.kind, digest.secret) == (SecretKind.SHA256, sha256(STRONG))
-    (slow,) = (await made({**OIDC, "client_secret": "weak"}, allow_weak=True))[1].secrets
+    (slow,) = (await create_client({**OIDC, "client_secret": "weak"}, allow_weak=True))[1].secrets
     assert slow.kind is SecretKind.ARGON2
     assert await PASSWORDS.matches("weak", slow.secret.decode())
 

@@ -15,8 +15,8 @@ GUIDE = (ROOT / "docs" / "guides" / "apply.md").read_text()
 def test_every_file_in_the_guide_can_be_read() -> None:
     files = re.findall(r"^```yaml\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
     asked = [read_entries(read_document(file.encode(), ".yaml"), SECTIONS) for file in files]
-    told = [one.section.name for file in asked for one in file]
-    assert told == [section.name for section in SECTIONS]
+    section_names = [one.section.name for file in asked for one in file]
+    assert section_names == [section.name for section in SECTIONS]
 
 
 def test_the_guide_lists_every_field_of_every_section_and_no_other() -> None:

@@ -39,7 +39,7 @@ async def the_user(**fields: object) -> User:
     return user
 
 
-async def changed(state: StoredState, **fields: object) -> ChangeUser | None:
+async def change_of_user(state: StoredState, **fields: object) -> ChangeUser | None:
     """What a record about user 1001 changes."""
     setup, _ = provision_setup(state)
     changes = (await setup.plan(users=[{"user_id": "1001", **fields}])).changes
@@ -108,7 +108,7 @@ async def test_an_account_is_found_by_its_login_in_any_spelling_and_takes_the_on
 
 
 async def test_an_account_is_found_by_its_id_before_its_login() -> None:
-    change = await changed(with_anna(), login="new@studio.example")
+    change = await change_of_user(with_anna(), login="new@studio.example")
     assert change is not None
     assert (change.user.user_id, change.user.login) == ("1001", "new@studio.example")
 
@@ -117,22 +117,22 @@ async def test_an_absent_field_keeps_null_clears_and_a_value_replaces_whole() ->
     state = with_anna(
         tags=frozenset({"a", "b"}), purchases=frozenset({"x"}), country="DE", lang="de", email_verified=True
     )
-    change = await changed(state, tags=["c"], purchases=None, country=None)
+    change = await change_of_user(state, tags=["c"], purchases=None, country=None)
     assert change is not None
     assert change.user == replace(
         state.users[0], tags=frozenset({"c"}), purchases=frozenset(), country="", lang="de", email_verified=True
     )
-    assert await changed(state) is None
-    assert await changed(state, tags=["b", "a"], country="DE", email_verified=True) is None
+    assert await change_of_user(state) is None
+    assert await change_of_user(state, tags=["b", "a"], country="DE", email_verified=True) is None
 
 
 async def test_a_password_that_is_the_one_already_is_no_change() -> None:
     state = with_anna(password_hash=await PASSWORDS.hash(STRONG))
-    assert await changed(state, password=STRONG) is None
-    other = await changed(state, password=f"{STRONG}2")
+    assert await change_of_user(state, password=STRONG) is None
+    other = await change_of_user(state, password=f"{STRONG}2")
     assert other is not None
     assert await PASSWORDS.matches(f"{STRONG}2", other.user.password_hash or "")
-    cleared = await changed(state, password=None)
+    cleared = await change_of_user(state, password=None)
     assert cleared is not None
     assert cleared.user.password_hash is None
 
@@ -145,8 +145,8 @@ async def test_a_password_may_come_from_the_environment() -> None:
 
 async def test_a_file_may_bring_more_people_than_are_hashed_at_a_time() -> None:
     setup, store = provision_setup()
-    crowd = [{"login": f"{n}@x.example", "nick": str(n), "password": f"{STRONG}{n}"} for n in range(100)]
-    await setup.apply(users=crowd)
+    many_users = [{"login": f"{n}@x.example", "nick": str(n), "password": f"{STRONG}{n}"} for n in range(100)]
+    await setup.apply(users=many_users)
     assert len({user.password_hash for user in store.stored.users}) == 100
 
 
@@ -197,7 +197,7 @@ async def test_what_was_issued_ends_when_a_credential_changes_or_the_account_is_
     fields: dict[str, object],
     ends: bool,  # noqa: FBT001
 ) -> None:
-    change = await changed(with_anna(), **fields)
+    change = await change_of_user(with_anna(), **fields)
     assert change is not None
     assert change.ends_tokens is ends
 
@@ -305,15 +305,15 @@ def admins(*ids: str, blocked: frozenset[str] = frozenset(), reg_time: int = NOW
 
 
 async def test_the_role_is_given_kept_and_taken() -> None:
-    given = await changed(with_anna(), administrator=True)
+    given = await change_of_user(with_anna(), administrator=True)
     assert given is not None
     assert given.administrator is True
     state = replace(
         admins("7"), users=(*admins("7").users, *with_anna().users), administrators=frozenset({"7", "1001"})
     )
-    assert await changed(state, administrator=True) is None
-    assert await changed(state, nick="Anna") is None
-    taken = await changed(state, administrator=None)
+    assert await change_of_user(state, administrator=True) is None
+    assert await change_of_user(state, nick="Anna") is None
+    taken = await change_of_user(state, administrator=None)
     assert taken is not None
     assert taken.administrator is False
 

@@ -21,8 +21,8 @@ def test_mail_comes_from_the_name_that_pages_show_unless_it_is_told_another(
 ) -> None:
     named = SOUND | {"GATEHOUSE__BRANDING__NAME": "Sky Studio"}
     assert installation.load(named).settings.mail.from_name == "Sky Studio"
-    told = named | {"GATEHOUSE__MAIL__FROM_NAME": "Sky Studio accounts"}
-    assert installation.load(told).settings.mail.from_name == "Sky Studio accounts"
+    with_sender_name = named | {"GATEHOUSE__MAIL__FROM_NAME": "Sky Studio accounts"}
+    assert installation.load(with_sender_name).settings.mail.from_name == "Sky Studio accounts"
 
 
 @pytest.mark.parametrize(

@@ -126,11 +126,11 @@ def test_dev_makes_a_key_once_and_every_later_command_uses_it(installation: Temp
 def test_a_dev_key_that_is_there_is_used_without_writing(
     installation: TemporaryInstallation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
+    def fail_to_write(*_: object) -> None:
         raise OSError(30, "Read-only file system")
 
     installation.write("dev.key", OTHER_MASTER_KEY)
-    monkeypatch.setattr("gatehouse.settings.secret.write_atomically", full)
+    monkeypatch.setattr("gatehouse.settings.secret.write_atomically", fail_to_write)
     assert installation.load({}, dev=True).settings.security.master_key.reveal() == OTHER_MASTER_KEY
 
 

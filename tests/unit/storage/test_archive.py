@@ -35,7 +35,7 @@ ANNA = ("1000000001", True, b"\x00\xff")
 BOB = ("1000000002", False, None)
 
 
-def written(path: Path, manifest: Manifest = MANIFEST) -> ArchiveEnd:
+def write_archive(path: Path, manifest: Manifest = MANIFEST) -> ArchiveEnd:
     with create_file_atomically(path) as file:
         writer = ArchiveWriter(file, manifest)
         writer.write_rows("users", [ANNA])
@@ -59,7 +59,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_what_is_written_is_read_again(file: Path) -> None:
-    closing = written(file)
+    closing = write_archive(file)
     chunks, read_closing = read(file)
     assert Archive(file).manifest() == MANIFEST
     assert [chunk.rows for chunk in chunks] == [
@@ -110,7 +110,7 @@ def test_a_backup_that_fails_leaves_nothing_and_overwrites_nothing(file: Path) -
     ],
 )
 def test_a_file_that_was_changed_is_not_believed(file: Path, change: Callable[[list[bytes]], list[bytes]]) -> None:
-    written(file)
+    write_archive(file)
     lines = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
     assert change(lines) != lines
     file.write_bytes(gzip.compress(b"".join(change(lines))))
@@ -120,7 +120,7 @@ def test_a_file_that_was_changed_is_not_believed(file: Path, change: Callable[[l
 
 @pytest.mark.parametrize("part", [0, 1, 9, 20, 60, 99])
 def test_a_file_that_was_cut_off_is_not_believed(file: Path, part: int) -> None:
-    written(file)
+    write_archive(file)
     whole = file.read_bytes()
     file.write_bytes(whole[: len(whole) * part // 100])
     with pytest.raises(BackupDamaged):
@@ -128,7 +128,7 @@ def test_a_file_that_was_cut_off_is_not_believed(file: Path, part: int) -> None:
 
 
 def test_no_flipped_bit_of_what_was_written_is_overlooked(file: Path) -> None:
-    written(file)
+    write_archive(file)
     plain = gzip.decompress(file.read_bytes())
     for place in range(len(plain)):
         flipped = plain[:place] + bytes([plain[place] ^ 1 << place % 8]) + plain[place + 1 :]
@@ -138,20 +138,22 @@ def test_no_flipped_bit_of_what_was_written_is_overlooked(file: Path) -> None:
 
 
 def test_a_backup_of_a_later_format_names_the_version_that_reads_it(file: Path) -> None:
-    written(file, Manifest(**{name: getattr(MANIFEST, name) for name in MANIFEST.__struct_fields__} | {"format": 2}))
+    write_archive(
+        file, Manifest(**{name: getattr(MANIFEST, name) for name in MANIFEST.__struct_fields__} | {"format": 2})
+    )
     with pytest.raises(BackupForeign, match=r"restore it with Gatehouse 1\.0"):
         Archive(file).manifest()
 
 
 def test_no_one_closes_a_backup_without_the_key(file: Path) -> None:
-    closing = written(file)
+    closing = write_archive(file)
     with pytest.raises(BackupDamaged, match="not written by the installation"):
         refuse_wrong_mac(closing, b"another key".ljust(32))
 
 
 def test_how_far_reading_has_got_is_told(file: Path) -> None:
-    written(file)
-    told: list[int] = []
-    for _ in Archive(file).chunks(told.append):
+    write_archive(file)
+    progress: list[int] = []
+    for _ in Archive(file).chunks(progress.append):
         pass
-    assert told[-1] == Archive(file).size
+    assert progress[-1] == Archive(file).size

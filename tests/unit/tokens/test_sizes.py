@@ -179,8 +179,8 @@ def test_tk_31_perm_is_left_out_above_six_kilobytes_and_the_reader_is_told() -> 
 def test_tk_31_perm_is_left_out_of_a_token_that_is_long_without_it() -> None:
     long = AT_LIMITS[0]
     assert isinstance(long, UserJwtClaims)
-    told = without_long_perm(msgspec.structs.replace(long, perm_omitted=False, perm=perm_of(2_000), perm_exp=1))
-    assert (told.perm, told.perm_exp, told.perm_omitted) == (None, None, True)
+    claims = without_long_perm(msgspec.structs.replace(long, perm_omitted=False, perm=perm_of(2_000), perm_exp=1))
+    assert (claims.perm, claims.perm_exp, claims.perm_omitted) == (None, None, True)
 
 
 def test_tk_31_tags_that_are_too_long_are_left_out_and_the_reader_is_told() -> None:

@@ -30,13 +30,13 @@ from tests.support.tokens import (
 )
 
 
-async def signed(tokens: TokenSetup, kind: type[Claims]) -> str:
+async def signed_token(tokens: TokenSetup, kind: type[Claims]) -> str:
     return forge(kind) if kind is GeneratedServiceClaims else await tokens.signer.sign(example_claims(kind))
 
 
 @pytest.mark.parametrize("kind", CLASSES)
 async def test_what_was_signed_is_verified_claim_for_claim(kind: type[Claims], tokens: TokenSetup) -> None:
-    claims = await tokens.verifier.verify(await signed(tokens, kind), kind)
+    claims = await tokens.verifier.verify(await signed_token(tokens, kind), kind)
     assert claims == example_claims(kind, kid=claims.kid)
 
 
@@ -60,9 +60,9 @@ async def test_two_different_kids_are_refused(tokens: TokenSetup) -> None:
 
 async def test_a_service_jwt_is_told_by_its_issuer(tokens: TokenSetup) -> None:
     for kind in (GeneratedServiceClaims, StaticServiceClaims):
-        assert isinstance(await tokens.verifier.verify_service_jwt(await signed(tokens, kind)), kind)
+        assert isinstance(await tokens.verifier.verify_service_jwt(await signed_token(tokens, kind)), kind)
     with pytest.raises(InvalidToken):
-        await tokens.verifier.verify_service_jwt(await signed(tokens, UserJwtClaims))
+        await tokens.verifier.verify_service_jwt(await signed_token(tokens, UserJwtClaims))
 
 
 async def test_a_service_jwt_made_by_another_library_is_accepted_with_members_of_its_own(tokens: TokenSetup) -> None:

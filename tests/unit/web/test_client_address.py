@@ -21,34 +21,34 @@ async def caller_behind(*headers: Pair) -> CallerAddress:
     return caller_address_of(exchange.scope)
 
 
-async def direct(peer: str, *headers: Pair) -> CallerAddress:
+async def address_of_connection(peer: str, *headers: Pair) -> CallerAddress:
     exchange = await call_asgi(in_context(RecordingApp()), an_asgi_call(client=(peer, 1), headers=headers))
     assert exchange.status == 200
     return caller_address_of(exchange.scope)
 
 
 async def test_without_proxies_the_peer_is_the_caller() -> None:
-    assert await direct("192.0.2.7") == CallerAddress(
+    assert await address_of_connection("192.0.2.7") == CallerAddress(
         address=ip_address("192.0.2.7"), source="192.0.2.7", proven=True
     )
 
 
 async def test_gs_24_a_mapped_peer_is_its_ipv4_address() -> None:
-    assert await direct("::ffff:192.0.2.7") == await direct("192.0.2.7")
+    assert await address_of_connection("::ffff:192.0.2.7") == await address_of_connection("192.0.2.7")
 
 
 async def test_ht_18_an_ipv6_caller_is_counted_by_its_64() -> None:
-    assert (await direct("2001:db8::1:2:3:4")).source == "2001:db8::/64"
+    assert (await address_of_connection("2001:db8::1:2:3:4")).source == "2001:db8::/64"
 
 
 async def test_a_link_local_peer_keeps_its_address_without_our_interface_name() -> None:
-    assert (await direct("fe80::1%eth0")).address == ip_address("fe80::1")
+    assert (await address_of_connection("fe80::1%eth0")).address == ip_address("fe80::1")
 
 
 @pytest.mark.parametrize("name", ["Forwarded", "X-Forwarded-For"])
 @pytest.mark.parametrize("value", ["for=127.0.0.1", "127.0.0.1", "garbage", ""])
 async def test_gs_06_a_strangers_claim_is_ignored_but_takes_the_proof_away(name: str, value: str) -> None:
-    caller = await direct("192.0.2.7", (name, value))
+    caller = await address_of_connection("192.0.2.7", (name, value))
     assert caller.address == ip_address("192.0.2.7")
     assert not caller.proven
 

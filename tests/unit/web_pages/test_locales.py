@@ -125,7 +125,7 @@ async def complaints() -> AsyncIterator[str]:
 
 
 async def test_the_refusals_that_are_translated_are_those_the_rooms_make() -> None:
-    import_module("gatehouse.app.endpoints")  # brings every room, and with it every refusal
+    import_module("gatehouse.app.endpoints")  # imports every package, and with it every error class
     said = {text for key, text in ENGLISH.texts.items() if key.startswith("said.")}
     assert said - {*refusals(), *[complaint async for complaint in complaints()]} == set()
 
@@ -140,8 +140,8 @@ def test_a_refusal_is_said_in_the_readers_language_when_there_are_words_for_it()
 
 def test_every_event_that_an_owner_may_read_of_has_words_and_no_other() -> None:
     """A new kind of event gets its words, or its family is added to those that are never about a person."""
-    told = {key.removeprefix("event.") for key in ENGLISH.texts if key.startswith("event.")}
-    assert told == {event.value for event in AuditEvent if not event.startswith(NEVER_ABOUT_A_PERSON)}
+    described_events = {key.removeprefix("event.") for key in ENGLISH.texts if key.startswith("event.")}
+    assert described_events == {event.value for event in AuditEvent if not event.startswith(NEVER_ABOUT_A_PERSON)}
 
 
 def test_every_scope_is_explained_and_no_other() -> None:

@@ -23,13 +23,13 @@ def a_request(target: str = "/forgot", method: str = "GET", **headers: str) -> R
     return Request(a_scope(method, target, [(name.replace("_", "-"), value) for name, value in headers.items()]))
 
 
-def shown(pages: PageRenderer, request: Request, **wishes: str) -> tuple[str, Response]:
+def render_page(pages: PageRenderer, request: Request, **wishes: str) -> tuple[str, Response]:
     answer = pages.render(request, ForgotContext(csrf="c"), **wishes)  # type: ignore[arg-type]
     return bytes(answer.body).decode(), answer
 
 
 def test_the_page_is_in_the_language_of_its_reader(pages: PageRenderer) -> None:
-    page, answer = shown(pages, a_request(accept_language="de-DE,de;q=0.9"))
+    page, answer = render_page(pages, a_request(accept_language="de-DE,de;q=0.9"))
     assert f"<h1>{GERMAN}</h1>" in page
     assert '<html lang="de">' in page
     assert answer.headers["content-language"] == "de"
@@ -45,11 +45,11 @@ def test_link_cookie_account_and_application_come_before_the_browser(pages: Page
         (a_request("/logout?ui_locales=fr+de", accept_language="en"), {}),
     ]
     for request, wishes in ways:
-        assert GERMAN in shown(pages, request, **wishes)[0]
+        assert GERMAN in render_page(pages, request, **wishes)[0]
 
 
 def test_only_a_language_asked_for_by_the_link_is_kept(pages: PageRenderer) -> None:
-    _, answer = shown(pages, a_request("/forgot?lang=de"))
+    _, answer = render_page(pages, a_request("/forgot?lang=de"))
     assert answer.headers["set-cookie"] == (
         "__Host-gh_lang=de; HttpOnly; Max-Age=31536000; Path=/; SameSite=lax; Secure"
     )
@@ -58,7 +58,7 @@ def test_only_a_language_asked_for_by_the_link_is_kept(pages: PageRenderer) -> N
         a_request("/forgot?lang=fr"),
         a_request(cookie="__Host-gh_lang=de"),
     ):
-        assert "set-cookie" not in shown(pages, request)[1].headers
+        assert "set-cookie" not in render_page(pages, request)[1].headers
 
 
 def test_on_plain_http_cookies_have_plain_names() -> None:
@@ -70,7 +70,7 @@ def test_on_plain_http_cookies_have_plain_names() -> None:
         "gh_lang=de; HttpOnly; Max-Age=31536000; Path=/; SameSite=lax",
         "gh_theme=dark; HttpOnly; Max-Age=31536000; Path=/; SameSite=lax",
     ]
-    assert GERMAN in shown(local, a_request(cookie="gh_lang=de"))[0]
+    assert GERMAN in render_page(local, a_request(cookie="gh_lang=de"))[0]
 
 
 @pytest.mark.parametrize(
@@ -83,18 +83,18 @@ def test_on_plain_http_cookies_have_plain_names() -> None:
     ],
 )
 def test_the_language_links_keep_the_rest_of_the_address(pages: PageRenderer, target: str, link: str) -> None:
-    assert f'<a href="{link}" lang="de" hreflang="de"' in shown(pages, a_request(target))[0]
+    assert f'<a href="{link}" lang="de" hreflang="de"' in render_page(pages, a_request(target))[0]
 
 
 def test_a_page_that_answers_a_form_offers_no_link_to_itself(pages: PageRenderer) -> None:
-    page, _ = shown(pages, a_request(method="POST"))
+    page, _ = render_page(pages, a_request(method="POST"))
     assert "lang=de" not in page
 
 
 def test_an_address_with_raw_bytes_is_no_trouble(pages: PageRenderer) -> None:
     request = a_request()
     request.scope["query_string"] = b"lang=de&x=\xff\xfe"
-    page, answer = shown(pages, request)
+    page, answer = render_page(pages, request)
     assert ENGLISH in page
     assert "set-cookie" not in answer.headers
 
@@ -112,7 +112,7 @@ def test_an_address_with_raw_bytes_is_no_trouble(pages: PageRenderer) -> None:
 )
 def test_the_theme_is_the_one_kept_in_the_cookie(pages: PageRenderer, cookie: str, root: str) -> None:
     request = a_request(cookie=cookie)
-    assert root in shown(pages, request)[0]
+    assert root in render_page(pages, request)[0]
     assert pages.theme_of(request) is (Theme.AUTO if "data-theme" not in root else Theme(cookie.partition("=")[2]))
 
 

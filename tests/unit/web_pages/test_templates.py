@@ -1,4 +1,4 @@
-"""Templates hold structure only; every word, form and script follows the rules of the house."""
+"""Templates hold structure only; every text, form and script follows the project's rules."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -98,12 +98,12 @@ class Recording(Translator):
 def test_every_text_is_said_somewhere() -> None:
     words = Recording(FALLBACK_LANG, TEXTS)
     pages = PageRenderer(Assets(), languages=Languages({FALLBACK_LANG: words}), demo=True)
-    troubles = [replace(SIGN_IN, problem=PageProblem(what=what)) for what in ProblemKind]
+    problems = [replace(SIGN_IN, problem=PageProblem(what=what)) for what in ProblemKind]
     notices = [replace(SIGN_IN, notice=notice) for notice in Notice]
     denials = [
         replace(STATES["access-denied-explained"], why=replace(WHY_DENIED, by=one)) for one in LoginRefusalReason
     ]
-    for context in [*STATES.values(), *troubles, *notices, *denials]:
+    for context in [*STATES.values(), *problems, *notices, *denials]:
         pages.render_html(context, DisplayPreferences(lang=FALLBACK_LANG, query=""))
     for month in range(12):
         exact_time(words, NOW + month * 30 * DAY)
@@ -135,7 +135,7 @@ class Inspector(HTMLParser):
             self.forms[-1][f"field {named['name']}"] = named.get("value", "")
 
 
-def inspected() -> Iterator[tuple[str, Inspector]]:
+def inspect_states() -> Iterator[tuple[str, Inspector]]:
     pages = PageRenderer(Assets())
     for state, context in STATES.items():
         inspector = Inspector()
@@ -144,7 +144,7 @@ def inspected() -> Iterator[tuple[str, Inspector]]:
 
 
 def test_every_form_is_posted_to_a_path_of_ours_with_the_csrf_value() -> None:
-    forms = [(state, form) for state, inspector in inspected() for form in inspector.forms]
+    forms = [(state, form) for state, inspector in inspect_states() for form in inspector.forms]
     assert len(forms) > 50
     for state, form in forms:
         assert form["method"] == "post", state
@@ -154,14 +154,14 @@ def test_every_form_is_posted_to_a_path_of_ours_with_the_csrf_value() -> None:
 
 
 def test_no_page_has_inline_script_or_style_or_two_elements_of_one_id() -> None:
-    for state, inspector in inspected():
+    for state, inspector in inspect_states():
         assert inspector.unsafe == [], state
         assert len(inspector.ids) == len(set(inspector.ids)), state
 
 
 def test_the_fields_of_the_sign_in_forms_have_their_stable_names() -> None:
     """R1: scripts and tests of others rely on them."""
-    by_state = {state: inspector.forms for state, inspector in inspected()}
+    by_state = {state: inspector.forms for state, inspector in inspect_states()}
     assert {"field login", "field password", "field csrf"} <= set(by_state["sign-in"][0])
     assert {"field otp", "field csrf"} <= set(by_state["factor-totp"][0])
 

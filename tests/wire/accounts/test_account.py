@@ -21,7 +21,7 @@ HERE = {
 }
 
 
-async def now(service: RunningService, user: User) -> User:
+async def read_user(service: RunningService, user: User) -> User:
     return await service.services.storage.accounts.user(user.user_id)
 
 
@@ -79,17 +79,17 @@ async def test_the_page_costs_eleven_reads_at_most_however_much_there_is_to_show
         await store.consents.add_consent(given, a_record())
     reads: list[str] = []
 
-    def counted(kind: str) -> Callable[..., Any]:
+    def count_calls(kind: str) -> Callable[..., Any]:
         run = getattr(store.runner, kind)
 
-        async def counting(make: Callable[[], Any]) -> Any:
+        async def count_and_run(make: Callable[[], Any]) -> Any:
             reads.append(kind)
             return await run(make)
 
-        return counting
+        return count_and_run
 
     for kind in ("read", "write", "snapshot_read"):
-        monkeypatch.setattr(store.runner, kind, counted(kind))
+        monkeypatch.setattr(store.runner, kind, count_calls(kind))
     page = await account_browser.get("/account")
     assert page.text.count("last seen") == 6
     assert page.text.count("Web shop</strong>") == 5
@@ -100,19 +100,19 @@ async def test_the_page_costs_eleven_reads_at_most_however_much_there_is_to_show
 async def test_activity_is_the_newest_fifty_and_names_no_administrators_address(
     service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
-    async def happens(event: AuditEvent, origin: AuditOrigin) -> None:
+    async def add_record(event: AuditEvent, origin: AuditOrigin) -> None:
         await service.clock.advance(1)
         record = service.services.recorder.record(event, origin, subject=anna.user_id)
         await service.services.storage.accounts.add_record(record)
 
-    await happens(AuditEvent.USER_CHANGED, AuditOrigin(actor="1234567890", address="203.0.113.9"))
-    await happens(AuditEvent.RESET_ASKED, AuditOrigin(actor="visitor", address="192.0.2.44"))
+    await add_record(AuditEvent.USER_CHANGED, AuditOrigin(actor="1234567890", address="203.0.113.9"))
+    await add_record(AuditEvent.RESET_ASKED, AuditOrigin(actor="visitor", address="192.0.2.44"))
     page = (await account_browser.get("/account")).text
     assert "Account changed by an administrator" in page
     assert "203.0.113.9" not in page
     assert "192.0.2.44" in page
     for _ in range(49):
-        await happens(AuditEvent.PASSKEY_RENAMED, AuditOrigin(actor=anna.user_id))
+        await add_record(AuditEvent.PASSKEY_RENAMED, AuditOrigin(actor=anna.user_id))
     page = (await account_browser.get("/account")).text
     assert page.count("Passkey renamed") == 49
     assert "Password reset requested" in page
@@ -131,7 +131,7 @@ async def test_a_new_name_is_kept_told_once_and_on_record(
     service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
     assert await account_browser.submit_and_read_notice("/account/profile", nick="  Änne ") == "Name changed"
-    assert (await now(service, anna)).nick == "Änne"
+    assert (await read_user(service, anna)).nick == "Änne"
     again = await account_browser.get("/account")
     assert "Name changed" not in again.text
     assert "Name or language changed" in again.text
@@ -150,7 +150,7 @@ async def test_a_name_that_cannot_be_is_refused_beside_its_field(
     answer = await account_browser.submit("/account/profile", nick=nick)
     assert answer.status_code == 400
     assert "the nick must be" in account_browser.problem_in(answer)
-    assert (await now(service, anna)).nick == "Anna"
+    assert (await read_user(service, anna)).nick == "Anna"
 
 
 async def test_language_and_theme_are_saved_with_the_account_and_in_this_browser(
@@ -160,7 +160,7 @@ async def test_language_and_theme_are_saved_with_the_account_and_in_this_browser
     assert said == "Sprache und Darstellung gespeichert"
     assert account_browser.page is not None
     assert '<html lang="de" data-theme="dark">' in account_browser.page.text
-    assert (await now(service, anna)).lang == "de"
+    assert (await read_user(service, anna)).lang == "de"
     elsewhere = AccountBrowser(service)
     assert '<html lang="de">' in (await elsewhere.sign_in_and_open_account()).text
     await elsewhere.client.aclose()

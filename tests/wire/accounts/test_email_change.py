@@ -22,7 +22,7 @@ async def bob(service: RunningService) -> User:
     )
 
 
-async def now(service: RunningService, user: User) -> User:
+async def read_user(service: RunningService, user: User) -> User:
     return await service.services.storage.accounts.user(user.user_id)
 
 
@@ -31,16 +31,16 @@ async def test_the_new_address_is_taken_over_by_its_link_and_old_and_new_are_tol
 ) -> None:
     assert await account_browser.submit_and_read_notice("/account/email", login=NEW) == SENT
     assert "Waiting for confirmation of anna@new.example." in (await account_browser.get("/account")).text
-    assert (await now(service, anna)).login == LOGIN
+    assert (await read_user(service, anna)).login == LOGIN
     link = await link_in_new_message(service)
     shown = await browser_client.get(link)
     assert NEW in shown.text
-    assert (await now(service, anna)).login == LOGIN
+    assert (await read_user(service, anna)).login == LOGIN
     assert (await browser_client.post("/verify-email")).status_code == 200
-    moved = await now(service, anna)
+    moved = await read_user(service, anna)
     assert (moved.login, moved.email_verified) == (NEW, True)
-    told = {letter.to: letter.subject for letter in await new_messages(service)}
-    assert told == {
+    subjects = {message.to: message.subject for message in await new_messages(service)}
+    assert subjects == {
         LOGIN: "Your account has a new email",
         NEW: "Your account's email was changed",
     }
@@ -83,10 +83,10 @@ async def test_the_link_works_once_for_half_an_hour_and_a_newer_one_ends_it(
     assert (await browser_client.post("/verify-email")).status_code == 403
     await account_browser.submit_and_read_notice("/account/email", login="third@new.example")
     await service.clock.advance(1_800)
-    late = [letter for letter in await new_messages(service) if letter.to == "third@new.example"]
+    late = [message for message in await new_messages(service) if message.to == "third@new.example"]
     assert "/verify-email?token=" in late[0].text
     assert (await browser_client.get(late[0].text.split(service.base_url)[1].split()[0])).status_code == 403
-    assert (await now(service, anna)).login == NEW
+    assert (await read_user(service, anna)).login == NEW
 
 
 async def test_a_reset_link_of_the_old_address_is_dead_afterwards(
@@ -105,17 +105,17 @@ async def test_a_reset_link_of_the_old_address_is_dead_afterwards(
 async def test_anyone_who_is_thrown_out_cannot_take_the_account_along_by_a_link_asked_for_before(
     service: RunningService, account_browser: AccountBrowser, other: HttpBrowser, anna: User, act: str
 ) -> None:
-    thief = AccountBrowser(service)
-    await thief.sign_in_and_open_account()
-    await thief.submit_and_read_notice("/account/email", login="thief@evil.example")
-    await thief.client.aclose()
+    other_browser = AccountBrowser(service)
+    await other_browser.sign_in_and_open_account()
+    await other_browser.submit_and_read_notice("/account/email", login="thief@evil.example")
+    await other_browser.client.aclose()
     link = await link_in_new_message(service)
     fields = {"current": PASSWORD, "password": "something else now", "repeated": "something else now"}
     assert "thief@evil.example" in (await account_browser.get("/account")).text
     await account_browser.submit_and_read_notice(act, **(fields if act == "/account/password" else {}))
     assert "thief@evil.example" not in (await account_browser.get("/account")).text
     assert (await other.get(link)).status_code == 403
-    assert (await now(service, anna)).login == LOGIN
+    assert (await read_user(service, anna)).login == LOGIN
 
 
 async def test_an_address_that_has_an_account_looks_the_same_and_its_owner_is_told(
@@ -123,10 +123,10 @@ async def test_an_address_that_has_an_account_looks_the_same_and_its_owner_is_to
 ) -> None:
     assert await account_browser.submit_and_read_notice("/account/email", login="BOB@studio.example") == SENT
     assert "Waiting for confirmation of BOB@studio.example." in (await account_browser.get("/account")).text
-    (letter,) = await new_messages(service)
-    assert (letter.to, letter.subject) == (BOB, "You already have an account")
-    assert "token=" not in letter.text
-    assert [(await now(service, one)).login for one in (anna, bob)] == [LOGIN, BOB]
+    (message,) = await new_messages(service)
+    assert (message.to, message.subject) == (BOB, "You already have an account")
+    assert "token=" not in message.text
+    assert [(await read_user(service, one)).login for one in (anna, bob)] == [LOGIN, BOB]
 
 
 async def test_an_address_taken_meanwhile_is_not_taken_over(
@@ -139,7 +139,7 @@ async def test_an_address_taken_meanwhile_is_not_taken_over(
         login="Bob@STUDIO.example", nick="Bob", password=None, origin=AuditOrigin(actor="test")
     )
     assert (await browser_client.post("/verify-email")).status_code == 403
-    assert (await now(service, anna)).login == LOGIN
+    assert (await read_user(service, anna)).login == LOGIN
     assert await new_messages(service) == []
 
 
@@ -159,7 +159,7 @@ async def test_what_cannot_be_the_new_address_is_refused_beside_its_field(
     assert words in account_browser.problem_in(answer)
     assert login in answer.text
     assert await new_messages(service) == []
-    assert (await now(service, anna)).login == LOGIN
+    assert (await read_user(service, anna)).login == LOGIN
 
 
 async def test_it_needs_a_fresh_proof(service: RunningService, account_browser: AccountBrowser) -> None:

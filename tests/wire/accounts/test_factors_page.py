@@ -23,12 +23,12 @@ OPTIONS = re.compile(r'data-options="([^"]+)"')
 STALE = 601  # seconds after which a proof is no longer fresh
 
 
-async def now(service: RunningService, user: User) -> User:
+async def read_user(service: RunningService, user: User) -> User:
     return await service.services.storage.accounts.user(user.user_id)
 
 
 async def change(service: RunningService, user: User, **fields: object) -> None:
-    changed = replace(await now(service, user), **fields)  # type: ignore[arg-type]
+    changed = replace(await read_user(service, user), **fields)  # type: ignore[arg-type]
     await service.services.storage.runner.write(partial(update_user, changed))
 
 
@@ -55,12 +55,12 @@ async def test_an_authenticator_app_is_set_up_and_asked_for_at_the_next_sign_in(
 ) -> None:
     secret, codes = await account_browser.set_up_totp(service)
     assert len(set(codes)) == 10
-    assert (await now(service, anna)).system_tags == {"2step", "2step_totp"}
+    assert (await read_user(service, anna)).system_tags == {"2step", "2step_totp"}
     page = (await account_browser.get("/account")).text
     assert "on since" in page
     assert "10 codes left" in page
-    (letter,) = await new_messages(service)
-    assert (letter.to, letter.subject) == (LOGIN, "A second factor was added")
+    (message,) = await new_messages(service)
+    assert (message.to, message.subject) == (LOGIN, "A second factor was added")
     await service.clock.advance(30)
     assert "/sign-in/factor" in (await browser_client.sign_in(LOGIN)).headers["location"]
     await browser_client.follow()
@@ -96,7 +96,7 @@ async def test_a_set_up_that_waited_too_long_starts_anew(
     assert account_browser.secret_in(account_browser.page) != secret
     assert page is not None
     assert (await account_browser.submit("/account/totp", otp=totp_code(secret, service))).status_code == 403
-    assert not (await now(service, anna)).has_second_factor
+    assert not (await read_user(service, anna)).has_second_factor
 
 
 async def test_it_is_removed_with_the_recovery_codes_that_stood_in_for_it(
@@ -105,10 +105,10 @@ async def test_it_is_removed_with_the_recovery_codes_that_stood_in_for_it(
     await account_browser.set_up_totp(service)
     await new_messages(service)
     assert await account_browser.submit_and_read_notice("/account/totp/remove") == "Authenticator app removed"
-    assert not (await now(service, anna)).has_second_factor
+    assert not (await read_user(service, anna)).has_second_factor
     assert (await service.services.storage.second_factors.factor_overview(anna.user_id)).recovery_left == 0
-    (letter,) = await new_messages(service)
-    assert letter.to == LOGIN
+    (message,) = await new_messages(service)
+    assert message.to == LOGIN
     again = await account_browser.post_with_csrf("/account/totp/remove")
     assert again.status_code == 409
     assert "changed in the meantime" in account_browser.problem_in(again)
@@ -118,12 +118,12 @@ async def test_a_second_app_does_not_replace_the_first_by_a_form_kept_open(
     service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
     await account_browser.set_up_totp(service)
-    kept = (await now(service, anna)).sealed_totp
+    kept = (await read_user(service, anna)).sealed_totp
     assert (await account_browser.get("/account/totp")).headers["location"] == "/account#factors"
     assert (await account_browser.post_with_csrf("/account/totp", otp="000000")).headers[
         "location"
     ] == "/account#factors"
-    assert (await now(service, anna)).sealed_totp == kept
+    assert (await read_user(service, anna)).sealed_totp == kept
 
 
 async def test_an_address_that_was_only_typed_is_confirmed_before_any_factor_is_added(
@@ -156,7 +156,7 @@ async def test_a_passkey_is_added_named_used_and_removed(
     assert said == "Passkey renamed"
     assert "Blue key" in (await account_browser.get("/account")).text
     assert await account_browser.submit_and_read_notice("/account/passkey/remove") == "Passkey removed"
-    assert (await now(service, anna)).passkeys == 0
+    assert (await read_user(service, anna)).passkeys == 0
 
 
 async def test_a_second_passkey_brings_no_new_recovery_codes(
@@ -179,7 +179,7 @@ async def test_what_no_browser_of_ours_made_is_refused(
     assert answer.status_code == 403
     assert "was not accepted" in account_browser.problem_in(answer)
     assert 'value="Laptop"' in answer.text
-    assert (await now(service, anna)).passkeys == 0
+    assert (await read_user(service, anna)).passkeys == 0
 
 
 async def test_a_challenge_is_answered_once_and_by_the_browser_it_was_given_to(
@@ -196,7 +196,7 @@ async def test_a_challenge_is_answered_once_and_by_the_browser_it_was_given_to(
     assert (await account_browser.submit("/account/passkey", name="Laptop", credential=credential)).status_code == 200
     await account_browser.get("/account/passkey")
     assert (await account_browser.submit("/account/passkey", name="Again", credential=credential)).status_code == 403
-    assert (await now(service, anna)).passkeys == 1
+    assert (await read_user(service, anna)).passkeys == 1
 
 
 @pytest.mark.parametrize("name", ["", "x" * 65, "key\u202e"])
@@ -241,7 +241,7 @@ async def test_the_only_way_in_is_not_removed(
     answer = await account_browser.submit("/account/passkey/remove")
     assert answer.status_code == 409
     assert "Set a password first" in account_browser.problem_in(answer)
-    assert (await now(service, anna)).passkeys == 1
+    assert (await read_user(service, anna)).passkeys == 1
 
 
 # -- codes --------------------------------------------------------------------------------------------
@@ -256,10 +256,10 @@ async def test_codes_by_mail_are_switched_on_and_off_for_a_confirmed_address_onl
     await change(service, anna, email_verified=True)
     await account_browser.get("/account")
     assert len(RECOVERY_CODE.findall((await account_browser.submit("/account/email-code")).text)) == 10
-    assert (await now(service, anna)).email_code
+    assert (await read_user(service, anna)).email_code
     assert (await account_browser.post_with_csrf("/account/email-code", on="1")).status_code == 409
     assert await account_browser.submit_and_read_notice("/account/email-code") == "Email codes turned off"
-    assert not (await now(service, anna)).email_code
+    assert not (await read_user(service, anna)).email_code
     assert (await account_browser.post_with_csrf("/account/email-code", on="yes")).status_code == 400
 
 
@@ -312,11 +312,11 @@ async def test_what_changes_how_one_signs_in_needs_a_fresh_proof_and_leads_back(
     service: RunningService, account_browser: AccountBrowser, anna: User, act: tuple[str, dict[str, str], str]
 ) -> None:
     path, fields, back = act
-    before = await now(service, anna)
+    before = await read_user(service, anna)
     await service.clock.advance(STALE)
     asked = await account_browser.post_with_csrf(path, **fields)
     assert (asked.status_code, asked.headers["location"].partition("=")[0]) == (303, "/confirm?next")
-    assert (await now(service, anna)) == before
+    assert (await read_user(service, anna)) == before
     proved = await account_browser.confirm(password=PASSWORD)
     assert (proved.status_code, proved.headers["location"]) == (303, back)
 
@@ -400,8 +400,8 @@ async def test_a_code_by_mail_can_be_sent_for_it(
     assert sent.headers["location"] == "/confirm?next=%2Faccount%2Femail-code"
     page = await account_browser.follow()
     assert account_browser.notice_in(page) == "New code sent"
-    (letter,) = await new_messages(service)
-    found = re.search(r"\b[0-9]{6}\b", letter.text)
+    (message,) = await new_messages(service)
+    found = re.search(r"\b[0-9]{6}\b", message.text)
     assert found is not None
     proved = await account_browser.submit("/confirm", password=PASSWORD, otp=found.group())
     assert (proved.status_code, proved.headers["location"]) == (303, "/account#factors")
@@ -451,7 +451,7 @@ async def test_a_session_ended_from_elsewhere_is_not_revived_by_a_proof(
     await account_browser.get("/confirm?next=/account/totp")
     matches = service.services.passwords.matches
 
-    async def slow(password: str, kept: str) -> bool:
+    async def match_slowly(password: str, kept: str) -> bool:
         found = await service.services.storage.sessions.sessions_of_user(anna.user_id, service.clock.now())
         entry = service.services.recorder.record(
             AuditEvent.SIGNED_OUT, AuditOrigin(actor="test"), subject=anna.user_id
@@ -459,7 +459,7 @@ async def test_a_session_ended_from_elsewhere_is_not_revived_by_a_proof(
         assert await service.services.storage.sessions.end_session(anna.user_id, found[0].session_id, entry)
         return await matches(password, kept)
 
-    monkeypatch.setattr(service.services.passwords, "matches", slow)
+    monkeypatch.setattr(service.services.passwords, "matches", match_slowly)
     answer = await account_browser.submit("/confirm", password=PASSWORD)
     assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
     assert not await account_browser.is_signed_in()

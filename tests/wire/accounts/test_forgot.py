@@ -21,9 +21,9 @@ async def test_a_link_is_mailed_to_the_address_of_the_account_as_its_owner_write
 ) -> None:
     answer = await ask(browser_client, "ANNA@Studio.Example")
     assert answer.status_code == 200
-    (letter,) = await new_messages(service)
-    assert (letter.to, letter.subject) == (anna.login, "Reset your password")
-    assert "127.0.0.1" in letter.text
+    (message,) = await new_messages(service)
+    assert (message.to, message.subject) == (anna.login, "Reset your password")
+    assert "127.0.0.1" in message.text
 
 
 async def test_the_letter_can_be_asked_for_again_from_the_page_that_promised_it(
@@ -31,7 +31,7 @@ async def test_the_letter_can_be_asked_for_again_from_the_page_that_promised_it(
 ) -> None:
     await ask(browser_client)
     assert (await browser_client.post("/forgot")).status_code == 200
-    assert [letter.to for letter in await new_messages(service)] == [anna.login, anna.login]
+    assert [message.to for message in await new_messages(service)] == [anna.login, anna.login]
 
 
 async def test_no_one_and_blocked_accounts_get_no_letter_and_the_same_page(
@@ -75,4 +75,4 @@ async def test_letters_are_counted_per_source_too_without_telling(
     assert await new_messages(service) == []
     await service.clock.advance(3_600)
     await ask(browser_client, "late1@studio.example")
-    assert [letter.to for letter in await new_messages(service)] == ["late1@studio.example"]
+    assert [message.to for message in await new_messages(service)] == ["late1@studio.example"]

@@ -15,8 +15,8 @@ WEEK = 7 * 86_400
 
 
 async def invite(service: RunningService, login: str = BOB, lang: str = "en") -> User:
-    rooms = service.services
-    return await rooms.invitations.invite(login=login, nick="bob", lang=lang, origin=AuditOrigin(actor="test"))
+    services = service.services
+    return await services.invitations.invite(login=login, nick="bob", lang=lang, origin=AuditOrigin(actor="test"))
 
 
 async def accept(browser_client: HttpBrowser, link: str, **fields: str) -> httpx2.Response:
@@ -135,8 +135,8 @@ async def test_the_letter_is_in_the_language_asked_for_and_the_log_has_no_secret
     service: RunningService, browser_client: HttpBrowser
 ) -> None:
     invited = await invite(service, lang="de")
-    (letter,) = await new_messages(service)
-    assert (letter.lang, letter.to) == ("de", BOB)
+    (message,) = await new_messages(service)
+    assert (message.lang, message.to) == ("de", BOB)
     await invite(service)
     link = await link_in_new_message(service)
     await accept(browser_client, link)

@@ -33,8 +33,8 @@ ALWAYS = set(NAMES.split())
 async def log_in(service: RunningService, **fields: Any) -> dict[str, Any]:
     answer = await service.client.post(PATH, json={"login": LOGIN, "password": PASSWORD, **fields})
     assert answer.status_code == 200, answer.text
-    told: dict[str, Any] = answer.json()
-    return told
+    bodies: dict[str, Any] = answer.json()
+    return bodies
 
 
 def claims_of(jwt: str) -> dict[str, Any]:
@@ -129,8 +129,8 @@ async def test_fixed_addresses_and_a_key_of_the_client_go_into_the_jwt(service: 
         answer = await service.client.post(PATH, json={"login": LOGIN, "password": PASSWORD, "fixed_ips": [wrong]})
         assert answer.status_code == 400, wrong
     form = {"login": LOGIN, "password": PASSWORD, "factor": "f", "fixed_ips[]": ["10.1.0.0/16", "10.2.0.0/16"]}
-    told = (await service.client.post(PATH, data=form)).json()
-    assert claims_of(told["jwt"])["fip"] == ["10.1.0.0/16", "10.2.0.0/16"]
+    body = (await service.client.post(PATH, data=form)).json()
+    assert claims_of(body["jwt"])["fip"] == ["10.1.0.0/16", "10.2.0.0/16"]
 
 
 @pytest.mark.usefixtures("anna")
@@ -142,10 +142,11 @@ async def test_meta_and_short_token_come_only_when_asked_for(service: RunningSer
 
 
 @pytest.mark.parametrize(
-    ("file_says", "account_says", "told"), [("SE", "", "SE"), ("SE", "NO", "NO"), ("", "NO", "NO"), ("", "", "")]
+    ("file_says", "account_says", "expected_country"),
+    [("SE", "", "SE"), ("SE", "NO", "NO"), ("", "NO", "NO"), ("", "", "")],
 )
 async def test_the_country_is_the_accounts_else_that_of_the_address_else_empty(
-    installed_url: str, tmp_path: Path, file_says: str, account_says: str, told: str
+    installed_url: str, tmp_path: Path, file_says: str, account_says: str, expected_country: str
 ) -> None:
     file = write_geoip(tmp_path / "country.mmdb", {"127.0.0.0/8": {"country": {"iso_code": file_says}}})
     environment = {"GATEHOUSE__ACCOUNTS__GEOIP_FILE": str(file)} if file_says else {}
@@ -155,10 +156,10 @@ async def test_the_country_is_the_accounts_else_that_of_the_address_else_empty(
         await service.services.storage.accounts.create_user(owner, a_record())
         data = await log_in(service, factor="device-1", meta="1")
     claims = claims_of(data["jwt"])
-    assert (data["country"], claims["cntry"]) == (told, told)
-    assert data["meta"]["geo"] == {"country": told, "ip": "127.0.0.1"}
+    assert (data["country"], claims["cntry"]) == (expected_country, expected_country)
+    assert data["meta"]["geo"] == {"country": expected_country, "ip": "127.0.0.1"}
     assert data["meta"]["reg"]["country"] == account_says
-    assert claims["loc"] == location_digest(told, claims["slt"])
+    assert claims["loc"] == location_digest(expected_country, claims["slt"])
 
 
 @pytest.mark.usefixtures("anna")

@@ -52,7 +52,7 @@ async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[RunningSe
 
 
 @pytest.fixture
-def slow(service: RunningService, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowHashes]:
+def slow_hashes(service: RunningService, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowHashes]:
     del service  # ends after this: it waits for its workers, so they are let go before
     hashes = SlowHashes()
     monkeypatch.setattr(argon2.PasswordHasher, "verify", hashes.verify)
@@ -78,49 +78,49 @@ async def first_answers(tasks: list[asyncio.Task[httpx2.Response]], number: int)
 
 
 async def test_r_19_while_the_pool_is_full_the_excess_is_shed_and_keys_are_answered(
-    service: RunningService, slow: SlowHashes
+    service: RunningService, slow_hashes: SlowHashes
 ) -> None:
     tasks = begin(service, MAX_WAITING + EXCESS)
     shed = await first_answers(tasks, EXCESS)
     assert [answer.status_code for answer in shed] == [503] * EXCESS
     assert all(int(answer.headers["retry-after"]) > 0 for answer in shed)
-    assert len(slow.threads) <= WORKERS
+    assert len(slow_hashes.threads) <= WORKERS
     assert (await service.client.get(KEYS)).status_code == 200
     assert (await log_in(service, "late@studio.example")).status_code == 503
     assert sum(task.done() for task in tasks) == EXCESS
-    slow.go.set()
+    slow_hashes.go.set()
     answers = await asyncio.gather(*tasks)
     assert sum(answer.status_code == 200 and answer.json() == {"status": "LOGINERROR"} for answer in answers) == (
         MAX_WAITING
     )
-    assert len(slow.threads) == MAX_WAITING
-    assert {name.rpartition("_")[0] for name in slow.threads} == {"argon2"}
-    assert len(set(slow.threads)) <= WORKERS
+    assert len(slow_hashes.threads) == MAX_WAITING
+    assert {name.rpartition("_")[0] for name in slow_hashes.threads} == {"argon2"}
+    assert len(set(slow_hashes.threads)) <= WORKERS
 
 
 @pytest.mark.usefixtures("anna")
 async def test_r_19_many_guesses_at_one_account_at_once_are_blocked_with_the_seconds_to_wait(
-    service: RunningService, slow: SlowHashes
+    service: RunningService, slow_hashes: SlowHashes
 ) -> None:
     tasks = [asyncio.create_task(log_in(service, "anna@studio.example")) for _ in range(30)]
     blocked = await first_answers(tasks, 20)
-    told: list[dict[str, Any]] = [answer.json() for answer in blocked]
-    assert all(one["status"] == "BLOCKED" and 0 < one["retry_after"] <= 30 for one in told)
+    bodies: list[dict[str, Any]] = [answer.json() for answer in blocked]
+    assert all(one["status"] == "BLOCKED" and 0 < one["retry_after"] <= 30 for one in bodies)
     assert len(blocked) == 20
-    slow.go.set()
+    slow_hashes.go.set()
     answers = await asyncio.gather(*tasks)
     assert sum(answer.json() == {"status": "LOGINERROR"} for answer in answers) == 10
-    assert len(slow.threads) == 10
+    assert len(slow_hashes.threads) == 10
 
 
 async def test_r_19_a_login_that_was_shed_is_not_counted_as_a_failure(
     service: RunningService, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def full(_work: object) -> bool:
+    async def raise_unavailable(_work: object) -> bool:
         raise Unavailable
 
     with monkeypatch.context() as storm:
-        storm.setattr(service.services.passwords, "_run", full)
+        storm.setattr(service.services.passwords, "_run", raise_unavailable)
         answers = [await log_in(service, anna.login or "", PASSWORD) for _ in range(12)]
     assert [answer.status_code for answer in answers] == [503] * 12
     again = await log_in(service, anna.login or "", PASSWORD)
@@ -128,18 +128,18 @@ async def test_r_19_a_login_that_was_shed_is_not_counted_as_a_failure(
 
 
 async def test_r_19_a_full_pool_turns_logins_away_before_anything_is_written(
-    service: RunningService, anna: User, slow: SlowHashes, monkeypatch: pytest.MonkeyPatch
+    service: RunningService, anna: User, slow_hashes: SlowHashes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tasks = begin(service, MAX_WAITING + EXCESS)
     await first_answers(tasks, EXCESS)
     written: list[object] = []
     with monkeypatch.context() as watched:
-        watched.setattr(service.services.storage.runner, "write", partial(noted, written))
+        watched.setattr(service.services.storage.runner, "write", partial(note_write, written))
         assert (await log_in(service, anna.login or "")).status_code == 503
     assert written == []
-    slow.go.set()
+    slow_hashes.go.set()
     await asyncio.gather(*tasks)
 
 
-async def noted(written: list[object], make: object) -> None:
+async def note_write(written: list[object], make: object) -> None:
     written.append(make)

@@ -45,12 +45,12 @@ MANY = MAX_RULES + 12
 
 @pytest.fixture
 async def console_browsers(service: RunningService) -> AsyncIterator[ConsoleBrowsers]:
-    visitors = ConsoleBrowsers(service)
-    yield visitors
-    await visitors.close()
+    browsers = ConsoleBrowsers(service)
+    yield browsers
+    await browsers.close()
 
 
-async def own(browser_client: HttpBrowser, path: str = "/account") -> str:
+async def permissions_section(browser_client: HttpBrowser, path: str = "/account") -> str:
     """The section of the page."""
     page = (await browser_client.get(path)).text
     return page.partition('<section id="permissions"')[2].partition("</section>")[0]
@@ -61,14 +61,14 @@ async def test_who_holds_a_role_sees_its_rules_and_that_it_comes_from_the_role(
 ) -> None:
     await apply_document(service)
     pia = await console_browsers(PIA)
-    section = await own(pia)
+    section = await permissions_section(pia)
     assert "<strong>Shop</strong>" in section
     assert "You have the role <bdi>moderator</bdi>" in section
     assert ">user.kick</code>" in section
     assert "You have the role <bdi>beta</bdi> because you meet its condition" in section
     assert "No permissions" not in section
     assert "store.refund" not in section
-    assert "Sie haben die Rolle <bdi>moderator</bdi>" in await own(pia, "/account?lang=de")
+    assert "Sie haben die Rolle <bdi>moderator</bdi>" in await permissions_section(pia, "/account?lang=de")
 
 
 async def test_a_role_through_a_group_says_so_and_names_the_group_to_anyone_who_may_view_the_project(
@@ -76,10 +76,10 @@ async def test_a_role_through_a_group_says_so_and_names_the_group_to_anyone_who_
 ) -> None:
     await apply_document(service)
     await apply_document(service, GRANTED)
-    section = await own(await console_browsers(OLGA))
+    section = await permissions_section(await console_browsers(OLGA))
     assert "<strong>Wiki</strong> in project Mind Games" in section
     assert "You have the role <bdi>author</bdi> through the group <bdi>Writers</bdi>" in section
-    section = await own(await console_browsers(PIA))
+    section = await permissions_section(await console_browsers(PIA))
     assert "You have the role <bdi>author</bdi> through a group" in section
     assert ">page.write</code>" in section
     assert "Writers" not in section
@@ -91,12 +91,12 @@ async def test_what_is_held_by_a_condition_alone_is_shown_too(
     """In applications where nothing is written about her: by a role's condition, and by a group's."""
     await apply_document(service)
     await apply_document(service, BY_CONDITION)
-    section = await own(await console_browsers(PIA))
+    section = await permissions_section(await console_browsers(PIA))
     assert "<strong>Forum</strong>" in section
     assert "You have the role <bdi>tester</bdi> because you meet its condition" in section
     assert "<strong>Wiki</strong> in project Mind Games" in section
     assert "You have the role <bdi>author</bdi> through a group" in section
-    section = await own(await console_browsers(MAX))
+    section = await permissions_section(await console_browsers(MAX))
     assert "Forum" not in section
     assert "Wiki" not in section
 
@@ -117,7 +117,7 @@ applications:
     users: {{"$max": {{private_data: {{many: {{{given}}}}}}}}}
 """,
     )
-    section = await own(await console_browsers(MAX))
+    section = await permissions_section(await console_browsers(MAX))
     assert "Assigned to you directly" in section
     assert section.count(">many.r") == MAX_RULES
     assert "and 12 more" in section
@@ -131,7 +131,7 @@ async def test_who_was_given_nothing_reads_that_and_no_application_is_named(serv
     )
     eve = HttpBrowser(service)
     await eve.sign_in("eve@studio.example")
-    section = await own(eve)
+    section = await permissions_section(eve)
     await eve.client.aclose()
     assert "No permissions yet." in section
     assert "<strong>" not in section

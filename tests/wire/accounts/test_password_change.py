@@ -16,13 +16,13 @@ NEW = "a quite different phrase"
 CHANGE = {"current": PASSWORD, "password": NEW, "repeated": NEW}
 
 
-async def now(service: RunningService, user: User) -> User:
+async def read_user(service: RunningService, user: User) -> User:
     return await service.services.storage.accounts.user(user.user_id)
 
 
 async def forget_password(service: RunningService, user: User) -> None:
     """Make it an account that was never given one."""
-    without = replace(await now(service, user), password_hash=None)
+    without = replace(await read_user(service, user), password_hash=None)
     await service.services.storage.runner.write(partial(update_user, without))
 
 
@@ -40,11 +40,11 @@ async def test_this_session_stays_and_every_other_one_ends_with_every_token(
 ) -> None:
     elsewhere = AccountBrowser(service, agent="curl/8")
     await elsewhere.sign_in_and_open_account()
-    before = (await now(service, anna)).rev
+    before = (await read_user(service, anna)).rev
     await account_browser.submit_and_read_notice("/account/password", **CHANGE)
     assert await account_browser.is_signed_in()
     assert not await elsewhere.is_signed_in()
-    assert (await now(service, anna)).rev > before
+    assert (await read_user(service, anna)).rev > before
     await elsewhere.client.aclose()
 
 
@@ -52,10 +52,10 @@ async def test_its_owner_is_told_by_mail_and_it_is_on_record(
     service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
     await account_browser.submit_and_read_notice("/account/password", **CHANGE)
-    (letter,) = await new_messages(service)
-    assert (letter.to, letter.subject) == (LOGIN, "Your password was changed")
-    assert "127.0.0.1" in letter.text
-    assert "Firefox on Linux" in letter.text
+    (message,) = await new_messages(service)
+    assert (message.to, message.subject) == (LOGIN, "Your password was changed")
+    assert "127.0.0.1" in message.text
+    assert "Firefox on Linux" in message.text
     (entry,) = await service.services.storage.audit.newest_records(1, anna.user_id, "password.changed")
     assert (entry.actor, entry.details) == (anna.user_id, {"first": False})
     assert NEW not in repr(entry)
@@ -78,7 +78,7 @@ async def test_a_wrong_present_password_is_refused_and_counted_with_those_at_the
     closed = await account_browser.submit("/account/password", **CHANGE)
     assert closed.status_code == 429
     assert int(closed.headers["retry-after"]) > 0
-    assert (await now(service, anna)).password_hash == anna.password_hash
+    assert (await read_user(service, anna)).password_hash == anna.password_hash
     await account_browser.get("/sign-in")
     assert (await account_browser.post("/sign-in", login=LOGIN, password=PASSWORD)).status_code == 429
 
@@ -98,7 +98,7 @@ async def test_a_password_that_breaks_the_rules_is_refused(
     assert answer.status_code == 400
     assert words in account_browser.problem_in(answer)
     assert NEW not in answer.text
-    kept = await now(service, anna)
+    kept = await read_user(service, anna)
     assert (kept.password_hash, kept.rev) == (anna.password_hash, anna.rev)
 
 
@@ -118,14 +118,14 @@ async def test_anyone_who_is_thrown_out_while_their_password_is_being_hashed_set
 ) -> None:
     hashing = service.services.passwords.hash
 
-    async def slow(password: str) -> str:
+    async def hash_slowly(password: str) -> str:
         await service.services.sessions.sign_out_everywhere(anna.user_id, AuditOrigin(actor="test"))
         return await hashing(password)
 
-    monkeypatch.setattr(service.services.passwords, "hash", slow)
+    monkeypatch.setattr(service.services.passwords, "hash", hash_slowly)
     answer = await account_browser.submit("/account/password", **CHANGE)
     assert answer.status_code == 409
-    assert (await now(service, anna)).password_hash == anna.password_hash
+    assert (await read_user(service, anna)).password_hash == anna.password_hash
 
 
 async def test_an_account_without_a_password_gets_one_after_a_fresh_proof(

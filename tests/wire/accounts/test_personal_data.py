@@ -33,7 +33,7 @@ BUSY = http_response(b"", "503 Service Unavailable")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Town:
+class DataSetup:
     service: RunningService
     shop: StubServer
     forum: StubServer
@@ -49,24 +49,24 @@ class Town:
         return {f"{call.application} {call.url.rpartition('/')[2]}": call.state.value for call in calls}
 
 
-def saying(document: object) -> Callable[[ReceivedRequest], bytes]:
+def reply_with(document: object) -> Callable[[ReceivedRequest], bytes]:
     return lambda _: http_response(json.dumps(document).encode())
 
 
 @pytest.fixture
-async def town(installed_url: str, tmp_path: Path) -> AsyncIterator[Town]:
+async def data_setup(installed_url: str, tmp_path: Path) -> AsyncIterator[DataSetup]:
     async with AsyncExitStack() as stack:
-        shop = await stack.enter_async_context(run_stub_server(StubServer(respond=saying({"orders": [7]}))))
-        forum = await stack.enter_async_context(run_stub_server(StubServer(respond=saying(["a post"]))))
+        shop = await stack.enter_async_context(run_stub_server(StubServer(respond=reply_with({"orders": [7]}))))
+        forum = await stack.enter_async_context(run_stub_server(StubServer(respond=reply_with(["a post"]))))
         service = await stack.enter_async_context(running_service(installed_url, tmp_path, environment=ALLOWED))
         for name, outsider in (("Shop", shop), ("Forum", forum)):
             await create_application(service.services.storage, name=name, settings=sources(outsider))
-        yield Town(service=service, shop=shop, forum=forum)
+        yield DataSetup(service=service, shop=shop, forum=forum)
 
 
 @pytest.fixture
-def service(town: Town) -> RunningService:
-    return town.service
+def service(data_setup: DataSetup) -> RunningService:
+    return data_setup.service
 
 
 def sources(outsider: StubServer) -> dict[str, object]:
@@ -86,13 +86,15 @@ def claims(received: ReceivedRequest) -> Any:
 # -- an export ----------------------------------------------------------------------------------------
 
 
-async def test_every_application_is_asked_and_its_answers_are_collected_once(town: Town, anna: User) -> None:
-    services = town.service.services
+async def test_every_application_is_asked_and_its_answers_are_collected_once(
+    data_setup: DataSetup, anna: User
+) -> None:
+    services = data_setup.service.services
     request_id = await services.data_requests.request_export(anna.user_id, OPERATOR)
-    assert set((await town.states(request_id)).values()) == {"waiting"}
-    await town.run()
-    assert (paths(town.shop), paths(town.forum)) == (["/characters", "/fetch"],) * 2
-    assert set((await town.states(request_id)).values()) == {"done"}
+    assert set((await data_setup.states(request_id)).values()) == {"waiting"}
+    await data_setup.run()
+    assert (paths(data_setup.shop), paths(data_setup.forum)) == (["/characters", "/fetch"],) * 2
+    assert set((await data_setup.states(request_id)).values()) == {"done"}
     collected = await services.data_requests.collect(anna.user_id)
     assert [(one.application, json.loads(one.document)) for one in collected] == [
         *(("Shop", {"orders": [7]}), ("Shop", {"orders": [7]}), ("Forum", ["a post"]), ("Forum", ["a post"])),
@@ -102,31 +104,33 @@ async def test_every_application_is_asked_and_its_answers_are_collected_once(tow
     assert (events.count("user.data_asked"), events.count("user.data_answered")) == (1, 4)
 
 
-async def test_an_application_is_told_two_numbers_and_gets_a_jwt_for_its_origin_alone(town: Town, anna: User) -> None:
-    request_id = await town.service.services.data_requests.request_export(anna.user_id, OPERATOR)
-    await town.run()
-    for outsider in (town.shop, town.forum):
+async def test_an_application_is_told_two_numbers_and_gets_a_jwt_for_its_origin_alone(
+    data_setup: DataSetup, anna: User
+) -> None:
+    request_id = await data_setup.service.services.data_requests.request_export(anna.user_id, OPERATOR)
+    await data_setup.run()
+    for outsider in (data_setup.shop, data_setup.forum):
         for received in outsider.received:
             assert json.loads(received.body) == {"user_id": anna.user_id, "request_id": request_id}
-            told = claims(received)
-            now = town.service.clock.now()
-            assert (told["typ"], told["iss"]) == ("service_jwt", town.service.base_url)
-            assert told["aud"] == f"http://127.0.0.1:{outsider.port}"
-            assert (told["iat"], told["exp"]) == (now, now + 300)
-            assert anna.user_id not in str(told)
+            received_claims = claims(received)
+            now = data_setup.service.clock.now()
+            assert (received_claims["typ"], received_claims["iss"]) == ("service_jwt", data_setup.service.base_url)
+            assert received_claims["aud"] == f"http://127.0.0.1:{outsider.port}"
+            assert (received_claims["iat"], received_claims["exp"]) == (now, now + 300)
+            assert anna.user_id not in str(received_claims)
 
 
-async def test_answers_lie_sealed(town: Town, anna: User) -> None:
-    await town.service.services.data_requests.request_export(anna.user_id, OPERATOR)
-    await town.run()
-    rows = await read_all_tables(town.service.services.storage)
+async def test_answers_lie_sealed(data_setup: DataSetup, anna: User) -> None:
+    await data_setup.service.services.data_requests.request_export(anna.user_id, OPERATOR)
+    await data_setup.run()
+    rows = await read_all_tables(data_setup.service.services.storage)
     assert tables_that_mention(rows, "orders", "a post") == set()
 
 
-async def test_answers_move_to_another_master_key_like_every_secret(town: Town, anna: User) -> None:
-    services = town.service.services
+async def test_answers_move_to_another_master_key_like_every_secret(data_setup: DataSetup, anna: User) -> None:
+    services = data_setup.service.services
     await services.data_requests.request_export(anna.user_id, OPERATOR)
-    await town.run()
+    await data_setup.run()
     [place] = [place for place in SEALED_COLUMNS if place.name == "gdpr_calls"]
     rows = await services.storage.runner.snapshot_read(partial(place.read_page, b"another", None, 10))
     assert [rewrap_row(place, row, services.masters) is not None for row in rows] == [True] * 4
@@ -143,61 +147,65 @@ async def test_answers_move_to_another_master_key_like_every_secret(town: Town, 
     ],
 )
 async def test_r_27_one_that_fails_is_tried_again_later_and_later_and_recovers(
-    town: Town, anna: User, said: bytes, trouble: str
+    data_setup: DataSetup, anna: User, said: bytes, trouble: str
 ) -> None:
-    well, town.shop.respond = town.shop.respond, lambda _: said
-    request_id = await town.service.services.data_requests.request_export(anna.user_id, OPERATOR)
-    await town.run()
-    states = await town.states(request_id)
+    well, data_setup.shop.respond = data_setup.shop.respond, lambda _: said
+    request_id = await data_setup.service.services.data_requests.request_export(anna.user_id, OPERATOR)
+    await data_setup.run()
+    states = await data_setup.states(request_id)
     assert (states["Forum fetch"], states["Shop fetch"]) == ("done", "waiting")
-    [call] = [call for call in (await town.request(request_id)).calls if call.url.endswith(f"{town.shop.port}/fetch")]
+    [call] = [
+        call
+        for call in (await data_setup.request(request_id)).calls
+        if call.url.endswith(f"{data_setup.shop.port}/fetch")
+    ]
     assert trouble in call.trouble
-    assert call.next_try_at == town.service.clock.now() + 60
-    await town.run()
-    assert len(town.shop.received) == 2, "not before its time"
-    await town.service.clock.advance(60)
-    await town.run()
-    assert len(town.shop.received) == 4
-    town.shop.respond = well
-    await town.service.clock.advance(119)
-    await town.run()
-    assert len(town.shop.received) == 4, "twice as long"
-    await town.service.clock.advance(1)
-    await town.run()
-    assert set((await town.states(request_id)).values()) == {"done"}
-    assert len(town.forum.received) == 2
-    assert len(await town.service.services.data_requests.collect(anna.user_id)) == 4
+    assert call.next_try_at == data_setup.service.clock.now() + 60
+    await data_setup.run()
+    assert len(data_setup.shop.received) == 2, "not before its time"
+    await data_setup.service.clock.advance(60)
+    await data_setup.run()
+    assert len(data_setup.shop.received) == 4
+    data_setup.shop.respond = well
+    await data_setup.service.clock.advance(119)
+    await data_setup.run()
+    assert len(data_setup.shop.received) == 4, "twice as long"
+    await data_setup.service.clock.advance(1)
+    await data_setup.run()
+    assert set((await data_setup.states(request_id)).values()) == {"done"}
+    assert len(data_setup.forum.received) == 2
+    assert len(await data_setup.service.services.data_requests.collect(anna.user_id)) == 4
 
 
-async def test_r_27_one_that_never_answers_is_given_up_in_the_end(town: Town, anna: User) -> None:
-    town.shop.respond = lambda _: BUSY
-    request_id = await town.service.services.data_requests.request_export(anna.user_id, OPERATOR)
+async def test_r_27_one_that_never_answers_is_given_up_in_the_end(data_setup: DataSetup, anna: User) -> None:
+    data_setup.shop.respond = lambda _: BUSY
+    request_id = await data_setup.service.services.data_requests.request_export(anna.user_id, OPERATOR)
     for _ in range(40):
-        await town.run()
-        if (await town.request(request_id)).is_settled:
+        await data_setup.run()
+        if (await data_setup.request(request_id)).is_settled:
             break
-        await town.service.clock.advance(6 * 3_600)
-    states = await town.states(request_id)
+        await data_setup.service.clock.advance(6 * 3_600)
+    states = await data_setup.states(request_id)
     assert (states["Forum fetch"], states["Shop fetch"]) == ("done", "failed")
-    assert 8 < len(town.shop.received) < 40
-    assert (await town.request(request_id)).calls[0].trouble == "answered 503"
+    assert 8 < len(data_setup.shop.received) < 40
+    assert (await data_setup.request(request_id)).calls[0].trouble == "answered 503"
 
 
-async def test_a_house_that_died_in_the_middle_is_finished_by_another(town: Town, anna: User) -> None:
+async def test_a_house_that_died_in_the_middle_is_finished_by_another(data_setup: DataSetup, anna: User) -> None:
     """The call was taken and its taker is gone: no one calls until the lease has run out, then someone does."""
-    store, clock = town.service.services.storage.personal_data, town.service.clock
-    await town.service.services.erasure.erase(anna, OPERATOR)
+    store, clock = data_setup.service.services.storage.personal_data, data_setup.service.clock
+    await data_setup.service.services.erasure.erase(anna, OPERATOR)
     assert len(await store.claim_due_calls(clock.now(), 50, 9)) == 2
-    await town.run()
-    assert town.shop.received == []
+    await data_setup.run()
+    assert data_setup.shop.received == []
     await clock.advance(50)
-    await town.run()
-    assert set((await town.states(anna.user_id)).values()) == {"done"}
-    assert (paths(town.shop), paths(town.forum)) == (["/remove"], ["/remove"])
+    await data_setup.run()
+    assert set((await data_setup.states(anna.user_id)).values()) == {"done"}
+    assert (paths(data_setup.shop), paths(data_setup.forum)) == (["/remove"], ["/remove"])
 
 
-async def test_no_address_has_two_calls_at_once(town: Town, anna: User) -> None:
-    services = town.service.services
+async def test_no_address_has_two_calls_at_once(data_setup: DataSetup, anna: User) -> None:
+    services = data_setup.service.services
     others = [
         await services.administration.create(login=f"{n}@x.example", nick="N", password=None, origin=OPERATOR)
         for n in range(3)
@@ -208,7 +216,7 @@ async def test_no_address_has_two_calls_at_once(town: Town, anna: User) -> None:
         entered.set()
         return asyncio.ensure_future(gate.wait())
 
-    town.shop.pause = pause
+    data_setup.shop.pause = pause
     for user in (anna, *others):
         await services.erasure.erase(user, OPERATOR)
     neighbour = DataJobs(  # as another node has them, on the same database
@@ -222,28 +230,28 @@ async def test_no_address_has_two_calls_at_once(town: Town, anna: User) -> None:
     )
     rounds = [asyncio.create_task(one.run_once()) for one in (services.data_jobs, neighbour)]
     await entered.wait()
-    assert town.shop.connections == 1
+    assert data_setup.shop.connections == 1
     gate.set()
     await asyncio.gather(*rounds)
-    await town.run()
-    assert town.shop.max_open_connections == 1
-    assert len(town.shop.received) == len(town.forum.received) == 4
+    await data_setup.run()
+    assert data_setup.shop.max_open_connections == 1
+    assert len(data_setup.shop.received) == len(data_setup.forum.received) == 4
 
 
 # -- the account page ---------------------------------------------------------------------------------
 
 
 async def test_the_account_page_asks_shows_how_far_it_is_and_hands_out(
-    town: Town, account_browser: AccountBrowser
+    data_setup: DataSetup, account_browser: AccountBrowser
 ) -> None:
-    town.forum.respond = lambda _: BUSY
+    data_setup.forum.respond = lambda _: BUSY
     page = (await account_browser.get("/account")).text
     assert "Data in applications" in page
     assert await account_browser.submit_and_read_notice("/account/export/applications") == "Data requested"
     page = (await account_browser.get("/account")).text
     assert page.count("waiting for an answer") == 2
     assert 'action="/account/export/applications"' not in page
-    await town.run()
+    await data_setup.run()
     page = (await account_browser.get("/account")).text
     assert "Shop: answered" in page
     assert "Forum: waiting for an answer" in page
@@ -255,10 +263,12 @@ async def test_the_account_page_asks_shows_how_far_it_is_and_hands_out(
 
 
 async def test_without_such_applications_the_page_says_nothing_of_them(
-    town: Town, account_browser: AccountBrowser
+    data_setup: DataSetup, account_browser: AccountBrowser
 ) -> None:
     for application_id in (50_001, 50_002):
-        await town.service.services.storage.applications.edit_application(application_id, set_fields(removed=True))
+        await data_setup.service.services.storage.applications.edit_application(
+            application_id, set_fields(removed=True)
+        )
     assert "Data in applications" not in (await account_browser.get("/account")).text
 
 
@@ -266,55 +276,56 @@ async def test_without_such_applications_the_page_says_nothing_of_them(
 
 
 async def test_who_deletes_the_account_is_removed_everywhere_by_their_number_alone(
-    town: Town, account_browser: AccountBrowser, anna: User
+    data_setup: DataSetup, account_browser: AccountBrowser, anna: User
 ) -> None:
     await account_browser.submit_and_read_notice("/account/export/applications")
     await account_browser.get("/account/delete")
     await account_browser.submit("/account/delete", login=LOGIN)
     with pytest.raises(UserNotFound):
-        await town.service.services.storage.accounts.user(anna.user_id)
-    await town.run()
-    await new_messages(town.service)
-    request = await town.request(anna.user_id)
+        await data_setup.service.services.storage.accounts.user(anna.user_id)
+    await data_setup.run()
+    await new_messages(data_setup.service)
+    request = await data_setup.request(anna.user_id)
     assert {call.state for call in request.calls} == {CallState.DONE}
-    for outsider in (town.shop, town.forum):
+    for outsider in (data_setup.shop, data_setup.forum):
         [received] = outsider.received
         assert received.line == "POST /remove HTTP/1.1"
         assert json.loads(received.body) == {"user_id": anna.user_id, "request_id": request.request_id}
-    rows = await read_all_tables(town.service.services.storage)
+    rows = await read_all_tables(data_setup.service.services.storage)
     assert tables_that_mention(rows, LOGIN, "Anna") == set()
     assert tables_that_mention(rows, anna.user_id) == {"user_ids", "audit_events", "gdpr_requests"}
     events = [
-        record.event for record in await town.service.services.storage.audit.newest_records(20, anna.user_id, "")
+        record.event
+        for record in await data_setup.service.services.storage.audit.newest_records(20, anna.user_id, "")
     ]
     assert events.count("user.data_removed") == 2
 
 
-async def test_an_erasure_that_is_refused_calls_no_one(town: Town) -> None:
-    admin = await town.service.services.administration.create(
+async def test_an_erasure_that_is_refused_calls_no_one(data_setup: DataSetup) -> None:
+    admin = await data_setup.service.services.administration.create(
         login=LOGIN, nick="Anna", password=PASSWORD, origin=OPERATOR, administrator=True
     )
-    account_browser = AccountBrowser(town.service)
+    account_browser = AccountBrowser(data_setup.service)
     await account_browser.sign_in_and_open_account()
     await account_browser.get("/account/delete")
     assert "You are the last administrator" in (await account_browser.submit("/account/delete", login=LOGIN)).text
-    await town.run()
-    assert (town.shop.connections, town.forum.connections) == (0, 0)
-    assert await town.service.services.data_requests.find_requests(admin.user_id) == []
+    await data_setup.run()
+    assert (data_setup.shop.connections, data_setup.forum.connections) == (0, 0)
+    assert await data_setup.service.services.data_requests.find_requests(admin.user_id) == []
     await account_browser.client.aclose()
 
 
-async def test_a_serving_house_calls_by_itself(town: Town, anna: User) -> None:
+async def test_a_serving_house_calls_by_itself(data_setup: DataSetup, anna: User) -> None:
     called = asyncio.Event()
-    well = town.shop.respond
+    well = data_setup.shop.respond
 
-    def say(received: ReceivedRequest) -> bytes:
+    def reply(received: ReceivedRequest) -> bytes:
         called.set()
         return well(received)
 
-    town.shop.respond = say
-    async with housekeeping(town.service.services):
-        await town.service.services.erasure.erase(anna, OPERATOR)
+    data_setup.shop.respond = reply
+    async with housekeeping(data_setup.service.services):
+        await data_setup.service.services.erasure.erase(anna, OPERATOR)
         await asyncio.wait_for(called.wait(), 20)
 
 

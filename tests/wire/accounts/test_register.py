@@ -77,10 +77,10 @@ async def test_the_account_speaks_the_language_it_was_made_in(
 ) -> None:
     browser_client.client.headers["Accept-Language"] = "de-AT,en;q=0.5"
     await register(browser_client)
-    (letter,) = await new_messages(service)
+    (message,) = await new_messages(service)
     made = await account(service)
     assert made is not None
-    assert (letter.lang, made.lang) == ("de", "de")
+    assert (message.lang, made.lang) == ("de", "de")
 
 
 async def test_registering_a_known_address_tells_its_owner_and_changes_nothing(
@@ -94,9 +94,9 @@ async def test_registering_a_known_address_tells_its_owner_and_changes_nothing(
         repeated="another good phrase",
     )
     assert answer.status_code == 200
-    (letter,) = await new_messages(service)
-    assert (letter.to, letter.subject) == ("anna@studio.example", "You already have an account")
-    assert "Not Anna" not in letter.text
+    (message,) = await new_messages(service)
+    assert (message.to, message.subject) == ("anna@studio.example", "You already have an account")
+    assert "Not Anna" not in message.text
     assert await account(service, "anna@studio.example") == anna
 
 
@@ -117,8 +117,8 @@ async def test_a_stranger_who_registered_first_is_not_confirmed_by_the_owner_who
     await register(other, password="the stranger's own", repeated="the stranger's own")
     planted = await link_in_new_message(service)
     await register(browser_client)
-    (letter,) = await new_messages(service)
-    assert letter.subject == "You already have an account"
+    (message,) = await new_messages(service)
+    assert message.subject == "You already have an account"
     assert (await browser_client.get(planted)).status_code == 403
     await browser_client.get("/forgot")
     await browser_client.post("/forgot", login=BOB["login"])

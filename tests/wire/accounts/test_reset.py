@@ -43,9 +43,9 @@ async def test_the_owner_is_told_where_from_and_with_what(
     service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
     await choose(browser_client, await reset_link(service, browser_client))
-    (letter,) = await new_messages(service)
-    assert (letter.to, letter.subject) == (anna.login, "Your password was changed")
-    assert "Firefox on Linux" in letter.text
+    (message,) = await new_messages(service)
+    assert (message.to, message.subject) == (anna.login, "Your password was changed")
+    assert "Firefox on Linux" in message.text
 
 
 async def test_what_is_wrong_is_said_and_the_link_lives_on(
@@ -113,8 +113,11 @@ async def test_the_act_is_in_the_audit_log_without_password_or_link(
     records = [
         one for one in await service.services.storage.audit.unsealed_records(100) if one.subject == anna.user_id
     ]
-    told = {one.event: one for one in records}
-    assert {"password.reset_asked", "password.reset"} <= set(told)
-    assert (told["password.reset"].actor, told["password.reset_asked"].actor) == (anna.user_id, "visitor")
+    record_by_event = {one.event: one for one in records}
+    assert {"password.reset_asked", "password.reset"} <= set(record_by_event)
+    assert (record_by_event["password.reset"].actor, record_by_event["password.reset_asked"].actor) == (
+        anna.user_id,
+        "visitor",
+    )
     assert NEW not in repr(records)
     assert token_in_link(link) not in repr(records)

@@ -13,7 +13,7 @@ NEW = "another horse battery staple 9"
 
 @pytest.fixture
 async def secret(service: RunningService, account_browser: AccountBrowser, browser_client: HttpBrowser) -> str:
-    """Of Anna's authenticator app, which the visitor, who knows her password, is asked for."""
+    """The secret of Anna's authenticator app, whose code is asked for after her password."""
     secret, _ = await account_browser.set_up_totp(service)
     await service.clock.advance(60)
     await at_the_second_step(browser_client)
@@ -35,13 +35,13 @@ async def assert_has_to_start_again(service: RunningService, browser_client: Htt
 async def test_a_code_is_good_as_its_app_shows_it(
     service: RunningService, browser_client: HttpBrowser, secret: str
 ) -> None:
-    def spaced() -> str:
+    def spaced_code() -> str:
         code = totp_code(secret, service)
         return f" {code[:3]} {code[3:]}\t"
 
-    assert (await browser_client.post("/sign-in/factor", otp=spaced())).status_code == 303
+    assert (await browser_client.post("/sign-in/factor", otp=spaced_code())).status_code == 303
     await service.clock.advance(60)
-    ask = {"login": LOGIN, "password": PASSWORD, "otp": spaced()}
+    ask = {"login": LOGIN, "password": PASSWORD, "otp": spaced_code()}
     assert (await service.client.post("/proxy/api/login", json=ask)).json()["status"] == "OK"
 
 

@@ -13,7 +13,7 @@ from tests.support.service import RunningService
 LOGIN = "anna@studio.example"
 
 
-def words(answer: httpx2.Response) -> str:
+def comparable_text(answer: httpx2.Response) -> str:
     """The page without what differs on every load, and without what was typed."""
     text = re.sub(r"[\w-]+@[\w.]+", "", answer.text)
     return re.sub(r'value="[^"]*"|data-[\w-]+="[^"]*"|<code>\w+</code>', "", text)
@@ -42,7 +42,7 @@ async def test_lg_05_wrong_unknown_and_blocked_accounts_get_one_identical_answer
     blocked = await browser_client.sign_in(LOGIN)
     answers = [wrong, unknown, blocked]
     assert [answer.status_code for answer in answers] == [403, 403, 403]
-    assert len({words(answer) for answer in answers}) == 1
+    assert len({comparable_text(answer) for answer in answers}) == 1
     assert len({tuple(sorted(answer.headers)) for answer in answers}) == 1
 
 
@@ -182,9 +182,9 @@ async def test_a_sign_in_from_a_new_browser_is_told_to_the_owner_and_from_a_know
     await service.clock.advance(3_600)
     await browser_client.sign_in(LOGIN)
     assert (await service.services.storage.mail.outbox_status()).waiting == 0
-    stranger = HttpBrowser(service, agent="curl/8")
-    await stranger.sign_in(LOGIN)
-    await stranger.client.aclose()
+    other_browser = HttpBrowser(service, agent="curl/8")
+    await other_browser.sign_in(LOGIN)
+    await other_browser.client.aclose()
     assert (await service.services.storage.mail.outbox_status()).waiting == 1
     assert anna.login == LOGIN
 

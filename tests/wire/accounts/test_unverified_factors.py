@@ -1,4 +1,4 @@
-"""A stranger who registers someone's address gets no foothold in the account that becomes the owner's."""
+"""Someone who registers another person's address keeps no access to the account once the owner takes it."""
 
 from dataclasses import replace
 
@@ -11,23 +11,23 @@ from tests.support.service import RunningService
 
 
 @pytest.fixture
-async def registered(service: RunningService) -> User:
+async def registered_user(service: RunningService) -> User:
     user = a_user(meta={JOINED_KEY: SELF_REGISTERED}, password_hash="$argon2id$x")
     await service.services.storage.accounts.create_user(user, a_record())
     return user
 
 
 async def test_lg_19_an_unproved_address_that_was_registered_adds_no_factor(
-    service: RunningService, registered: User
+    service: RunningService, registered_user: User
 ) -> None:
     them = service.services
     with pytest.raises(EmailNotVerified):
-        await them.totp.begin_enrollment(registered)
+        await them.totp.begin_enrollment(registered_user)
     with pytest.raises(EmailNotVerified):
-        await them.passkeys.registration_options(registered, browser=b"browser")
+        await them.passkeys.registration_options(registered_user, browser=b"browser")
     with pytest.raises(EmailNotVerified):
-        await them.email_codes.enable(registered, origin=ORIGIN)
-    proved = replace(registered, email_verified=True)
+        await them.email_codes.enable(registered_user, origin=ORIGIN)
+    proved = replace(registered_user, email_verified=True)
     assert (await them.totp.begin_enrollment(proved)).secret
     assert await them.passkeys.registration_options(proved, browser=b"browser")
 

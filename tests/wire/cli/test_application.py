@@ -16,19 +16,19 @@ async def test_an_email_secret_is_printed_once_and_shows_the_login_at_login(
     printed = gatehouse.run("application", "email-secret", "1")
     first = printed.out.strip()
     assert (printed.code, len(first), first in printed.err) == (0, 43, False)
-    told = gatehouse.json("application", "email-secret", "1")
-    assert (told["application_id"], first != told["email_secret"]) == (1, True)
+    result = gatehouse.json("application", "email-secret", "1")
+    assert (result["application_id"], first != result["email_secret"]) == (1, True)
 
     asked = {"login": "bob@studio.example", "password": PASSWORD, "app_id": 1}
     async with running_service(place.url, place.data) as service:
-        for secret, shown in ((first, True), (told["email_secret"], True), (first[:-1], False)):
+        for secret, shown in ((first, True), (result["email_secret"], True), (first[:-1], False)):
             answer = await service.client.post("/proxy/api/login", json={**asked, "with_email": secret})
             assert answer.json()["status"] == "OK"
             assert answer.json().get("login") == ("bob@studio.example" if shown else None)
 
     events = gatehouse.json("audit", "show", "--subject", "application 1")
     assert [one["event"] for one in events] == ["application.email_secret_made"] * 2
-    assert not [secret for secret in (first, told["email_secret"]) if secret in str(events)]
+    assert not [secret for secret in (first, result["email_secret"]) if secret in str(events)]
 
 
 def test_an_unknown_application_gets_no_email_secret(gatehouse: CommandLine) -> None:

@@ -84,5 +84,5 @@ def test_records_are_shown_newest_first_and_as_many_as_asked_for(gatehouse: Comm
 
 
 def test_an_event_that_is_none_is_named_with_the_one_that_was_meant(gatehouse: CommandLine) -> None:
-    told = gatehouse.expect_failure("audit", "show", "--event", "role.savd", code=2)
-    assert "unknown event role.savd. Did you mean role.saved?" in told
+    output = gatehouse.expect_failure("audit", "show", "--event", "role.savd", code=2)
+    assert "unknown event role.savd. Did you mean role.saved?" in output

@@ -55,7 +55,7 @@ def refuse_someone(url: str) -> None:
 
 
 @pytest.fixture
-def lived_in(gatehouse: CommandLine, place: InstallationPaths) -> CommandLine:
+def filled_installation(gatehouse: CommandLine, place: InstallationPaths) -> CommandLine:
     """Something in most tables."""
     gatehouse("user", "create", *BOB)
     gatehouse("client", "create", "web", "--name", "Web shop", "--redirect-host", "localhost")
@@ -67,18 +67,18 @@ def lived_in(gatehouse: CommandLine, place: InstallationPaths) -> CommandLine:
 
 
 @pytest.fixture
-def elsewhere(
-    lived_in: CommandLine, place: InstallationPaths, tmp_path: Path, request: pytest.FixtureRequest
+def other_installation(
+    filled_installation: CommandLine, place: InstallationPaths, tmp_path: Path, request: pytest.FixtureRequest
 ) -> InstallationPaths:
     """Another machine, which knows the master key, with an empty database of the other kind."""
-    lived_in("key", "list")
+    filled_installation("key", "list")
     kind = "postgres" if place.url.startswith("sqlite:") else "sqlite"
     key = (place.data / "dev.key").read_text().strip()
     url: str = request.getfixturevalue(f"{kind}_url")
     return InstallationPaths(data=tmp_path / "elsewhere", url=url, environment={MASTER: key})
 
 
-def unfenced(held: Contents) -> Contents:
+def without_fence_columns(held: Contents) -> Contents:
     """What a restore leaves alone."""
     left = {"users": {"rev"}, "once": {"taken_at"}, "permission_clock": {"structure"}}
     records = [one for one in held["audit_events"] if one["event"] != "installation.restored"]
@@ -91,36 +91,36 @@ def unfenced(held: Contents) -> Contents:
 
 
 def test_a_backup_of_one_database_restores_to_the_other_and_back(
-    place: InstallationPaths, lived_in: CommandLine, elsewhere: InstallationPaths, tmp_path: Path
+    place: InstallationPaths, filled_installation: CommandLine, other_installation: InstallationPaths, tmp_path: Path
 ) -> None:
     there, back = tmp_path / "there.gz", tmp_path / "back.gz"
-    made = lived_in.json("backup", there)
+    made = filled_installation.json("backup", there)
     before = contents(place.url)
     assert made["rows"] == sum(map(len, before.values()))
     assert stat.S_IMODE(there.stat().st_mode) == 0o600
     assert [path.name for path in tmp_path.glob(".there*")] == []
-    gatehouse = elsewhere.command_line()
+    gatehouse = other_installation.command_line()
     assert gatehouse.json("restore", there)["rows"] == made["rows"]
-    restored = contents(elsewhere.url)
-    assert unfenced(restored) == unfenced(before)
+    restored = contents(other_installation.url)
+    assert without_fence_columns(restored) == without_fence_columns(before)
     assert gatehouse.json("audit", "verify")["problems"] == []
-    assert gatehouse.json("key", "list") == lived_in.json("key", "list")
-    refuse_someone(elsewhere.url)  # the numbers the database gives out go on
+    assert gatehouse.json("key", "list") == filled_installation.json("key", "list")
+    refuse_someone(other_installation.url)  # the numbers the database gives out go on
     gatehouse("client", "rotate-secret", "web")
     gatehouse("backup", back)
-    after = contents(elsewhere.url)
-    assert "the database is not empty" in lived_in.expect_failure("restore", back)
-    assert "All tokens issued before now are rejected" in lived_in("restore", back, "--replace")
-    assert unfenced(contents(place.url)) == unfenced(after)
+    after = contents(other_installation.url)
+    assert "the database is not empty" in filled_installation.expect_failure("restore", back)
+    assert "All tokens issued before now are rejected" in filled_installation("restore", back, "--replace")
+    assert without_fence_columns(contents(place.url)) == without_fence_columns(after)
     assert len(after["audit_refusals"]) == 3
 
 
 def test_r_23_what_ended_after_the_backup_stays_ended_and_the_log_shows_the_cut(
-    place: InstallationPaths, lived_in: CommandLine, tmp_path: Path
+    place: InstallationPaths, filled_installation: CommandLine, tmp_path: Path
 ) -> None:
     """R-23."""
     file = tmp_path / "backup.gz"
-    gatehouse = lived_in
+    gatehouse = filled_installation
     [link] = contents(place.url)["once"]
     assert link["taken_at"] == 0
     gatehouse("backup", file)
@@ -140,7 +140,7 @@ def test_r_23_what_ended_after_the_backup_stays_ended_and_the_log_shows_the_cut(
     assert contents(place.url)["users"][0]["rev"] >= bob["rev"]
 
 
-def changed(file: Path, to: Path, change: Callable[[list[Any]], None]) -> Path:
+def change_backup(file: Path, to: Path, change: Callable[[list[Any]], None]) -> Path:
     with gzip.open(file, "rt") as packed:
         lines = [json.loads(line) for line in packed]
     change(lines)
@@ -149,7 +149,7 @@ def changed(file: Path, to: Path, change: Callable[[list[Any]], None]) -> Path:
     return to
 
 
-def made_up(lines: list[Any]) -> None:
+def add_administrator(lines: list[Any]) -> None:
     """An administrator more, and a checksum that fits: all that can be done without the master key."""
     rows = next(line for line in lines if line.get("table") == "role_assignments")["rows"]
     rows.append([1, "6666666666", "", "", "", "administrator", 1, 0, 0])
@@ -160,9 +160,9 @@ def made_up(lines: list[Any]) -> None:
 
 
 def test_a_backup_that_is_not_to_be_believed_changes_nothing(
-    place: InstallationPaths, lived_in: CommandLine, tmp_path: Path
+    place: InstallationPaths, filled_installation: CommandLine, tmp_path: Path
 ) -> None:
-    gatehouse = lived_in
+    gatehouse = filled_installation
     gatehouse(
         "admin", "create", "--login", "a@x.example", "--nick", "A", "--password-stdin", stdin="correct horse battery"
     )
@@ -172,26 +172,28 @@ def test_a_backup_that_is_not_to_be_believed_changes_nothing(
     before = contents(place.url)
     whole = file.read_bytes()
 
-    def refused(content: Path | bytes) -> str:
+    def restore_failure(content: Path | bytes) -> str:
         if isinstance(content, bytes):
             (tmp_path / "damaged.gz").write_bytes(content)
             content = tmp_path / "damaged.gz"
         return gatehouse.expect_failure("restore", content, "--replace")
 
-    def of(change: Callable[[list[Any]], None]) -> Path:
-        return changed(file, tmp_path / "changed.gz", change)
+    def changed_file(change: Callable[[list[Any]], None]) -> Path:
+        return change_backup(file, tmp_path / "changed.gz", change)
 
-    assert "cannot read" in refused(whole[: len(whole) // 2])
-    assert "cannot read" in refused(b"something else")
-    assert "Error" in refused(bytes([*whole[:200], whole[200] ^ 1, *whole[201:]]))
-    assert "the end of the backup is missing" in refused(of(lambda lines: lines.pop()))
-    assert "unexpected data after" in refused(of(lambda lines: lines.append(lines[-1])))
-    assert "the checksum of the backup is wrong" in refused(of(lambda lines: lines.pop(1)))
-    assert "not written by the installation" in refused(of(made_up))
-    assert f"schema revision 0000, Gatehouse 0.1.0.dev0 has {HEAD}" in refused(
-        of(lambda lines: lines[0].update(revision="0000"))
+    assert "cannot read" in restore_failure(whole[: len(whole) // 2])
+    assert "cannot read" in restore_failure(b"something else")
+    assert "Error" in restore_failure(bytes([*whole[:200], whole[200] ^ 1, *whole[201:]]))
+    assert "the end of the backup is missing" in restore_failure(changed_file(lambda lines: lines.pop()))
+    assert "unexpected data after" in restore_failure(changed_file(lambda lines: lines.append(lines[-1])))
+    assert "the checksum of the backup is wrong" in restore_failure(changed_file(lambda lines: lines.pop(1)))
+    assert "not written by the installation" in restore_failure(changed_file(add_administrator))
+    assert f"schema revision 0000, Gatehouse 0.1.0.dev0 has {HEAD}" in restore_failure(
+        changed_file(lambda lines: lines[0].update(revision="0000"))
     )
-    assert "restore it with Gatehouse 0.1.0.dev0" in refused(of(lambda lines: lines[0].update(format=2)))
+    assert "restore it with Gatehouse 0.1.0.dev0" in restore_failure(
+        changed_file(lambda lines: lines[0].update(format=2))
+    )
     assert "needs master key" in gatehouse.expect_failure(
         "restore", file, "--replace", environment={MASTER: OTHER_KEY}
     )
@@ -199,18 +201,18 @@ def test_a_backup_that_is_not_to_be_believed_changes_nothing(
 
 
 def test_r_23_nothing_is_restored_under_a_running_service(
-    place: InstallationPaths, lived_in: CommandLine, tmp_path: Path
+    place: InstallationPaths, filled_installation: CommandLine, tmp_path: Path
 ) -> None:
     file = tmp_path / "backup.gz"
-    lived_in("backup", file)
+    filled_installation("backup", file)
     before = contents(place.url)
     if place.url.startswith("sqlite:"):
         with serve_lock(place.url.removeprefix("sqlite:///")):
-            assert "is in use by a running service: stop it first" in lived_in.expect_failure(
+            assert "is in use by a running service: stop it first" in filled_installation.expect_failure(
                 "restore", file, "--replace"
             )
     else:
-        asyncio.run(restored_beside_another(place, lived_in, file))
+        asyncio.run(restored_beside_another(place, filled_installation, file))
     assert contents(place.url) == before
 
 
@@ -218,13 +220,13 @@ async def restored_beside_another(place: InstallationPaths, gatehouse: CommandLi
     heard = asyncio.Event()
     async with open_storage(place.url, migrate=False) as storage:
         storage.runner.listen("keys", lambda _: heard.set())
-        await storage.runner.write(knock)
+        await storage.runner.write(call_endpoint)
         await heard.wait()  # that, or the word that it listens only now: as every process of the service does
-        told = await asyncio.to_thread(gatehouse.expect_failure, "restore", file, "--replace")
-        assert "another Gatehouse process is connected" in told
+        output = await asyncio.to_thread(gatehouse.expect_failure, "restore", file, "--replace")
+        assert "another Gatehouse process is connected" in output
 
 
-def knock() -> Verb[None]:
+def call_endpoint() -> Verb[None]:
     yield Notification("keys", "")
 
 
@@ -244,8 +246,8 @@ def test_restoring_takes_the_role_that_owns_the_tables(
     gatehouse_elsewhere("backup", file)
     limited = {"GATEHOUSE__DATABASE__URL": migrated_postgres_url.replace("postgres@", f"{role}@")}
     try:
-        told = gatehouse_elsewhere.expect_failure("restore", file, environment=limited)
-        assert "restoring needs the database role that owns the tables" in told
+        output = gatehouse_elsewhere.expect_failure("restore", file, environment=limited)
+        assert "restoring needs the database role that owns the tables" in output
         assert "this database role can change" not in gatehouse_elsewhere.run("doctor", environment=limited).out
         assert contents(migrated_postgres_url) == {}
     finally:
@@ -273,9 +275,9 @@ def test_a_backup_never_overwrites_and_is_never_made_of_nothing(gatehouse: Comma
 
 
 def test_someone_who_watches_sees_how_far_it_is(
-    place: InstallationPaths, lived_in: CommandLine, tmp_path: Path
+    place: InstallationPaths, filled_installation: CommandLine, tmp_path: Path
 ) -> None:
-    lived_in("key", "list")
+    filled_installation("key", "list")
     ours, theirs = os.openpty()
     command = [*GATEHOUSE_COMMAND, "backup", str(tmp_path / "b.gz"), "--dev", "--data", str(place.data)]
     environment = inherited_environment({**place.settings, "TERM": "xterm", "COLUMNS": "80"})

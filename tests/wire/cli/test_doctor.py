@@ -12,19 +12,19 @@ MASTER = "GATEHOUSE__SECURITY__MASTER_KEY"
 OTHER_KEY = "9b1fe07c43d5aa2867f09e3c11d84b6e5a70cf2294be638d0d7715e8fa92c35b"
 
 
-def found(gatehouse: CommandLine, **environment: str) -> dict[str, tuple[str, str]]:
+def worst_findings(gatehouse: CommandLine, **environment: str) -> dict[str, tuple[str, str]]:
     """The worst finding about each topic."""
-    told: Any = gatehouse.run("doctor", "--json", environment=environment).json()
+    result: Any = gatehouse.run("doctor", "--json", environment=environment).json()
     order = ("ok", "warn", "bad")
     worst: dict[str, tuple[str, str]] = {}
-    for one in sorted(told["findings"], key=lambda one: order.index(one["level"])):
+    for one in sorted(result["findings"], key=lambda one: order.index(one["level"])):
         worst[one["topic"]] = (one["level"], one["text"])
-    assert told["ok"] == ("bad" not in {level for level, _ in worst.values()})
+    assert result["ok"] == ("bad" not in {level for level, _ in worst.values()})
     return worst
 
 
 @pytest.fixture
-def lived_in(place: InstallationPaths, gatehouse: CommandLine) -> CommandLine:
+def filled_installation(place: InstallationPaths, gatehouse: CommandLine) -> CommandLine:
     """Moved in, and an administrator made."""
     gatehouse("admin", "create", *ANNA, stdin="correct horse battery")
     place.data.chmod(0o700)
@@ -36,7 +36,7 @@ def test_a_sound_installation_is_called_so(migrated_sqlite_url: str, tmp_path: P
     lived_in("admin", "create", *ANNA, stdin="correct horse battery")
     printed = lived_in("doctor")
     assert all(line.startswith(("ok   ", "warn ")) for line in printed.splitlines())
-    topics = found(lived_in)
+    topics = worst_findings(lived_in)
     assert {topic for topic, (level, _) in topics.items() if level != "ok"} == {"settings"}, "it runs with --dev"
     assert "encrypts everything" in topics["master key"][1]
     assert topics["signing keys"][1] == "5 signing"
@@ -50,46 +50,50 @@ def test_a_postgresql_that_can_lose_writes_or_have_its_history_rewritten_is_told
     """The cluster of the tests skips the disk, and its only role owns everything."""
     gatehouse = InstallationPaths(data=tmp_path / "data", url=migrated_postgres_url).command_line()
     gatehouse("key", "list")
-    told = gatehouse.run("doctor")
-    assert told.code == 1
-    assert "bad  database: PostgreSQL runs with fsync off" in told.out
-    assert "bad  database: PostgreSQL runs with full_page_writes off" in told.out
-    assert "synchronous_commit" not in told.out
-    assert "warn database: this database role can change audit_events and audit_seals" in told.out
-    assert "ok   clock: 0 seconds difference to the database" in told.out
+    result = gatehouse.run("doctor")
+    assert result.code == 1
+    assert "bad  database: PostgreSQL runs with fsync off" in result.out
+    assert "bad  database: PostgreSQL runs with full_page_writes off" in result.out
+    assert "synchronous_commit" not in result.out
+    assert "warn database: this database role can change audit_events and audit_seals" in result.out
+    assert "ok   clock: 0 seconds difference to the database" in result.out
 
 
 def test_what_is_missing_before_the_first_administrator_is_said(gatehouse: CommandLine) -> None:
     gatehouse("key", "list")
-    assert found(gatehouse)["setup"][0] == "warn"
+    assert worst_findings(gatehouse)["setup"][0] == "warn"
 
 
 def test_nothing_is_made_where_nothing_is(tmp_path: Path) -> None:
     place = InstallationPaths(data=tmp_path / "data", url=f"sqlite:///{tmp_path}/none.db")
     gatehouse = place.command_line()
-    level, text = found(gatehouse)["database"]
+    level, text = worst_findings(gatehouse)["database"]
     assert (level, "no database at" in text) == ("bad", True)
     assert not (tmp_path / "none.db").exists()
     (tmp_path / "none.db").write_bytes(b"not a database, certainly" * 100)
-    assert found(gatehouse)["database"][0] == "bad"
+    assert worst_findings(gatehouse)["database"][0] == "bad"
     unreachable = {"GATEHOUSE__DATABASE__URL": "postgresql://no_one@127.0.0.1:1/none"}
-    assert "cannot reach PostgreSQL" in found(gatehouse, **unreachable)["database"][1]
+    assert "cannot reach PostgreSQL" in worst_findings(gatehouse, **unreachable)["database"][1]
 
 
-def test_a_wrong_master_key_and_another_schema_are_told(place: InstallationPaths, lived_in: CommandLine) -> None:
-    level, text = found(lived_in, **{MASTER: OTHER_KEY})["master key"]
+def test_a_wrong_master_key_and_another_schema_are_told(
+    place: InstallationPaths, filled_installation: CommandLine
+) -> None:
+    level, text = worst_findings(filled_installation, **{MASTER: OTHER_KEY})["master key"]
     assert (level, "configure the right key" in text) == ("bad", True)
     execute_statements(place.url, ["UPDATE alembic_version SET version_num = '9999'"])
-    assert "upgrade Gatehouse" in found(lived_in)["schema"][1]
+    assert "upgrade Gatehouse" in worst_findings(filled_installation)["schema"][1]
     execute_statements(place.url, ["UPDATE alembic_version SET version_num = '0000'"])
-    assert "gatehouse migrate" in found(lived_in)["schema"][1]
+    assert "gatehouse migrate" in worst_findings(filled_installation)["schema"][1]
 
 
-def test_keys_that_are_damaged_gone_or_old_are_named(place: InstallationPaths, lived_in: CommandLine) -> None:
-    old, gone, damaged, *_ = lived_in.json("key", "list")
+def test_keys_that_are_damaged_gone_or_old_are_named(
+    place: InstallationPaths, filled_installation: CommandLine
+) -> None:
+    old, gone, damaged, *_ = filled_installation.json("key", "list")
     long_ago = f"UPDATE signing_keys SET created_at = 1 WHERE kid = '{old['kid']}'"  # noqa: S608
     execute_statements(place.url, [long_ago])
-    assert found(lived_in)["signing keys"] == (
+    assert worst_findings(filled_installation)["signing keys"] == (
         "warn",
         f"{old['kid']} is due for rotation: the service rotates it while it is running",
     )
@@ -101,38 +105,44 @@ def test_keys_that_are_damaged_gone_or_old_are_named(place: InstallationPaths, l
             f"UPDATE signing_keys SET sealed_private = {hex_form} WHERE kid = '{damaged['kid']}'",  # noqa: S608
         ],
     )
-    told = lived_in.run("doctor")
-    assert told.code == 1
-    assert f"no {gone['alg']} key for {gone['purpose']}" in told.out
-    assert f"{damaged['kid']} cannot be used" in told.out
+    result = filled_installation.run("doctor")
+    assert result.code == 1
+    assert f"no {gone['alg']} key for {gone['purpose']}" in result.out
+    assert f"{damaged['kid']} cannot be used" in result.out
 
 
-def test_a_missing_index_and_a_log_no_one_seals_are_noticed(place: InstallationPaths, lived_in: CommandLine) -> None:
+def test_a_missing_index_and_a_log_no_one_seals_are_noticed(
+    place: InstallationPaths, filled_installation: CommandLine
+) -> None:
     execute_statements(
         place.url, ["DROP INDEX ix_users_reg_time", "UPDATE audit_events SET at = 1 WHERE event = 'setup.closed'"]
     )
-    told = lived_in.run("doctor").out
-    assert "missing indexes: ix_users_reg_time" in told
-    assert "unsealed records since 1970-01-01T00:00:01Z" in told
+    output = filled_installation.run("doctor").out
+    assert "missing indexes: ix_users_reg_time" in output
+    assert "unsealed records since 1970-01-01T00:00:01Z" in output
 
 
-def test_a_data_directory_open_to_others_is_warned_of(place: InstallationPaths, lived_in: CommandLine) -> None:
+def test_a_data_directory_open_to_others_is_warned_of(
+    place: InstallationPaths, filled_installation: CommandLine
+) -> None:
     place.data.chmod(0o755)
     (place.data / "dev.key").chmod(0o644)
-    told = lived_in.run("doctor").out
-    assert f"{place.data} is accessible to other users (mode 0755)" in told
-    assert f"{place.data}/dev.key is accessible to other users (mode 0644)" in told
+    output = filled_installation.run("doctor").out
+    assert f"{place.data} is accessible to other users (mode 0755)" in output
+    assert f"{place.data}/dev.key is accessible to other users (mode 0644)" in output
 
 
-def test_settings_that_would_not_start_are_all_told(lived_in: CommandLine) -> None:
-    told = lived_in.run("doctor", "--json", environment={"GATEHOUSE__LOG__LEVEL": "loud", "GATEHOUSE__X": "1"})
-    assert told.code == 1
-    assert {one["topic"] for one in told.json()["findings"]} == {"settings"}
-    assert len(told.json()["findings"]) == 2
+def test_settings_that_would_not_start_are_all_told(filled_installation: CommandLine) -> None:
+    result = filled_installation.run(
+        "doctor", "--json", environment={"GATEHOUSE__LOG__LEVEL": "loud", "GATEHOUSE__X": "1"}
+    )
+    assert result.code == 1
+    assert {one["topic"] for one in result.json()["findings"]} == {"settings"}
+    assert len(result.json()["findings"]) == 2
 
 
 def test_ro_22_stored_rules_with_a_reserved_name_are_told_and_left_out_of_an_export(
-    place: InstallationPaths, lived_in: CommandLine, tmp_path: Path
+    place: InstallationPaths, filled_installation: CommandLine, tmp_path: Path
 ) -> None:
     file, exported = tmp_path / "file.yaml", tmp_path / "export.yaml"
     file.write_text(
@@ -149,8 +159,8 @@ applications:
       private_data: {hidden4: {value: true}}}}}}}
 """
     )
-    lived_in("apply", file)
-    assert found(lived_in)["rules"] == ("ok", "no reserved names")
+    filled_installation("apply", file)
+    assert worst_findings(filled_installation)["rules"] == ("ok", "no reserved names")
     execute_statements(
         place.url,
         [
@@ -160,8 +170,8 @@ applications:
             """UPDATE scope_records SET private_data = replace(private_data, '"hidden4"', '"projectAccess"')""",
         ],
     )
-    told = [line for line in lived_in.run("doctor").out.splitlines() if " rules: " in line]
-    assert told == [
+    output = [line for line in filled_installation.run("doctor").out.splitlines() if " rules: " in line]
+    assert output == [
         f"warn rules: {line}: the name is reserved and cannot be saved again; rename it"
         for line in (
             "private_data.secret_data in the schema of application 50001",
@@ -170,11 +180,11 @@ applications:
             "private_data.projectAccess in the record of user 1001 in application 50001",
         )
     ]
-    assert "this name is reserved" in lived_in.run("export", "--output", exported).err
-    assert lived_in.run("apply", exported, "--dry-run").code in (0, 2), "what is left can be applied"
+    assert "this name is reserved" in filled_installation.run("export", "--output", exported).err
+    assert filled_installation.run("apply", exported, "--dry-run").code in (0, 2), "what is left can be applied"
     text = exported.read_text()
     assert "plain" in text
     file.write_text(file.read_text().replace("hidden2", "secret_data"))
-    refused = lived_in.run("apply", file)
+    refused = filled_installation.run("apply", file)
     assert refused.code != 0
     assert "secret_data: this name is reserved" in refused.err

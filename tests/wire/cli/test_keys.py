@@ -65,7 +65,7 @@ def test_a_master_key_file_is_for_its_owner_and_never_overwritten(tmp_path: Path
 
 
 @pytest.fixture
-def sealed(gatehouse: CommandLine, tmp_path: Path) -> Path:
+def dev_installation(gatehouse: CommandLine, tmp_path: Path) -> Path:
     """An installation made with --dev, with a sealed secret of each kind, and a production master key."""
     gatehouse("client", "create", "web", "--name", "Web shop", "--redirect-host", "localhost")
     gatehouse("client", "rotate-secret", "web")
@@ -87,8 +87,10 @@ def levels(gatehouse: CommandLine, topic: str) -> Sequence[str]:
     return [one["level"] for one in findings if one["topic"] == topic]
 
 
-def test_an_installation_moves_on_from_dev_to_a_production_key(place: InstallationPaths, sealed: Path) -> None:
-    gatehouse = without_dev(place, sealed)
+def test_an_installation_moves_on_from_dev_to_a_production_key(
+    place: InstallationPaths, dev_installation: Path
+) -> None:
+    gatehouse = without_dev(place, dev_installation)
     assert "was created with --dev" in gatehouse.expect_failure("key", "list", code=78)
     outcome = gatehouse.json("key", "rewrap")
     assert outcome == {
@@ -107,9 +109,11 @@ def test_an_installation_moves_on_from_dev_to_a_production_key(place: Installati
     assert gatehouse("export").count("sealed") >= 3
 
 
-def test_r_24_everything_is_sealed_anew_while_the_service_runs(place: InstallationPaths, sealed: Path) -> None:
+def test_r_24_everything_is_sealed_anew_while_the_service_runs(
+    place: InstallationPaths, dev_installation: Path
+) -> None:
     """R-24: new key primary and old key previous, re-wrap, then the old key is taken away."""
-    new = {MASTER: sealed.read_text().strip()}
+    new = {MASTER: dev_installation.read_text().strip()}
     old = {PREVIOUS: (place.data / "dev.key").read_text().strip()}
     both = replace(place, environment={**new, **old})
     gatehouse = both.command_line()
@@ -129,11 +133,13 @@ def test_r_24_everything_is_sealed_anew_while_the_service_runs(place: Installati
         assert gatehouse("client", "rotate-secret", "web")
 
 
-def test_a_wrong_master_key_changes_nothing(place: InstallationPaths, gatehouse: CommandLine, sealed: Path) -> None:
+def test_a_wrong_master_key_changes_nothing(
+    place: InstallationPaths, gatehouse: CommandLine, dev_installation: Path
+) -> None:
     """R-24."""
     keys = gatehouse.json("key", "list")
     records = len(gatehouse.json("audit", "show"))
-    wrong = {MASTER: sealed.read_text().strip()}
+    wrong = {MASTER: dev_installation.read_text().strip()}
     for command in (("key", "rotate"), ("migrate",), ("user", "show", "1"), ("backup", place.data / "b.gz")):
         assert "encrypted with" in gatehouse.expect_failure(*command, environment=wrong)
     assert gatehouse.json("key", "list") == keys

@@ -33,6 +33,6 @@ def test_the_health_of_the_service_on_this_machine_is_asked_for(place: Installat
         assert gatehouse.json("healthcheck", "--host", LOOPBACK, *port) == {"ready": True, "answer": "ready"}
         assert "no answer from 127.0.0.1" in gatehouse.expect_failure("healthcheck", "--port", str(free_port()))
         execute_statements(place.url, ["UPDATE alembic_version SET version_num = '9999'"])
-        while (told := gatehouse.run("healthcheck", *port)).code == 0:
-            assert told.out == "ready\n"  # for the second that a report is remembered
-        assert "not ready: HTTP 503" in told.err
+        while (result := gatehouse.run("healthcheck", *port)).code == 0:
+            assert result.out == "ready\n"  # for the second that a report is remembered
+        assert "not ready: HTTP 503" in result.err

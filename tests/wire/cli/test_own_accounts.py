@@ -55,9 +55,9 @@ def test_op_12_reset_2fa_removes_every_factor_offline_and_is_on_record(
 ) -> None:
     with_passkey(place, bob)
     assert "2step_passkey" in gatehouse.json("user", "show", bob)["tags"]
-    told = gatehouse.json("admin", "reset-2fa", "bob@studio.example")
+    result = gatehouse.json("admin", "reset-2fa", "bob@studio.example")
     shown = gatehouse.json("user", "show", bob)
-    assert (told["user_id"], told["second_factor"], told["rev"]) == (bob, False, shown["rev"])
+    assert (result["user_id"], result["second_factor"], result["rev"]) == (bob, False, shown["rev"])
     assert shown["tags"] == []
     (record,) = gatehouse.json("audit", "show", "--subject", bob, "--event", "factor.all_removed")
     assert record["actor"].startswith("cli:")

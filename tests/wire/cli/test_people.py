@@ -47,8 +47,8 @@ def test_a_token_for_a_script_is_printed_alone_and_bound_to_its_factor(gatehouse
     claims = claims_of(printed.strip())
     assert (claims["uid"], claims["iss"], claims["rev"]) == (user_id, "http://localhost:8080", 0)
     assert claims["fac"] == factor_digest("a-factor", claims["slt"])
-    told = gatehouse.json("user", "token", "bob@studio.example", "--factor", "a-factor")
-    assert claims_of(told["jwt"])["uid"] == told["user_id"] == user_id
+    result = gatehouse.json("user", "token", "bob@studio.example", "--factor", "a-factor")
+    assert claims_of(result["jwt"])["uid"] == result["user_id"] == user_id
     assert [one["event"] for one in gatehouse.json("audit", "show", "--event", "user.token_made")] == [
         "user.token_made",
         "user.token_made",

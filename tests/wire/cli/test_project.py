@@ -25,8 +25,8 @@ def test_erase_lists_what_goes_asks_and_removes_only_what_is_removed(gatehouse: 
     file.write_text("projects: []\n")
     gatehouse("apply", file, "--prune")
 
-    told = gatehouse.json(*erase, "--dry-run")
-    assert (told["applications"], told["roles"], told["people"], told["erased"]) == (1, 1, 1, False)
+    result = gatehouse.json(*erase, "--dry-run")
+    assert (result["applications"], result["roles"], result["people"], result["erased"]) == (1, 1, 1, False)
     kept = gatehouse.run(*erase, stdin="n\n")
     assert (kept.code, "applications" in kept.out, "Permanently delete Mind Games?" in kept.err) == (1, True, True)
     assert "Project mind_games permanently deleted" in gatehouse("project", "erase", "mg", stdin="y\n")

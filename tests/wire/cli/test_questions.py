@@ -10,26 +10,26 @@ import pytest
 from gatehouse.permissions.model.rules import ROOT
 from tests.support.command_line import CommandLine, InstallationPaths
 from tests.support.service import running_service
-from tests.support.studio import OWNER, PROJECT, STRANGER, P, a_studio, put_roles, role_granting, set_user_roles
+from tests.support.studio import OTHER_USER, OWNER, PROJECT, P, a_studio, put_roles, role_granting, set_user_roles
 
 KICK = "private_data.user.kick"
 
 
 @pytest.fixture
 async def shop(place: InstallationPaths) -> str:
-    """The id of an application whose rule user.kick the visitor holds at the root, the owner in the project."""
+    """The id of an application whose rule user.kick the other user holds at the root, the owner in the project."""
     async with running_service(place.url, place.data) as service:
         studio = await a_studio(service)
         await put_roles(studio, role_granting("moderator"), role_granting("other"))
-        await set_user_roles(studio, STRANGER, {ROOT: ["moderator"]})
+        await set_user_roles(studio, OTHER_USER, {ROOT: ["moderator"]})
         await set_user_roles(studio, OWNER, {P: ["moderator"]})
         return str(studio.shop.application_id)
 
 
 def test_check_tells_by_its_exit_code(gatehouse: CommandLine, shop: str) -> None:
-    allowed = gatehouse.run("check", shop, STRANGER, "user.kick")
+    allowed = gatehouse.run("check", shop, OTHER_USER, "user.kick")
     assert (allowed.code, allowed.out) == (0, "allowed\n")
-    denied = gatehouse.run("check", shop, STRANGER, "user.kick", "--project", PROJECT)
+    denied = gatehouse.run("check", shop, OTHER_USER, "user.kick", "--project", PROJECT)
     assert (denied.code, denied.out) == (1, "denied\n")
     by_login = gatehouse.run("check", shop, f"{OWNER}@studio.example", "user.kick", "--project", PROJECT, "--json")
     assert (by_login.code, by_login.json()) == (0, {"allowed": True, "user_id": OWNER, "expired": 0})
@@ -38,54 +38,54 @@ def test_check_tells_by_its_exit_code(gatehouse: CommandLine, shop: str) -> None
 
 
 def test_an_application_is_given_by_its_id(gatehouse: CommandLine) -> None:
-    told = gatehouse.expect_failure("check", "Shop", STRANGER, "user.kick", code=2)
-    assert "'Shop' is not a valid application ID." in told
+    output = gatehouse.expect_failure("check", "Shop", OTHER_USER, "user.kick", code=2)
+    assert "'Shop' is not a valid application ID." in output
 
 
 def test_a_name_that_no_project_can_have_is_a_project_where_nothing_is_held(
     gatehouse: CommandLine, shop: str
 ) -> None:
     for name in ("no-such-project", ""):
-        denied = gatehouse.run("check", shop, STRANGER, "user.kick", "--project", name)
+        denied = gatehouse.run("check", shop, OTHER_USER, "user.kick", "--project", name)
         assert (denied.code, denied.out) == (1, "denied\n")
-        assert "There is no project " in gatehouse("explain", shop, STRANGER, "user.kick", "--project", name)
+        assert "There is no project " in gatehouse("explain", shop, OTHER_USER, "user.kick", "--project", name)
 
 
 def test_explain_names_what_is_missing(gatehouse: CommandLine, shop: str) -> None:
-    told = gatehouse("explain", shop, OWNER, "user.kick")
-    assert told.startswith(f"Denied: {KICK} at the root.\n")
-    assert "The role moderator would grant it, but it is not assigned at the root." in told
-    assert f"It is granted in project {PROJECT}, which does not apply here." in told
-    found = gatehouse.json("explain", shop, STRANGER, "user.kick")
-    assert (found["allowed"], found["user_id"], found["path"][0]["role"]) == (True, STRANGER, "moderator")
+    explanation = gatehouse("explain", shop, OWNER, "user.kick")
+    assert explanation.startswith(f"Denied: {KICK} at the root.\n")
+    assert "The role moderator would grant it, but it is not assigned at the root." in explanation
+    assert f"It is granted in project {PROJECT}, which does not apply here." in explanation
+    found = gatehouse.json("explain", shop, OTHER_USER, "user.kick")
+    assert (found["allowed"], found["user_id"], found["path"][0]["role"]) == (True, OTHER_USER, "moderator")
     assert "data.ip" in gatehouse.expect_failure("explain", shop, OWNER, "user.kick", "--ip", "here")
 
 
 def test_members_are_listed_in_three_ways(gatehouse: CommandLine, shop: str) -> None:
     found = gatehouse.json("members", shop, "--rule", "user.kick")
-    assert [one["user_id"] for one in found] == [STRANGER]
+    assert [one["user_id"] for one in found] == [OTHER_USER]
     assert "assigned role moderator" in gatehouse("members", shop, "--role", "moderator", "--project", PROJECT)
     [row] = csv.DictReader(io.StringIO(gatehouse("members", shop, "--rule", "user.kick", "--csv")))
-    assert (row["user_id"], row["role"]) == (STRANGER, "moderator")
+    assert (row["user_id"], row["role"]) == (OTHER_USER, "moderator")
     assert "--rule or --role" in gatehouse.expect_failure("members", shop, code=2)
 
 
 def test_simulate_says_what_a_file_would_change(gatehouse: CommandLine, shop: str, tmp_path: Path) -> None:
     file = tmp_path / "change.yaml"
     file.write_text("kind: role\naction: delete\ndata: {name: moderator}\n")
-    told = gatehouse("simulate", shop, file)
-    assert f"{STRANGER}\n  - role moderator\n  - {KICK}\n" in told
-    assert told.endswith("2 affected\n")
+    output = gatehouse("simulate", shop, file)
+    assert f"{OTHER_USER}\n  - role moderator\n  - {KICK}\n" in output
+    assert output.endswith("2 affected\n")
     found: Any = gatehouse.json("simulate", shop, file)
-    assert [one["user_id"] for one in found] == [OWNER, STRANGER]
-    assert gatehouse.run("check", shop, STRANGER, "user.kick").code == 0
+    assert [one["user_id"] for one in found] == [OWNER, OTHER_USER]
+    assert gatehouse.run("check", shop, OTHER_USER, "user.kick").code == 0
     file.write_text("kind: weather\n")
     assert "weather" in gatehouse.expect_failure("simulate", shop, file)
 
 
 def test_what_is_not_there_is_refused_in_words(gatehouse: CommandLine, shop: str) -> None:
-    assert "Application not found" in gatehouse.expect_failure("check", "77", STRANGER, "user.kick", code=2)
+    assert "Application not found" in gatehouse.expect_failure("check", "77", OTHER_USER, "user.kick", code=2)
     assert "no user 1999999999" in gatehouse.expect_failure("check", shop, "1999999999", "user.kick", code=2)
-    assert "is not a valid rule name" in gatehouse.expect_failure("check", shop, STRANGER, "a b", code=2)
+    assert "is not a valid rule name" in gatehouse.expect_failure("check", shop, OTHER_USER, "a b", code=2)
     assert "Project not found" in gatehouse.expect_failure("members", shop, "--rule", "x", "--project", "nowhere")
     assert "Role not found" in gatehouse.expect_failure("members", shop, "--role", "ghost")

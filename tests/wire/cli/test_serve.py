@@ -10,21 +10,23 @@ from tests.support.processes import GATEHOUSE_COMMAND, LOOPBACK, WatchedProcess
 
 
 @pytest.fixture
-def taken() -> Iterator[int]:
+def used_port() -> Iterator[int]:
     """A port that another program listens on."""
     with socket.create_server((LOOPBACK, 0)) as other:
         yield other.getsockname()[1]
 
 
 def test_a_taken_port_is_named_and_no_one_is_sent_there(
-    place: InstallationPaths, gatehouse: CommandLine, taken: int
+    place: InstallationPaths, gatehouse: CommandLine, used_port: int
 ) -> None:
-    refusal = f"Error: cannot listen on {LOOPBACK}:{taken}: Address already in use; use --port to choose another\n"
-    words = [*GATEHOUSE_COMMAND, "serve", "--dev", "--data", str(place.data), "--port", str(taken)]
+    refusal = (
+        f"Error: cannot listen on {LOOPBACK}:{used_port}: Address already in use; use --port to choose another\n"
+    )
+    words = [*GATEHOUSE_COMMAND, "serve", "--dev", "--data", str(place.data), "--port", str(used_port)]
     with WatchedProcess(words, environment={**place.settings, "GATEHOUSE__LOG__LEVEL": "info"}) as serving:
         assert serving.wait() == 1
         assert (serving.stdout, serving.stderr) == ([], [refusal])
-    sample = gatehouse.run("sample-app", "--port", str(taken))
+    sample = gatehouse.run("sample-app", "--port", str(used_port))
     assert (sample.code, sample.out, sample.err) == (1, "", refusal)
     assert gatehouse.json("audit", "show", "--event", "setup.link_made") == []
 

@@ -44,7 +44,7 @@ async def kick_in_project(request: Request) -> JSONResponse:
     return JSONResponse({"kicked in": request.path_params["project"]})
 
 
-async def late(request: Request) -> JSONResponse:
+async def kick_late(request: Request) -> JSONResponse:
     user = await require("user.kick")(request)
     return JSONResponse({"kicked by": user.nick})
 
@@ -60,7 +60,7 @@ def an_app(shop: ClientShop, *, gatehouse: Gatehouse | None = None, **options: A
     routes = [
         Route("/", show),
         Route("/kick", kick, methods=["POST"]),
-        Route("/late", late, methods=["POST"]),
+        Route("/late", kick_late, methods=["POST"]),
         Route("/in/{project}/kick", kick_in_project, methods=["POST"]),
         Route("/in/nothing", kick_in_project, methods=["POST"]),
         WebSocketRoute("/chat", chat),
@@ -71,20 +71,20 @@ def an_app(shop: ClientShop, *, gatehouse: Gatehouse | None = None, **options: A
 
 
 @asynccontextmanager
-async def visiting(app: Any, address: str = "192.0.2.7") -> AsyncIterator[httpx2.AsyncClient]:
+async def client_of(app: Any, address: str = "192.0.2.7") -> AsyncIterator[httpx2.AsyncClient]:
     transport = httpx2.ASGITransport(app=app, client=(address, 1))
     async with httpx2.AsyncClient(transport=transport, base_url="http://shop.example") as client:
         yield client
 
 
-def bearing(jwt: str, **more: str) -> dict[str, str]:
+def bearer_headers(jwt: str, **more: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {jwt}", **more}
 
 
 async def test_anyone_who_has_the_rule_passes_and_the_others_are_told_why_not(shop: ClientShop) -> None:
-    browser_client, owner = bearing(shop.studio.stranger.jwt), bearing(shop.studio.owner.jwt)
-    await shop.save(shop.studio.stranger, private_data=KICK)
-    async with visiting(an_app(shop)) as client:
+    browser_client, owner = bearer_headers(shop.studio.other_user.jwt), bearer_headers(shop.studio.owner.jwt)
+    await shop.save(shop.studio.other_user, private_data=KICK)
+    async with client_of(an_app(shop)) as client:
         for path in ("/kick", "/late"):
             assert (await client.post(path, headers=browser_client)).json() == {"kicked by": "Anna"}
             refused = await client.post(path, headers=owner)
@@ -96,28 +96,28 @@ async def test_anyone_who_has_the_rule_passes_and_the_others_are_told_why_not(sh
 
 
 async def test_the_project_of_the_request_decides(shop: ClientShop) -> None:
-    browser_client = bearing(shop.studio.stranger.jwt)
+    browser_client = bearer_headers(shop.studio.other_user.jwt)
     in_project = {"projectAccess": {PROJECT: {"private_data": KICK}}}
-    await shop.save(shop.studio.stranger, private_data={**KICK, **in_project})
-    async with visiting(an_app(shop)) as client:
+    await shop.save(shop.studio.other_user, private_data={**KICK, **in_project})
+    async with client_of(an_app(shop)) as client:
         assert (await client.post(f"/in/{PROJECT}/kick", headers=browser_client)).status_code == 200
         assert (await client.post("/in/another/kick", headers=browser_client)).status_code == 403
         assert (await client.post("/in/nothing", headers=browser_client)).status_code == 403
 
 
 async def test_every_request_has_its_user_and_bad_credentials_are_none(shop: ClientShop) -> None:
-    jwt = shop.studio.stranger.jwt
-    async with visiting(an_app(shop)) as client:
-        expected = {"user": shop.studio.stranger.user_id, "address": None}
-        assert (await client.get("/", headers=bearing(jwt))).json() == expected
-        assert (await client.get("/", headers=bearing(jwt, Factor=FACTOR))).json() == expected
+    jwt = shop.studio.other_user.jwt
+    async with client_of(an_app(shop)) as client:
+        expected = {"user": shop.studio.other_user.user_id, "address": None}
+        assert (await client.get("/", headers=bearer_headers(jwt))).json() == expected
+        assert (await client.get("/", headers=bearer_headers(jwt, Factor=FACTOR))).json() == expected
         wrong = [
             {},
             {"Authorization": f"Basic {jwt}"},
-            bearing("a.b.c"),
-            bearing(shop.key),
-            bearing(jwt, Factor="another"),
-            bearing(jwt, Factor=""),
+            bearer_headers("a.b.c"),
+            bearer_headers(shop.key),
+            bearer_headers(jwt, Factor="another"),
+            bearer_headers(jwt, Factor=""),
             [("Authorization", f"Bearer {jwt}")] * 2,
         ]
         for headers in wrong:
@@ -125,10 +125,10 @@ async def test_every_request_has_its_user_and_bad_credentials_are_none(shop: Cli
 
 
 async def test_a_blocked_user_is_out_within_two_seconds_even_where_no_rule_is_asked_for(shop: ClientShop) -> None:
-    headers, services = bearing(shop.studio.stranger.jwt), shop.studio.service.services
-    async with visiting(an_app(shop)) as client, visiting(an_app(shop, offline=True)) as offline:
+    headers, services = bearer_headers(shop.studio.other_user.jwt), shop.studio.service.services
+    async with client_of(an_app(shop)) as client, client_of(an_app(shop, offline=True)) as offline:
         assert (await client.get("/", headers=headers)).status_code == 200
-        await services.administration.block(shop.studio.stranger.user_id, ORIGIN)
+        await services.administration.block(shop.studio.other_user.user_id, ORIGIN)
         await services.clock.advance(2)  # type: ignore[attr-defined]
         assert (await client.get("/", headers=headers)).status_code == 401
         assert (await offline.get("/", headers=headers)).status_code == 200
@@ -136,29 +136,29 @@ async def test_a_blocked_user_is_out_within_two_seconds_even_where_no_rule_is_as
 
 
 async def test_strangers_come_in_where_they_may(shop: ClientShop) -> None:
-    async with visiting(an_app(shop, open_paths=["/"])) as client:
+    async with client_of(an_app(shop, open_paths=["/"])) as client:
         assert (await client.get("/")).json()["user"] is None
-        assert (await client.get("/", headers=bearing("a.b.c"))).status_code == 401
+        assert (await client.get("/", headers=bearer_headers("a.b.c"))).status_code == 401
         assert (await client.post("/kick")).status_code == 401
-    async with visiting(an_app(shop, anonymous=True)) as client:
+    async with client_of(an_app(shop, anonymous=True)) as client:
         assert (await client.get("/")).json()["user"] is None
         assert (await client.post("/kick")).status_code == 401
 
 
 async def test_an_address_is_known_only_to_who_says_how(shop: ClientShop) -> None:
-    headers = bearing(await shop.jwt(shop.studio.stranger, fixed_ips=["10.0.0.0/8"]))
-    async with visiting(an_app(shop), "10.1.2.3") as client:
+    headers = bearer_headers(await shop.jwt(shop.studio.other_user, fixed_ips=["10.0.0.0/8"]))
+    async with client_of(an_app(shop), "10.1.2.3") as client:
         assert (await client.get("/", headers=headers)).status_code == 403
-    told = an_app(shop, address=peer_address)
-    async with visiting(told, "10.1.2.3") as client:
+    app = an_app(shop, address=peer_address)
+    async with client_of(app, "10.1.2.3") as client:
         assert (await client.get("/", headers=headers)).json()["address"] == "10.1.2.3"
-    async with visiting(told, "11.1.2.3") as client:
+    async with client_of(app, "11.1.2.3") as client:
         assert (await client.get("/", headers=headers)).status_code == 403
 
 
 async def test_without_the_service_the_application_says_so(shop: ClientShop) -> None:
-    headers = bearing(shop.studio.stranger.jwt)
-    async with visiting(an_app(shop)) as client:
+    headers = bearer_headers(shop.studio.other_user.jwt)
+    async with client_of(an_app(shop)) as client:
         assert (await client.get("/", headers=headers)).status_code == 200
         shop.transport.is_disconnected = True
         await shop.studio.service.clock.advance(2)
@@ -169,12 +169,12 @@ async def test_without_the_service_the_application_says_so(shop: ClientShop) -> 
 async def test_what_its_developer_did_wrong_is_told_them_and_no_visitor_is_blamed(
     shop: ClientShop, caplog: pytest.LogCaptureFixture
 ) -> None:
-    jwt = shop.studio.stranger.jwt
+    jwt = shop.studio.other_user.jwt
     other_application = shop.client(application_id=shop.studio.other.application_id)
     for mistaken in (shop.client(credential=AccessKey("0" * 64)), other_application):
         caplog.clear()
-        async with visiting(an_app(shop, gatehouse=mistaken)) as client:
-            assert (await client.get("/", headers=bearing(jwt))).status_code == 503
+        async with client_of(an_app(shop, gatehouse=mistaken)) as client:
+            assert (await client.get("/", headers=bearer_headers(jwt))).status_code == 503
         [said] = [record for record in caplog.records if record.name == "gatehouse.client"]
         assert said.levelname == "WARNING"
         assert "this application's credentials: check that the key is valid" in said.getMessage()
@@ -192,8 +192,8 @@ async def test_a_service_that_calls_itself_otherwise_is_named_in_the_log(
         transport=shop.transport,
         clock=service.clock,
     )
-    async with visiting(an_app(shop, gatehouse=elsewhere)) as client:
-        assert (await client.get("/", headers=bearing(shop.studio.stranger.jwt))).status_code == 401
+    async with client_of(an_app(shop, gatehouse=elsewhere)) as client:
+        assert (await client.get("/", headers=bearer_headers(shop.studio.other_user.jwt))).status_code == 401
     [said] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert said == f"base_url is http://127.0.0.1:9, but the service there issues JWTs as {service.base_url}"
 
@@ -202,12 +202,12 @@ async def test_a_refusal_is_told_to_who_listens_without_the_token(
     shop: ClientShop, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "gatehouse.client")
-    jwt = shop.studio.stranger.jwt
-    async with visiting(an_app(shop)) as client:
-        await client.post("/kick", headers=bearing(jwt))
-        await client.get("/", headers=bearing(jwt, Factor="another"))
+    jwt = shop.studio.other_user.jwt
+    async with client_of(an_app(shop)) as client:
+        await client.post("/kick", headers=bearer_headers(jwt))
+        await client.get("/", headers=bearer_headers(jwt, Factor="another"))
     said = [record.getMessage() for record in caplog.records if record.name == "gatehouse.client"]
-    assert said[0].startswith(f"answered with 403: 'user {shop.studio.stranger.user_id} does not have user.kick")
+    assert said[0].startswith(f"answered with 403: 'user {shop.studio.other_user.user_id} does not have user.kick")
     assert said[1:] == ["answered with 401: 'wrong factor'"]
 
 
@@ -236,8 +236,8 @@ async def socket_messages(app: Any, jwt: str) -> list[str]:
 
 async def test_a_websocket_is_closed_to_who_may_not(shop: ClientShop) -> None:
     app = an_app(shop)
-    await shop.save(shop.studio.stranger, private_data=KICK)
-    allowed = await socket_messages(app, shop.studio.stranger.jwt)
+    await shop.save(shop.studio.other_user, private_data=KICK)
+    allowed = await socket_messages(app, shop.studio.other_user.jwt)
     assert allowed == ["websocket.accept", "websocket.send", "websocket.close 1000"]
     assert await socket_messages(app, shop.studio.owner.jwt) == ["websocket.accept", "websocket.close 1008"]
     assert await socket_messages(app, "a.b.c") == ["websocket.close 1008"]
@@ -260,12 +260,12 @@ async def test_the_application_of_the_guide_does_what_the_guide_says(
         made: dict[str, Any] = {}
         exec(compile(source, GUIDE.name, "exec"), made)  # noqa: S102 - our own page
         ask = {"action": "save", "application_id": studio.shop.application_id}
-        data = {"user_id": studio.stranger.user_id, "private_data": KICK}
+        data = {"user_id": studio.other_user.user_id, "private_data": KICK}
         await studio.expect_ok("meta/data", {**ask, "data": data}, studio.owner.headers)
-        async with made["gatehouse"], visiting(made["app"]) as client:
+        async with made["gatehouse"], client_of(made["app"]) as client:
             statuses = [
                 (await client.post("/kick", headers=headers)).status_code
-                for headers in (bearing(studio.stranger.jwt), bearing(studio.owner.jwt), {})
+                for headers in (bearer_headers(studio.other_user.jwt), bearer_headers(studio.owner.jwt), {})
             ]
         assert statuses == [200, 403, 401]
 

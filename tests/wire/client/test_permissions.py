@@ -27,7 +27,7 @@ MINUTE = 60
 
 
 async def test_what_is_held_is_allowed_and_nothing_else(shop: ClientShop) -> None:
-    browser_client, gatehouse = shop.studio.stranger, shop.client()
+    browser_client, gatehouse = shop.studio.other_user, shop.client()
     await shop.save(browser_client, private_data=KICK, public_data={"see": {"value": True, "params": "a,b"}})
     user = await gatehouse.user(browser_client.jwt)
     assert await gatehouse.allows(user, "user.kick")
@@ -41,7 +41,7 @@ async def test_what_is_held_is_allowed_and_nothing_else(shop: ClientShop) -> Non
 async def test_a_rule_of_a_project_counts_on_its_resources_and_one_of_the_root_nowhere_below(
     shop: ClientShop,
 ) -> None:
-    browser_client, gatehouse = shop.studio.stranger, shop.client()
+    browser_client, gatehouse = shop.studio.other_user, shop.client()
     in_project = {"private_data": {"user": {"ban": {"value": True}}}}
     await shop.save(browser_client, private_data={**KICK, "projectAccess": {PROJECT: in_project}})
     user = await gatehouse.user(browser_client.jwt)
@@ -55,7 +55,7 @@ async def test_a_rule_of_a_project_counts_on_its_resources_and_one_of_the_root_n
 
 
 async def test_an_answer_serves_for_two_seconds_and_is_then_asked_for_by_its_tag(shop: ClientShop) -> None:
-    browser_client, gatehouse, clock = shop.studio.stranger, shop.client(), shop.studio.service.clock
+    browser_client, gatehouse, clock = shop.studio.other_user, shop.client(), shop.studio.service.clock
     await shop.save(browser_client, private_data=KICK)
     user = await gatehouse.user(browser_client.jwt)
     await asyncio.gather(*(gatehouse.allows(user, "user.kick") for _ in range(5)))
@@ -71,7 +71,7 @@ async def test_an_answer_serves_for_two_seconds_and_is_then_asked_for_by_its_tag
 
 
 async def test_a_role_that_is_taken_away_is_gone_within_two_seconds(shop: ClientShop) -> None:
-    browser_client, gatehouse, clock = shop.studio.stranger, shop.client(), shop.studio.service.clock
+    browser_client, gatehouse, clock = shop.studio.other_user, shop.client(), shop.studio.service.clock
     await shop.a_role("moderator")
     await shop.save(browser_client, roles=["moderator"])
     user = await gatehouse.user(browser_client.jwt)
@@ -89,7 +89,7 @@ async def test_anyone_who_is_blocked_or_signed_out_is_unknown_within_two_seconds
     shop: ClientShop, *, blocked: bool
 ) -> None:
     browser_client, gatehouse, services = (
-        shop.studio.stranger,
+        shop.studio.other_user,
         shop.client(stale_seconds=MINUTE),
         shop.studio.service.services,
     )
@@ -111,7 +111,7 @@ async def test_anyone_who_is_blocked_or_signed_out_is_unknown_within_two_seconds
 
 
 async def test_what_ends_is_over_at_its_end(shop: ClientShop) -> None:
-    browser_client, clock = shop.studio.stranger, shop.studio.service.clock
+    browser_client, clock = shop.studio.other_user, shop.studio.service.clock
     entry = {"value": True, "expired": clock.now() + 1}
     await shop.save(browser_client, private_data={"user": {"kick": entry}})
     gatehouse = shop.client()
@@ -122,7 +122,7 @@ async def test_what_ends_is_over_at_its_end(shop: ClientShop) -> None:
 
 
 async def test_without_the_service_nothing_is_allowed_beyond_the_age_of_the_answer(shop: ClientShop) -> None:
-    browser_client, gatehouse, clock = shop.studio.stranger, shop.client(), shop.studio.service.clock
+    browser_client, gatehouse, clock = shop.studio.other_user, shop.client(), shop.studio.service.clock
     await shop.save(browser_client, private_data=KICK)
     user = await gatehouse.user(browser_client.jwt)
     assert await gatehouse.allows(user, "user.kick")
@@ -146,7 +146,7 @@ async def test_a_service_that_has_stopped_allows_nothing(installed_url: str, tmp
             credential=AccessKey(await studio.access_key()),
             clock=service.clock,
         )
-        user = await gatehouse.user(studio.stranger.jwt)
+        user = await gatehouse.user(studio.other_user.jwt)
         assert not await gatehouse.allows(user, "user.kick")
     await service.clock.advance(2)
     async with gatehouse:
@@ -155,7 +155,7 @@ async def test_a_service_that_has_stopped_allows_nothing(installed_url: str, tmp
 
 
 async def test_who_asks_for_it_goes_on_for_a_while_without_the_service(shop: ClientShop) -> None:
-    browser_client, clock = shop.studio.stranger, shop.studio.service.clock
+    browser_client, clock = shop.studio.other_user, shop.studio.service.clock
     await shop.save(browser_client, private_data=KICK)
     gatehouse = shop.client(stale_seconds=MINUTE)
     user = await gatehouse.user(browser_client.jwt)
@@ -169,7 +169,7 @@ async def test_who_asks_for_it_goes_on_for_a_while_without_the_service(shop: Cli
 
 
 async def test_a_service_jwt_asks_as_well(shop: ClientShop) -> None:
-    browser_client = shop.studio.stranger
+    browser_client = shop.studio.other_user
     await shop.save(browser_client, private_data=KICK)
     gatehouse = shop.client(credential=ServiceJwt(await shop.studio.service_jwt()))
     assert await gatehouse.allows(await gatehouse.user(browser_client.jwt), "user.kick")
@@ -182,9 +182,9 @@ async def test_a_registered_key_makes_service_jwts_for_as_long_as_they_are_asked
     kid = (await studio.expect_ok("application/keys", ask, studio.owner.headers))["data"]["id"]
     pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
     key = ServiceKey(about, kid, pem, clock=studio.service.clock)
-    await shop.save(studio.stranger, private_data=KICK)
+    await shop.save(studio.other_user, private_data=KICK)
     gatehouse = shop.client(credential=key)
-    user = await gatehouse.user(studio.stranger.jwt)
+    user = await gatehouse.user(studio.other_user.jwt)
     for _ in range(6):
         assert await gatehouse.allows(user, "user.kick")
         await studio.service.clock.advance(MINUTE)
@@ -193,7 +193,7 @@ async def test_a_registered_key_makes_service_jwts_for_as_long_as_they_are_asked
 
 
 async def test_an_application_with_a_wrong_credential_learns_nothing(shop: ClientShop) -> None:
-    user = await shop.client().user(shop.studio.stranger.jwt)
+    user = await shop.client().user(shop.studio.other_user.jwt)
     theirs = ServiceJwt(await shop.studio.service_jwt(shop.studio.other))
     for wrong in (AccessKey("0" * 64), theirs, ServiceJwt("a.b.c")):
         with pytest.raises(Unavailable, match="this application's credentials"):
@@ -204,19 +204,19 @@ async def test_however_many_are_refused_the_application_asks_about_itself_once_i
     shop: ClientShop,
 ) -> None:
     services, gatehouse, clock = shop.studio.service.services, shop.client(), shop.studio.service.clock
-    jwts = [await shop.jwt(shop.studio.stranger) for _ in range(3)]
+    jwts = [await shop.jwt(shop.studio.other_user) for _ in range(3)]
     users = [await gatehouse.user(jwt) for jwt in jwts]
-    await services.administration.block(shop.studio.stranger.user_id, ORIGIN)
+    await services.administration.block(shop.studio.other_user.user_id, ORIGIN)
 
-    async def refused() -> int:
+    async def count_requests() -> int:
         before = len(shop.transport.statuses_from("data"))
         answers = await asyncio.gather(*map(gatehouse.permissions, users), return_exceptions=True)
         assert {type(answer) for answer in answers} == {Unauthenticated}
         return len(shop.transport.statuses_from("data")) - before
 
-    assert [await refused(), await refused()] == [4, 3]
+    assert [await count_requests(), await count_requests()] == [4, 3]
     await clock.advance(10)
-    assert await refused() == 4
+    assert await count_requests() == 4
 
 
 async def test_the_signed_address_decides_ip_conditions(shop: ClientShop) -> None:
@@ -230,7 +230,7 @@ async def test_the_signed_address_decides_ip_conditions(shop: ClientShop) -> Non
         },
     }
     await shop.studio.expect_ok("roles", ask, shop.studio.owner.headers)
-    gatehouse, jwt = shop.client(), shop.studio.stranger.jwt
+    gatehouse, jwt = shop.client(), shop.studio.other_user.jwt
     for address, expected in (("10.1.2.3", True), ("::ffff:10.1.2.3", True), ("11.1.2.3", False), (None, False)):
         user = await gatehouse.user(jwt, address=address)
         assert await gatehouse.allows(user, "user.kick") is expected, address

@@ -17,28 +17,28 @@ THROTTLE = 5  # seconds between two looks for a key that is not there
 
 
 async def test_a_user_is_who_the_jwt_says(shop: ClientShop) -> None:
-    user = await shop.client().user(shop.studio.stranger.jwt, address="::ffff:192.0.2.7")
+    user = await shop.client().user(shop.studio.other_user.jwt, address="::ffff:192.0.2.7")
     assert (user.user_id, user.nick, user.auth, user.has_factor) == (
-        shop.studio.stranger.user_id,
+        shop.studio.other_user.user_id,
         "Anna",
         "login",
         False,
     )
     assert user.address == "192.0.2.7"
-    assert shop.studio.stranger.jwt not in repr(user)
+    assert shop.studio.other_user.jwt not in repr(user)
 
 
 async def test_a_jwt_is_over_at_its_end(shop: ClientShop) -> None:
     gatehouse, clock = shop.client(), shop.studio.service.clock
     await clock.advance(90 * DAY - 1)
-    await gatehouse.user(shop.studio.stranger.jwt)
+    await gatehouse.user(shop.studio.other_user.jwt)
     await clock.advance(1)
     with pytest.raises(Unauthenticated, match="expired"):
-        await gatehouse.user(shop.studio.stranger.jwt)
+        await gatehouse.user(shop.studio.other_user.jwt)
 
 
 async def test_a_wrong_signature_is_refused(shop: ClientShop) -> None:
-    message, _, _ = shop.studio.stranger.jwt.rpartition(".")
+    message, _, _ = shop.studio.other_user.jwt.rpartition(".")
     _, _, signature = shop.studio.owner.jwt.rpartition(".")
     with pytest.raises(Unauthenticated, match="signature"):
         await shop.client().user(f"{message}.{signature}")
@@ -56,7 +56,7 @@ async def test_another_issuer_or_class_is_refused_though_the_key_is_right(
 
 
 async def test_a_factor_that_is_shown_must_be_the_right_one(shop: ClientShop) -> None:
-    jwt = shop.studio.stranger.jwt
+    jwt = shop.studio.other_user.jwt
     assert (await shop.client().user(jwt, factor=FACTOR)).has_factor
     for wrong in ("", "of another device", "x" * 5_000):
         with pytest.raises(Unauthenticated):
@@ -67,7 +67,7 @@ async def test_a_factor_that_is_shown_must_be_the_right_one(shop: ClientShop) ->
 
 
 async def test_a_jwt_of_fixed_addresses_is_good_from_there_only(shop: ClientShop) -> None:
-    jwt = await shop.jwt(shop.studio.stranger, fixed_ips=["10.0.0.0/8"])
+    jwt = await shop.jwt(shop.studio.other_user, fixed_ips=["10.0.0.0/8"])
     gatehouse = shop.client()
     user = await gatehouse.user(jwt, address="10.1.2.3")
     assert not await gatehouse.allows(user, "user.kick")  # the service agrees that they are there
@@ -77,7 +77,7 @@ async def test_a_jwt_of_fixed_addresses_is_good_from_there_only(shop: ClientShop
 
 
 async def test_a_jwt_for_one_application_is_good_there_only(shop: ClientShop) -> None:
-    asked = {"jwt": shop.studio.stranger.jwt, "factor": FACTOR}
+    asked = {"jwt": shop.studio.other_user.jwt, "factor": FACTOR}
     made = await shop.studio.expect_ok("exchangeJwt", asked, {"Authorization": f"Bearer {shop.key}"})
     gatehouse = shop.client()
     user = await gatehouse.user(made["jwt"], factor=FACTOR)
@@ -88,37 +88,37 @@ async def test_a_jwt_for_one_application_is_good_there_only(shop: ClientShop) ->
 
 async def test_a_new_key_is_found_when_the_first_token_names_it_and_the_old_one_stays(shop: ClientShop) -> None:
     gatehouse, services = shop.client(), shop.studio.service.services
-    old = shop.studio.stranger.jwt
+    old = shop.studio.other_user.jwt
     await gatehouse.user(old)
     await services.key_rotation.rotate(RSA, origin=ORIGIN, mode=RotationMode.AT_ONCE)
     await services.keyring.reload()
-    new = await shop.jwt(shop.studio.stranger)
+    new = await shop.jwt(shop.studio.other_user)
     with pytest.raises(Unauthenticated):
         await gatehouse.user(new)  # it looked a moment ago, and does not look for every made-up key
     await shop.studio.service.clock.advance(THROTTLE)
     for jwt in (new, old):
-        assert (await gatehouse.user(jwt)).user_id == shop.studio.stranger.user_id
+        assert (await gatehouse.user(jwt)).user_id == shop.studio.other_user.user_id
     assert shop.transport.statuses_from("keys") == [200, 200]
 
 
 async def test_a_key_that_is_distrusted_is_forgotten_with_the_next_look(shop: ClientShop) -> None:
     gatehouse, services, clock = shop.client(), shop.studio.service.services, shop.studio.service.clock
-    await gatehouse.user(shop.studio.stranger.jwt)
+    await gatehouse.user(shop.studio.other_user.jwt)
     await services.key_rotation.rotate(RSA, origin=ORIGIN, mode=RotationMode.DISTRUST)
     await services.keyring.reload()
     await clock.advance(300)
     with pytest.raises(Unauthenticated):
-        await gatehouse.user(shop.studio.stranger.jwt)
+        await gatehouse.user(shop.studio.other_user.jwt)
 
 
 async def test_keys_are_kept_while_the_service_is_silent(shop: ClientShop) -> None:
     gatehouse, clock = shop.client(), shop.studio.service.clock
     shop.transport.is_disconnected = True
     with pytest.raises(Unavailable):
-        await gatehouse.user(shop.studio.stranger.jwt)
+        await gatehouse.user(shop.studio.other_user.jwt)
     shop.transport.is_disconnected = False
     await clock.advance(THROTTLE)
-    await gatehouse.user(shop.studio.stranger.jwt)
+    await gatehouse.user(shop.studio.other_user.jwt)
     shop.transport.is_disconnected = True
     await clock.advance(DAY)
-    assert await gatehouse.user(shop.studio.stranger.jwt)
+    assert await gatehouse.user(shop.studio.other_user.jwt)

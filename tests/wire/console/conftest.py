@@ -16,6 +16,6 @@ async def studio(service: RunningService) -> RunningService:
 
 @pytest.fixture
 async def console_browsers(studio: RunningService) -> AsyncIterator[ConsoleBrowsers]:
-    visitors = ConsoleBrowsers(studio)
-    yield visitors
-    await visitors.close()
+    browsers = ConsoleBrowsers(studio)
+    yield browsers
+    await browsers.close()

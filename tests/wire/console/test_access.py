@@ -43,8 +43,8 @@ async def test_a_check_shows_every_voice_and_names_the_nearest_missing_fact(
     assert facts is not None
     case = await studio.services.permission_loader.load_input(facts)
     question = read_question(CheckDraft(rule="store.refund"), "data")
-    told = explanation_record(await studio.services.explainer.explain(case, SHOP, question, None))
-    assert all(f"&#34;{sentence}&#34;" in lacking for sentence in told.sentences)
+    explanation = explanation_record(await studio.services.explainer.explain(case, SHOP, question, None))
+    assert all(f"&#34;{sentence}&#34;" in lacking for sentence in explanation.sentences)
     assert "/api/permissions/explain" in lacking
 
 
@@ -267,12 +267,12 @@ async def test_an_administrator_whom_an_application_keeps_out_is_told_the_rule(
     assert query_of(silent.headers["location"])["error"] == "access_denied"
     sent_back = await pia.get(shop.authorize_path())
     assert query_of(sent_back.headers["location"])["error"] == "access_denied"
-    for browser_client, told in ((ada, True), (pia, False)):
+    for browser_client, names_rule in ((ada, True), (pia, False)):
         game = await register_game(studio, app_id=SHOP)
         await browser_client.get(f"/?gsid={game.gsid}")
         await browser_client.follow()
         await browser_client.post("/sign-in/confirm", decision="confirm")
         denied = await browser_client.follow()
         assert denied.status_code == 403
-        assert ("login.can" in denied.text) is told
+        assert ("login.can" in denied.text) is names_rule
         assert "Mind Games" in denied.text  # whom to ask

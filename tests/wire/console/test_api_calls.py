@@ -23,7 +23,7 @@ from tests.support.game import RESULT
 from tests.support.permission_builders import set_fields
 from tests.support.service import RunningService
 from tests.support.studio import FACTOR, holdings_with_rules
-from tests.wire.console.test_files import APPLICATION, MIND_GAMES, MORE, filled
+from tests.wire.console.test_files import APPLICATION, MIND_GAMES, MORE, fill_lists
 
 CALL = re.compile(r'<pre id="(?:[a-z]+-)?api-call"[^>]*><code>(.*?)</code></pre>', re.DOTALL)
 RECORD = re.compile(r'<pre id="(?:[a-z]+-)?api-record"[^>]*><code>(.*?)</code></pre>', re.DOTALL)
@@ -76,7 +76,7 @@ WITHOUT = {
 async def test_every_object_shows_its_api_call_whose_answer_is_the_json_beside_it(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    paths = [*OBJECTS, *await furnished(studio, await console_browsers(ADA))]
+    paths = [*OBJECTS, *await fill_studio(studio, await console_browsers(ADA))]
     await studio.services.audit_sealer.seal_all()
     for user_id in (ADA, OLGA, DEV, MAX):
         browser_client, jwt = await console_browsers(user_id), await jwt_of(studio, user_id)
@@ -87,7 +87,7 @@ async def test_every_object_shows_its_api_call_whose_answer_is_the_json_beside_i
         assert user_id != OLGA or any(path.startswith("/console/activity/") for path in opened)
         for path, text in opened.items():
             for call, record in shown_in(text):
-                assert steady(await answered(studio, jwt, call)) == steady(record), (user_id, path)
+                assert without_size(await call_with_curl(studio, jwt, call)) == without_size(record), (user_id, path)
                 assert "part" not in record or path.startswith(dict(SETTINGS_TABS)[record["part"]])
 
 
@@ -119,14 +119,14 @@ async def test_who_can_looks_for_no_one_twice_its_call_is_shown_without_the_answ
         await (await console_browsers(ADA)).get(f"/console/access/who?application_id={SHOP}&rules=user.kick")
     ).text
     assert RECORD.search(page) is None
-    found = await answered(studio, await jwt_of(studio, ADA), unescape(CALL.findall(page)[0]))
+    found = await call_with_curl(studio, await jwt_of(studio, ADA), unescape(CALL.findall(page)[0]))
     assert [one["user_id"] for one in found["members"]] == [PIA]
 
 
-async def furnished(studio: RunningService, ada: HttpBrowser) -> Sequence[str]:
+async def fill_studio(studio: RunningService, ada: HttpBrowser) -> Sequence[str]:
     """Everything a document cannot make; the pages of what that is."""
     await apply_document(studio, MORE)
-    webhook, group, _ = await filled(studio, ada)
+    webhook, group, _ = await fill_lists(studio, ada)
     await ada.get(f"{APPLICATION}/service_tokens")
     await ada.post(f"{APPLICATION}/service_tokens/email_secret")
     (session, *_) = re.findall(
@@ -156,12 +156,12 @@ def shown_in(page: str) -> Sequence[tuple[str, Any]]:
     return [(unescape(call), json.loads(unescape(record))) for call, record in zip(calls, records, strict=True)]
 
 
-def steady(record: Any) -> Any:
+def without_size(record: Any) -> Any:
     """A database may grow between two looks at it."""
     return {**record, "megabytes": 0} if "megabytes" in record else record
 
 
-async def answered(studio: RunningService, jwt: str, curl: str) -> Any:
+async def call_with_curl(studio: RunningService, jwt: str, curl: str) -> Any:
     environment = {"PATH": "/usr/bin:/bin", "GATEHOUSE": studio.base_url, "JWT": jwt, "FACTOR": FACTOR}
     process = await asyncio.create_subprocess_exec(
         "bash", "-euc", curl.replace("curl ", "curl -s ", 1), env=environment, stdout=asyncio.subprocess.PIPE

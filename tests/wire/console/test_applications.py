@@ -37,7 +37,7 @@ def rule_of(model: ApplicationModel, *path: str) -> Any:
     return node
 
 
-async def proved(browser_client: HttpBrowser) -> None:
+async def confirm_password(browser_client: HttpBrowser) -> None:
     """Goes the way that a stale proof leads to."""
     await browser_client.follow()
     await browser_client.post("/confirm", password=PASSWORD)
@@ -151,7 +151,7 @@ async def test_removing_an_application_says_what_breaks_and_wants_a_fresh_proof(
     olga = await console_browsers(OLGA)
     await studio.clock.advance(601)
     await olga.get(f"{PAGE}/remove")
-    await proved(olga)
+    await confirm_password(olga)
     assert olga.page is not None
     assert "<strong>3</strong> people lose" in olga.page.text  # who holds a role in it, and who looks after it
     assert (await olga.post(f"{PAGE}/remove", name="shop")).status_code == 400
@@ -176,7 +176,7 @@ async def test_a_form_that_a_proof_came_between_says_afterwards_that_it_was_not_
     await olga.get(page)
     await studio.clock.advance(601)
     await olga.post(path, **typed)
-    await proved(olga)
+    await confirm_password(olga)
     assert olga.page is not None
     assert (olga.page.status_code, olga.page.url.path) == (200, page)
     assert said in olga.page.text

@@ -48,41 +48,43 @@ RICH = STUDIO.replace(
 
 
 @pytest.fixture
-async def rich(service: RunningService) -> AsyncIterator[ConsoleBrowsers]:
+async def filled_console(service: RunningService) -> AsyncIterator[ConsoleBrowsers]:
     await apply_document(service, RICH)
-    visitors = ConsoleBrowsers(service)
-    yield visitors
-    await visitors.close()
+    console_browsers = ConsoleBrowsers(service)
+    yield console_browsers
+    await console_browsers.close()
 
 
-async def reviewed(browser_client: HttpBrowser, lines: str) -> str:
+async def review_changes(browser_client: HttpBrowser, lines: str) -> str:
     await browser_client.get(PAGE)
     page = await browser_client.post(f"{PAGE}/review", text=lines)
     assert page.status_code == 200, page.text
     return page.text
 
 
-async def applied(browser_client: HttpBrowser, review: str, status: int = 200) -> str:
+async def apply_changes(browser_client: HttpBrowser, review: str, status: int = 200) -> str:
     page = await browser_client.client.post(f"{PAGE}/apply", data=form_of(review))
     assert page.status_code == status, page.text
     return page.text
 
 
-def listed(page: str) -> Sequence[str]:
+def listed_rows(page: str) -> Sequence[str]:
     return re.findall(r'<tr data-row="(\d+)"', page)
 
 
 async def test_what_the_review_foretells_is_what_applying_does_and_undo_takes_back(
-    service: RunningService, rich: ConsoleBrowsers
+    service: RunningService, filled_console: ConsoleBrowsers
 ) -> None:
-    manager = await rich(OLGA)
+    manager = await filled_console(OLGA)
     now = service.services.clock.now()
     stored, before = await record_of(service, SHOP, PIA), await held_names(service, SHOP, *PEOPLE)
     await manager.get(PAGE)
-    review = await reviewed(manager, f"{PIA},moderator,,remove\n{PIA},cashier,,+3600\nolga@studio.example,cashier,,")
+    review = await review_changes(
+        manager, f"{PIA},moderator,,remove\n{PIA},cashier,,+3600\nolga@studio.example,cashier,,"
+    )
     assert "1 of 3" in review
     assert "2 of 3" in review
-    result = await applied(manager, review)
+    result = await apply_changes(manager, review)
     changed = changes_between(before, await held_names(service, SHOP, *PEOPLE))
     assert changed == {
         PIA: {"-moderator", "-user.kick", "+cashier", "+store.refund"},
@@ -99,18 +101,18 @@ async def test_what_the_review_foretells_is_what_applying_does_and_undo_takes_ba
         scope: held for scope, held in stored.scopes.items() if scope != ROOT
     }
     undo = await manager.client.post(f"{PAGE}/review", data=form_of(result))
-    await applied(manager, undo.text)
+    await apply_changes(manager, undo.text)
     assert changes_between(before, await held_names(service, SHOP, *PEOPLE)) == {}
     assert set((await record_of(service, SHOP, PIA)).root.roles) == set(stored.root.roles)
 
 
 async def test_those_who_were_saved_are_told_from_those_who_were_not(
-    service: RunningService, rich: ConsoleBrowsers
+    service: RunningService, filled_console: ConsoleBrowsers
 ) -> None:
-    manager, ada = await rich(MAX), await rich(ADA)
-    review = await reviewed(manager, f"{PIA},cashier,,\n{DEV},cashier,,")
-    await applied(ada, await reviewed(ada, f"{PIA},boss,,"))
-    result = await applied(manager, review, status=409)
+    manager, ada = await filled_console(MAX), await filled_console(ADA)
+    review = await review_changes(manager, f"{PIA},cashier,,\n{DEV},cashier,,")
+    await apply_changes(ada, await review_changes(ada, f"{PIA},boss,,"))
+    result = await apply_changes(manager, review, status=409)
     assert "1 person could not be changed" in result
     assert "1 change applied" in result
     assert [edit[0] for edit in staged_edits(result)] == [f"{PIA}/cashier"]
@@ -119,27 +121,27 @@ async def test_those_who_were_saved_are_told_from_those_who_were_not(
 
 
 async def test_a_limited_role_says_who_will_find_no_seat_and_no_more_get_one(
-    service: RunningService, rich: ConsoleBrowsers
+    service: RunningService, filled_console: ConsoleBrowsers
 ) -> None:
-    manager = await rich(OLGA)
-    review = await reviewed(manager, "\n".join(f"{one},cashier,," for one in (ADA, OLGA, DEV, MAX)))
+    manager = await filled_console(OLGA)
+    review = await review_changes(manager, "\n".join(f"{one},cashier,," for one in (ADA, OLGA, DEV, MAX)))
     assert "no seats left for 2 people" in review  # the one on the wiki is one of the three
-    result = await applied(manager, review, status=409)
+    result = await apply_changes(manager, review, status=409)
     assert "2 people could not be changed" in result
     assert "The role has reached its user limit." in result
-    swap = await reviewed(manager, f"{ADA},cashier,,remove\n{MAX},cashier,,")
-    await applied(manager, swap)
+    swap = await review_changes(manager, f"{ADA},cashier,,remove\n{MAX},cashier,,")
+    await apply_changes(manager, swap)
     assert (await record_of(service, SHOP, MAX)).root.roles == (Assignment(role="cashier", end=NO_END),)
 
 
 async def test_what_may_not_be_given_is_not_offered_and_refused(
-    service: RunningService, rich: ConsoleBrowsers
+    service: RunningService, filled_console: ConsoleBrowsers
 ) -> None:
-    manager, olga = await rich(MAX), await rich(OLGA)
+    manager, olga = await filled_console(MAX), await filled_console(OLGA)
     page = (await manager.get(PAGE)).text
     assert "In Mind Games" not in page  # they manage people of the application, not of the project
     assert "<option>boss</option>" not in page
-    review = await reviewed(manager, f"{PIA},boss,,\n{PIA},cashier,{PROJECT},\n77,cashier,,\n{PIA},none,,")
+    review = await review_changes(manager, f"{PIA},boss,,\n{PIA},cashier,{PROJECT},\n77,cashier,,\n{PIA},none,,")
     for words in (
         "you cannot assign or remove <strong>boss</strong>",
         "cannot be assigned in",
@@ -149,26 +151,26 @@ async def test_what_may_not_be_given_is_not_offered_and_refused(
         assert words in review
     page = (await olga.get(f"{PAGE}?scope={PROJECT}")).text
     assert "In Mind Games" in page
-    review = await reviewed(olga, f"{PIA},cashier,{PROJECT},2040-01-31")
-    await applied(olga, review)
+    review = await review_changes(olga, f"{PIA},cashier,{PROJECT},2040-01-31")
+    await apply_changes(olga, review)
     scopes = (await record_of(service, SHOP, PIA)).scopes
     assert scopes[application_scope(PROJECT, WIKI)].roles == (Assignment(role="cashier"),)  # stays as it was
     assert scopes[Scope(PROJECT)].roles == (Assignment(role="cashier", end=End(expired=2_211_580_800)),)
     for user_id, status in ((DEV, 403), (PIA, 403)):
-        assert (await (await rich(user_id)).get(PAGE)).status_code == status
+        assert (await (await filled_console(user_id)).get(PAGE)).status_code == status
 
 
-async def test_cells_tell_how_a_role_is_held(rich: ConsoleBrowsers) -> None:
-    page = (await (await rich(OLGA)).get(PAGE)).text
-    assert listed(page) == [PIA]
+async def test_cells_tell_how_a_role_is_held(filled_console: ConsoleBrowsers) -> None:
+    page = (await (await filled_console(OLGA)).get(PAGE)).text
+    assert listed_rows(page) == [PIA]
     row = page.partition(f'data-row="{PIA}"')[2]
     assert re.search(r'class="locked through"><span>by condition<', row)
     assert "inactive" in row  # insider: her address is elsewhere
     assert "condition not met" in row
 
 
-async def test_strangers_are_found_by_who_may_know_them(rich: ConsoleBrowsers) -> None:
-    manager, olga, ada = await rich(MAX), await rich(OLGA), await rich(ADA)
+async def test_strangers_are_found_by_who_may_know_them(filled_console: ConsoleBrowsers) -> None:
+    manager, olga, ada = await filled_console(MAX), await filled_console(OLGA), await filled_console(ADA)
     cases = (
         (manager, "", [PIA]),
         (manager, "who=all", [PIA]),
@@ -186,18 +188,18 @@ async def test_strangers_are_found_by_who_may_know_them(rich: ConsoleBrowsers) -
         (ada, "q=dev", []),
     )
     for browser_client, query, found in cases:
-        assert listed((await browser_client.get(f"{PAGE}?{query}")).text) == found, query
+        assert listed_rows((await browser_client.get(f"{PAGE}?{query}")).text) == found, query
     assert [">Everyone<" in (await one.get(PAGE)).text for one in (manager, olga, ada)] == [False, False, True]
     by_address = f"dev@studio.example,cashier,,\nnobody@studio.example,cashier,,\n{OLGA},cashier,,"
-    for browser_client, troubles in ((manager, 2), (olga, 1)):
-        review = await reviewed(browser_client, by_address)
-        assert review.count("person not found") == troubles
-        assert (DEV in review) == (troubles == 1)
+    for browser_client, problems in ((manager, 2), (olga, 1)):
+        review = await review_changes(browser_client, by_address)
+        assert review.count("person not found") == problems
+        assert (DEV in review) == (problems == 1)
         assert f"<small>{OLGA}</small>" in review
 
 
-async def test_who_is_not_told_of_roles_sees_the_names_they_work_with(rich: ConsoleBrowsers) -> None:
-    manager, olga = await rich(MAX), await rich(OLGA)
+async def test_who_is_not_told_of_roles_sees_the_names_they_work_with(filled_console: ConsoleBrowsers) -> None:
+    manager, olga = await filled_console(MAX), await filled_console(OLGA)
 
     async def columns(browser_client: HttpBrowser, query: str = "") -> Sequence[str]:
         return re.findall(r'data-column="(\w+)"', (await browser_client.get(f"{PAGE}?{query}")).text)
@@ -208,24 +210,24 @@ async def test_who_is_not_told_of_roles_sees_the_names_they_work_with(rich: Cons
     assert await columns(manager, "roles=cash") == ["cashier"]
     assert await columns(manager, "roles=money") == []
     seats = [" of 3" in (await one.get(PAGE)).text for one in (manager, olga)]
-    seats += [" of 3" in await reviewed(one, f"{PIA},cashier,,") for one in (manager, olga)]
+    seats += [" of 3" in await review_changes(one, f"{PIA},cashier,,") for one in (manager, olga)]
     assert seats == [False, True, False, True]
-    ada = await rich(ADA)
-    await applied(ada, await reviewed(ada, f"{PIA},boss,,"))
+    ada = await filled_console(ADA)
+    await apply_changes(ada, await review_changes(ada, f"{PIA},boss,,"))
     assert "boss" in await columns(manager)  # someone whom they see holds it
 
 
-async def test_a_file_that_comes_back_changes_nothing(rich: ConsoleBrowsers) -> None:
-    olga = await rich(OLGA)
-    await applied(olga, await reviewed(olga, f"{PIA},cashier,{PROJECT},2040-01-31T10:00:00Z"))
+async def test_a_file_that_comes_back_changes_nothing(filled_console: ConsoleBrowsers) -> None:
+    olga = await filled_console(OLGA)
+    await apply_changes(olga, await review_changes(olga, f"{PIA},cashier,{PROJECT},2040-01-31T10:00:00Z"))
     csv = (await olga.get(f"{PAGE}?format=csv")).text.splitlines()
     assert csv[0] == "user,role,scope,until,nick"
     assert f"{PIA},moderator,,,Pia" in csv
     assert f"{PIA},cashier,{PROJECT},2040-01-31T10:00:00Z,Pia" in csv
     whole = [line for line in csv if "/applications/" not in line]  # what is held on a resource has its own page
-    assert "No changes." in await reviewed(olga, "\n".join(whole))
+    assert "No changes." in await review_changes(olga, "\n".join(whole))
 
 
-async def test_a_table_without_roles_leads_to_making_one(rich: ConsoleBrowsers) -> None:
-    page = (await (await rich(OLGA)).get(f"/console/applications/{WIKI}/users")).text
+async def test_a_table_without_roles_leads_to_making_one(filled_console: ConsoleBrowsers) -> None:
+    page = (await (await filled_console(OLGA)).get(f"/console/applications/{WIKI}/users")).text
     assert f'href="/console/roles/new?application={WIKI}"' in page

@@ -72,11 +72,11 @@ NO_LISTS = {
 async def test_every_list_is_a_file_as_well(studio: RunningService, console_browsers: ConsoleBrowsers) -> None:
     await apply_document(studio, MORE)
     ada = await console_browsers(ADA)
-    paths = [*LISTS, *await filled(studio, ada)]
+    paths = [*LISTS, *await fill_lists(studio, ada)]
     assert [path for path in paths if not await is_a_file_as_well(ada, path)] == []
 
 
-async def filled(studio: RunningService, ada: HttpBrowser) -> list[str]:
+async def fill_lists(studio: RunningService, ada: HttpBrowser) -> list[str]:
     """Fill every list that a document cannot fill; return the pages of what that made."""
     game = await register_game(studio, app_id=SHOP)
     await studio.client.post(RESULT, json={"gsid": game.gsid}, params={"location": "wrong"})

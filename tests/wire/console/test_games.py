@@ -63,9 +63,9 @@ async def test_a_session_is_closed_with_words_that_the_game_s_error_leads_to(
     assert "The game gets a failure" in (await ada.get(f"{page}/close")).text
     await ada.post(f"{page}/close", reason="A test of the tournament")
     assert "Session closed" in (await ada.follow()).text
-    told = (await poll_ended_session(game)).json()
-    assert told["status"] == "ERROR"
-    record = (await ada.get(f"{GAMES}/record?id={told['error']}")).text
+    body = (await poll_ended_session(game)).json()
+    assert body["status"] == "ERROR"
+    record = (await ada.get(f"{GAMES}/record?id={body['error']}")).text
     assert "closed by an administrator: A test of the tournament" in record
     assert game.gsid not in record
     again = await ada.get(f"{page}/close")
@@ -75,9 +75,9 @@ async def test_a_session_is_closed_with_words_that_the_game_s_error_leads_to(
     assert "A game session was closed by an administrator" in log
     assert game.gsid not in log
     for query in ("side=by", "side=by&format=csv"):
-        told_of_her = (await ada.get(f"/console/people/{ADA}/activity?{query}")).text
-        assert game.gsid[:8] in told_of_her
-        assert game.gsid not in told_of_her
+        records_about_her = (await ada.get(f"/console/people/{ADA}/activity?{query}")).text
+        assert game.gsid[:8] in records_about_her
+        assert game.gsid not in records_about_her
 
 
 async def test_the_id_a_refused_game_was_told_is_looked_up(

@@ -32,13 +32,13 @@ CONDITIONS = (
 async def test_the_count_is_what_the_evaluation_decides(studio: RunningService) -> None:
     services, origin = studio.services, AuditOrigin(actor="test")
     await services.administration.set_purchases(PIA, frozenset({"season-pass"}), origin)
-    crowd = await services.storage.candidates.candidate_page(
+    candidates = await services.storage.candidates.candidate_page(
         CandidateFilter(application_id=1, everyone=True), (), after="", limit=1_000
     )
     store = ConditionMatchStore(services.storage.runner)
     for document in CONDITIONS:
         test = parse_condition(document).test
-        expected = [one.subject.user_id for one in crowd.people if condition_holds(test, one.subject, None)]
+        expected = [one.subject.user_id for one in candidates.people if condition_holds(test, one.subject, None)]
         match = await store.count_matches(test)
         assert match.count == len(expected), document
         assert [one.user_id for one in match.first] == expected[:5], document

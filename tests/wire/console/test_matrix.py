@@ -31,38 +31,38 @@ RICH = (
 
 
 @pytest.fixture
-async def rich(service: RunningService) -> AsyncIterator[ConsoleBrowsers]:
+async def filled_console(service: RunningService) -> AsyncIterator[ConsoleBrowsers]:
     await apply_document(service, RICH)
-    visitors = ConsoleBrowsers(service)
-    yield visitors
-    await visitors.close()
+    console_browsers = ConsoleBrowsers(service)
+    yield console_browsers
+    await console_browsers.close()
 
 
-async def reviewed(browser_client: HttpBrowser, lines: str) -> str:
+async def review_changes(browser_client: HttpBrowser, lines: str) -> str:
     await browser_client.get(PAGE)
     page = await browser_client.post(f"{PAGE}/review", text=lines)
     assert page.status_code == 200, page.text
     return page.text
 
 
-async def applied(browser_client: HttpBrowser, review: str) -> str:
+async def apply_changes(browser_client: HttpBrowser, review: str) -> str:
     page = await browser_client.client.post(f"{PAGE}/apply", data=form_of(review))
     assert page.status_code == 200, page.text
     return page.text
 
 
 async def test_what_the_review_foretells_is_what_applying_does_and_undo_takes_back(
-    service: RunningService, rich: ConsoleBrowsers
+    service: RunningService, filled_console: ConsoleBrowsers
 ) -> None:
-    olga = await rich(OLGA)
+    olga = await filled_console(OLGA)
     stored, before = await model_of(service, SHOP), await held_names(service, SHOP, *PEOPLE)
-    review = await reviewed(
+    review = await review_changes(
         olga,
         "rule,role,value\nuser.kick,moderator,false\nuser.kick,cashier,true\npublic_data.badge.gold,cashier,true",
     )
     assert "3 changes" in review
     assert "1 person loses" in review
-    result = await applied(olga, review)
+    result = await apply_changes(olga, review)
     changed = changes_between(before, await held_names(service, SHOP, *PEOPLE))
     assert changed == {MAX: {"+user.kick", "+badge.gold"}, PIA: {"-user.kick"}}
     assert predicted_changes(review) == changed
@@ -71,7 +71,7 @@ async def test_what_the_review_foretells_is_what_applying_does_and_undo_takes_ba
     assert {key for key in after.roles if after.roles[key] != stored.roles[key]} == {"moderator", "cashier"}
     assert staged_edits(result) == []
     undo = await olga.client.post(f"{PAGE}/review", data=form_of(result))
-    await applied(olga, undo.text)
+    await apply_changes(olga, undo.text)
     back = await model_of(service, SHOP)
     assert {key: role.meta for key, role in back.roles.items()} == {
         key: role.meta for key, role in stored.roles.items()
@@ -79,31 +79,33 @@ async def test_what_the_review_foretells_is_what_applying_does_and_undo_takes_ba
     assert changes_between(before, await held_names(service, SHOP, *PEOPLE)) == {}
 
 
-async def test_nothing_that_the_table_does_not_show_is_lost(service: RunningService, rich: ConsoleBrowsers) -> None:
-    olga = await rich(OLGA)
+async def test_nothing_that_the_table_does_not_show_is_lost(
+    service: RunningService, filled_console: ConsoleBrowsers
+) -> None:
+    olga = await filled_console(OLGA)
     page = (await olga.get(PAGE)).text
     assert "eu, us" in page
     assert "not in the schema" in page
-    result = await applied(olga, await reviewed(olga, "user.mute,moderator,false"))
+    result = await apply_changes(olga, await review_changes(olga, "user.mute,moderator,false"))
     meta = (await model_of(service, SHOP)).roles["moderator"].meta
     assert meta["private_data"]["user"]["mute"] == {"value": False, "params": "eu,us"}
     assert meta["private_data"]["user"]["odd"] == {"value": True}
-    warned = await reviewed(olga, "user.mute,moderator,default")
+    warned = await review_changes(olga, "user.mute,moderator,default")
     assert "parameters are removed too" in warned
-    result = await applied(olga, warned)
+    result = await apply_changes(olga, warned)
     assert "mute" not in (await model_of(service, SHOP)).roles["moderator"].meta["private_data"]["user"]
     undo = await olga.client.post(f"{PAGE}/review", data=form_of(result))
-    await applied(olga, undo.text)
+    await apply_changes(olga, undo.text)
     meta = (await model_of(service, SHOP)).roles["moderator"].meta
     assert meta["private_data"]["user"]["mute"] == {"value": False, "params": "eu,us"}
 
 
 async def test_a_stale_apply_shows_the_other_change_and_keeps_what_is_staged(
-    service: RunningService, rich: ConsoleBrowsers
+    service: RunningService, filled_console: ConsoleBrowsers
 ) -> None:
-    olga, ada = await rich(OLGA), await rich(ADA)
-    review = await reviewed(olga, "user.kick,moderator,false")
-    await applied(ada, await reviewed(ada, "user.kick,moderator,default\nstore.refund,cashier,false"))
+    olga, ada = await filled_console(OLGA), await filled_console(ADA)
+    review = await review_changes(olga, "user.kick,moderator,false")
+    await apply_changes(ada, await review_changes(ada, "user.kick,moderator,default\nstore.refund,cashier,false"))
     stale = await olga.client.post(f"{PAGE}/apply", data=form_of(review))
     assert stale.status_code == 409
     assert "Someone else changed this" in stale.text
@@ -112,23 +114,23 @@ async def test_a_stale_apply_shows_the_other_change_and_keeps_what_is_staged(
     assert [edit[:3] for edit in staged_edits(stale.text)] == [["private_data.user.kick/moderator", "true", "false"]]
     roles = (await model_of(service, SHOP)).roles
     assert "kick" not in roles["moderator"].meta["private_data"]["user"]
-    await applied(olga, stale.text)
+    await apply_changes(olga, stale.text)
     roles = (await model_of(service, SHOP)).roles
     assert roles["moderator"].meta["private_data"]["user"]["kick"] == {"value": False}
     assert roles["cashier"].meta["private_data"]["store"]["refund"] == {"value": False}
 
 
 async def test_what_cannot_be_is_said_in_the_review_and_left_out(
-    service: RunningService, rich: ConsoleBrowsers
+    service: RunningService, filled_console: ConsoleBrowsers
 ) -> None:
-    olga = await rich(OLGA)
-    review = await reviewed(
+    olga = await filled_console(OLGA)
+    review = await review_changes(
         olga, "store.edit,cashier,true\nno.such,cashier,true\nuser.kick,no_one,true\nuser.kick,cashier,true"
     )
     assert "is protected, and <strong>cashier</strong> is not" in review
     assert "permission not found" in review
     assert "role <strong>no_one</strong> not found" in review
-    result = await applied(olga, review)
+    result = await apply_changes(olga, review)
     assert len(staged_edits(result)) == 3
     assert set((await model_of(service, SHOP)).roles["cashier"].meta["private_data"]) == {"store", "user"}
     unread = await olga.post(f"{PAGE}/review", text="user.kick,cashier,perhaps")
@@ -137,25 +139,27 @@ async def test_what_cannot_be_is_said_in_the_review_and_left_out(
     assert "user.kick,cashier,perhaps" in unread.text
 
 
-async def test_rights_are_those_of_the_schema_and_of_who_may_see_what_people_hold(rich: ConsoleBrowsers) -> None:
+async def test_rights_are_those_of_the_schema_and_of_who_may_see_what_people_hold(
+    filled_console: ConsoleBrowsers,
+) -> None:
     for user_id, status in ((DEV, 200), (MAX, 403), (PIA, 403)):
-        assert (await (await rich(user_id)).get(PAGE)).status_code == status
-    dev = await rich(DEV)
+        assert (await (await filled_console(user_id)).get(PAGE)).status_code == status
+    dev = await filled_console(DEV)
     await dev.get(PAGE)
     review = (await dev.post(f"{PAGE}/review", row="user.kick", column="moderator", value="false")).text
     assert "Names are hidden" in review
     assert PIA not in review
-    await applied(dev, review)
-    forged = await (await rich(MAX)).post(f"{PAGE}/review", text="user.kick,moderator,true")
+    await apply_changes(dev, review)
+    forged = await (await filled_console(MAX)).post(f"{PAGE}/review", text="user.kick,moderator,true")
     assert forged.status_code == 403
 
 
 async def test_who_may_change_a_schema_and_not_read_it_is_told_nothing_of_what_others_saved(
-    service: RunningService, rich: ConsoleBrowsers
+    service: RunningService, filled_console: ConsoleBrowsers
 ) -> None:
     """The schema, its versions and the log are closed to them: so is what a stale save or a form tells of them."""
-    dev, pia = await rich(DEV), await rich(PIA)
-    await applied(dev, await reviewed(dev, "user.mute,moderator,false"))
+    dev, pia = await filled_console(DEV), await filled_console(PIA)
+    await apply_changes(dev, await review_changes(dev, "user.mute,moderator,false"))
     stale = '[["private_data.user.kick/cashier","default","true",0,"user.kick","cashier"]]'
     login = f"/console/applications/{SHOP}/rules/login"
     for reads in (False, True):
@@ -169,18 +173,18 @@ async def test_who_may_change_a_schema_and_not_read_it_is_told_nothing_of_what_o
         fields = {"csrf": form_of(page)["csrf"], "edits": stale}
         review = await pia.client.post(f"{PAGE}/review", data=fields)
         assert "Someone else changed this" in review.text
-        for told in ("<strong>Dev</strong>", "private_data.user.mute"):
-            assert (told in review.text) == reads, told
+        for detail in ("<strong>Dev</strong>", "private_data.user.mute"):
+            assert (detail in review.text) == reads, detail
 
 
-async def test_a_file_that_comes_back_changes_nothing(rich: ConsoleBrowsers) -> None:
-    olga = await rich(OLGA)
+async def test_a_file_that_comes_back_changes_nothing(filled_console: ConsoleBrowsers) -> None:
+    olga = await filled_console(OLGA)
     csv = (await olga.get(f"{PAGE}?format=csv")).text
     assert 'private_data.user.mute,moderator,"true|eu,us"' in csv
     json = (await olga.get(f"{PAGE}?format=json")).text
     assert len(msgspec.json.decode(json)) == len(csv.splitlines()) - 1
     for text in (csv, json):
-        assert "No changes." in await reviewed(olga, text)
+        assert "No changes." in await review_changes(olga, text)
 
 
 async def test_search_filter_and_pages_are_the_servers(service: RunningService) -> None:
@@ -189,12 +193,12 @@ async def test_search_filter_and_pages_are_the_servers(service: RunningService) 
     )
     many = STUDIO.replace("      private_data:\n", f"      private_data:\n{groups}", 1)
     await apply_document(service, many)
-    visitors = ConsoleBrowsers(service)
-    olga = await visitors(OLGA)
+    console_browsers = ConsoleBrowsers(service)
+    olga = await console_browsers(OLGA)
     first, second = (await olga.get(PAGE)).text, (await olga.get(f"{PAGE}?page=2")).text
     assert first.count("<tr data-row=") == 30  # a group stays together
     assert 'data-row="private_data.g1.r0"' in second
     found = (await olga.get(f"{PAGE}?q=silence&roles=mod")).text
     assert found.count("<tr data-row=") == 1
     assert found.count("data-column=") == 1
-    await visitors.close()
+    await console_browsers.close()

@@ -27,7 +27,7 @@ TABS = ("", "/permissions", "/roles", "/sessions", "/methods", "/activity", "/em
 SETTINGS = ("", "/email", "/policies", "/health", "/configuration", "/risks", "/keys/rotate?purpose=tokens&alg=RS256")
 
 
-async def now(studio: RunningService, user_id: str) -> User:
+async def read_user(studio: RunningService, user_id: str) -> User:
     return await studio.services.storage.accounts.user(user_id)
 
 
@@ -118,7 +118,7 @@ async def test_an_account_is_changed_field_by_field_and_a_stale_save_changes_not
     await ada.get(page_of_pia)
     await ada.post(page_of_pia, nick="Pia B.", lang="de", country="se", tags="beta\r\nvip", purchases="skins")
     assert ">Saved</p>" in (await ada.follow()).text
-    pia = await now(studio, PIA)
+    pia = await read_user(studio, PIA)
     assert (pia.nick, pia.lang, pia.country, pia.tags, pia.purchases) == (
         *("Pia B.", "de", "SE"),
         *(frozenset({"beta", "vip"}), frozenset({"skins"})),
@@ -130,13 +130,13 @@ async def test_an_account_is_changed_field_by_field_and_a_stale_save_changes_not
     assert page.status_code == 409
     assert "Someone else changed this" in page.text
     assert "staff" in page.text
-    assert (await now(studio, PIA)).nick == "Pia B."
+    assert (await read_user(studio, PIA)).nick == "Pia B."
     page = await ada.post(page_of_pia, nick="Pia", lang="de", country="SE", tags="email_verified")
     assert page.status_code == 400  # the service keeps this one in step itself
 
     await ada.get(f"{page_of_pia}/email")
     await ada.post(f"{page_of_pia}/email", login="pia@studio.example", email_verified="yes")
-    changed = await now(studio, PIA)
+    changed = await read_user(studio, PIA)
     assert (changed.login, changed.email_verified) == ("pia@studio.example", True)
     assert (await studio.services.storage.mail.outbox_status()).waiting == 1  # the old mailbox is told
     await ada.get(f"{page_of_pia}/email")
@@ -156,7 +156,7 @@ async def test_blocking_signing_out_and_erasing_end_what_they_say(
     pia = await console_browsers(PIA)
     assert await act(ada, PIA, "block") == 303
     assert (await pia.get("/account")).status_code == 303
-    assert (await now(studio, PIA)).blocked
+    assert (await read_user(studio, PIA)).blocked
     assert await act(ada, PIA, "link") == 403  # no link opens a blocked account
     assert await act(ada, PIA, "unblock") == 303
     assert await act(ada, PIA, "link") == 303
@@ -164,7 +164,7 @@ async def test_blocking_signing_out_and_erasing_end_what_they_say(
     assert await act(ada, PIA, "erase", typed="Pia") == 400
     assert await act(ada, PIA, "erase", typed=PIA) == 303
     with pytest.raises(UserNotFound):
-        await now(studio, PIA)
+        await read_user(studio, PIA)
     assert "Mind Games" in (await ada.get(f"{HERE}/{OLGA}/act/erase")).text
     assert await act(ada, OLGA, "erase", typed=OLGA) == 409  # the project would have no owner
     assert (await ada.get(f"{HERE}/{OLGA}/act/nonsense")).status_code == 404
@@ -189,23 +189,23 @@ async def test_a_lost_factor_is_removed_for_a_reason_on_record(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     ada, them = await console_browsers(ADA), studio.services
-    await them.email_codes.enable(await now(studio, OLGA), origin=AuditOrigin(actor=OLGA))
+    await them.email_codes.enable(await read_user(studio, OLGA), origin=AuditOrigin(actor=OLGA))
     page = (await ada.get(f"{HERE}/{OLGA}/methods")).text
     assert "10 left" in page
     assert "$argon2" not in page
     removal = f"{HERE}/{OLGA}/methods/remove"
     await ada.get(f"{removal}?factor=email")
     assert (await ada.post(removal, reason=" ")).status_code == 400
-    assert (await now(studio, OLGA)).email_code
+    assert (await read_user(studio, OLGA)).email_code
     await ada.post(removal, reason="Called her, lost mailbox")
     record = await newest(studio, OLGA, "factor.removed")
     assert (record.actor, record.details) == (ADA, {"factor": "email", "reason": "Called her, lost mailbox"})
-    assert not (await now(studio, OLGA)).email_code
-    await them.email_codes.enable(await now(studio, OLGA), origin=AuditOrigin(actor=OLGA))
-    before = (await now(studio, OLGA)).rev
+    assert not (await read_user(studio, OLGA)).email_code
+    await them.email_codes.enable(await read_user(studio, OLGA), origin=AuditOrigin(actor=OLGA))
+    before = (await read_user(studio, OLGA)).rev
     await ada.get(f"{removal}?factor=all")
     await ada.post(removal, reason="Stolen bag")
-    after = await now(studio, OLGA)
+    after = await read_user(studio, OLGA)
     assert (after.has_second_factor, after.rev > before) == (False, True)
     assert (await newest(studio, OLGA, "factor.all_removed")).details == {"reason": "Stolen bag"}
     await ada.get(f"{removal}?factor=totp")
@@ -216,11 +216,11 @@ async def test_where_and_with_what_someone_signs_in_is_answered_over_the_api_to_
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     await apply_document(studio, MORE)
-    visitors = {user_id: await console_browsers(user_id) for user_id in (ADA, OLGA, DEV, MAX, PIA)}
+    browsers = {user_id: await console_browsers(user_id) for user_id in (ADA, OLGA, DEV, MAX, PIA)}
     secrets = await with_everything(studio, OLGA)
-    told = {}
+    data_by_tab = {}
     for tab in ("sessions", "methods"):
-        for user_id, browser_client in visitors.items():
+        for user_id, browser_client in browsers.items():
             page = await browser_client.get(f"{HERE}/{OLGA}/{tab}")
             headers = {"Authorization": f"Bearer {await jwt_of(studio, user_id)}", "Factor": FACTOR}
             ask = {"action": "get", "data": {"user_id": OLGA}}
@@ -228,39 +228,39 @@ async def test_where_and_with_what_someone_signs_in_is_answered_over_the_api_to_
             expected = 200 if user_id == ADA else 403
             assert (page.status_code, answer.status_code) == (expected, expected), (user_id, tab)
             if user_id == ADA:
-                told[tab] = shown_in(page.text)[0][1]
-                assert told[tab] == answer.json()["data"]
+                data_by_tab[tab] = shown_in(page.text)[0][1]
+                assert data_by_tab[tab] == answer.json()["data"]
                 assert [one for one in secrets if one in page.text + answer.text] == []
                 no_one = {"action": "get", "data": {"user_id": "77"}}
                 unknown = await studio.client.post(f"/api/permissions/user/{tab}", json=no_one, headers=headers)
                 assert unknown.status_code == 404
-    assert told["methods"] == {
+    assert data_by_tab["methods"] == {
         "password": True,
         "totp": {"since": iso8601(NOW), "used": iso8601(NOW)},
         "passkeys": [{"passkey_id": "a2V5", "name": "Laptop", "created": iso8601(NOW), "used": ""}],
         "email_code": True,
         "recovery_left": 10,
     }
-    (session,) = told["sessions"]["sessions"]
+    (session,) = data_by_tab["sessions"]["sessions"]
     assert session.keys() == {"session_id", "device", "place", "address", "created", "seen"}
     assert (session["address"], session["seen"]) == ("127.0.0.1", iso8601(NOW))
-    (client,) = told["sessions"]["connected"]
+    (client,) = data_by_tab["sessions"]["connected"]
     assert client == {"client_id": "web", "name": "Web shop", "scopes": ["openid"], "since": iso8601(NOW)}
 
 
 async def with_everything(studio: RunningService, user_id: str) -> list[str]:
     """Every factor, and a client that knows her; what no one else may ever see."""
     them, storage, origin = studio.services, studio.services.storage, AuditOrigin(actor=user_id)
-    enrolment = await them.totp.begin_enrollment(await now(studio, user_id))
+    enrolment = await them.totp.begin_enrollment(await read_user(studio, user_id))
     code = pyotp.TOTP(enrolment.secret).at(NOW)
-    recovery = await them.totp.confirm_enrollment(await now(studio, user_id), code, origin=origin)
-    await them.email_codes.enable(await now(studio, user_id), origin=origin)
+    recovery = await them.totp.confirm_enrollment(await read_user(studio, user_id), code, origin=origin)
+    await them.email_codes.enable(await read_user(studio, user_id), origin=origin)
     await storage.passkeys.add_passkey(
         a_passkey(user_id=user_id, public_key=b"cose"), (), a_record(AuditEvent.FACTOR_ADDED), ()
     )
     given = Consent(user_id=user_id, client_id="web", scopes=("openid",), given_at=NOW)
     await storage.consents.add_consent(given, a_record())
-    kept = await now(studio, user_id)
+    kept = await read_user(studio, user_id)
     (session,) = await them.sessions.of_user(user_id)
     values = (kept.sealed_totp or b"", session.digest, b"cose")
     encoded = [text for one in values for text in (one.hex(), encode_base64url(one).decode())]

@@ -89,7 +89,7 @@ class FormSender:
 
     def __init__(self, studio: RunningService, browser_client: Any) -> None:
         self._studio = studio
-        self._visitor = browser_client
+        self._browser = browser_client
         self.page = f"/console/applications/{SHOP}/clients/web"
 
     async def save(self, **changes: object) -> Any:
@@ -98,16 +98,16 @@ class FormSender:
         return await self.post(self.page, **given)
 
     async def post(self, path: str, **given: Any) -> Any:
-        guard = hidden_fields((await self._visitor.get(self.page)).text)["csrf"]
+        guard = hidden_fields((await self._browser.get(self.page)).text)["csrf"]
         given = {name: list(one) if isinstance(one, tuple) else str(one) for name, one in given.items() if one != ""}
-        return await self._visitor.client.post(path, data={"csrf": guard, **given})
+        return await self._browser.client.post(path, data={"csrf": guard, **given})
 
 
 def form_fields() -> list[str]:
     return [name for name in ClientForm.__struct_fields__ if name not in CsrfForm.__struct_fields__]
 
 
-async def made(studio: RunningService, client: Client) -> Client:
+async def create_client(studio: RunningService, client: Client) -> Client:
     await studio.services.clients.create(client, ORIGIN)
     return await studio.services.clients.get(client.client_id)
 
@@ -116,7 +116,7 @@ async def made(studio: RunningService, client: Client) -> Client:
 async def test_cl_01_the_right_to_save_changes_no_field_of_a_privileged_client_over_the_api(
     studio: RunningService, privilege: str
 ) -> None:
-    callers, stored = Callers(studio), await made(studio, PRIVILEGED[privilege])
+    callers, stored = Callers(studio), await create_client(studio, PRIVILEGED[privilege])
     on_wire = {field.name for field in fields(Client)} - NOT_ON_THE_WIRE
     assert on_wire <= set(ClientDraft.__struct_fields__)
     record = client_document(stored) | {"version": stored.version, "secrets": [], "created": ""}
@@ -139,7 +139,7 @@ async def test_cl_01_the_right_to_save_changes_no_field_of_a_privileged_client_i
     studio: RunningService, console_browsers: ConsoleBrowsers, privilege: str
 ) -> None:
     olga, ada = FormSender(studio, await console_browsers(OLGA)), FormSender(studio, await console_browsers(ADA))
-    stored = await made(studio, PRIVILEGED[privilege])
+    stored = await create_client(studio, PRIVILEGED[privilege])
     form = form_of(stored)
     for name in form_fields():
         before = getattr(form, name)
@@ -164,7 +164,7 @@ async def test_cl_01_the_right_to_save_gives_no_client_a_privilege(
 ) -> None:
     wished = PRIVILEGED[privilege]
     callers, olga = Callers(studio), FormSender(studio, await console_browsers(OLGA))
-    stored = await made(studio, replace(ORDINARY, profile=wished.profile))
+    stored = await create_client(studio, replace(ORDINARY, profile=wished.profile))
     record = client_document(replace(wished, redirect_uris=(GOOD,)))
     answer = await callers.save(OLGA, **record)
     assert (answer.status_code, privilege in answer.json()["error"]) == (403, True)
@@ -183,7 +183,7 @@ async def test_cl_02_the_right_to_save_ends_when_an_administrator_makes_a_client
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     callers, olga = Callers(studio), FormSender(studio, await console_browsers(OLGA))
-    stored = await made(studio, replace(ORDINARY, profile=ClientProfile.NATIVE, may_exchange=True))
+    stored = await create_client(studio, replace(ORDINARY, profile=ClientProfile.NATIVE, may_exchange=True))
     assert (await callers.save(OLGA, name="By API", redirect_uris=[GOOD, EVIL])).status_code == 200
     assert (await callers.act(OLGA, "rotate")).status_code == 200
     assert (await callers.save(OLGA, may_exchange=False)).status_code == 403, "as R3 says"
@@ -207,11 +207,11 @@ async def test_cl_02_the_right_to_save_ends_when_an_administrator_makes_a_client
 async def test_cl_01_no_code_reaches_an_address_that_a_project_owner_gave_a_first_party_client(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    await made(studio, PRIVILEGED["first_party"])
+    await create_client(studio, PRIVILEGED["first_party"])
     taken = await Callers(studio).save(OLGA, redirect_uris=[GOOD, EVIL])
     pia = await console_browsers(PIA)
 
-    async def led_to(redirect_uri: str) -> Any:
+    async def open_authorize(redirect_uri: str) -> Any:
         asked = {
             "response_type": "code",
             "client_id": "web",
@@ -221,9 +221,9 @@ async def test_cl_01_no_code_reaches_an_address_that_a_project_owner_gave_a_firs
         }
         return await pia.get(f"/proxy/oauth/authorize?{urlencode(asked)}")
 
-    answer = await led_to(EVIL)
+    answer = await open_authorize(EVIL)
     assert (answer.status_code, "location" in answer.headers) == (400, False), answer.headers
     assert taken.status_code == 403
-    answer = await led_to(GOOD)
+    answer = await open_authorize(GOOD)
     assert answer.headers["location"].startswith(GOOD)
     assert "code" in query_of(answer.headers["location"]), "the person is signed in, and asked nothing"

@@ -62,7 +62,7 @@ def asked_about(table: Table) -> Statement:
 TABLES: Final = [table for table in metadata.sorted_tables if columns_about(table) and table.name not in KEPT]
 
 
-def invented(table: Table) -> Statement:
+def insert_row(table: Table) -> Statement:
     """A row of the project's, in a table where this studio has none."""
     named = {"project_id": PROJECT, "application_id": SHOP, "client_id": CLIENT, "user_id": PIA}
     values: dict[type, object] = {JsonDocument: {}, Text: "x", BigInteger: LATER, LargeBinary: b"x", Boolean: False}
@@ -73,7 +73,7 @@ def invented(table: Table) -> Statement:
 def fill() -> Verb[None]:
     for table in TABLES:
         if not (yield asked_about(table)()):
-            yield invented(table)()
+            yield insert_row(table)()
 
 
 def with_rows(tables: Collection[Table]) -> Verb[list[str]]:

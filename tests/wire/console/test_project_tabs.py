@@ -67,7 +67,9 @@ async def test_a_person_is_found_given_roles_with_an_end_and_removed(console_bro
     page = await olga.get(f"{PAGE}/members")
     assert re.search(r"Olga</a> <span class=\"badge good\">owner", page.text)
     assert "on application Shop" in page.text
-    assert "No one found." in (await olga.get(f"{PAGE}/members/new?q=ad")).text  # strangers by the whole address only
+    assert (
+        "No one found." in (await olga.get(f"{PAGE}/members/new?q=ad")).text
+    )  # people outside the project by the whole address only
     page = await olga.get(f"{PAGE}/members/new?q=Ada@studio.example")
     assert f"/members/{ADA}" in page.text
     path = f"{PAGE}/members/{ADA}"

@@ -9,14 +9,14 @@ PAGE = f"/console/projects/{PROJECT}"
 
 
 async def test_a_stranger_signs_in_and_comes_to_the_page_they_asked_for(console_browsers: ConsoleBrowsers) -> None:
-    stranger = await console_browsers(OLGA)
-    stranger.client.cookies.clear()
-    await stranger.get(f"{PAGE}?page=2")
-    page = await stranger.follow()
+    signed_out_browser = await console_browsers(OLGA)
+    signed_out_browser.client.cookies.clear()
+    await signed_out_browser.get(f"{PAGE}?page=2")
+    page = await signed_out_browser.follow()
     assert page.status_code == 200
-    await stranger.post("/sign-in", login="olga@studio.example", password="correct horse battery staple")
-    assert stranger.page is not None
-    assert stranger.page.headers["location"] == f"{PAGE}?page=2"
+    await signed_out_browser.post("/sign-in", login="olga@studio.example", password="correct horse battery staple")
+    assert signed_out_browser.page is not None
+    assert signed_out_browser.page.headers["location"] == f"{PAGE}?page=2"
 
 
 async def test_everyone_sees_the_projects_their_rights_show_them(console_browsers: ConsoleBrowsers) -> None:

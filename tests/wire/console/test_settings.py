@@ -18,7 +18,7 @@ async def states(studio: RunningService, line: KeyLine) -> list[KeyState]:
     return sorted(key_state(key, studio.clock.now()) for key in keys if key.line == line)
 
 
-async def asked(studio: RunningService, data: dict[str, object]) -> Any:
+async def read_settings(studio: RunningService, data: dict[str, object]) -> Any:
     """Over the API, by Ada."""
     user = await studio.services.storage.accounts.user(ADA)
     jwt = await studio.services.user_tokens.issue(user, auth="login", factor=FACTOR)
@@ -47,7 +47,9 @@ async def test_keys_are_drawn_and_rotated_in_three_manners(
     await ada.get(f"{ROTATE}?purpose=tokens&alg=ES256")
     await ada.post(ROTATE, manner="distrust")
     assert await states(studio, LINE) == [KeyState.RETIRED, KeyState.RETIRED, KeyState.SIGNING]
-    lines = {(one["purpose"], one["alg"]): one["keys"] for one in (await asked(studio, {"part": "keys"}))["lines"]}
+    lines = {
+        (one["purpose"], one["alg"]): one["keys"] for one in (await read_settings(studio, {"part": "keys"}))["lines"]
+    }
     assert sorted(key["state"] for key in lines["tokens", "ES256"]) == ["retired", "retired", "signing"]
     assert len(lines) == 5
     keys = (await studio.services.storage.keys.load_keys()).keys
@@ -76,10 +78,15 @@ async def test_the_configuration_is_shown_as_loaded_and_its_secrets_are_not(
     found = (await ada.get(f"{HERE}/configuration?q=IDLE_hours")).text
     assert "<code>sessions.idle_hours</code>" in found
     assert "<code>passwords.memory_kib</code>" not in found
-    told = {one["name"]: one for one in (await asked(studio, {"part": "configuration"}))["settings"]}
-    assert (told["sessions.idle_hours"]["value"], told["sessions.idle_hours"]["source"]) == ("72", "default")
-    assert told["security.master_key"]["value"] == "********"
-    assert len(told) == len(file) - 1
+    settings_by_name = {
+        one["name"]: one for one in (await read_settings(studio, {"part": "configuration"}))["settings"]
+    }
+    assert (settings_by_name["sessions.idle_hours"]["value"], settings_by_name["sessions.idle_hours"]["source"]) == (
+        "72",
+        "default",
+    )
+    assert settings_by_name["security.master_key"]["value"] == "********"
+    assert len(settings_by_name) == len(file) - 1
     policies = (await ada.get(f"{HERE}/policies")).text
     assert "sessions.idle_hours" in policies
     assert "72 hours" in policies
@@ -93,14 +100,18 @@ async def test_mail_and_health_say_how_it_is(studio: RunningService, console_bro
     page = (await ada.get(f"{HERE}/email")).text
     assert "1 queued" in page
     assert "Invitation" in page
-    assert "nora@" not in page  # whom a letter is for stays sealed
+    assert "nora@" not in page  # the recipient of a message stays sealed
     await ada.get("/console/people/new")
     await ada.post("/console/people/new", login="otto@studio.example", entrance="invite")
-    letters = [(await asked(studio, {"part": "email", "limit": 1, "page": page}))["letters"] for page in (1, 2, 3)]
-    assert [[(one["letter"], one["tries"]) for one in each] for each in letters] == [[("invite", 0)]] * 2 + [[]]
-    assert letters[0] != letters[1]
-    assert "@studio" not in str(letters)
-    assert "/invite" not in str(letters)
+    pages_of_mails = [
+        (await read_settings(studio, {"part": "email", "limit": 1, "page": page}))["letters"] for page in (1, 2, 3)
+    ]
+    assert [[(one["letter"], one["tries"]) for one in each] for each in pages_of_mails] == [[("invite", 0)]] * 2 + [
+        []
+    ]
+    assert pages_of_mails[0] != pages_of_mails[1]
+    assert "@studio" not in str(pages_of_mails)
+    assert "/invite" not in str(pages_of_mails)
     await ada.get(f"{HERE}/email")
     await ada.post(f"{HERE}/email")
     assert "Test email sent" in (await ada.follow()).text

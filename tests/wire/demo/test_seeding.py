@@ -1,4 +1,4 @@
-"""The studio of the demo: what is in it. On SQLite it is walked through in test_serve_demo.py."""
+"""The studio of the demo: what is in it; test_serve_demo.py uses it on SQLite."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ async def test_an_empty_database_becomes_a_studio_with_a_day_behind_it(postgres_
         assert {name: len(described[name]) for name in SIZES} == SIZES
         own = [one for one in described["applications"] if one["application_id"] != 1]
         assert [one["application_id"] for one in own] == [50001, 50002, 50003, 50004]
-        assert all(12 <= leaves(one["schema"]) <= 25 for one in own)
+        assert all(12 <= count_leaves(one["schema"]) <= 25 for one in own)
         records = await services.storage.audit.newest_records(1_000, "", "")
         events = Counter(record.event for record in records if record.at >= clock.now() - 86_400)
         assert events.keys() >= HAPPENED
@@ -50,8 +50,10 @@ async def test_an_empty_database_becomes_a_studio_with_a_day_behind_it(postgres_
         assert (await services.storage.mail.outbox_status()).waiting == 0
 
 
-def leaves(tree: Mapping[str, Any]) -> int:
-    return sum(1 if "value" in below else leaves(below) for name, below in tree.items() if name != "secret_data")
+def count_leaves(tree: Mapping[str, Any]) -> int:
+    return sum(
+        1 if "value" in below else count_leaves(below) for name, below in tree.items() if name != "secret_data"
+    )
 
 
 async def test_a_database_that_is_no_demo_or_half_of_one_is_left_alone(migrated_url: str, tmp_path: Path) -> None:

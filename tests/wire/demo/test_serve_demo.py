@@ -34,7 +34,7 @@ def login_status(node: Node, login: str, password: str) -> str:
     return status
 
 
-def plays(command: list[str], person: DemoPerson, kept: Path) -> str:
+def play_game(command: list[str], person: DemoPerson, kept: Path) -> str:
     """The last line of the game, which the person signs in to."""
     with WatchedProcess([*command, "--plain", "--no-browser", "--factor-file", str(kept)]) as playing:
         person.confirm(playing.wait_for_line(LINK, playing.stdout)[1])
@@ -58,9 +58,9 @@ def test_a_demo_is_made_once_told_once_and_can_be_walked_through(tmp_path: Path)
         walk_through(node, sample_app, accounts, tmp_path)
 
         node.restart()
-        told = "".join(node.process.stdout)
-        assert not any(password in told for password in accounts.values())
-        assert str(kept) in told
+        output = "".join(node.process.stdout)
+        assert not any(password in output for password in accounts.values())
+        assert str(kept) in output
         assert login_status(node, NOOR, accounts[NOOR]) == "OK"
         with DemoPerson(NOOR, accounts[NOOR]) as noor:
             assert "Hello, Noor Haddad" in noor.sign_in_to(sample_app)
@@ -78,7 +78,7 @@ def walk_through(node: Node, sample_app: str, accounts: Mapping[str, str], tmp_p
         assert rules_on(page)["post.hide"]
         assert not rules_on(page)["store.refund"]
         assert not rules_on(lucas.sign_in_to(sample_app))["post.hide"]
-        assert plays(shlex.split(command), noor, tmp_path / "factor") == "Welcome aboard, Noor Haddad!\n"
+        assert play_game(shlex.split(command), noor, tmp_path / "factor") == "Welcome aboard, Noor Haddad!\n"
         assert "<h1>Welcome</h1>" in noor.sign_out_of(sample_app).text
         assert 'name="password"' in noor.browser.get(f"{node.base_url}/").text  # signed out there as well
 
@@ -123,7 +123,7 @@ def test_the_first_five_minutes_lead_from_the_setup_link_to_a_sample_application
                 "report.open": False,
             }
             for _ in range(2):  # the second time the application is there
-                assert plays(game, anna, tmp_path / "factor") == "Welcome aboard, Anna!\n"
+                assert play_game(game, anna, tmp_path / "factor") == "Welcome aboard, Anna!\n"
 
 
 def wait_until_served(port: int) -> None:

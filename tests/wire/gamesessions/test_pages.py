@@ -56,7 +56,7 @@ async def signed_in_browser(browser_client: HttpBrowser, anna: User) -> HttpBrow
     return browser_client
 
 
-async def asked(browser_client: HttpBrowser, game: Game) -> httpx2.Response:
+async def open_question(browser_client: HttpBrowser, game: Game) -> httpx2.Response:
     """The question, for someone who is signed in."""
     await browser_client.get(f"/?gsid={game.gsid}")
     page = await browser_client.follow()
@@ -104,8 +104,8 @@ async def test_the_link_leads_by_the_sign_in_to_the_question_and_back_to_the_gam
     assert choices_in(question) == []
     done = await decide(browser_client)
     assert "You're signed in" in done.text
-    told = (await polling).json()
-    assert (told["status"], told["user_id"]) == ("OK", anna.user_id)
+    body = (await polling).json()
+    assert (body["status"], body["user_id"]) == ("OK", anna.user_id)
 
 
 @pytest.mark.usefixtures("anna")
@@ -122,16 +122,16 @@ async def test_the_question_tells_how_many_seconds_ago_it_was_started(
 ) -> None:
     game = await register_game(service)
     await service.clock.advance(12)
-    assert ">12 seconds ago</time>" in (await asked(signed_in_browser, game)).text
+    assert ">12 seconds ago</time>" in (await open_question(signed_in_browser, game)).text
     await service.clock.advance(60)
-    assert ">1 minute ago</time>" in (await asked(signed_in_browser, game)).text
+    assert ">1 minute ago</time>" in (await open_question(signed_in_browser, game)).text
 
 
 async def test_a_live_session_is_asked_all_the_same_and_only_a_post_answers(
     service: RunningService, signed_in_browser: HttpBrowser
 ) -> None:
     game = await register_game(service)
-    page = await asked(signed_in_browser, game)
+    page = await open_question(signed_in_browser, game)
     await signed_in_browser.get(f"{page.url.path}?{page.url.query.decode()}&decision=confirm")
     assert await state_of(service, game.gsid) == {"state": "signing_in", "closed": "", "waiting": True}
     assert (await service.client.post("/sign-in/confirm", data={"decision": "confirm"})).status_code == 400
@@ -151,7 +151,7 @@ async def test_what_reads_ahead_does_nothing(service: RunningService, signed_in_
 
 
 async def test_the_page_cannot_be_framed(service: RunningService, signed_in_browser: HttpBrowser) -> None:
-    page = await asked(signed_in_browser, await register_game(service))
+    page = await open_question(signed_in_browser, await register_game(service))
     assert "frame-ancestors 'none'" in page.headers["content-security-policy"]
     assert page.headers["x-frame-options"] == "DENY"
 
@@ -170,9 +170,9 @@ async def test_unknown_ended_and_answered_sessions_look_alike(
     service: RunningService, signed_in_browser: HttpBrowser
 ) -> None:
     cancelled, confirmed, old = [await register_game(service) for _ in range(3)]
-    await asked(signed_in_browser, cancelled)
+    await open_question(signed_in_browser, cancelled)
     await decide(signed_in_browser, "cancel")
-    await asked(signed_in_browser, confirmed)
+    await open_question(signed_in_browser, confirmed)
     await decide(signed_in_browser)
     over = (cancelled.gsid, confirmed.gsid, "unknown", "x" * 3000)
     pages = [await signed_in_browser.get(f"/?gsid={gsid}") for gsid in over]
@@ -195,9 +195,9 @@ async def test_gs_20_what_was_asked_for_at_creation_wins(
     assert "Sky Raiders" in page.text
     assert "Other Game" not in page.text
     await decide(signed_in_browser)
-    told = (await poll_ended_session(game)).json()
-    assert told["status"] == "OK"
-    assert not {"jwt", "factor", "meta", "stoken", "login"} & told.keys()
+    body = (await poll_ended_session(game)).json()
+    assert body["status"] == "OK"
+    assert not {"jwt", "factor", "meta", "stoken", "login"} & body.keys()
 
 
 async def test_how_many_ways_one_source_begins_is_bounded(migrated_url: str, tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ async def test_gs_18_from_another_address_the_page_warns_and_the_audit_log_says_
     service: RunningService, signed_in_browser: HttpBrowser, anna: User
 ) -> None:
     game = await register_game_elsewhere(service)
-    page = await asked(signed_in_browser, game)
+    page = await open_question(signed_in_browser, game)
     assert WARNING in page.text
     assert f"from another location: <bdi>{OTHER_ADDRESS}</bdi>" in page.text
     assert NEARBY not in page.text
@@ -244,11 +244,11 @@ async def test_gs_18_the_number_that_the_game_shows_is_picked_out_of_three(
     service: RunningService, signed_in_browser: HttpBrowser, anna: User
 ) -> None:
     game = await register_game_elsewhere(service, code="1")
-    page = await asked(signed_in_browser, game)
+    page = await open_question(signed_in_browser, game)
     offered = choices_in(page)
     assert len(set(offered)) == 3
     assert game.answer["code"] in offered
-    assert choices_in(await asked(signed_in_browser, game)) == offered
+    assert choices_in(await open_question(signed_in_browser, game)) == offered
     assert "checked" not in page.text
     assert "Return to the game" in (await decide(signed_in_browser, code=game.answer["code"])).text
     assert (await game.poll()).json()["user_id"] == anna.user_id
@@ -256,13 +256,15 @@ async def test_gs_18_the_number_that_the_game_shows_is_picked_out_of_three(
 
 async def test_gs_18_a_wrong_number_ends_it(service: RunningService, signed_in_browser: HttpBrowser) -> None:
     game = await register_game_elsewhere(service, code="1")
-    wrong = next(code for code in choices_in(await asked(signed_in_browser, game)) if code != game.answer["code"])
+    wrong = next(
+        code for code in choices_in(await open_question(signed_in_browser, game)) if code != game.answer["code"]
+    )
     page = await decide(signed_in_browser, code=wrong)
     assert page.url.path == "/game/wrong-code"
     assert "Wrong number" in page.text
-    told = (await poll_ended_session(game)).json()
-    assert told["status"] == "ERROR"
-    found = await service.services.storage.audit.find_record(told["error"])
+    body = (await poll_ended_session(game)).json()
+    assert body["status"] == "ERROR"
+    found = await service.services.storage.audit.find_record(body["error"])
     assert "wrong code picked" in getattr(found, "reason", "")
     await signed_in_browser.get(f"/?gsid={game.gsid}")
     assert OVER in (signed_in_browser.page.text if signed_in_browser.page else "")
@@ -272,7 +274,7 @@ async def test_gs_18_without_a_number_the_page_asks_once_more_and_no_one_is_sign
     service: RunningService, signed_in_browser: HttpBrowser, anna: User
 ) -> None:
     game = await register_game_elsewhere(service, code="1")
-    await asked(signed_in_browser, game)
+    await open_question(signed_in_browser, game)
     again = await decide(signed_in_browser)
     assert game.answer["code"] in choices_in(again)
     assert await state_of(service, game.gsid) == {"state": "signing_in", "closed": "", "waiting": True}
@@ -286,7 +288,7 @@ async def test_gs_18_addresses_that_prove_nothing_are_no_sign_of_closeness(
     """A proxy in front that no one told us to trust: game and browser have the same address, the proxy's."""
     game = await register_game(service, {"X-Forwarded-For": "203.0.113.66"}, code="1")
     signed_in_browser.client.headers["X-Forwarded-For"] = "198.51.100.7"
-    page = await asked(signed_in_browser, game)
+    page = await open_question(signed_in_browser, game)
     assert "from your network" not in page.text
     assert len(choices_in(page)) == 3
 
@@ -295,7 +297,7 @@ async def test_in_the_same_network_no_number_is_asked_for(
     service: RunningService, signed_in_browser: HttpBrowser
 ) -> None:
     game = await register_game(service, code="1")
-    assert choices_in(await asked(signed_in_browser, game)) == []
+    assert choices_in(await open_question(signed_in_browser, game)) == []
     assert "Return to the game" in (await decide(signed_in_browser)).text
 
 
@@ -307,7 +309,9 @@ async def test_ipv4_beside_ipv6_is_neither_warned_of_nor_called_near(migrated_ur
         )
         browser_client = HttpBrowser(service)
         await browser_client.sign_in(ANNA)
-        page = await asked(browser_client, await register_game_elsewhere(service, forwarded_for="2001:db8::7"))
+        page = await open_question(
+            browser_client, await register_game_elsewhere(service, forwarded_for="2001:db8::7")
+        )
         assert "just now</time> from <bdi>2001:db8::7</bdi>." in page.text
         for absent in (WARNING, NEARBY, "another location"):
             assert absent not in page.text
@@ -323,7 +327,7 @@ async def test_a_place_is_named_when_it_is_known_in_the_readers_language(migrate
         )
         browser_client = HttpBrowser(service)
         await browser_client.sign_in(ANNA)
-        page = await asked(browser_client, await register_game_elsewhere(service))
+        page = await open_question(browser_client, await register_game_elsewhere(service))
         assert "from another location: <bdi>Sweden</bdi>" in page.text
         german = await browser_client.get(f"{page.url.path}?{page.url.query.decode()}&lang=de")
         assert "an einem anderen Ort: <bdi>Schweden</bdi>" in german.text
@@ -337,8 +341,8 @@ async def test_gs_19_of_two_who_open_the_same_link_the_first_answer_counts(
     service: RunningService, signed_in_browser: HttpBrowser, bob: HttpBrowser, anna: User
 ) -> None:
     game = await register_game(service)
-    await asked(signed_in_browser, game)
-    await asked(bob, game)
+    await open_question(signed_in_browser, game)
+    await open_question(bob, game)
     assert "Return to the game" in (await decide(signed_in_browser)).text
     late = await decide(bob)
     assert (late.status_code, OVER in late.text) == (404, True)
@@ -349,8 +353,8 @@ async def test_gs_19_a_no_after_the_first_yes_changes_nothing(
     service: RunningService, signed_in_browser: HttpBrowser, bob: HttpBrowser, anna: User
 ) -> None:
     game = await register_game(service)
-    await asked(bob, game)
-    await asked(signed_in_browser, game)
+    await open_question(bob, game)
+    await open_question(signed_in_browser, game)
     await decide(signed_in_browser)
     late = await decide(bob, "cancel")
     assert (late.status_code, OVER in late.text) == (404, True)
@@ -361,7 +365,7 @@ async def test_gs_19_after_close_gsid_a_yes_is_refused(
     service: RunningService, signed_in_browser: HttpBrowser
 ) -> None:
     game = await register_game(service)
-    await asked(signed_in_browser, game)
+    await open_question(signed_in_browser, game)
     assert (await game.close("Error")).json() == {"status": "OK"}
     late = await decide(signed_in_browser)
     assert (late.status_code, OVER in late.text) == (404, True)
@@ -370,7 +374,7 @@ async def test_gs_19_after_close_gsid_a_yes_is_refused(
 
 async def test_gs_19_after_its_time_a_yes_is_refused(service: RunningService, signed_in_browser: HttpBrowser) -> None:
     game = await register_game(service)
-    await asked(signed_in_browser, game)
+    await open_question(signed_in_browser, game)
     await service.clock.advance(120)
     late = await decide(signed_in_browser)
     assert (late.status_code, OVER in late.text) == (404, True)
@@ -401,7 +405,7 @@ async def test_a_yes_after_the_sign_in_ended_elsewhere_does_nothing_and_leads_ba
     service: RunningService, signed_in_browser: HttpBrowser
 ) -> None:
     game = await register_game(service)
-    await asked(signed_in_browser, game)
+    await open_question(signed_in_browser, game)
     signed_in_browser.client.cookies.delete("gh_session")
     late = await decide(signed_in_browser)
     assert (late.status_code, LINK.findall(late.text)) == (403, [f"/?gsid={game.gsid}"])
@@ -423,19 +427,19 @@ async def test_the_form_of_a_second_tab_leads_on_after_the_sign_in_in_the_first(
     late = await browser_client.post("/sign-in", login=ANNA, password=PASSWORD)
     assert (late.status_code, LINK.findall(late.text)) == (403, [f"/?gsid={second.gsid}"])
     assert "Nothing was changed." in late.text
-    await asked(browser_client, second)
+    await open_question(browser_client, second)
 
 
 async def test_no_ends_it_and_is_recorded(service: RunningService, signed_in_browser: HttpBrowser) -> None:
     game = await register_game(service)
     polling = game.start_poll()
     await wait_until_held(service)
-    await asked(signed_in_browser, game)
+    await open_question(signed_in_browser, game)
     page = await decide(signed_in_browser, "cancel")
     assert "Sign-in canceled" in page.text
-    told = (await polling).json()
-    assert told["status"] == "ERROR"
-    found = await service.services.storage.audit.find_record(told["error"])
+    body = (await polling).json()
+    assert body["status"] == "ERROR"
+    found = await service.services.storage.audit.find_record(body["error"])
     assert getattr(found, "reason", "") == "canceled in the browser"
     assert await state_of(service, game.gsid) == {"state": "cancelled", "closed": "", "waiting": True}
 
@@ -451,14 +455,18 @@ async def test_whom_the_application_does_not_let_in_is_told_which_and_whom_to_as
     )
     project = await publish(service.services.storage, project, new=new)
     game = await register_game(service, app_id=project.application_id)
-    await asked(signed_in_browser, game)
+    await open_question(signed_in_browser, game)
     page = await decide(signed_in_browser)
     assert (page.url.path, page.status_code) == ("/game/denied", 403)
     for shown in ("Sky Raiders", "Mind Games", ANNA):
         assert shown in page.text
     assert (await poll_ended_session(game)).json()["status"] == "ERROR"
-    stranger = await service.client.get("/game/denied", params={"gsid": game.gsid})
-    assert (stranger.status_code, ANNA in stranger.text, "Mind Games" in stranger.text) == (404, False, False)
+    page_for_others = await service.client.get("/game/denied", params={"gsid": game.gsid})
+    assert (page_for_others.status_code, ANNA in page_for_others.text, "Mind Games" in page_for_others.text) == (
+        404,
+        False,
+        False,
+    )
 
 
 async def test_of_two_applications_the_one_that_lets_them_not_in_is_named(
@@ -469,7 +477,7 @@ async def test_of_two_applications_the_one_that_lets_them_not_in_is_named(
         service.services.storage, name="Sky Raiders", settings={"restricted_domains": ["other.example"]}
     )
     game = await register_game(service, app_id=launcher.application_id, gapp_id=closed.application_id)
-    await asked(signed_in_browser, game)
+    await open_question(signed_in_browser, game)
     page = await decide(signed_in_browser)
     assert page.url.path == "/game/denied"
     assert ("Sky Raiders" in page.text, "Launcher" in page.text) == (True, False)
@@ -495,7 +503,7 @@ async def test_anyone_who_administers_is_told_the_missing_right_and_no_one_else(
         await service.services.storage.user_records.edit_record(
             closed.application_id, user_id, set_fields(login={"can": {"value": False}}), 0
         )
-        await asked(someone, await register_game(service, app_id=closed.application_id))
+        await open_question(someone, await register_game(service, app_id=closed.application_id))
         page = await decide(someone)
         assert page.url.path == "/game/denied"
         assert ("<dt>Missing permission</dt><dd><code>login.can</code></dd>" in page.text) is is_told
@@ -521,7 +529,7 @@ async def test_the_state_tells_whether_the_game_waits_and_nothing_about_people(
     assert await state_of(service, game.gsid) == {"state": "waiting", "closed": "", "waiting": True}
     await service.clock.advance(40)
     assert await state_of(service, game.gsid) == {"state": "waiting", "closed": "", "waiting": False}
-    assert "seems to have stopped waiting" in (await asked(signed_in_browser, game)).text
+    assert "seems to have stopped waiting" in (await open_question(signed_in_browser, game)).text
     polling = game.start_poll()
     await wait_until_held(service)
     await service.clock.advance(1)
@@ -544,7 +552,7 @@ async def test_the_last_page_tells_what_the_game_says_and_waits_for_another_word
     service: RunningService, signed_in_browser: HttpBrowser, closing: str, says: str, other: str
 ) -> None:
     game = await register_game(service)
-    await asked(signed_in_browser, game)
+    await open_question(signed_in_browser, game)
     page = await decide(signed_in_browser)
     assert 'data-until="cancelled Success Error"' in page.text
     assert (await game.poll()).json()["status"] == "OK"
@@ -568,4 +576,4 @@ async def test_the_last_page_claims_nothing_about_a_session_that_was_not_confirm
 
 async def test_the_phone_gets_the_same_link(service: RunningService, signed_in_browser: HttpBrowser) -> None:
     game = await register_game(service)
-    assert qr_code(game.answer["url"]) in (await asked(signed_in_browser, game)).text
+    assert qr_code(game.answer["url"]) in (await open_question(signed_in_browser, game)).text

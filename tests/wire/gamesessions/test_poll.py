@@ -30,7 +30,7 @@ from tests.support.oauth import claims_of
 from tests.support.permission_builders import create_application
 from tests.support.raw_http import raw_connection
 from tests.support.service import RunningService, running_service
-from tests.wire.gamesessions.test_proof import elsewhere
+from tests.wire.gamesessions.test_proof import service_from
 
 LOGIN_DATA = {
     *("status", "auth", "country", "lang", "level", "nick", "ghnick", "reg_time", "tags", "token", "token_exp"),
@@ -45,14 +45,14 @@ async def test_gs_01_a_confirmed_session_answers_with_the_login_data(service: Ru
     await service.clock.advance(5)
     await approve_in_storage(game, anna)
     answer = await polling
-    told = answer.json()
-    assert told.keys() == LOGIN_DATA | {"jwt", "factor", "meta"}
-    assert (told["status"], told["user_id"], told["nick"]) == ("OK", anna.user_id, "Anna")
-    assert (told["gsid"], told["started"], told["ts"], told["last_seen"]) == (
+    body = answer.json()
+    assert body.keys() == LOGIN_DATA | {"jwt", "factor", "meta"}
+    assert (body["status"], body["user_id"], body["nick"]) == ("OK", anna.user_id, "Anna")
+    assert (body["gsid"], body["started"], body["ts"], body["last_seen"]) == (
         *(game.gsid, game.answer["started"], service.clock.now(), 0),
     )
-    assert (told["factor"], told["token_exp"]) == ("device-1", 3600)
-    assert claims_of(told["jwt"])["uid"] == anna.user_id
+    assert (body["factor"], body["token_exp"]) == ("device-1", 3600)
+    assert claims_of(body["jwt"])["uid"] == anna.user_id
     assert answer.headers["cache-control"] == "no-store"
 
 
@@ -75,16 +75,16 @@ async def test_gs_02_a_poll_without_a_login_is_held_for_thirty_seconds(service: 
     await service.clock.advance(29)
     assert not polling.done()
     await service.clock.advance(1)
-    told = (await polling).json()
-    assert told == {
+    body = (await polling).json()
+    assert body == {
         "status": "RETRY",
         "gsid": game.gsid,
         "started": game.answer["started"],
         "last_seen": 0,
         "delay": 1,
-        "ts": told["ts"],
+        "ts": body["ts"],
     }
-    assert 29 <= told["ts"] - told["started"] <= 31
+    assert 29 <= body["ts"] - body["started"] <= 31
 
 
 async def test_held_polls_are_counted_for_anyone_who_reads_the_figures(
@@ -115,8 +115,8 @@ async def test_a_game_that_asks_for_states_hears_of_each_as_it_comes(service: Ru
         await wait_until_held(service, 2)
         for one in (game, other):
             await store.record_progress(one.gsid, service.clock.now(), signing_in=moved == "signing_in")
-        told = (await polling).json()
-        assert (told["status"], told["state"], told["delay"]) == ("RETRY", moved, 1)
+        body = (await polling).json()
+        assert (body["status"], body["state"], body["delay"]) == ("RETRY", moved, 1)
         await wait_until_held(service, 1)
         await service.clock.advance(31)
         assert "state" not in (await unasked).json()
@@ -132,10 +132,10 @@ async def test_a_game_that_asks_for_states_hears_of_the_end_as_well(service: Run
     await ended.close("Error")
     await approve_in_storage(refused, anna)
     for game in (ended, refused):
-        told = (await poll_ended_session(game, states="1")).json()
-        assert (told.keys(), told["status"]) == ({"status", "error", "state"}, "ERROR")
-        assert told["state"] == "cancelled"
-        assert (await poll_ended_session(game)).json() == {"status": "ERROR", "error": told["error"]}
+        body = (await poll_ended_session(game, states="1")).json()
+        assert (body.keys(), body["status"]) == ({"status", "error", "state"}, "ERROR")
+        assert body["state"] == "cancelled"
+        assert (await poll_ended_session(game)).json() == {"status": "ERROR", "error": body["error"]}
 
 
 async def test_a_stage_that_came_between_two_polls_is_told_at_once(service: RunningService) -> None:
@@ -157,9 +157,9 @@ async def test_of_many_polls_at_once_exactly_one_gets_the_answer(service: Runnin
     await approve_when_held(game, anna)
     # A poll that comes after the answer was taken is answered after the delay.
     answers = [await advance_through_delay(service, poll) for poll in polls]
-    told = sorted(answer.json()["status"] for answer in answers)
-    assert told.count("OK") == 1
-    assert set(told) <= {"OK", "RETRY", "ERROR"}
+    statuses = sorted(answer.json()["status"] for answer in answers)
+    assert statuses.count("OK") == 1
+    assert set(statuses) <= {"OK", "RETRY", "ERROR"}
 
 
 async def approve_when_held(game: Game, user: User) -> None:
@@ -172,8 +172,8 @@ async def test_the_newest_poll_displaces_the_one_before(service: RunningService,
     first = game.start_poll()
     await wait_until_held(service)
     second = game.start_poll()
-    told = (await first).json()
-    assert (told["status"], told["delay"]) == ("RETRY", 1)
+    body = (await first).json()
+    assert (body["status"], body["delay"]) == ("RETRY", 1)
     await wait_until_held(service)
     await approve_in_storage(game, anna)
     assert (await second).json()["status"] == "OK"
@@ -185,14 +185,14 @@ async def test_a_poll_displaced_while_its_answer_is_made_ready_leaves_it_to_the_
     results, begun, goes_on = service.services.game_results, asyncio.Event(), asyncio.Event()
     prepare = type(results).prepare_login
 
-    async def slowly(self: Any, *given: Any) -> Any:
+    async def run_slowly(self: Any, *given: Any) -> Any:
         if begun.is_set():
             goes_on.set()
         begun.set()
         await goes_on.wait()
         return await prepare(self, *given)
 
-    monkeypatch.setattr(type(results), "prepare_login", slowly)
+    monkeypatch.setattr(type(results), "prepare_login", run_slowly)
     game = await register_game(service)
     older = game.start_poll()
     await wait_until_held(service)
@@ -252,9 +252,9 @@ async def test_gs_15_a_session_lives_by_its_polls(service: RunningService) -> No
     polling = game.start_poll()  # at 19:41, held across 20:00
     await wait_until_held(service)
     await service.clock.advance(19)
-    told = (await polling).json()
-    assert told.keys() == {"status", "error"}
-    assert told["status"] == "ERROR"
+    body = (await polling).json()
+    assert body.keys() == {"status", "error"}
+    assert body["status"] == "ERROR"
     assert await refusal_reason(service, await game.poll()) == "no such session"
 
 
@@ -273,12 +273,12 @@ async def test_gs_15_without_a_poll_it_ends_after_two_minutes(service: RunningSe
 async def test_gs_15_a_poll_in_the_last_second_keeps_the_session_before_the_times_of_polls_are_written(
     service: RunningService, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def under_way() -> None:
+    async def do_nothing() -> None:
         pass
 
     game = await register_game(service)
     await service.clock.advance(119)
-    monkeypatch.setattr(service.services.write_behind, "flush", under_way)
+    monkeypatch.setattr(service.services.write_behind, "flush", do_nothing)
     polling = game.start_poll()
     await wait_until_held(service)
     await service.clock.advance(1)
@@ -292,8 +292,8 @@ async def test_gs_15_a_poll_in_the_last_second_keeps_the_session_before_the_time
 async def test_gs_15_a_poll_that_was_refused_extends_nothing(service: RunningService) -> None:
     game = await register_game(service)
     await service.clock.advance(100)
-    stranger = replace(game, location="x" * 32)
-    assert await refusal_reason(service, await stranger.poll()) == "wrong location"
+    other_game = replace(game, location="x" * 32)
+    assert await refusal_reason(service, await other_game.poll()) == "wrong location"
     await service.clock.advance(20)
     assert await refusal_reason(service, await game.poll()) == "no such session"
 
@@ -355,9 +355,9 @@ async def test_the_last_socket_of_the_owner_cancels_an_open_poll_and_the_session
     polling = game.start_poll()
     await wait_until_held(service)
     assert await store.remove_socket_node(game.gsid, "node", service.clock.now())
-    told = (await polling).json()
-    assert told.keys() == {"status", "gsid", "ts", "started", "last_seen"}
-    assert told["status"] == "CANCELLED"
+    body = (await polling).json()
+    assert body.keys() == {"status", "gsid", "ts", "started", "last_seen"}
+    assert body["status"] == "CANCELLED"
     again = game.start_poll()
     await wait_until_held(service)
     await approve_in_storage(game, anna)
@@ -420,19 +420,19 @@ async def test_gs_33_polls_of_a_delivered_session_cost_one_record(service: Runni
 async def test_gs_33_an_unknown_gsid_is_refused_at_once_with_one_record_an_hour_for_each_address(
     service: RunningService,
 ) -> None:
-    def unknown() -> Game:
+    def unknown_game() -> Game:
         return Game(service=service, gsid=str(uuid4()), location="x" * 32, answer={})
 
     writes = writes_of(service)
-    first = await unknown().poll()
+    first = await unknown_game().poll()
     assert await refusal_reason(service, first) == "no such session"
-    again = await asyncio.gather(*(unknown().poll() for _ in range(20)))
+    again = await asyncio.gather(*(unknown_game().poll() for _ in range(20)))
     assert {answer.json()["error"] for answer in again} == {first.json()["error"]}
     assert len(writes) == 1
-    async with elsewhere(service) as other:
-        assert (await replace(unknown(), service=other).poll()).json()["error"] != first.json()["error"]
+    async with service_from(service) as other:
+        assert (await replace(unknown_game(), service=other).poll()).json()["error"] != first.json()["error"]
     await service.clock.advance(3_600)
-    assert (await unknown().poll()).json()["error"] != first.json()["error"]
+    assert (await unknown_game().poll()).json()["error"] != first.json()["error"]
 
 
 async def test_gs_33_unknown_gsids_of_many_at_once_share_one_record(service: RunningService) -> None:
@@ -477,12 +477,12 @@ async def test_gs_90_an_answer_whose_client_left_while_it_was_stored_goes_to_the
     store = type(service.services.storage.game_sessions)
     take, left = store.take_answer, asyncio.Event()
 
-    async def slowly(self: Any, *given: Any) -> Any:
+    async def run_slowly(self: Any, *given: Any) -> Any:
         taken = await take(self, *given)
         await left.wait()
         return taken
 
-    monkeypatch.setattr(store, "take_answer", slowly)
+    monkeypatch.setattr(store, "take_answer", run_slowly)
     game = await register_game(service, factor="f", short_token="1")
     async with raw_connection(service.client.base_url.port or 0) as gone:
         gone.send(raw_poll(game))
@@ -520,7 +520,7 @@ async def test_op_07_held_polls_are_answered_with_retry_when_the_service_stops(
 async def test_op_07_held_polls_are_answered_in_time_when_the_database_is_away(
     service: RunningService, monkeypatch: pytest.MonkeyPatch, *, is_silent: bool
 ) -> None:
-    async def away(*_: object) -> None:
+    async def raise_unavailable(*_: object) -> None:
         if is_silent:
             await asyncio.Event().wait()
         raise Unavailable
@@ -529,11 +529,11 @@ async def test_op_07_held_polls_are_answered_in_time_when_the_database_is_away(
     games = [await register_game(service) for _ in range(3)]
     polls = [game.start_poll() for game in games]
     await wait_until_held(service, 3)
-    monkeypatch.setattr(type(service.services.storage.game_sessions), "find_session", away)
+    monkeypatch.setattr(type(service.services.storage.game_sessions), "find_session", raise_unavailable)
     service.stopping.begin()
-    told = [(await poll).json() for poll in polls]
-    assert [one["gsid"] for one in told] == [game.gsid for game in games]
-    assert {(one["status"], one["last_seen"], one["delay"]) for one in told} == {("RETRY", 0, 1)}
+    bodies = [(await poll).json() for poll in polls]
+    assert [one["gsid"] for one in bodies] == [game.gsid for game in games]
+    assert {(one["status"], one["last_seen"], one["delay"]) for one in bodies} == {("RETRY", 0, 1)}
 
 
 @pytest.mark.parametrize("states", ["0", "1"])
@@ -571,11 +571,11 @@ def writes_of(service: RunningService) -> list[object]:
     runner: Any = service.services.storage.runner
     write = runner.write
 
-    async def noted(make: Callable[[], Any], **how: Any) -> Any:
+    async def note_and_run(make: Callable[[], Any], **how: Any) -> Any:
         made.append(make)
         return await write(make, **how)
 
-    runner.write = noted
+    runner.write = note_and_run
     return made
 
 
@@ -585,9 +585,9 @@ def looks_of(service: RunningService) -> list[str]:
     runner: Any = service.services.storage.runner
     read = runner.read
 
-    async def noted(make: Any) -> Any:
+    async def note_and_run(make: Any) -> Any:
         made.append(getattr(getattr(make, "func", make), "__name__", ""))
         return await read(make)
 
-    runner.read = noted
+    runner.read = note_and_run
     return made

@@ -59,7 +59,7 @@ async def reason_of(service: RunningService, record_id: str) -> str:
     return found.reason
 
 
-async def lasting(game: Game) -> None:
+async def extend_session(game: Game) -> None:
     """As if it were polled all the time: it ends at the ceiling only."""
     session = await row(game)
     mark = PollMark(gsid=game.gsid, number=1, polled_at=session.created_at, ends_at=session.latest_end)
@@ -106,11 +106,11 @@ async def test_ws_01_a_session_that_came_to_nothing_is_over_for_the_reason_polls
 async def test_ws_01_when_we_fail_it_is_closed_as_our_fault(
     service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def fails(*_: object) -> None:
+    async def raise_unavailable(*_: object) -> None:
         raise Unavailable
 
     game = await register_game(service)
-    monkeypatch.setattr(type(service.services.storage.game_sessions), "find_session", fails)
+    monkeypatch.setattr(type(service.services.storage.game_sessions), "find_session", raise_unavailable)
     async with connect_game_socket(game) as socket:
         assert (await receive_json(socket)).keys() == {"status", "error", "gsid", "ts"}
         assert await close_code_and_reason(socket) == (1011, "server error")
@@ -135,13 +135,13 @@ async def test_ws_02_no_origin_and_our_own_are_let_in(service: RunningService) -
 
 async def test_a_stranger_is_told_what_an_unknown_gsid_is_told(service: RunningService) -> None:
     game = await register_game(service)
-    strangers = [
+    refused_openings = [
         connect_socket(service, f"{game.gsid}?location={game.location}x"),
         connect_socket(service, game.gsid, address=OTHER_ADDRESS),
         connect_socket(service, game.gsid, X_Forwarded_For="127.0.0.1"),
     ]
     reasons = []
-    for opening in strangers:
+    for opening in refused_openings:
         async with opening as socket:
             reasons.append(await reason_of(service, (await receive_json(socket))["error"]))
             assert await close_code_and_reason(socket) == (4404, "no such session")
@@ -345,7 +345,7 @@ async def test_ws_05_a_client_that_vanished_is_noticed_within_fifteen_seconds(se
 
 async def test_ws_08_an_open_socket_does_not_stretch_a_session_beyond_twenty_minutes(service: RunningService) -> None:
     game = await register_game(service)
-    await lasting(game)
+    await extend_session(game)
     await service.clock.advance(1_100)
     async with connect_game_socket(game) as socket:
         for _ in range(38):
@@ -409,9 +409,9 @@ async def test_a_displaced_poll_tells_when_the_game_was_last_seen(service: Runni
     await wait_until_held(service)
     seen = await seen_for_a_while(game)
     newer = game.start_poll()
-    told_to_it = (await displaced).json()
-    assert (told_to_it["status"], told_to_it["delay"]) == ("RETRY", 1)
-    assert (told_to_it["last_seen"], told_to_it["ts"]) == (seen, service.clock.now())
+    sent_messages = (await displaced).json()
+    assert (sent_messages["status"], sent_messages["delay"]) == ("RETRY", 1)
+    assert (sent_messages["last_seen"], sent_messages["ts"]) == (seen, service.clock.now())
     newer.cancel()
 
 
@@ -423,8 +423,8 @@ async def test_op_07_a_poll_answered_at_the_end_of_the_service_tells_when_the_ga
     await wait_until_held(service)
     seen = await seen_for_a_while(game)
     service.stopping.begin()
-    told_to_it = (await polling).json()
-    assert (told_to_it["status"], told_to_it["last_seen"]) == ("RETRY", seen)
+    sent_messages = (await polling).json()
+    assert (sent_messages["status"], sent_messages["last_seen"]) == ("RETRY", seen)
 
 
 async def seen_for_a_while(game: Game) -> int:
@@ -502,7 +502,7 @@ async def nodes(installed_postgres_url: str, tmp_path: Path) -> AsyncIterator[tu
         yield first, second
 
 
-def at(node: RunningService, game: Game) -> Game:
+def game_at(node: RunningService, game: Game) -> Game:
     return Game(service=node, gsid=game.gsid, location=game.location, answer=game.answer)
 
 
@@ -514,7 +514,7 @@ async def test_of_polls_that_begin_at_two_nodes_in_one_second_the_newer_takes_th
     game = await register_game(here)
     older = game.start_poll()
     await wait_until_held(here)  # and its number is not stored: the clock stands still
-    newer = at(there, game).start_poll()
+    newer = game_at(there, game).start_poll()
     await wait_until_held(there)
     await approve_in_storage(game, anna)
     assert [(await one).json()["status"] for one in (newer, older)] == ["OK", "RETRY"]
@@ -523,7 +523,7 @@ async def test_of_polls_that_begin_at_two_nodes_in_one_second_the_newer_takes_th
 async def test_a_socket_at_one_node_cancels_the_poll_at_another(nodes: tuple[RunningService, RunningService]) -> None:
     here, there = nodes
     game = await register_game(here)
-    polling = at(there, game).start_poll()
+    polling = game_at(there, game).start_poll()
     await wait_until_held(there)
     async with connect_game_socket(game) as socket:
         await wait_until_connected(here, 1)
@@ -537,9 +537,9 @@ async def test_a_socket_at_one_node_cancels_the_poll_at_another(nodes: tuple[Run
 async def test_ws_04_the_owner_may_be_at_two_nodes(nodes: tuple[RunningService, RunningService]) -> None:
     here, there = nodes
     game = await register_game(here)
-    polling = at(there, game).start_poll()
+    polling = game_at(there, game).start_poll()
     await wait_until_held(there)
-    async with connect_game_socket(at(there, game)) as last:
+    async with connect_game_socket(game_at(there, game)) as last:
         async with connect_game_socket(game):
             await wait_until_connected(here, 1)
         await wait_until_connected(here, 0)
@@ -559,7 +559,7 @@ async def test_a_restart_closes_sockets_and_cancels_nothing(
     async with running_service(installed_postgres_url, tmp_path) as there:
         async with running_service(installed_postgres_url, tmp_path, clock=there.clock) as here:
             game = await register_game(here)
-            polling = at(there, game).start_poll()
+            polling = game_at(there, game).start_poll()
             await wait_until_held(there)
             leaving = await connect_game_socket(game)
             staying = await connect_game_socket(await register_game(here))
@@ -568,7 +568,7 @@ async def test_a_restart_closes_sockets_and_cancels_nothing(
         assert (await close_code_and_reason(staying))[0] == 1012
         await there.clock.advance(GRACE + 10)
         await wait_until_idle(here)
-        assert (await row(at(there, game))).cancels == 0
+        assert (await row(game_at(there, game))).cancels == 0
         polling.cancel()
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 

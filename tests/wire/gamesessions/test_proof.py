@@ -49,7 +49,7 @@ def spki(key: Any) -> str:
     return base64.b64encode(der).decode()
 
 
-def signed(body: bytes, key: rsa.RSAPrivateKey = KEY) -> str:
+def sign_body(body: bytes, key: rsa.RSAPrivateKey = KEY) -> str:
     return base64.b64encode(key.sign(body, padding.PKCS1v15(), hashes.SHA256())).decode()
 
 
@@ -61,12 +61,12 @@ async def ask(
     )
 
 
-def polled(game: Game) -> bytes:
+def poll_body(game: Game) -> bytes:
     return b'{"gsid": "' + game.gsid.encode() + b'"}'
 
 
 @asynccontextmanager
-async def elsewhere(service: RunningService, address: str = "127.0.0.2") -> AsyncIterator[RunningService]:
+async def service_from(service: RunningService, address: str = "127.0.0.2") -> AsyncIterator[RunningService]:
     """The same service, called from another address."""
     transport = httpx2.AsyncHTTPTransport(local_address=address, verify=NO_TRUST_STORE)
     async with httpx2.AsyncClient(base_url=service.client.base_url, transport=transport, timeout=10) as client:
@@ -78,10 +78,10 @@ async def test_gs_03_a_poll_from_another_address_without_proof_is_a_violation(
 ) -> None:
     game = await register_game(service)
     await approve_in_storage(game, anna)
-    async with elsewhere(service) as other:
-        stranger = replace(game, service=other)
-        assert await refusal_reason(service, await stranger.poll(by_address=True)) == "different IP address"
-        assert (await stranger.poll()).json()["status"] == "OK"  # the Location value proves it from anywhere
+    async with service_from(service) as other:
+        other_game = replace(game, service=other)
+        assert await refusal_reason(service, await other_game.poll(by_address=True)) == "different IP address"
+        assert (await other_game.poll()).json()["status"] == "OK"  # the Location value proves it from anywhere
 
 
 async def test_the_same_address_needs_nothing_else(service: RunningService, anna: User) -> None:
@@ -94,7 +94,7 @@ async def test_the_same_address_needs_nothing_else(service: RunningService, anna
 async def test_the_location_value_is_read_from_wherever_a_client_puts_it(
     service: RunningService, anna: User, form: str
 ) -> None:
-    async with elsewhere(service) as other:
+    async with service_from(service) as other:
         game = await register_game(other)
     await approve_in_storage(game, anna)
     whole = f"{RESULT}?location={game.location}"
@@ -104,14 +104,14 @@ async def test_the_location_value_is_read_from_wherever_a_client_puts_it(
         "whole header": {"Location": whole},
     }.get(form, {})
     query = {"query": {"location": game.location}, "whole query": {"location": whole}}.get(form, {})
-    answer = await ask(service, RESULT, polled(game), headers, **query)
+    answer = await ask(service, RESULT, poll_body(game), headers, **query)
     assert answer.json()["status"] == "OK"
 
 
 async def test_a_wrong_location_is_a_violation_also_from_the_right_address(service: RunningService) -> None:
     game, neighbour = await register_game(service), await register_game(service)
     for wrong in ("", "x", neighbour.location, game.location[:-1], game.location.swapcase()):
-        answer = await ask(service, RESULT, polled(game), {}, location=wrong)
+        answer = await ask(service, RESULT, poll_body(game), {}, location=wrong)
         assert await refusal_reason(service, answer) == "wrong location"
 
 
@@ -129,7 +129,7 @@ async def test_gs_04_all_violations_look_alike(service: RunningService, anna: Us
         await keyed.poll(),
         await poll_ended_session(done),
     ]
-    async with elsewhere(service) as other:
+    async with service_from(service) as other:
         answers.append(await replace(game, service=other).poll(by_address=True))
     await service.clock.advance(121)
     answers.append(await game.poll())
@@ -175,9 +175,9 @@ async def test_with_a_key_only_a_signature_counts_wherever_it_comes_from(
         game = await register_game(service, public_key=public)
     await approve_in_storage(game, anna)
     assert await refusal_reason(service, await game.poll()) == "wrong signature"
-    body = polled(game)
-    async with elsewhere(service) as other:
-        for headers in ({"Request-Sign": signed(body)}, {"Authorization": f"Sign {signed(body)}"}):
+    body = poll_body(game)
+    async with service_from(service) as other:
+        for headers in ({"Request-Sign": sign_body(body)}, {"Authorization": f"Sign {sign_body(body)}"}):
             asking = asyncio.create_task(ask(other, RESULT, body, headers))
             answer = await advance_through_delay(service, asking)
             if answer.status_code == 200:
@@ -188,47 +188,47 @@ async def test_with_a_key_only_a_signature_counts_wherever_it_comes_from(
 
 async def test_gs_09_only_a_pkcs1_sha256_signature_over_the_exact_body_counts(service: RunningService) -> None:
     game = await register_game(service, public_key=PUBLIC)
-    body = polled(game)
+    body = poll_body(game)
     pss = KEY.sign(body, padding.PSS(padding.MGF1(hashes.SHA256()), 32), hashes.SHA256())
     sha1 = KEY.sign(body, padding.PKCS1v15(), hashes.SHA1())  # noqa: S303 - must be refused
     for wrong in (
-        *(signed(body + b" "), signed(body.replace(b" ", b"")), base64.b64encode(pss).decode()),
-        *(base64.b64encode(sha1).decode(), "", "!!!", signed(body)[:-8] + "********", signed(body, OTHER)),
+        *(sign_body(body + b" "), sign_body(body.replace(b" ", b"")), base64.b64encode(pss).decode()),
+        *(base64.b64encode(sha1).decode(), "", "!!!", sign_body(body)[:-8] + "********", sign_body(body, OTHER)),
     ):
         assert (
             await refusal_reason(service, await ask(service, RESULT, body, {"Request-Sign": wrong}))
             == "wrong signature"
         )
     changed = body.replace(b'"gsid"', b'"gsid" ')
-    answer = await ask(service, RESULT, changed, {"Request-Sign": signed(body)})
+    answer = await ask(service, RESULT, changed, {"Request-Sign": sign_body(body)})
     assert await refusal_reason(service, answer) == "wrong signature"
 
 
 async def test_base64url_signatures_are_read_too(service: RunningService, anna: User) -> None:
     game = await register_game(service, public_key=PUBLIC)
     await approve_in_storage(game, anna)
-    body = polled(game)
-    url_safe = signed(body).replace("+", "-").replace("/", "_").rstrip("=")
+    body = poll_body(game)
+    url_safe = sign_body(body).replace("+", "-").replace("/", "_").rstrip("=")
     assert (await ask(service, RESULT, body, {"Request-Sign": url_safe})).json()["status"] == "OK"
 
 
 async def test_a_key_sent_while_polling_never_replaces_the_registered_one(service: RunningService) -> None:
     game = await register_game(service, public_key=PUBLIC)
-    body = polled(game)
-    headers = {"Request-Sign": signed(body, OTHER), "Public-Key": spki(OTHER.public_key())}
+    body = poll_body(game)
+    headers = {"Request-Sign": sign_body(body, OTHER), "Public-Key": spki(OTHER.public_key())}
     assert await refusal_reason(service, await ask(service, RESULT, body, headers)) == "different public key"
 
 
 async def test_gs_10_a_doubled_gsid_is_refused_and_a_polls_signature_does_not_close(service: RunningService) -> None:
     game, other = await register_game(service, public_key=PUBLIC), await register_game(service, public_key=PUBLIC)
     doubled = f'{{"gsid":"{game.gsid}","gsid":"{other.gsid}"}}'.encode()
-    assert (await ask(service, RESULT, doubled, {"Request-Sign": signed(doubled)})).status_code == 400
-    poll = polled(game)
-    assert (await ask(service, CLOSE, poll, {"Request-Sign": signed(poll)})).status_code == 400
+    assert (await ask(service, RESULT, doubled, {"Request-Sign": sign_body(doubled)})).status_code == 400
+    poll = poll_body(game)
+    assert (await ask(service, CLOSE, poll, {"Request-Sign": sign_body(poll)})).status_code == 400
     close = f'{{"gsid":"{game.gsid}","status":"Error"}}'.encode()
-    answer = await ask(service, CLOSE, close, {"Request-Sign": signed(poll)})
+    answer = await ask(service, CLOSE, close, {"Request-Sign": sign_body(poll)})
     assert await refusal_reason(service, answer) == "wrong signature"
-    assert (await ask(service, CLOSE, close, {"Request-Sign": signed(close)})).json() == {"status": "OK"}
+    assert (await ask(service, CLOSE, close, {"Request-Sign": sign_body(close)})).json() == {"status": "OK"}
 
 
 async def test_gs_08_weak_and_malformed_keys_are_refused_quickly(service: RunningService) -> None:
@@ -263,7 +263,7 @@ async def behind_a_proxy(url: str, tmp_path: Path) -> AsyncIterator[RunningServi
         yield service
 
 
-def forwarded(*chain: str) -> dict[str, str]:
+def forwarded_headers(*chain: str) -> dict[str, str]:
     return {"X-Forwarded-For": ", ".join(chain)} if chain else {}
 
 
@@ -271,14 +271,14 @@ async def test_gs_06_behind_a_trusted_proxy_the_right_most_untrusted_hop_is_the_
     installed_url: str, tmp_path: Path
 ) -> None:
     async with behind_a_proxy(installed_url, tmp_path) as service:
-        game = await register_game(service, forwarded("203.0.113.9"))
+        game = await register_game(service, forwarded_headers("203.0.113.9"))
         for chain, expected in (
             (("203.0.113.9",), "held"),
             (("198.51.100.7", "203.0.113.9"), "held"),
             (("203.0.113.9", "198.51.100.7"), "different IP address"),
             ((), "the IP address is not accepted as proof"),
         ):
-            poller = replace(game, headers=forwarded(*chain))
+            poller = replace(game, headers=forwarded_headers(*chain))
             if expected == "held":
                 polling = poller.start_poll(by_address=True)
                 await wait_until_held(service)
@@ -288,7 +288,7 @@ async def test_gs_06_behind_a_trusted_proxy_the_right_most_untrusted_hop_is_the_
             else:
                 assert await refusal_reason(service, await poller.poll(by_address=True)) == expected
         for unreadable in ("a", "1.2.3.4, evil", "fe80::1%eth0", ", ".join(["1.2.3.4"] * 1000)):
-            answer = await replace(game, headers=forwarded(unreadable)).poll(by_address=True)
+            answer = await replace(game, headers=forwarded_headers(unreadable)).poll(by_address=True)
             assert answer.status_code in (400, 403, 431), (unreadable, answer.text)
 
 
@@ -311,10 +311,10 @@ async def test_what_a_client_says_of_its_address_through_a_proxy_that_names_it_s
     }
     claim = {header: "Ip 198.51.100.7" if header == "Authorization" else "198.51.100.7"}
     async with running_service(installed_url, tmp_path, environment=environment) as service:
-        game = await register_game(service, forwarded("198.51.100.7"), factor="f")
-        thief = replace(game, headers={**forwarded("203.0.113.66"), **claim})
-        assert await refusal_reason(service, await thief.poll(by_address=True)) == "different IP address"
-        for headers in (thief.headers, claim):
+        game = await register_game(service, forwarded_headers("198.51.100.7"), factor="f")
+        other_game = replace(game, headers={**forwarded_headers("203.0.113.66"), **claim})
+        assert await refusal_reason(service, await other_game.poll(by_address=True)) == "different IP address"
+        for headers in (other_game.headers, claim):
             answer = await service.client.post(INFO, json={"gsid": game.gsid}, headers=headers)
             assert await refusal_reason(service, answer) == "info is not allowed from this IP address"
 
@@ -325,9 +325,9 @@ async def test_a_proof_in_two_forms_has_to_say_the_same(service: RunningService)
     body = json.dumps({"gsid": keyed.gsid, "public_key": other}).encode()
     mixed = (
         await service.client.post(GET_GSID, json={"public_key": PUBLIC}, headers={"Public-Key": other}),
-        await ask(service, RESULT, body, {"Request-Sign": signed(body), "Public-Key": PUBLIC}),
-        await ask(service, RESULT, polled(keyed), {"Request-Sign": signed(polled(keyed)), "Sign": "AAAA"}),
-        await ask(service, RESULT, polled(game), {"Location": "wrong"}, location=game.location),
+        await ask(service, RESULT, body, {"Request-Sign": sign_body(body), "Public-Key": PUBLIC}),
+        await ask(service, RESULT, poll_body(keyed), {"Request-Sign": sign_body(poll_body(keyed)), "Sign": "AAAA"}),
+        await ask(service, RESULT, poll_body(game), {"Location": "wrong"}, location=game.location),
     )
     assert [answer.status_code for answer in mixed] == [400] * 4
 
@@ -358,7 +358,7 @@ async def test_ip_from_anybody_else_says_nothing(service: RunningService) -> Non
 
 async def test_a_request_that_claims_to_be_forwarded_proves_nothing_by_its_address(service: RunningService) -> None:
     game = await register_game(service)
-    answer = await ask(service, RESULT, polled(game), {"X-Forwarded-For": "127.0.0.1"})
+    answer = await ask(service, RESULT, poll_body(game), {"X-Forwarded-For": "127.0.0.1"})
     assert await refusal_reason(service, answer) == "the IP address is not accepted as proof"
 
 
@@ -366,15 +366,15 @@ async def test_gs_24_an_ipv4_address_and_its_mapped_form_are_the_same_client(
     installed_url: str, tmp_path: Path
 ) -> None:
     async with behind_a_proxy(installed_url, tmp_path) as service:
-        game = await register_game(service, forwarded("203.0.113.9"))
-        poller = replace(game, headers=forwarded("::ffff:203.0.113.9"))
+        game = await register_game(service, forwarded_headers("203.0.113.9"))
+        poller = replace(game, headers=forwarded_headers("::ffff:203.0.113.9"))
         polling = poller.start_poll(by_address=True)
         await wait_until_held(service)
         await service.clock.advance(31)
         assert (await polling).json()["status"] == "RETRY"
 
 
-def vouching(studio: Studio, key: str, path: str, fields: dict[str, object], ip: str) -> dict[str, Any]:
+def vouching_request(studio: Studio, key: str, path: str, fields: dict[str, object], ip: str) -> dict[str, Any]:
     """What to post so that the shop gives its word for the address; `ip` and `ts` stand in the body."""
     body = json.dumps({**fields, "ip": ip, "ts": studio.service.clock.now()}).encode()
     message = b"\n".join((b"POST", path.encode(), b"", body))
@@ -390,19 +390,19 @@ async def test_an_application_vouches_for_the_address_of_its_client(service: Run
     studio = await a_studio(service)
     key = await studio.access_key()
     named: dict[str, object] = {"app_id": studio.shop.application_id}
-    answer = await service.client.post(GET_GSID, **vouching(studio, key, GET_GSID, named, "203.0.113.9"))
+    answer = await service.client.post(GET_GSID, **vouching_request(studio, key, GET_GSID, named, "203.0.113.9"))
     game = game_from_response(service, answer)
     found = await service.services.storage.game_sessions.find_session(game.gsid, service.clock.now())
     assert found is not None
     assert (found.address, found.address_proven) == ("203.0.113.9", True)
     await approve_in_storage(game, anna)
-    polled = vouching(studio, key, RESULT, {"gsid": game.gsid}, "203.0.113.9")
+    polled = vouching_request(studio, key, RESULT, {"gsid": game.gsid}, "203.0.113.9")
     assert (await service.client.post(RESULT, **polled)).json()["status"] == "OK"
 
 
 async def test_a_wrong_signature_is_a_violation_with_its_record(service: RunningService) -> None:
     studio, game = await a_studio(service), await register_game(service)
-    forged = vouching(studio, "0" * 64, RESULT, {"gsid": game.gsid}, "127.0.0.1")
+    forged = vouching_request(studio, "0" * 64, RESULT, {"gsid": game.gsid}, "127.0.0.1")
     assert (await refusal_reason(service, await service.client.post(RESULT, **forged))).startswith("Signature: ")
 
 
@@ -411,13 +411,13 @@ async def test_an_application_vouches_for_sessions_of_its_own_only_and_never_for
 ) -> None:
     studio = await a_studio(service)
     key = await studio.access_key()
-    async with elsewhere(service, "127.0.0.9") as far:
+    async with service_from(service, "127.0.0.9") as far:
         game = await register_game(far, app_id=studio.other.application_id, factor="f")
     await approve_in_storage(game, anna)
-    stolen = vouching(studio, key, RESULT, {"gsid": game.gsid}, "127.0.0.9")
+    stolen = vouching_request(studio, key, RESULT, {"gsid": game.gsid}, "127.0.0.9")
     assert await refusal_reason(service, await service.client.post(RESULT, **stolen)) == "different IP address"
-    async with elsewhere(service, "127.0.0.3") as other:
-        proxied = vouching(studio, key, INFO, {"gsid": game.gsid}, "127.0.0.1")
+    async with service_from(service, "127.0.0.3") as other:
+        proxied = vouching_request(studio, key, INFO, {"gsid": game.gsid}, "127.0.0.1")
         proxied["headers"]["X-Forwarded-For"] = "203.0.113.9"
         assert (
             await refusal_reason(service, await other.client.post(INFO, **proxied))
@@ -430,8 +430,8 @@ async def test_gs_27_info_answers_listed_addresses_with_the_sessions_own_fields(
 ) -> None:
     game = await register_game(service, factor="device-1", distr="steam", app_id=0, gapp_id=0)
     await approve_in_storage(game, anna)
-    told = (await service.client.post(INFO, json={"gsid": game.gsid})).json()
-    assert told == {
+    body = (await service.client.post(INFO, json={"gsid": game.gsid})).json()
+    assert body == {
         "status": "OK",
         "session": {
             "distr": "steam",
@@ -450,7 +450,7 @@ async def test_gs_27_info_answers_listed_addresses_with_the_sessions_own_fields(
 
 async def test_gs_27_no_one_is_listed_unless_the_operator_says_so(installed_url: str, tmp_path: Path) -> None:
     async with behind_a_proxy(installed_url, tmp_path) as service:
-        game = await register_game(service, forwarded("203.0.113.9"))
+        game = await register_game(service, forwarded_headers("203.0.113.9"))
         answer = await service.client.post(INFO, json={"gsid": game.gsid}, headers=game.headers)
         assert await refusal_reason(service, answer) == "info is not allowed from this IP address"
 
@@ -461,7 +461,7 @@ async def test_gs_26_closing_needs_proof_and_a_known_status_and_may_be_repeated(
     game = await register_game(service)
     await approve_in_storage(game, anna)
     await game.poll()
-    async with elsewhere(service) as other:
+    async with service_from(service) as other:
         body = {"gsid": game.gsid, "status": "Success"}
         assert await refusal_reason(service, await other.client.post(CLOSE, json=body)) == "different IP address"
     for status in ("success", "Deleted", "", "S" * 5_000):

@@ -53,18 +53,18 @@ async def test_one_posts_multipart_without_a_factor_and_polls_for_ever(service: 
         polling = asyncio.create_task(multipart_poll(service, game.gsid))
         await wait_until_held(service)
         await service.clock.advance(31)
-        told = (await polling).json()
-        assert told["status"] == "RETRY"
-        assert isinstance(told["delay"], int)
-        await service.clock.advance(told["delay"])
+        body = (await polling).json()
+        assert body["status"] == "RETRY"
+        assert isinstance(body["delay"], int)
+        await service.clock.advance(body["delay"])
     polling = asyncio.create_task(multipart_poll(service, game.gsid))
     await wait_until_held(service)
     await approve_in_storage(game, anna)
-    told = (await polling).json()
-    assert (told["status"], told["gsid"], told["nick"]) == ("OK", game.gsid, "Anna")
-    assert told["user_id"] == anna.user_id
-    assert isinstance(told["user_id"], str)
-    assert "fac" not in claims_of(told["jwt"])
+    body = (await polling).json()
+    assert (body["status"], body["gsid"], body["nick"]) == ("OK", game.gsid, "Anna")
+    assert body["user_id"] == anna.user_id
+    assert isinstance(body["user_id"], str)
+    assert "fac" not in claims_of(body["jwt"])
 
 
 async def multipart_poll(service: RunningService, gsid: str) -> httpx2.Response:
@@ -86,6 +86,6 @@ async def test_the_other_posts_nothing_polls_by_form_and_gives_up_after_ten_seco
     while service.services.waiters.newest_number(game.gsid) < 4:  # noqa: ASYNC110 - until this one is held
         await asyncio.sleep(0.001)
     await approve_in_storage(game, anna)
-    told = (await polling).json()
-    assert told["status"] == "OK"
-    assert told.keys() >= NEEDED
+    body = (await polling).json()
+    assert body["status"] == "OK"
+    assert body.keys() >= NEEDED

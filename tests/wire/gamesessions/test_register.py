@@ -26,19 +26,19 @@ KINDS = ("json", "form", "multipart", "empty multipart", "empty multipart of .NE
 
 async def test_the_answer_tells_where_to_send_the_person_and_how_to_poll(service: RunningService) -> None:
     answer = await service.client.post(GET_GSID)
-    told = answer.json()
-    assert told.keys() == {"status", "gsid", "ts", "started", "url"}
-    assert told["status"] == "OK"
-    assert told["ts"] == told["started"] == service.clock.now()
-    assert told["url"] == f"{service.base_url}/?gsid={told['gsid']}"
+    body = answer.json()
+    assert body.keys() == {"status", "gsid", "ts", "started", "url"}
+    assert body["status"] == "OK"
+    assert body["ts"] == body["started"] == service.clock.now()
+    assert body["url"] == f"{service.base_url}/?gsid={body['gsid']}"
     assert re.fullmatch(rf"{RESULT}\?location=[A-Za-z0-9_-]{{32}}", answer.headers["location"])
     assert answer.headers["cache-control"] == "no-store"
 
 
 async def test_a_code_and_a_picture_come_when_they_are_asked_for(service: RunningService) -> None:
-    told = (await register_game(service, qr="1", code="1")).answer
-    assert re.fullmatch(r"[1-9][0-9]", told["code"])
-    assert told["qr"].startswith("data:image/svg+xml")
+    body = (await register_game(service, qr="1", code="1")).answer
+    assert re.fullmatch(r"[1-9][0-9]", body["code"])
+    assert body["qr"].startswith("data:image/svg+xml")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -137,19 +137,19 @@ async def test_gs_21_a_wrong_with_email_changes_nothing_but_the_missing_login(
     storage = service.services.storage
     application = await create_application(storage)
     await storage.permissions.add_email_secret(application.application_id, sha256("right"), 0, a_record())
-    told = {}
+    bodies = {}
     for secret in ("right", "wrong", ""):
         game = await register_game(service, app_id=application.application_id, with_email=secret)
         await approve_in_storage(game, anna)
-        told[secret] = (await game.poll()).json()
-    assert told["right"]["login"] == anna.login
-    assert told["right"].keys() - {"login"} == told["wrong"].keys() == told[""].keys()
+        bodies[secret] = (await game.poll()).json()
+    assert bodies["right"]["login"] == anna.login
+    assert bodies["right"].keys() - {"login"} == bodies["wrong"].keys() == bodies[""].keys()
 
 
 async def test_gs_23_a_short_token_and_a_bound_jwt_are_good_at_the_games_address_only(
     installed_url: str, tmp_path: Path
 ) -> None:
-    async with proxied(installed_url, tmp_path) as (service, anna):
+    async with service_behind_proxy(installed_url, tmp_path) as (service, anna):
         here, there = {"X-Forwarded-For": "10.1.2.3"}, {"X-Forwarded-For": "10.1.2.4"}
         mapped = {"X-Forwarded-For": "::ffff:10.1.2.3"}
         answer = await service.client.post(
@@ -160,21 +160,21 @@ async def test_gs_23_a_short_token_and_a_bound_jwt_are_good_at_the_games_address
         assert await store.confirm_session(
             gsid, now, user_id=anna.user_id, rev=anna.rev, auth="login", entry=a_record(subject=anna.user_id)
         )
-        told = (await service.client.post(location, json={"gsid": gsid}, headers=there)).json()
-        assert claims_of(told["jwt"])["fip"] == ["10.1.2.3/32"]
+        body = (await service.client.post(location, json={"gsid": gsid}, headers=there)).json()
+        assert claims_of(body["jwt"])["fip"] == ["10.1.2.3/32"]
         info = "/api/permissions/user/info"
-        bearer = {"Authorization": f"Bearer {told['jwt']}", "Factor": "f"}
+        bearer = {"Authorization": f"Bearer {body['jwt']}", "Factor": "f"}
         assert (await service.client.post(info, json={}, headers={**bearer, **there})).status_code == 403
         assert (await service.client.post(info, json={}, headers={**bearer, **here})).status_code == 200
         assert (await service.client.post(info, json={}, headers={**bearer, **mapped})).status_code == 200
-        page = await service.client.get("/", params={"stoken": told["stoken"]}, headers=there)
+        page = await service.client.get("/", params={"stoken": body["stoken"]}, headers=there)
         assert "Anna" not in page.text
-        page = await service.client.get("/", params={"stoken": told["stoken"]}, headers=mapped)
+        page = await service.client.get("/", params={"stoken": body["stoken"]}, headers=mapped)
         assert "Anna" in page.text
 
 
 @asynccontextmanager
-async def proxied(url: str, tmp_path: Path) -> AsyncIterator[tuple[RunningService, User]]:
+async def service_behind_proxy(url: str, tmp_path: Path) -> AsyncIterator[tuple[RunningService, User]]:
     environment = {"GATEHOUSE__SERVER__TRUSTED_PROXIES": "127.0.0.1/32"}
     async with running_service(url, tmp_path, environment=environment) as service:
         anna = await service.services.administration.create(
@@ -201,8 +201,8 @@ async def test_an_application_can_switch_game_login_off(service: RunningService)
 
 async def test_an_application_can_demand_a_code_of_every_game(service: RunningService) -> None:
     strict = await create_application(service.services.storage, settings={"game": {"code_match": True}})
-    told = (await register_game(service, app_id=strict.application_id)).answer
-    assert re.fullmatch(r"[1-9][0-9]", told["code"])
+    body = (await register_game(service, app_id=strict.application_id)).answer
+    assert re.fullmatch(r"[1-9][0-9]", body["code"])
 
 
 async def test_a_service_jwt_names_its_application_and_a_broken_one_is_refused(

@@ -32,13 +32,13 @@ def static(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     seen: list[bool] = []
     found = StaticDocuments.response
 
-    def noting(documents: StaticDocuments, *asked: object) -> bytes | None:
+    def note_answer(documents: StaticDocuments, *asked: object) -> bytes | None:
         answer = found(documents, *asked)  # type: ignore[arg-type]
         if asked[0] in {path.encode() for path in PATHS}:
             seen.append(answer is not None)
         return answer
 
-    monkeypatch.setattr(StaticDocuments, "response", noting)
+    monkeypatch.setattr(StaticDocuments, "response", note_answer)
     return seen
 
 
@@ -50,11 +50,11 @@ async def test_both_ways_give_the_same_answer(service: RunningService, path: str
     slow = await service.client.get(path, headers=LONG_WAY)
     assert static == [True, False]
     assert (quick.status_code, quick.content) == (slow.status_code, slow.content) == (200, quick.content)
-    told = [
+    headers = [
         sorted((name, value) for name, value in answer.headers.items() if name not in OF_THIS_REQUEST)
         for answer in (quick, slow)
     ]
-    assert told[0] == told[1]
+    assert headers[0] == headers[1]
     assert quick.headers["x-request-id"] != slow.headers["x-request-id"]
 
 

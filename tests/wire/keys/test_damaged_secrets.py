@@ -30,16 +30,16 @@ async def test_r_25_a_damaged_secret_is_refused_with_an_alarm_and_no_one_else_no
         running_service(installed_url, tmp_path, environment=ALLOWED) as service,
     ):
         studio = await a_studio(service)
-        town = WebhookSetup(studio=studio, receiver=receiver, admin=await create_administrator(studio))
+        webhook_setup = WebhookSetup(studio=studio, receiver=receiver, admin=await create_administrator(studio))
         with capture_logs() as logs:
             await no_code_fits(service, installed_url)
             await no_signature_fits(studio, installed_url)
             gsid = await no_game_is_signed_in(service, installed_url)
-            await nothing_leaves_unsigned(town, installed_url)
-    told = alarms(logs)
-    kinds = [alarm.partition(":")[0] for alarm in told]
+            await nothing_leaves_unsigned(webhook_setup, installed_url)
+    alarm_lines = alarms(logs)
+    kinds = [alarm.partition(":")[0] for alarm in alarm_lines]
     assert kinds == ["login-options", "totp", "access-key", "game-session", "webhook"]  # once, however often tried
-    assert gsid not in "".join(told)  # checklist GS-32
+    assert gsid not in "".join(alarm_lines)  # checklist GS-32
 
 
 def alarms(logs: LogStream) -> list[str]:
@@ -72,8 +72,8 @@ async def no_code_fits(service: RunningService, url: str) -> None:
 async def log_in(service: RunningService, **fields: str) -> dict[str, str]:
     answer = await service.client.post(LOGIN, json={"login": ANNA, "password": PASSWORD, **fields})
     assert answer.status_code == 200, answer.text
-    told: dict[str, str] = answer.json()
-    return told
+    bodies: dict[str, str] = answer.json()
+    return bodies
 
 
 async def no_signature_fits(studio: Studio, url: str) -> None:
@@ -102,19 +102,19 @@ async def no_game_is_signed_in(service: RunningService, url: str) -> str:
     anna = await service.services.storage.accounts.user_by_login(ANNA)
     assert anna is not None
     await approve_in_storage(game, anna)
-    told = (await game.poll()).json()
-    assert told["status"] == "ERROR"
-    kept = await service.services.storage.audit.find_record(told["error"])
+    body = (await game.poll()).json()
+    assert body["status"] == "ERROR"
+    kept = await service.services.storage.audit.find_record(body["error"])
     assert isinstance(kept, Refusal)
     assert kept.reason == DAMAGED
     return game.gsid
 
 
-async def nothing_leaves_unsigned(town: WebhookSetup, url: str) -> None:
-    hook = await town.create_webhook("account")
+async def nothing_leaves_unsigned(webhook_setup: WebhookSetup, url: str) -> None:
+    hook = await webhook_setup.create_webhook("account")
     await flip_bit(url, "webhooks", "sealed_secret", f"webhook_id = '{hook['webhook_id']}'", at=AT)
-    await town.create_user("bertha@studio.example")
-    await town.deliver_once()
-    assert town.receiver.received == []
-    [delivery] = await town.delivery_log(hook)
+    await webhook_setup.create_user("bertha@studio.example")
+    await webhook_setup.deliver_once()
+    assert webhook_setup.receiver.received == []
+    [delivery] = await webhook_setup.delivery_log(hook)
     assert "cannot be decrypted" in str(delivery)

@@ -1,6 +1,7 @@
 """A distrust of the signing keys counts with the next request, without any notice (checklist TK-85 to TK-88).
 
-The service of these tests keeps no house and so hears no notices: all it knows of a change is what its requests read.
+The service of these tests runs no background tasks and receives no notices: it learns of a change only from what
+its requests read.
 """
 
 import asyncio
@@ -29,16 +30,16 @@ async def world(service: RunningService) -> TokenScenario:
 
 
 @pytest.fixture
-def readings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def read_versions(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The version of each reading of the keys."""
     seen: list[int] = []
     read = Keyring._reload_keys
 
-    async def noting(keyring: Keyring) -> None:
+    async def note_version(keyring: Keyring) -> None:
         await read(keyring)
         seen.append(keyring.version)
 
-    monkeypatch.setattr(Keyring, "_reload_keys", noting)
+    monkeypatch.setattr(Keyring, "_reload_keys", note_version)
     return seen
 
 
@@ -95,12 +96,12 @@ async def test_tk_88_a_distrusted_key_is_published_for_a_second_at_most(
 
 
 async def test_requests_that_find_another_version_together_read_the_keys_once(
-    service: RunningService, world: TokenScenario, readings: list[int]
+    service: RunningService, world: TokenScenario, read_versions: list[int]
 ) -> None:
     jwt = await world.log_in(service.client)
     await service.services.key_rotation.rotate(TOKEN_LINES[0], origin=ORIGIN, mode=RotationMode.AT_ONCE)
     answers = await asyncio.gather(*(world.own_record(service.client, jwt) for _ in range(10)))
     assert {one.status_code for one in answers} == {200}
-    assert len(readings) <= 2  # one under way, and one that began after the last of them came
+    assert len(read_versions) <= 2  # one under way, and one that began after the last of them came
     await world.own_record(service.client, jwt)
-    assert len(readings) <= 2
+    assert len(read_versions) <= 2

@@ -31,22 +31,22 @@ async def test_a_caller_who_has_the_keys_is_told_so(service: RunningService) -> 
 async def test_a_rotated_key_is_published_before_it_signs_and_the_old_one_while_its_tokens_live(
     service: RunningService,
 ) -> None:
-    async def published() -> set[str]:
+    async def published_kids() -> set[str]:
         await service.services.keyring.reload()
         keys = (await service.client.get("/proxy/oauth/keys")).json()["keys"]
         return {key["kid"] for key in keys if key["alg"] == "RS256"}
 
-    def signing() -> str:
+    def signing_kid() -> str:
         return service.services.keyring.signing_key(
             KeyPurpose.TOKENS, Algorithm.RS256, service.clock.now()
         ).record.kid
 
-    old = signing()
+    old = signing_kid()
     new = (await service.services.key_rotation.rotate(RSA, origin=OPERATOR)).kid
-    assert await published() == {old, new}
-    assert signing() == old
+    assert await published_kids() == {old, new}
+    assert signing_kid() == old
     await service.clock.advance(3_600)
-    assert signing() == new
-    assert await published() == {old, new}
+    assert signing_kid() == new
+    assert await published_kids() == {old, new}
     await service.clock.advance(400 * 86_400)
-    assert await published() == {new}
+    assert await published_kids() == {new}

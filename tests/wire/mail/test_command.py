@@ -36,9 +36,9 @@ def gatehouse(migrated_sqlite_url: str, tmp_path: Path) -> CommandLine:
 
 async def test_a_test_mail_is_sent_at_once(gatehouse: CommandLine, mailbox: Mailbox) -> None:
     async with mail_server(mailbox) as port:
-        told = await asyncio.to_thread(gatehouse, "mail", "test", TO, "--lang", "de", environment=settings(port))
+        output = await asyncio.to_thread(gatehouse, "mail", "test", TO, "--lang", "de", environment=settings(port))
         json = await asyncio.to_thread(gatehouse.json, "mail", "test", TO, environment=settings(port))
-    assert f"Test email for {TO} sent to 127.0.0.1:{port}" in told
+    assert f"Test email for {TO} sent to 127.0.0.1:{port}" in output
     assert json == {"to": TO, "taken_by": f"127.0.0.1:{port}"}
     assert [message["To"] for message in mailbox.taken] == [TO, TO]
     assert mailbox.taken[0]["From"] == "Studio login <gatehouse@studio.example>"
@@ -54,9 +54,9 @@ async def test_what_the_server_says_is_told(gatehouse: CommandLine, mailbox: Mai
 
 
 def test_without_a_server_the_mail_is_shown_in_development(gatehouse: CommandLine) -> None:
-    told = gatehouse("mail", "test", TO)
-    assert f"to {TO}: Test email from Gatehouse" in told
-    assert f"Test email for {TO} sent to this terminal" in told
+    output = gatehouse("mail", "test", TO)
+    assert f"to {TO}: Test email from Gatehouse" in output
+    assert f"Test email for {TO} sent to this terminal" in output
 
 
 def test_an_address_that_is_none_is_refused(gatehouse: CommandLine) -> None:
@@ -67,8 +67,8 @@ async def test_a_new_master_key_reaches_the_outbox(migrated_url: str, tmp_path: 
     old, new, clock = new_master_key(), new_master_key(), MovableClock()
     first = load_test_settings(migrated_url, tmp_path, port=8080, **{MASTER: old})
     async with open_services(first, clock=clock, serving=False) as services:
-        letters = services.mail_composer
-        await services.storage.mail.queue_mails([letters.compose(MailTemplate.TEST, to=TO, lang="en")], "")
+        composer = services.mail_composer
+        await services.storage.mail.queue_mails([composer.compose(MailTemplate.TEST, to=TO, lang="en")], "")
     both = load_test_settings(migrated_url, tmp_path, port=8080, **{MASTER: new, PREVIOUS: old})
     async with open_services(both, clock=clock, serving=False) as services:
         outcome = await rewrap_all(services, AuditOrigin(actor="test"))
@@ -85,10 +85,10 @@ async def test_outside_development_mail_waits_for_a_server(migrated_url: str, tm
     async with open_services(
         load_test_settings(migrated_url, tmp_path, port=8080), clock=clock, serving=False
     ) as services:
-        letters = services.mail_composer
-        await services.storage.mail.queue_mails([letters.compose(MailTemplate.TEST, to=TO, lang="en")], "")
+        composer = services.mail_composer
+        await services.storage.mail.queue_mails([composer.compose(MailTemplate.TEST, to=TO, lang="en")], "")
         worker = services.outbox_worker_printing(None)
         await worker.run_once()
         assert (await services.storage.mail.outbox_status()).waiting == 1
         with pytest.raises(ServerUnusable):
-            await worker.deliver_now(letters.compose(MailTemplate.TEST, to=TO, lang="en"))
+            await worker.deliver_now(composer.compose(MailTemplate.TEST, to=TO, lang="en"))

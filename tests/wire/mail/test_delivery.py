@@ -1,4 +1,4 @@
-"""Letters reach a real SMTP server, encrypted and signed in as it wants, or wait."""
+"""Messages reach a real SMTP server, with the encryption and login it wants, or wait."""
 
 import ssl
 from pathlib import Path

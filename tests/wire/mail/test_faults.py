@@ -12,7 +12,7 @@ from tests.support.service import RunningService
 IMPATIENT = 0.3  # seconds; real ones, for the server on the other side has no clock to move
 
 
-def to(port: int, storage: Storage, clock: MovableClock, *, timeout: float = IMPATIENT) -> OutboxWorker:
+def outbox_worker_to(port: int, storage: Storage, clock: MovableClock, *, timeout: float = IMPATIENT) -> OutboxWorker:
     carrier = smtp_transport_to(port, timeout=timeout)
     return OutboxWorker(store=storage.mail, transport=carrier, sealer=master_keys(), clock=clock)
 
@@ -21,7 +21,7 @@ async def test_r_27_requests_are_answered_and_mail_is_queued_while_the_server_ha
     storage, clock, accepted = service.services.storage, service.clock, asyncio.Event()
     await storage.mail.queue_mails([composed_mail(clock)], "")
     async with silent_server(accepted) as port:
-        hanging = asyncio.create_task(to(port, storage, clock, timeout=60).run_once())
+        hanging = asyncio.create_task(outbox_worker_to(port, storage, clock, timeout=60).run_once())
         await accepted.wait()
         assert (await service.client.get("/healthz")).status_code == 200
         await storage.mail.queue_mails([composed_mail(clock)], "")
@@ -36,7 +36,7 @@ async def test_r_27_a_server_that_never_answers_is_left_and_the_mail_waits(
 ) -> None:
     await storage.mail.queue_mails([composed_mail(clock)], "")
     async with silent_server(asyncio.Event()) as port:
-        await to(port, storage, clock).run_once()
+        await outbox_worker_to(port, storage, clock).run_once()
     outstanding = await storage.mail.outbox_status()
     assert outstanding.waiting == 1
     assert "127.0.0.1" in outstanding.trouble
@@ -52,7 +52,7 @@ async def test_r_27_a_server_that_falls_silent_in_the_middle_is_left_and_the_mai
 
     await storage.mail.queue_mails([composed_mail(clock)], "")
     async with mail_server(Sleepy()) as port:
-        await to(port, storage, clock).run_once()
+        await outbox_worker_to(port, storage, clock).run_once()
     assert (await storage.mail.outbox_status()).trouble == "timeout"
 
 
@@ -61,7 +61,7 @@ async def test_r_27_a_server_that_refuses_gets_the_mail_when_it_is_back(
 ) -> None:
     await storage.mail.queue_mails([composed_mail(clock), composed_mail(clock)], "")
     mailbox.port = refusing_port()
-    outbox_worker = to(mailbox.port, storage, clock, timeout=5)
+    outbox_worker = outbox_worker_to(mailbox.port, storage, clock, timeout=5)
     await outbox_worker.run_once()
     assert (await storage.mail.outbox_status()).waiting == 2
     async with mail_server(mailbox):
@@ -79,7 +79,7 @@ async def test_r_27_of_two_nodes_one_delivers_each_mail(
     mails = [composed_mail(clock) for _ in range(15)]
     await storage.mail.queue_mails(mails, "")
     async with mail_server(mailbox) as port:
-        await asyncio.gather(*(to(port, storage, clock, timeout=5).run_once() for _ in range(2)))
+        await asyncio.gather(*(outbox_worker_to(port, storage, clock, timeout=5).run_once() for _ in range(2)))
     assert len(mailbox.taken) == len({message["Message-ID"] for message in mailbox.taken}) == 15
 
 
@@ -89,13 +89,13 @@ async def test_r_27_a_mail_whose_node_died_is_delivered_by_another(
     await storage.mail.queue_mails([composed_mail(clock)], "")
     accepted = asyncio.Event()
     async with silent_server(accepted) as port:
-        dying = asyncio.create_task(to(port, storage, clock, timeout=60).run_once())
+        dying = asyncio.create_task(outbox_worker_to(port, storage, clock, timeout=60).run_once())
         await accepted.wait()
         dying.cancel()
         await asyncio.gather(dying, return_exceptions=True)
     async with mail_server(mailbox) as port:
-        await to(port, storage, clock, timeout=5).run_once()
+        await outbox_worker_to(port, storage, clock, timeout=5).run_once()
         assert mailbox.taken == [], "the lease still stands"
         await clock.advance(3_600)
-        await to(port, storage, clock, timeout=5).run_once()
+        await outbox_worker_to(port, storage, clock, timeout=5).run_once()
     assert len(mailbox.taken) == 1

@@ -43,10 +43,10 @@ def redirect_parameters(answer: httpx2.Response, redirect_uri: str = REDIRECT) -
 
 def redirect_error(answer: httpx2.Response, redirect_uri: str = REDIRECT) -> str:
     """The error an answer tells the client; it carries no code."""
-    told = redirect_parameters(answer, redirect_uri)
-    assert "code" not in told
-    assert told["error_description"]
-    return told["error"]
+    parameters = redirect_parameters(answer, redirect_uri)
+    assert "code" not in parameters
+    assert parameters["error_description"]
+    return parameters["error"]
 
 
 def wants_sign_in(answer: httpx2.Response) -> bool:

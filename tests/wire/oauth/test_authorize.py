@@ -53,14 +53,14 @@ async def test_az_01_a_complete_request_ends_at_exactly_the_redirect_uri_with_co
     assert "Web shop" in browser_client.page.text
     assert "shop.example" in browser_client.page.text
     back = await browser_client.post("/sign-in", login=LOGIN, password=PASSWORD)
-    told = redirect_parameters(back)
+    parameters = redirect_parameters(back)
     assert back.headers["location"].partition("?")[0] == REDIRECT
-    assert told.keys() == {"code", "state", "iss"}
-    assert (told["state"], told["iss"]) == (state, service.base_url)
-    assert CODE.fullmatch(told["code"])
+    assert parameters.keys() == {"code", "state", "iss"}
+    assert (parameters["state"], parameters["iss"]) == (state, service.base_url)
+    assert CODE.fullmatch(parameters["code"])
     assert back.headers["cache-control"] == "no-store"
     assert back.headers["referrer-policy"] == "no-referrer"
-    grant = await grant_of(service, told["code"])
+    grant = await grant_of(service, parameters["code"])
     assert (grant.client_id, grant.redirect_uri, grant.nonce) == ("web", REDIRECT, "n1")
     assert grant.scopes == ("openid", "offline_access", "email", "profile", "trust")
 
@@ -70,9 +70,9 @@ async def test_someone_signed_in_goes_straight_back_with_a_code_of_their_session
 ) -> None:
     proved_at = service.clock.now()
     await service.clock.advance(30)
-    told = redirect_parameters(await signed_in_browser.get(web.authorize_path(state="")))
-    assert "state" not in told
-    grant = await grant_of(service, told["code"])
+    parameters = redirect_parameters(await signed_in_browser.get(web.authorize_path(state="")))
+    assert "state" not in parameters
+    grant = await grant_of(service, parameters["code"])
     session = (await service.services.storage.sessions.sessions_of_user(anna.user_id, service.clock.now()))[0]
     assert (grant.user_id, grant.session_id, grant.auth) == (anna.user_id, session.session_id, "login")
     assert (grant.auth_time, grant.created_at) == (proved_at, proved_at + 30)
@@ -83,8 +83,8 @@ async def test_someone_signed_in_goes_straight_back_with_a_code_of_their_session
 async def test_without_offline_access_a_grant_ends_with_its_access_token(
     service: RunningService, signed_in_browser: HttpBrowser, web: RelyingPartyClient
 ) -> None:
-    told = redirect_parameters(await signed_in_browser.get(web.authorize_path(scope="openid")))
-    assert (await grant_of(service, told["code"])).ends_at == service.clock.now() + 60 + 3_600
+    parameters = redirect_parameters(await signed_in_browser.get(web.authorize_path(scope="openid")))
+    assert (await grant_of(service, parameters["code"])).ends_at == service.clock.now() + 60 + 3_600
 
 
 @pytest.mark.usefixtures("anna")
@@ -107,8 +107,8 @@ async def test_the_way_leads_through_the_second_factor_and_tells_so(
     page = await account_browser.follow()
     assert "form-action 'self' https://shop.example;" in page.headers["content-security-policy"]
     assert await count_grants(service) == 0
-    told = redirect_parameters(await account_browser.post("/sign-in/factor", otp=totp_code(secret, service)))
-    grant = await grant_of(service, told["code"])
+    parameters = redirect_parameters(await account_browser.post("/sign-in/factor", otp=totp_code(secret, service)))
+    grant = await grant_of(service, parameters["code"])
     assert (grant.auth, grant.auth_time) == ("2step", service.clock.now())
     await account_browser.client.aclose()
 
@@ -174,18 +174,18 @@ async def test_az_07_openid_is_needed_and_unknown_scopes_are_never_granted(
         answer = await signed_in_browser.get(web.authorize_path(scope=scope))
         assert redirect_error(answer) == "invalid_scope", scope
         assert "x" not in answer.headers
-    told = redirect_parameters(
+    parameters = redirect_parameters(
         await signed_in_browser.get(web.authorize_path(scope="profile unknown openid profile  admin"))
     )
-    assert (await grant_of(service, told["code"])).scopes == ("openid", "profile")
+    assert (await grant_of(service, parameters["code"])).scopes == ("openid", "profile")
 
 
 async def test_a_client_gets_no_scope_that_it_may_not_have(
     service: RunningService, signed_in_browser: HttpBrowser
 ) -> None:
     plain = await a_native_client(service, "plain", scopes=("openid", "email"))
-    told = redirect_parameters(await signed_in_browser.get(plain.authorize_path()))
-    assert (await grant_of(service, told["code"])).scopes == ("openid", "email")
+    parameters = redirect_parameters(await signed_in_browser.get(plain.authorize_path()))
+    assert (await grant_of(service, parameters["code"])).scopes == ("openid", "email")
 
 
 async def test_az_08_a_nonce_is_needed_and_never_cut(
@@ -193,11 +193,11 @@ async def test_az_08_a_nonce_is_needed_and_never_cut(
 ) -> None:
     assert redirect_error(await signed_in_browser.get(web.authorize_path(nonce=""))) == "invalid_request"
     for nonce in ("n" * 384, "ñ🙂", "n" * 2_048):
-        told = redirect_parameters(await signed_in_browser.get(web.authorize_path(nonce=nonce)))
-        assert (await grant_of(service, told["code"])).nonce == nonce
+        parameters = redirect_parameters(await signed_in_browser.get(web.authorize_path(nonce=nonce)))
+        assert (await grant_of(service, parameters["code"])).nonce == nonce
     assert redirect_error(await signed_in_browser.get(web.authorize_path(nonce="n" * 2_049))) == "invalid_request"
-    told = redirect_parameters(await signed_in_browser.get(oidc_client.authorize_path(nonce="")))
-    assert (await grant_of(service, told["code"])).nonce is None
+    parameters = redirect_parameters(await signed_in_browser.get(oidc_client.authorize_path(nonce="")))
+    assert (await grant_of(service, parameters["code"])).nonce is None
 
 
 async def test_az_09_state_comes_back_equal_and_never_raw_in_a_page(
@@ -262,8 +262,8 @@ async def test_az_23_pkce_is_s256_or_an_error(
     good = challenge_of("v" * 43)
     for client in (web, oidc_client, app):
         asked = client.authorize_path(code_challenge=good, code_challenge_method="S256")
-        told = redirect_parameters(await signed_in_browser.get(asked))
-        assert (await grant_of(service, told["code"])).code_challenge == good
+        parameters = redirect_parameters(await signed_in_browser.get(asked))
+        assert (await grant_of(service, parameters["code"])).code_challenge == good
         for changes in (
             {"code_challenge": good, "code_challenge_method": "plain"},
             {"code_challenge": good},
@@ -299,8 +299,8 @@ async def test_az_24_optional_and_unknown_parameters_do_not_get_in_the_way(
         "scope": "trust profile email offline_access openid",
     }
     for client in (web, oidc_client):
-        told = redirect_parameters(await signed_in_browser.get(client.authorize_path(**optional)))
-        grant = await grant_of(service, told["code"])
+        parameters = redirect_parameters(await signed_in_browser.get(client.authorize_path(**optional)))
+        grant = await grant_of(service, parameters["code"])
         assert grant.wanted_claims == ("auth_time", "email", "nickname")
         for claims in ("{", "[]", '{"userinfo":1}', "[" * 2_000):
             assert (
@@ -338,8 +338,8 @@ async def test_az_25_prompt_login_asks_again_and_auth_time_moves_on(
     await service.clock.advance(100)
     assert wants_sign_in(await signed_in_browser.get(web.authorize_path(prompt="login")))
     await signed_in_browser.follow()
-    told = redirect_parameters(await signed_in_browser.post("/sign-in", login=LOGIN, password=PASSWORD))
-    assert (await grant_of(service, told["code"])).auth_time == service.clock.now()
+    parameters = redirect_parameters(await signed_in_browser.post("/sign-in", login=LOGIN, password=PASSWORD))
+    assert (await grant_of(service, parameters["code"])).auth_time == service.clock.now()
 
 
 async def test_az_25_a_session_that_is_too_old_for_max_age_does_not_do(
@@ -347,8 +347,8 @@ async def test_az_25_a_session_that_is_too_old_for_max_age_does_not_do(
 ) -> None:
     proved_at = service.clock.now()
     await service.clock.advance(2)
-    told = redirect_parameters(await signed_in_browser.get(web.authorize_path(max_age="2")))
-    assert (await grant_of(service, told["code"])).auth_time == proved_at
+    parameters = redirect_parameters(await signed_in_browser.get(web.authorize_path(max_age="2")))
+    assert (await grant_of(service, parameters["code"])).auth_time == proved_at
     assert "code" in redirect_parameters(await signed_in_browser.get(web.authorize_path(max_age="10000")))
     for max_age in ("1", "0"):
         assert wants_sign_in(await signed_in_browser.get(web.authorize_path(max_age=max_age)))
@@ -358,8 +358,8 @@ async def test_az_25_a_session_that_is_too_old_for_max_age_does_not_do(
         )
     await signed_in_browser.get(web.authorize_path(max_age="1"))
     await signed_in_browser.follow()
-    told = redirect_parameters(await signed_in_browser.post("/sign-in", login=LOGIN, password=PASSWORD))
-    assert (await grant_of(service, told["code"])).auth_time == service.clock.now()
+    parameters = redirect_parameters(await signed_in_browser.post("/sign-in", login=LOGIN, password=PASSWORD))
+    assert (await grant_of(service, parameters["code"])).auth_time == service.clock.now()
     for max_age in ("-1", str(2**63), "1.5", "x", "1e3", " 1", "१"):
         assert (
             redirect_error(await signed_in_browser.get(web.authorize_path(max_age=max_age))) == "invalid_request"
@@ -389,8 +389,10 @@ async def test_az_25_an_id_token_hint_names_who_is_expected(
     )
     for age in (0, 90_000):  # one that has ended is a hint still
         hint = await issue_id_token(service, anna, "web", age=age)
-        told = redirect_parameters(await signed_in_browser.get(web.authorize_path(id_token_hint=hint, prompt="none")))
-        assert "code" in told
+        parameters = redirect_parameters(
+            await signed_in_browser.get(web.authorize_path(id_token_hint=hint, prompt="none"))
+        )
+        assert "code" in parameters
     others = await issue_id_token(service, berta, "web")
     for prompt in ("none", ""):
         answer = await signed_in_browser.get(web.authorize_path(id_token_hint=others, prompt=prompt))
@@ -413,8 +415,8 @@ async def test_az_25_anyone_who_signs_in_instead_of_the_hinted_person_is_refused
         login="berta@studio.example", nick="Berta", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
     hint = await issue_id_token(service, berta, "web")
-    told = query_of(await web.walk_authorize(browser_client, LOGIN, id_token_hint=hint))
-    assert told["error"] == "login_required"
+    parameters = query_of(await web.walk_authorize(browser_client, LOGIN, id_token_hint=hint))
+    assert parameters["error"] == "login_required"
     assert await count_grants(service) == 0
 
 
@@ -456,14 +458,16 @@ async def test_prompt_select_account_offers_to_go_on_or_to_be_someone_else(
     await signed_in_browser.get(web.authorize_path(prompt="select_account"))
     page = await signed_in_browser.follow()
     assert "Continue as Anna" in page.text
-    told = redirect_parameters(await signed_in_browser.post("/sign-in/as", decision="continue"))
-    assert (await grant_of(service, told["code"])).user_id == anna.user_id
+    parameters = redirect_parameters(await signed_in_browser.post("/sign-in/as", decision="continue"))
+    assert (await grant_of(service, parameters["code"])).user_id == anna.user_id
     await signed_in_browser.get(web.authorize_path(prompt="select_account"))
     await signed_in_browser.follow()
     assert wants_sign_in(await signed_in_browser.post("/sign-in/as", decision="another"))
     await signed_in_browser.follow()
-    told = redirect_parameters(await signed_in_browser.post("/sign-in", login=berta.login or "", password=PASSWORD))
-    assert (await grant_of(service, told["code"])).user_id == berta.user_id
+    parameters = redirect_parameters(
+        await signed_in_browser.post("/sign-in", login=berta.login or "", password=PASSWORD)
+    )
+    assert (await grant_of(service, parameters["code"])).user_id == berta.user_id
 
 
 @pytest.mark.usefixtures("anna")
@@ -545,8 +549,8 @@ async def test_az_30_post_works_like_get_head_and_prefetch_mint_nothing_and_put_
     assert posted.status_code == 303
     assert posted.headers["location"].startswith(f"{AUTHORIZE}?")
     assert await count_grants(service) == 0
-    told = redirect_parameters(await signed_in_browser.get(posted.headers["location"]))
-    assert told["state"] == "a b&c"
+    parameters = redirect_parameters(await signed_in_browser.get(posted.headers["location"]))
+    assert parameters["state"] == "a b&c"
     assert await count_grants(service) == 1
     headed = await signed_in_browser.client.head(web.authorize_path())
     assert (headed.status_code, headed.text) == (200, "")
@@ -587,9 +591,9 @@ async def test_az_31_whom_the_application_keeps_out_gets_access_denied(
         await storage.user_records.edit_record(number, anna.user_id, set_fields(login=login), 0)
         for client in (shop, third):  # no one is asked to allow what will not happen
             assert redirect_error(await browser_client.get(client.authorize_path())) == "access_denied"
-            stranger = HttpBrowser(service)
-            assert query_of(await client.walk_authorize(stranger, LOGIN))["error"] == "access_denied"
-            await stranger.client.aclose()
+            new_browser = HttpBrowser(service)
+            assert query_of(await client.walk_authorize(new_browser, LOGIN))["error"] == "access_denied"
+            await new_browser.client.aclose()
     await storage.user_records.edit_record(number, anna.user_id, set_fields(login={}), 0)
     assert "code" in redirect_parameters(await browser_client.get(shop.authorize_path()))
     await storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
@@ -610,8 +614,8 @@ async def test_az_32_a_sign_in_after_ten_minutes_has_expired_and_starts_again_on
     assert again.startswith(f"{AUTHORIZE}?")
     await browser_client.get(again)
     await browser_client.follow()
-    told = redirect_parameters(await browser_client.post("/sign-in", login=LOGIN, password=PASSWORD))
-    assert told["state"] == "kept & whole"
+    parameters = redirect_parameters(await browser_client.post("/sign-in", login=LOGIN, password=PASSWORD))
+    assert parameters["state"] == "kept & whole"
 
 
 @pytest.mark.parametrize(
@@ -634,10 +638,10 @@ async def test_another_browser_cannot_go_on_with_the_way(
     service: RunningService, browser_client: HttpBrowser, anna: User, web: RelyingPartyClient
 ) -> None:
     begun = await browser_client.get(web.authorize_path())
-    thief = HttpBrowser(service)
-    await thief.sign_in(anna.login or "")
-    assert (await thief.get(begun.headers["location"])).status_code == 400
-    await thief.client.aclose()
+    other_browser = HttpBrowser(service)
+    await other_browser.sign_in(anna.login or "")
+    assert (await other_browser.get(begun.headers["location"])).status_code == 400
+    await other_browser.client.aclose()
 
 
 async def test_az_33_a_flood_of_requests_is_limited_and_leaves_a_bounded_pile(

@@ -1,4 +1,4 @@
-"""Clients are told when someone signs out (OpenID Connect Back-Channel Logout 1.0, R3)."""
+"""Clients are called when someone signs out (OpenID Connect Back-Channel Logout 1.0, R3)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -40,7 +40,7 @@ ANNA = "anna@studio.example"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Town:
+class LogoutSetup:
     service: RunningService
     shop: StubServer  # where the client shelf listens
 
@@ -56,22 +56,22 @@ class Town:
 
 
 @pytest.fixture
-async def town(installed_url: str, tmp_path: Path) -> AsyncIterator[Town]:
+async def logout_setup(installed_url: str, tmp_path: Path) -> AsyncIterator[LogoutSetup]:
     async with AsyncExitStack() as stack:
         shop = await stack.enter_async_context(run_stub_server(StubServer()))
         service = await stack.enter_async_context(running_service(installed_url, tmp_path, environment=ALLOWED))
-        yield Town(service=service, shop=shop)
+        yield LogoutSetup(service=service, shop=shop)
 
 
 @pytest.fixture
-def service(town: Town) -> RunningService:
-    return town.service
+def service(logout_setup: LogoutSetup) -> RunningService:
+    return logout_setup.service
 
 
 @pytest.fixture
-async def oidc_client(town: Town) -> RelyingPartyClient:
-    uri = f"http://127.0.0.1:{town.shop.port}/signed-out?a=1"
-    return await an_oidc_client(town.service, backchannel_logout_uri=uri)
+async def oidc_client(logout_setup: LogoutSetup) -> RelyingPartyClient:
+    uri = f"http://127.0.0.1:{logout_setup.shop.port}/signed-out?a=1"
+    return await an_oidc_client(logout_setup.service, backchannel_logout_uri=uri)
 
 
 @pytest.fixture
@@ -95,22 +95,22 @@ def token_in(received: ReceivedRequest) -> str:
 
 
 async def test_the_client_gets_a_logout_token_that_it_can_verify(
-    town: Town, oidc_client: RelyingPartyClient, account_browser: AccountBrowser, anna: User
+    logout_setup: LogoutSetup, oidc_client: RelyingPartyClient, account_browser: AccountBrowser, anna: User
 ) -> None:
     tokens = await signed_in(oidc_client, account_browser)
     await account_browser.post_with_csrf("/sign-out")
-    assert town.shop.received == []
-    await town.run()
-    (received,) = town.shop.received
+    assert logout_setup.shop.received == []
+    await logout_setup.run()
+    (received,) = logout_setup.shop.received
     assert received.line == "POST /signed-out?a=1 HTTP/1.1"
     token = token_in(received)
     assert header_of(token).keys() == {"alg", "kid", "typ"}
     assert (header_of(token)["alg"], header_of(token)["typ"]) == ("RS256", "JWT")
-    keys = KeySet.import_key_set((await town.service.client.get("/proxy/oauth/keys")).json())
+    keys = KeySet.import_key_set((await logout_setup.service.client.get("/proxy/oauth/keys")).json())
     claims = jwt.decode(token, keys, algorithms=["RS256"]).claims
-    now = town.service.clock.now()
+    now = logout_setup.service.clock.now()
     assert claims == {
-        "iss": town.service.base_url,
+        "iss": logout_setup.service.base_url,
         "aud": "shelf",
         "iat": now,
         "exp": now + 120,
@@ -121,30 +121,30 @@ async def test_the_client_gets_a_logout_token_that_it_can_verify(
         "typ": "logout_token",
         "kid": header_of(token)["kid"],
     }
-    assert await town.waiting() == []
-    assert "client.logout_told" in await town.events()
+    assert await logout_setup.waiting() == []
+    assert "client.logout_told" in await logout_setup.events()
 
 
 async def test_a_logout_token_is_signed_as_the_clients_id_tokens_are(
-    town: Town, account_browser: AccountBrowser
+    logout_setup: LogoutSetup, account_browser: AccountBrowser
 ) -> None:
-    uri = f"http://127.0.0.1:{town.shop.port}/"
+    uri = f"http://127.0.0.1:{logout_setup.shop.port}/"
     settings = TokenSettings(id_token_alg=Algorithm.ES256)
-    quick = await an_oidc_client(town.service, "quick", backchannel_logout_uri=uri, token_settings=settings)
+    quick = await an_oidc_client(logout_setup.service, "quick", backchannel_logout_uri=uri, token_settings=settings)
     await signed_in(quick, account_browser)
     await account_browser.post_with_csrf("/sign-out")
-    await town.run()
-    assert header_of(token_in(town.shop.received[0]))["alg"] == "ES256"
+    await logout_setup.run()
+    assert header_of(token_in(logout_setup.shop.received[0]))["alg"] == "ES256"
 
 
 async def test_a_logout_token_opens_no_door_here(
-    town: Town, oidc_client: RelyingPartyClient, account_browser: AccountBrowser
+    logout_setup: LogoutSetup, oidc_client: RelyingPartyClient, account_browser: AccountBrowser
 ) -> None:
     await signed_in(oidc_client, account_browser)
     await account_browser.post_with_csrf("/sign-out")
-    await town.run()
-    token = token_in(town.shop.received[0])
-    answer = await town.service.client.get("/proxy/oauth/logout", params={"id_token_hint": token})
+    await logout_setup.run()
+    token = token_in(logout_setup.shop.received[0])
+    answer = await logout_setup.service.client.get("/proxy/oauth/logout", params={"id_token_hint": token})
     assert answer.status_code == 400
     assert (await oidc_client.userinfo(token)).status_code == 401
     assert (await oidc_client.refresh(token)).json()["error"] == "invalid_grant"
@@ -152,7 +152,7 @@ async def test_a_logout_token_opens_no_door_here(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    town: Town
+    logout_setup: LogoutSetup
     resident: AccountBrowser
     anna: User
 
@@ -163,7 +163,7 @@ async def sign_out(scene: Scene) -> None:
 
 async def end_that_session(scene: Scene) -> None:
     """From another device, on the account page."""
-    service = scene.town.service
+    service = scene.logout_setup.service
     other = AccountBrowser(service, agent="Other/1.0")
     await other.sign_in_and_open_account(ANNA)
     sessions = await service.services.storage.sessions.sessions_of_user(scene.anna.user_id, service.clock.now())
@@ -182,15 +182,15 @@ async def change_password(scene: Scene) -> None:
 
 
 async def be_blocked(scene: Scene) -> None:
-    await scene.town.service.services.administration.block(scene.anna.user_id, OPERATOR)
+    await scene.logout_setup.service.services.administration.block(scene.anna.user_id, OPERATOR)
 
 
 async def be_erased(scene: Scene) -> None:
-    await scene.town.service.services.erasure.erase(scene.anna, OPERATOR)
+    await scene.logout_setup.service.services.erasure.erase(scene.anna, OPERATOR)
 
 
 async def let_another_sign_in(scene: Scene) -> None:
-    await scene.town.service.services.administration.create(
+    await scene.logout_setup.service.services.administration.create(
         login="bob@studio.example", nick="Bob", password=PASSWORD, origin=OPERATOR
     )
     await scene.resident.sign_in("bob@studio.example")
@@ -207,132 +207,136 @@ Ending = Callable[[Scene], Awaitable[None]]
     ],
 )
 async def test_however_it_ends_the_client_is_told_once(
-    town: Town, oidc_client: RelyingPartyClient, account_browser: AccountBrowser, anna: User, ending: Ending
+    logout_setup: LogoutSetup,
+    oidc_client: RelyingPartyClient,
+    account_browser: AccountBrowser,
+    anna: User,
+    ending: Ending,
 ) -> None:
     sid = claims_of((await signed_in(oidc_client, account_browser))["id_token"])["sid"]
     await signed_in(oidc_client, account_browser)
-    await ending(Scene(town=town, resident=account_browser, anna=anna))
-    await town.run()
-    await town.run()
-    assert [claims_of(token_in(one))["sid"] for one in town.shop.received] == [sid]
+    await ending(Scene(logout_setup=logout_setup, resident=account_browser, anna=anna))
+    await logout_setup.run()
+    await logout_setup.run()
+    assert [claims_of(token_in(one))["sid"] for one in logout_setup.shop.received] == [sid]
 
 
 async def test_a_client_is_told_long_after_its_access_token_has_ended(
-    town: Town, oidc_client: RelyingPartyClient, account_browser: AccountBrowser
+    logout_setup: LogoutSetup, oidc_client: RelyingPartyClient, account_browser: AccountBrowser
 ) -> None:
     await signed_in(oidc_client, account_browser, scope="openid")
     for _ in range(3):
-        await town.service.clock.advance(86_400)
+        await logout_setup.service.clock.advance(86_400)
         await account_browser.get("/account")
-        await town.service.services.storage.sweep(town.service.clock.now())
+        await logout_setup.service.services.storage.sweep(logout_setup.service.clock.now())
     await account_browser.post_with_csrf("/sign-out")
-    await town.run()
-    assert len(town.shop.received) == 1
+    await logout_setup.run()
+    assert len(logout_setup.shop.received) == 1
 
 
 async def test_signing_in_once_more_ends_nothing(
-    town: Town, oidc_client: RelyingPartyClient, account_browser: AccountBrowser
+    logout_setup: LogoutSetup, oidc_client: RelyingPartyClient, account_browser: AccountBrowser
 ) -> None:
     before = claims_of((await signed_in(oidc_client, account_browser))["id_token"])["sid"]
     after = claims_of((await signed_in(oidc_client, account_browser, prompt="login"))["id_token"])["sid"]
-    await town.run()
-    assert town.shop.received == []
+    await logout_setup.run()
+    assert logout_setup.shop.received == []
     assert before == after
     await account_browser.get("/account")
     await account_browser.post_with_csrf("/sign-out")
-    await town.run()
-    assert [claims_of(token_in(one))["sid"] for one in town.shop.received] == [before]
+    await logout_setup.run()
+    assert [claims_of(token_in(one))["sid"] for one in logout_setup.shop.received] == [before]
 
 
 @pytest.mark.usefixtures("oidc_client")
 async def test_clients_that_were_not_signed_in_to_or_want_no_call_hear_nothing(
-    town: Town, account_browser: AccountBrowser
+    logout_setup: LogoutSetup, account_browser: AccountBrowser
 ) -> None:
-    silent = await an_oidc_client(town.service, "silent")
+    silent = await an_oidc_client(logout_setup.service, "silent")
     tokens = await signed_in(silent, account_browser)
     assert "sid" not in claims_of(tokens["id_token"])
     await account_browser.post_with_csrf("/sign-out")
-    await town.run()
-    assert town.shop.received == []
+    await logout_setup.run()
+    assert logout_setup.shop.received == []
 
 
 async def test_an_address_that_fails_is_tried_again_ever_more_slowly(
-    town: Town, oidc_client: RelyingPartyClient, account_browser: AccountBrowser
+    logout_setup: LogoutSetup, oidc_client: RelyingPartyClient, account_browser: AccountBrowser
 ) -> None:
-    town.shop.respond = lambda _: BUSY
+    logout_setup.shop.respond = lambda _: BUSY
     await signed_in(oidc_client, account_browser)
     await account_browser.post_with_csrf("/sign-out")
     for tries, delay in ((1, 15), (2, 30), (3, 60)):
-        await town.run()
-        assert len(town.shop.received) == tries
-        (call,) = await town.waiting()
-        assert (call.tries, call.next_try_at - town.service.clock.now()) == (tries, delay)
+        await logout_setup.run()
+        assert len(logout_setup.shop.received) == tries
+        (call,) = await logout_setup.waiting()
+        assert (call.tries, call.next_try_at - logout_setup.service.clock.now()) == (tries, delay)
         assert call.trouble == "answered 503"
-        await town.service.clock.advance(delay - 1)
-        await town.run()
-        assert len(town.shop.received) == tries
-        await town.service.clock.advance(1)
-    town.shop.respond = lambda _: http_response(b"")
-    await town.run()
-    tokens = [token_in(one) for one in town.shop.received]
+        await logout_setup.service.clock.advance(delay - 1)
+        await logout_setup.run()
+        assert len(logout_setup.shop.received) == tries
+        await logout_setup.service.clock.advance(1)
+    logout_setup.shop.respond = lambda _: http_response(b"")
+    await logout_setup.run()
+    tokens = [token_in(one) for one in logout_setup.shop.received]
     assert len({claims_of(token)["jti"] for token in tokens}) == 4
-    assert claims_of(tokens[-1])["iat"] == town.service.clock.now()
-    assert await town.waiting() == []
-    assert (await town.events()).count("client.logout_told") == 1
+    assert claims_of(tokens[-1])["iat"] == logout_setup.service.clock.now()
+    assert await logout_setup.waiting() == []
+    assert (await logout_setup.events()).count("client.logout_told") == 1
 
 
 async def test_after_a_day_it_is_given_up_and_recorded(
-    town: Town, oidc_client: RelyingPartyClient, account_browser: AccountBrowser
+    logout_setup: LogoutSetup, oidc_client: RelyingPartyClient, account_browser: AccountBrowser
 ) -> None:
-    town.shop.respond = lambda _: BUSY
+    logout_setup.shop.respond = lambda _: BUSY
     await signed_in(oidc_client, account_browser)
     await account_browser.post_with_csrf("/sign-out")
     for _ in range(40):
-        await town.run()
-        await town.service.clock.advance(3_600)
-    assert 20 < len(town.shop.received) < 40
-    (call,) = await town.waiting()
+        await logout_setup.run()
+        await logout_setup.service.clock.advance(3_600)
+    assert 20 < len(logout_setup.shop.received) < 40
+    (call,) = await logout_setup.waiting()
     assert call.next_try_at == 0
-    assert (await town.events()).count("client.logout_given_up") == 1
+    assert (await logout_setup.events()).count("client.logout_given_up") == 1
 
 
 async def test_a_call_survives_the_process_and_is_made_by_the_next_one(
-    town: Town, oidc_client: RelyingPartyClient, account_browser: AccountBrowser
+    logout_setup: LogoutSetup, oidc_client: RelyingPartyClient, account_browser: AccountBrowser
 ) -> None:
     """The housekeeping of a process that starts finds what another one left."""
     await signed_in(oidc_client, account_browser)
     await account_browser.post_with_csrf("/sign-out")
     called = asyncio.Event()
 
-    def say(_: ReceivedRequest) -> bytes:
+    def reply(_: ReceivedRequest) -> bytes:
         called.set()
         return NO_CONTENT
 
-    town.shop.respond = say
-    async with housekeeping(town.service.services):
+    logout_setup.shop.respond = reply
+    async with housekeeping(logout_setup.service.services):
         await asyncio.wait_for(called.wait(), 10)
-    assert len(town.shop.received) == 1
+    assert len(logout_setup.shop.received) == 1
 
 
 async def test_a_client_that_is_removed_meanwhile_hears_nothing(
-    town: Town, oidc_client: RelyingPartyClient, account_browser: AccountBrowser
+    logout_setup: LogoutSetup, oidc_client: RelyingPartyClient, account_browser: AccountBrowser
 ) -> None:
     await signed_in(oidc_client, account_browser)
     await account_browser.post_with_csrf("/sign-out")
-    await town.service.services.clients.remove("shelf", OPERATOR)
-    await town.run()
-    assert town.shop.received == []
-    assert [call.next_try_at for call in await town.waiting()] == [0]
-    assert "client.logout_given_up" not in await town.events()
+    await logout_setup.service.services.clients.remove("shelf", OPERATOR)
+    await logout_setup.run()
+    assert logout_setup.shop.received == []
+    assert [call.next_try_at for call in await logout_setup.waiting()] == [0]
+    assert "client.logout_given_up" not in await logout_setup.events()
 
 
 @pytest.mark.parametrize("inside", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fd00::1"])
 async def test_an_address_that_leads_inside_is_not_called(
-    town: Town, account_browser: AccountBrowser, inside: str
+    logout_setup: LogoutSetup, account_browser: AccountBrowser, inside: str
 ) -> None:
     """AP-08 for back-channel logout: the name is a client's choice, where it leads is not ours to trust."""
-    services, wire = town.service.services, StubConnector()
-    client = await an_oidc_client(town.service, backchannel_logout_uri="https://inside.example/out")
+    services, wire = logout_setup.service.services, StubConnector()
+    client = await an_oidc_client(logout_setup.service, backchannel_logout_uri="https://inside.example/out")
     await signed_in(client, account_browser)
     await account_browser.post_with_csrf("/sign-out")
     careful = BackchannelLogoutWorker(
@@ -342,9 +346,9 @@ async def test_an_address_that_leads_inside_is_not_called(
         signer=services.signer,
         recorder=services.recorder,
         clock=services.clock,
-        issuer=town.service.base_url,
+        issuer=logout_setup.service.base_url,
     )
     await careful.run_once()
     assert wire.connected == []
-    (call,) = await town.waiting()
-    assert call.next_try_at > town.service.clock.now()
+    (call,) = await logout_setup.waiting()
+    assert call.next_try_at > logout_setup.service.clock.now()

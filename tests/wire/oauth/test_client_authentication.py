@@ -183,13 +183,13 @@ async def test_either_of_two_live_secrets_is_taken_until_the_old_one_ends(
         assert oauth_error(await relying.redeem(await relying.issue_code(anna))) == UNPROVED
 
 
-async def keyed(service: RunningService, key: Any, alg: str) -> RelyingPartyClient:
+async def client_with_key(service: RunningService, key: Any, alg: str) -> RelyingPartyClient:
     """A client of profile oidc that registered this key."""
     jwks = {"keys": [{**key.as_dict(private=False), "alg": alg}]}
     return await an_oidc_client(service, "keyed", jwks=jwks)
 
 
-def asserted(
+def signed_assertion(
     service: RunningService, key: Any, alg: str, header: dict[str, object] | None = None, **changes: object
 ) -> str:
     now = service.clock.now()
@@ -217,17 +217,17 @@ async def test_private_key_jwt_of_each_algorithm_for_issuer_or_token_endpoint(
     service: RunningService, anna: User, alg: str
 ) -> None:
     key = KEYS[alg]()
-    shop = await keyed(service, key, alg)
+    shop = await client_with_key(service, key, alg)
     for audience in (service.base_url, f"{service.base_url}{TOKEN}", [service.base_url, "https://other.example"]):
-        assert success_body(await with_assertion(shop, anna, asserted(service, key, alg, aud=audience)))
-    named = asserted(service, key, alg, {"kid": "k1", "typ": "JWT"})
+        assert success_body(await with_assertion(shop, anna, signed_assertion(service, key, alg, aud=audience)))
+    named = signed_assertion(service, key, alg, {"kid": "k1", "typ": "JWT"})
     assert success_body(await with_assertion(shop, anna, named, client_id="keyed"))
 
 
 async def test_private_key_jwt_is_good_once(service: RunningService, anna: User) -> None:
     key = KEYS["ES256"]()
-    shop = await keyed(service, key, "ES256")
-    assertion = asserted(service, key, "ES256")
+    shop = await client_with_key(service, key, "ES256")
+    assertion = signed_assertion(service, key, "ES256")
     assert success_body(await with_assertion(shop, anna, assertion))
     assert oauth_error(await with_assertion(shop, anna, assertion)) == UNPROVED
 
@@ -236,30 +236,30 @@ async def test_private_key_jwt_refuses_whatever_is_not_this_clients_word_for_us_
     service: RunningService, anna: User
 ) -> None:
     key, other = KEYS["ES256"](), KEYS["ES256"]()
-    shop = await keyed(service, key, "ES256")
+    shop = await client_with_key(service, key, "ES256")
     now = service.clock.now()
     wrong = [
-        asserted(service, other, "ES256"),
-        asserted(service, key, "ES256", {"kid": "k2"}),
-        asserted(service, key, "ES256", {"jku": "https://keyed.example/jwks"}),
-        asserted(service, key, "ES256", iss="someone"),
-        asserted(service, key, "ES256", aud="https://other.example"),
-        asserted(service, key, "ES256", aud=f"{service.base_url}/"),
-        asserted(service, key, "ES256", aud=None),
-        asserted(service, key, "ES256", exp=now),
-        asserted(service, key, "ES256", exp=now + 86_400),
-        asserted(service, key, "ES256", exp=None),
-        asserted(service, key, "ES256", iat=now + 120),
-        asserted(service, key, "ES256", nbf=now + 120),
-        asserted(service, key, "ES256", jti=None),
-        asserted(service, key, "ES256", jti=""),
-        asserted(service, key, "ES256") + "A",
+        signed_assertion(service, other, "ES256"),
+        signed_assertion(service, key, "ES256", {"kid": "k2"}),
+        signed_assertion(service, key, "ES256", {"jku": "https://keyed.example/jwks"}),
+        signed_assertion(service, key, "ES256", iss="someone"),
+        signed_assertion(service, key, "ES256", aud="https://other.example"),
+        signed_assertion(service, key, "ES256", aud=f"{service.base_url}/"),
+        signed_assertion(service, key, "ES256", aud=None),
+        signed_assertion(service, key, "ES256", exp=now),
+        signed_assertion(service, key, "ES256", exp=now + 86_400),
+        signed_assertion(service, key, "ES256", exp=None),
+        signed_assertion(service, key, "ES256", iat=now + 120),
+        signed_assertion(service, key, "ES256", nbf=now + 120),
+        signed_assertion(service, key, "ES256", jti=None),
+        signed_assertion(service, key, "ES256", jti=""),
+        signed_assertion(service, key, "ES256") + "A",
         "e30.e30.",
         "x",
     ]
     for assertion in wrong:
         assert oauth_error(await with_assertion(shop, anna, assertion, client_id="keyed")) == UNPROVED, assertion
-    right = asserted(service, key, "ES256")
+    right = signed_assertion(service, key, "ES256")
     assert oauth_error(await with_assertion(shop, anna, right, client_assertion_type="saml")) == UNPROVED
     assert oauth_error(await with_assertion(shop, anna, right, client_id="web")) == (400, "invalid_request")
     assert success_body(await with_assertion(shop, anna, right))
@@ -269,8 +269,8 @@ async def test_an_assertion_about_another_client_proves_only_that_one(
     service: RunningService, oidc_client: RelyingPartyClient, anna: User
 ) -> None:
     key = KEYS["ES256"]()
-    await keyed(service, key, "ES256")
-    fields = {"client_assertion": asserted(service, key, "ES256"), "client_assertion_type": BEARER}
+    await client_with_key(service, key, "ES256")
+    fields = {"client_assertion": signed_assertion(service, key, "ES256"), "client_assertion_type": BEARER}
     assert oauth_error(await redeem(oidc_client, await oidc_client.issue_code(anna), {}, **fields)) == (
         400,
         "invalid_grant",

@@ -28,12 +28,12 @@ CONSENT = "/sign-in/consent"
 
 
 @pytest.fixture
-async def third(service: RunningService) -> RelyingPartyClient:
+async def third_party_client(service: RunningService) -> RelyingPartyClient:
     """Someone else's client."""
     return await an_oidc_client(service, "third", first_party=False, name="Sky <Atlas>")
 
 
-async def asked(browser_client: HttpBrowser, client: RelyingPartyClient, **changes: str) -> str:
+async def open_consent_page(browser_client: HttpBrowser, client: RelyingPartyClient, **changes: str) -> str:
     """The consent page that authorize leads to."""
     answer = await browser_client.get(client.authorize_path(**changes))
     assert answer.status_code == 303
@@ -42,9 +42,9 @@ async def asked(browser_client: HttpBrowser, client: RelyingPartyClient, **chang
 
 
 async def test_the_page_tells_who_wants_what_of_whom(
-    signed_in_browser: HttpBrowser, third: RelyingPartyClient
+    signed_in_browser: HttpBrowser, third_party_client: RelyingPartyClient
 ) -> None:
-    page = await asked(signed_in_browser, third, scope="openid email offline_access")
+    page = await open_consent_page(signed_in_browser, third_party_client, scope="openid email offline_access")
     text = unescape(page)
     for words in ("Sky <Atlas>", "shop.example", "Anna", LOGIN, "your email address", "this data while you're away"):
         assert words in text
@@ -60,23 +60,25 @@ async def test_the_page_tells_whose_the_application_is(
     studio = await a_studio(service)
     number = studio.shop.application_id
     client = await an_oidc_client(service, "shop", first_party=False, application_id=number)
-    page = await asked(signed_in_browser, client)
+    page = await open_consent_page(signed_in_browser, client)
     assert "<dt>Owner</dt>" in page
     assert "Mind Games" in page
 
 
 async def test_allow_is_asked_for_once_for_each_set_of_scopes(
-    service: RunningService, signed_in_browser: HttpBrowser, anna: User, third: RelyingPartyClient
+    service: RunningService, signed_in_browser: HttpBrowser, anna: User, third_party_client: RelyingPartyClient
 ) -> None:
-    await asked(signed_in_browser, third, scope="openid email")
-    told = redirect_parameters(await signed_in_browser.post(CONSENT, decision="allow"))
-    assert (await grant_of(service, told["code"])).scopes == ("openid", "email")
+    await open_consent_page(signed_in_browser, third_party_client, scope="openid email")
+    parameters = redirect_parameters(await signed_in_browser.post(CONSENT, decision="allow"))
+    assert (await grant_of(service, parameters["code"])).scopes == ("openid", "email")
     for scope in ("openid email", "email openid", "openid"):
-        assert "code" in redirect_parameters(await signed_in_browser.get(third.authorize_path(scope=scope)))
-    await asked(signed_in_browser, third, scope="openid profile")
+        assert "code" in redirect_parameters(
+            await signed_in_browser.get(third_party_client.authorize_path(scope=scope))
+        )
+    await open_consent_page(signed_in_browser, third_party_client, scope="openid profile")
     assert "code" in redirect_parameters(await signed_in_browser.post(CONSENT, decision="allow"))
     assert "code" in redirect_parameters(
-        await signed_in_browser.get(third.authorize_path(scope="openid email profile"))
+        await signed_in_browser.get(third_party_client.authorize_path(scope="openid email profile"))
     )
     consent = await service.services.storage.consents.consent(anna.user_id, "third")
     assert consent is not None
@@ -85,22 +87,22 @@ async def test_allow_is_asked_for_once_for_each_set_of_scopes(
 
 
 async def test_deny_tells_the_client_and_remembers_nothing(
-    service: RunningService, signed_in_browser: HttpBrowser, anna: User, third: RelyingPartyClient
+    service: RunningService, signed_in_browser: HttpBrowser, anna: User, third_party_client: RelyingPartyClient
 ) -> None:
-    await asked(signed_in_browser, third)
+    await open_consent_page(signed_in_browser, third_party_client)
     denied = await signed_in_browser.post(CONSENT, decision="deny")
     assert redirect_error(denied) == "access_denied"
-    told = redirect_parameters(denied)
-    assert (told["state"], told["iss"]) == ("st", service.base_url)
+    parameters = redirect_parameters(denied)
+    assert (parameters["state"], parameters["iss"]) == ("st", service.base_url)
     assert await service.services.storage.consents.consent(anna.user_id, "third") is None
     assert (await count_grants(service), await count_sign_in_flows(service)) == (0, 0)
-    await asked(signed_in_browser, third)
+    await open_consent_page(signed_in_browser, third_party_client)
 
 
 async def test_a_denial_is_recorded_once(
-    service: RunningService, signed_in_browser: HttpBrowser, anna: User, third: RelyingPartyClient
+    service: RunningService, signed_in_browser: HttpBrowser, anna: User, third_party_client: RelyingPartyClient
 ) -> None:
-    page = await asked(signed_in_browser, third, scope="openid email")
+    page = await open_consent_page(signed_in_browser, third_party_client, scope="openid email")
     form = {**hidden_fields(page), "decision": "deny"}
     for _ in range(3):
         await signed_in_browser.client.post(CONSENT, data=form)
@@ -114,10 +116,10 @@ async def test_a_consent_withdrawn_in_that_moment_leaves_no_grant(
     service: RunningService,
     signed_in_browser: HttpBrowser,
     anna: User,
-    third: RelyingPartyClient,
+    third_party_client: RelyingPartyClient,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    await asked(signed_in_browser, third)
+    await open_consent_page(signed_in_browser, third_party_client)
     redirect_parameters(await signed_in_browser.post(CONSENT, decision="allow"))
     store = type(service.services.storage.grants)
     begin = store.create_grant
@@ -128,16 +130,16 @@ async def test_a_consent_withdrawn_in_that_moment_leaves_no_grant(
 
     with monkeypatch.context() as patched:
         patched.setattr(store, "create_grant", after_the_withdrawal)
-        assert redirect_error(await signed_in_browser.get(third.authorize_path())) == "login_required"
+        assert redirect_error(await signed_in_browser.get(third_party_client.authorize_path())) == "login_required"
     assert await count_grants(service) == 1  # the first one, which is revoked
-    await asked(signed_in_browser, third)
+    await open_consent_page(signed_in_browser, third_party_client)
 
 
 @pytest.mark.usefixtures("anna")
 async def test_someone_who_has_just_signed_in_is_asked_next(
-    service: RunningService, browser_client: HttpBrowser, third: RelyingPartyClient
+    service: RunningService, browser_client: HttpBrowser, third_party_client: RelyingPartyClient
 ) -> None:
-    await browser_client.get(third.authorize_path())
+    await browser_client.get(third_party_client.authorize_path())
     await browser_client.follow()
     signed_in = await browser_client.post("/sign-in", login=LOGIN, password=PASSWORD)
     assert signed_in.headers["location"].startswith(CONSENT)
@@ -147,19 +149,19 @@ async def test_someone_who_has_just_signed_in_is_asked_next(
 
 
 async def test_prompt_consent_asks_again_and_a_first_party_client_may_want_that_too(
-    signed_in_browser: HttpBrowser, third: RelyingPartyClient, oidc_client: RelyingPartyClient
+    signed_in_browser: HttpBrowser, third_party_client: RelyingPartyClient, oidc_client: RelyingPartyClient
 ) -> None:
-    for client in (third, oidc_client):
+    for client in (third_party_client, oidc_client):
         for _ in range(2):
-            await asked(signed_in_browser, client, prompt="consent")
+            await open_consent_page(signed_in_browser, client, prompt="consent")
             assert "code" in redirect_parameters(await signed_in_browser.post(CONSENT, decision="allow"))
-    assert "code" in redirect_parameters(await signed_in_browser.get(third.authorize_path()))
+    assert "code" in redirect_parameters(await signed_in_browser.get(third_party_client.authorize_path()))
 
 
 async def test_a_decision_counts_once(
-    service: RunningService, signed_in_browser: HttpBrowser, third: RelyingPartyClient
+    service: RunningService, signed_in_browser: HttpBrowser, third_party_client: RelyingPartyClient
 ) -> None:
-    page = await asked(signed_in_browser, third)
+    page = await open_consent_page(signed_in_browser, third_party_client)
     form = {**hidden_fields(page), "decision": "allow"}
     assert "code" in redirect_parameters(await signed_in_browser.client.post(CONSENT, data=form))
     again = await signed_in_browser.client.post(CONSENT, data=form)
@@ -168,14 +170,14 @@ async def test_a_decision_counts_once(
 
 
 async def test_only_the_session_that_was_asked_can_decide(
-    service: RunningService, signed_in_browser: HttpBrowser, third: RelyingPartyClient
+    service: RunningService, signed_in_browser: HttpBrowser, third_party_client: RelyingPartyClient
 ) -> None:
-    page = await asked(signed_in_browser, third)
+    page = await open_consent_page(signed_in_browser, third_party_client)
     handle = hidden_fields(page)["interaction"]
-    thief = HttpBrowser(service)
-    await thief.sign_in(LOGIN)
-    assert (await thief.get(f"{CONSENT}?interaction={handle}")).status_code == 400
-    await thief.client.aclose()
+    other_browser = HttpBrowser(service)
+    await other_browser.sign_in(LOGIN)
+    assert (await other_browser.get(f"{CONSENT}?interaction={handle}")).status_code == 400
+    await other_browser.client.aclose()
     await signed_in_browser.sign_in(LOGIN)  # a new session of the same person
     assert (await signed_in_browser.get(f"{CONSENT}?interaction={handle}")).status_code == 400
     csrf = hidden_fields((await signed_in_browser.get("/account")).text)["csrf"]
@@ -186,17 +188,17 @@ async def test_only_the_session_that_was_asked_can_decide(
 
 @pytest.mark.parametrize("decision", ["", "yes", "ALLOW"])
 async def test_another_decision_is_none(
-    service: RunningService, signed_in_browser: HttpBrowser, third: RelyingPartyClient, decision: str
+    service: RunningService, signed_in_browser: HttpBrowser, third_party_client: RelyingPartyClient, decision: str
 ) -> None:
-    await asked(signed_in_browser, third)
+    await open_consent_page(signed_in_browser, third_party_client)
     assert (await signed_in_browser.post(CONSENT, decision=decision)).status_code == 400
     assert await count_grants(service) == 0
 
 
 async def test_the_step_cannot_be_skipped_by_choosing_an_account(
-    service: RunningService, signed_in_browser: HttpBrowser, third: RelyingPartyClient
+    service: RunningService, signed_in_browser: HttpBrowser, third_party_client: RelyingPartyClient
 ) -> None:
-    page = await asked(signed_in_browser, third)
+    page = await open_consent_page(signed_in_browser, third_party_client)
     form = {**hidden_fields(page), "decision": "continue"}
     answer = await signed_in_browser.client.post("/sign-in/as", data=form)
     assert answer.headers["location"].startswith(CONSENT)
@@ -204,9 +206,9 @@ async def test_the_step_cannot_be_skipped_by_choosing_an_account(
 
 
 async def test_consent_that_came_too_late_starts_again(
-    service: RunningService, signed_in_browser: HttpBrowser, third: RelyingPartyClient
+    service: RunningService, signed_in_browser: HttpBrowser, third_party_client: RelyingPartyClient
 ) -> None:
-    await asked(signed_in_browser, third, state="kept")
+    await open_consent_page(signed_in_browser, third_party_client, state="kept")
     await service.clock.advance(601)
     late = await signed_in_browser.post(CONSENT, decision="allow")
     assert late.status_code == 400
@@ -216,11 +218,11 @@ async def test_consent_that_came_too_late_starts_again(
 
 @pytest.mark.usefixtures("anna")
 async def test_the_account_page_lists_what_was_allowed_and_withdrawing_ends_it(
-    service: RunningService, third: RelyingPartyClient
+    service: RunningService, third_party_client: RelyingPartyClient
 ) -> None:
     account_browser = AccountBrowser(service)
     await account_browser.sign_in_and_open_account()
-    await asked(account_browser, third)
+    await open_consent_page(account_browser, third_party_client)
     code = redirect_parameters(await account_browser.post(CONSENT, decision="allow"))["code"]
     page = unescape((await account_browser.get("/account")).text)
     assert "Sky <Atlas>" in page
@@ -233,8 +235,8 @@ async def test_the_account_page_lists_what_was_allowed_and_withdrawing_ends_it(
     assert holder is not None
     assert holder.grant.revoked_at == service.clock.now()
     assert await service.services.storage.grants.find_live_grant(holder.grant.grant_id, service.clock.now()) is None
-    assert (await third.redeem(code)).status_code == 400
-    await asked(account_browser, third)
+    assert (await third_party_client.redeem(code)).status_code == 400
+    await open_consent_page(account_browser, third_party_client)
     activity = (await account_browser.get("/account")).text.split('id="activity"')[1]
     assert "Application access allowed" in activity
     assert "Application access withdrawn" in activity
@@ -242,9 +244,9 @@ async def test_the_account_page_lists_what_was_allowed_and_withdrawing_ends_it(
 
 
 async def test_no_one_withdraws_for_another(
-    service: RunningService, signed_in_browser: HttpBrowser, anna: User, third: RelyingPartyClient
+    service: RunningService, signed_in_browser: HttpBrowser, anna: User, third_party_client: RelyingPartyClient
 ) -> None:
-    await asked(signed_in_browser, third)
+    await open_consent_page(signed_in_browser, third_party_client)
     await signed_in_browser.post(CONSENT, decision="allow")
     berta = await service.services.administration.new_user(login="b@studio.example", nick="B", password=PASSWORD)
     account_browser = AccountBrowser(service)
@@ -256,8 +258,8 @@ async def test_no_one_withdraws_for_another(
 
 
 @pytest.mark.usefixtures("anna")
-async def test_a_walk_with_consent_ends_with_tokens(third: RelyingPartyClient) -> None:
-    assert "access_token" in await third.tokens(await third.sign_in(LOGIN))
+async def test_a_walk_with_consent_ends_with_tokens(third_party_client: RelyingPartyClient) -> None:
+    assert "access_token" in await third_party_client.tokens(await third_party_client.sign_in(LOGIN))
 
 
 def policy_of(browser_client: HttpBrowser) -> str:
@@ -267,11 +269,11 @@ def policy_of(browser_client: HttpBrowser) -> str:
 
 @pytest.mark.usefixtures("anna")
 async def test_op_14_what_was_allowed_is_in_the_copy_of_a_persons_data(
-    service: RunningService, third: RelyingPartyClient
+    service: RunningService, third_party_client: RelyingPartyClient
 ) -> None:
     account_browser = AccountBrowser(service)
     await account_browser.sign_in_and_open_account()
-    await asked(account_browser, third, scope="openid email")
+    await open_consent_page(account_browser, third_party_client, scope="openid email")
     await account_browser.post(CONSENT, decision="allow")
     await account_browser.get("/account")
     written = json.loads((await account_browser.submit("/account/export")).content)
@@ -284,13 +286,13 @@ async def test_op_14_what_was_allowed_is_in_the_copy_of_a_persons_data(
 
 
 async def test_op_14_nothing_of_a_sign_in_to_a_client_outlives_the_account(
-    service: RunningService, anna: User, third: RelyingPartyClient
+    service: RunningService, anna: User, third_party_client: RelyingPartyClient
 ) -> None:
     account_browser = AccountBrowser(service)
     await account_browser.sign_in_and_open_account()
-    await asked(account_browser, third)
+    await open_consent_page(account_browser, third_party_client)
     await account_browser.post(CONSENT, decision="allow")
-    await asked(account_browser, third, prompt="consent")  # and one under way
+    await open_consent_page(account_browser, third_party_client, prompt="consent")  # and one under way
     assert tables_that_mention(await read_all_tables(service.services.storage), anna.user_id) >= {
         *("consents", "grants", "interactions"),
     }

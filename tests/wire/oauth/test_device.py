@@ -51,11 +51,11 @@ async def browser_client(service: RunningService) -> AsyncIterator[HttpBrowser]:
 
 
 async def ask(device: RelyingPartyClient, **fields: str) -> dict[str, Any]:
-    answer = await device.service.client.post(ASK, data=asking(device, **fields), headers=device.headers)
+    answer = await device.service.client.post(ASK, data=device_request(device, **fields), headers=device.headers)
     return success_body(answer)
 
 
-def asking(device: RelyingPartyClient, **fields: str) -> dict[str, str]:
+def device_request(device: RelyingPartyClient, **fields: str) -> dict[str, str]:
     named = {"client_id": device.client.client_id} if device.client.public else {}
     return {"scope": "openid offline_access email", **named, **fields}
 
@@ -77,7 +77,7 @@ async def sign_in_here(browser_client: HttpBrowser, login: str = ANNA) -> httpx2
     return await browser_client.follow()
 
 
-async def answered(browser_client: HttpBrowser, user_code: str, decision: str) -> httpx2.Response:
+async def answer_request(browser_client: HttpBrowser, user_code: str, decision: str) -> httpx2.Response:
     """A new browser: type the code, sign in, decide."""
     await type_code(browser_client, user_code)
     await sign_in_here(browser_client)
@@ -145,7 +145,7 @@ async def test_no_is_an_answer_and_is_recorded(
     service: RunningService, tv: RelyingPartyClient, browser_client: HttpBrowser, anna: User
 ) -> None:
     given = await ask(tv)
-    page = await answered(browser_client, given["user_code"], "cancel")
+    page = await answer_request(browser_client, given["user_code"], "cancel")
     assert "Not signed in" in page.text
     assert oauth_error(await poll(tv, given["device_code"])) == (400, "access_denied")
     records = await service.services.storage.audit.newest_records(10, anna.user_id, "")
@@ -223,10 +223,13 @@ async def test_a_confirmation_belongs_to_the_browser_that_was_asked(
 async def test_only_clients_of_the_device_grant_get_codes(
     service: RunningService, app: RelyingPartyClient, tv: RelyingPartyClient
 ) -> None:
-    assert oauth_error(await service.client.post(ASK, data=asking(app))) == (400, "unauthorized_client")
+    assert oauth_error(await service.client.post(ASK, data=device_request(app))) == (400, "unauthorized_client")
     no_one = {"client_id": "no_one", "scope": "openid"}
     assert oauth_error(await service.client.post(ASK, data=no_one)) == (401, "invalid_client")
-    assert oauth_error(await service.client.post(ASK, data=asking(tv, scope="email"))) == (400, "invalid_scope")
+    assert oauth_error(await service.client.post(ASK, data=device_request(tv, scope="email"))) == (
+        400,
+        "invalid_scope",
+    )
     assert oauth_error(await service.client.post(TOKEN, data={"grant_type": GRANT, "client_id": "tv"})) == (
         400,
         "invalid_request",
@@ -242,14 +245,14 @@ async def test_a_confidential_client_proves_itself_and_keeps_its_codes_to_itself
         "invalid_client",
     )
     given = await ask(console)
-    await answered(browser_client, given["user_code"], "confirm")
+    await answer_request(browser_client, given["user_code"], "confirm")
     assert oauth_error(await poll(tv, given["device_code"])) == (400, "invalid_grant")
     assert claims_of(success_body(await poll(console, given["device_code"]))["id_token"])["sub"] == anna.user_id
 
 
 async def test_of_many_polls_at_once_one_gets_the_tokens(tv: RelyingPartyClient, browser_client: HttpBrowser) -> None:
     given = await ask(tv)
-    await answered(browser_client, given["user_code"], "confirm")
+    await answer_request(browser_client, given["user_code"], "confirm")
     answers = await asyncio.gather(*(poll(tv, given["device_code"]) for _ in range(5)))
     assert sorted(answer.status_code for answer in answers) == [200, 400, 400, 400, 400]
 
@@ -273,7 +276,7 @@ async def test_what_the_application_does_not_let_in_is_not_signed_in(
         ),
     )
     given = await ask(shop)
-    page = await answered(browser_client, given["user_code"], "confirm")
+    page = await answer_request(browser_client, given["user_code"], "confirm")
     assert page.status_code == 403
     assert "this account has no access to <strong><bdi>Shop TV</bdi></strong>" in page.text
     assert "You were not signed in on the device." in page.text
@@ -286,10 +289,10 @@ async def test_what_the_application_does_not_let_in_is_not_signed_in(
     )
     ada = HttpBrowser(service)
     await ada.sign_in("ada@studio.example")
-    told_why = (await ada.get("/device/denied?client_id=shop")).text
-    assert "Why access was denied" in told_why
-    assert "restricted_domains" in told_why
-    assert "/console/access/check?user_id=" in told_why
+    page_text = (await ada.get("/device/denied?client_id=shop")).text
+    assert "Why access was denied" in page_text
+    assert "restricted_domains" in page_text
+    assert "/console/access/check?user_id=" in page_text
     await ada.client.aclose()
 
 
@@ -297,7 +300,7 @@ async def test_anyone_who_is_blocked_before_the_device_asks_again_is_not_signed_
     service: RunningService, tv: RelyingPartyClient, browser_client: HttpBrowser, anna: User
 ) -> None:
     given = await ask(tv)
-    await answered(browser_client, given["user_code"], "confirm")
+    await answer_request(browser_client, given["user_code"], "confirm")
     await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
     assert oauth_error(await poll(tv, given["device_code"])) == (400, "invalid_grant")
 
@@ -323,7 +326,7 @@ async def test_a_device_goes_on_when_the_browser_that_confirmed_it_signs_out(
     service: RunningService, tv: RelyingPartyClient, browser_client: HttpBrowser, anna: User
 ) -> None:
     given = await ask(tv, scope="openid")
-    await answered(browser_client, given["user_code"], "confirm")
+    await answer_request(browser_client, given["user_code"], "confirm")
     tokens = success_body(await poll(tv, given["device_code"]))
     assert "refresh_token" not in tokens
     await browser_client.get("/account")
@@ -396,7 +399,7 @@ async def test_neither_the_confirmation_nor_the_grant_takes_a_limited_session(
 async def test_a_flood_of_devices_is_limited_and_soon_forgotten(
     service: RunningService, tv: RelyingPartyClient
 ) -> None:
-    answers = [await service.client.post(ASK, data=asking(tv)) for _ in range(200)]
+    answers = [await service.client.post(ASK, data=device_request(tv)) for _ in range(200)]
     closed = [answer for answer in answers if answer.status_code == 429]
     assert closed
     assert all(int(answer.headers["retry-after"]) > 0 for answer in closed)
@@ -420,7 +423,7 @@ async def test_a_consent_withdrawn_in_that_moment_leaves_no_device_signed_in(
         return await approve(self, *args, **more)
 
     monkeypatch.setattr(store, "approve_request", after_the_withdrawal)
-    page = await answered(browser_client, given["user_code"], "confirm")
+    page = await answer_request(browser_client, given["user_code"], "confirm")
     assert "Not signed in" in page.text
     await service.clock.advance(5)
     assert oauth_error(await poll(stick, given["device_code"])) == (400, "authorization_pending")

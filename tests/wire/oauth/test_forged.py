@@ -30,8 +30,8 @@ Show = Callable[[str], Awaitable[httpx2.Response]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Door:
-    """Where a JWT is shown, and the key that rightly signs it."""
+class TokenReader:
+    """An endpoint that reads a JWT, and the key that rightly signs it."""
 
     show: Show
     make: Callable[[], Awaitable[str]]
@@ -56,7 +56,7 @@ def parts(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
     return header, payload
 
 
-async def exchange_door(service: RunningService, anna: User) -> Door:
+async def exchange_reader(service: RunningService, anna: User) -> TokenReader:
     async def show(token: str) -> httpx2.Response:
         headers = [(b"Authorization", f"Bearer {token}".encode())]
         return await service.client.post("/proxy/oauth/exchange", headers=headers)
@@ -65,10 +65,10 @@ async def exchange_door(service: RunningService, anna: User) -> Door:
         return await service.services.user_tokens.issue(anna, auth="login", factor="f")
 
     key = service.services.keyring.signing_key(KeyPurpose.TOKENS, Algorithm.RS256, service.clock.now())
-    return Door(show=show, make=make, private=key.private, refusal=(401, "invalid_token"))
+    return TokenReader(show=show, make=make, private=key.private, refusal=(401, "invalid_token"))
 
 
-async def refresh_door(service: RunningService, anna: User) -> Door:
+async def refresh_reader(service: RunningService, anna: User) -> TokenReader:
     shop = await an_oidc_client(service)
 
     async def make() -> str:
@@ -76,10 +76,10 @@ async def refresh_door(service: RunningService, anna: User) -> Door:
         return token
 
     key = service.services.keyring.signing_key(KeyPurpose.REFRESH, Algorithm.EDDSA, service.clock.now())
-    return Door(show=shop.refresh, make=make, private=key.private, refusal=(400, "invalid_grant"))
+    return TokenReader(show=shop.refresh, make=make, private=key.private, refusal=(400, "invalid_grant"))
 
 
-async def assertion_door(service: RunningService, anna: User) -> Door:
+async def assertion_reader(service: RunningService, anna: User) -> TokenReader:
     private = application_private_key()
     numbers = private.public_key().public_numbers()
     key = {"kty": "RSA", "kid": "k1", "n": base64url(numbers.n.to_bytes(256)), "e": base64url(numbers.e.to_bytes(3))}
@@ -94,7 +94,7 @@ async def assertion_door(service: RunningService, anna: User) -> Door:
         message = f"{segment({'alg': 'RS256', 'kid': 'k1'})}.{segment(claims)}"
         return f"{message}.{base64url(signature_by(private, message))}"
 
-    return Door(show=show, make=make, private=private, refusal=(401, "invalid_client"))
+    return TokenReader(show=show, make=make, private=private, refusal=(401, "invalid_client"))
 
 
 async def shown_by(shop: RelyingPartyClient, user: User, assertion: str) -> httpx2.Response:
@@ -109,21 +109,21 @@ async def shown_by(shop: RelyingPartyClient, user: User, assertion: str) -> http
     return await shop.service.client.post(TOKEN, data=fields)
 
 
-@pytest.fixture(params=[exchange_door, refresh_door, assertion_door])
-async def door(request: pytest.FixtureRequest, service: RunningService, anna: User) -> Door:
-    made: Door = await request.param(service, anna)
+@pytest.fixture(params=[exchange_reader, refresh_reader, assertion_reader])
+async def token_reader(request: pytest.FixtureRequest, service: RunningService, anna: User) -> TokenReader:
+    made: TokenReader = await request.param(service, anna)
     return made
 
 
-async def test_a_token_signed_again_as_it_was_is_good(door: Door) -> None:
-    assert success_body(await door.show(await door.forged()))
+async def test_a_token_signed_again_as_it_was_is_good(token_reader: TokenReader) -> None:
+    assert success_body(await token_reader.show(await token_reader.forged()))
 
 
-async def test_ui_16_alg_none_is_refused_in_every_spelling(door: Door) -> None:
+async def test_ui_16_alg_none_is_refused_in_every_spelling(token_reader: TokenReader) -> None:
     for alg in ("none", "None", "NONE", "nOnE", ""):
-        token = await door.forged(alg=alg)
+        token = await token_reader.forged(alg=alg)
         for other in (token, token.rpartition(".")[0] + ".", token.rpartition(".")[0]):
-            await door.refuses(other)
+            await token_reader.refuses(other)
 
 
 def public_forms(private: RSAPrivateKey) -> Iterator[bytes]:
@@ -133,47 +133,47 @@ def public_forms(private: RSAPrivateKey) -> Iterator[bytes]:
         yield from (pem, pem.strip(), public.public_bytes(Encoding.DER, form))
 
 
-async def test_ui_17_a_public_key_is_no_hmac_secret(door: Door) -> None:
-    if not isinstance(door.private, RSAPrivateKey):
-        secrets = [door.private.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)]
+async def test_ui_17_a_public_key_is_no_hmac_secret(token_reader: TokenReader) -> None:
+    if not isinstance(token_reader.private, RSAPrivateKey):
+        secrets = [token_reader.private.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)]
     else:
-        secrets = list(public_forms(door.private))
+        secrets = list(public_forms(token_reader.private))
     for alg, digest in (("HS256", "sha256"), ("HS384", "sha384"), ("HS512", "sha512")):
-        message = (await door.forged(alg=alg)).rpartition(".")[0]
+        message = (await token_reader.forged(alg=alg)).rpartition(".")[0]
         for secret in secrets:
-            await door.refuses(f"{message}.{base64url(hmac.digest(secret, message.encode(), digest))}")
+            await token_reader.refuses(f"{message}.{base64url(hmac.digest(secret, message.encode(), digest))}")
 
 
-async def test_ui_18_a_strange_kid_is_refused(door: Door) -> None:
+async def test_ui_18_a_strange_kid_is_refused(token_reader: TokenReader) -> None:
     for kid in ("../../dev/null", "' OR 1=1--", ["k1"], {"k": 1}, "k" * 8_000, "a\0b"):
-        await door.refuses(await door.forged(kid=kid))
+        await token_reader.refuses(await token_reader.forged(kid=kid))
 
 
-async def test_ui_20_ui_21_whatever_asks_us_to_do_something_is_refused(door: Door) -> None:
+async def test_ui_20_ui_21_whatever_asks_us_to_do_something_is_refused(token_reader: TokenReader) -> None:
     for header in (
         *({"jwk": {"kty": "oct", "k": "AA"}}, {"jku": "http://127.0.0.1:1/"}, {"x5u": "http://127.0.0.1:1/"}),
         *({"x5c": ["AA"]}, {"crit": ["exp"]}, {"crit": ["bork"]}, {"b64": False}, {"cty": "JWT"}, {"zip": "DEF"}),
         *({"typ": "at+jwt"}, {"typ": "JWS"}),
     ):
-        await door.refuses(await door.forged(**header))
+        await token_reader.refuses(await token_reader.forged(**header))
 
 
-async def test_ui_23_oversized_and_misshapen_tokens_are_refused(door: Door) -> None:
-    token = await door.forged()
+async def test_ui_23_oversized_and_misshapen_tokens_are_refused(token_reader: TokenReader) -> None:
+    token = await token_reader.forged()
     head, payload, signature = token.split(".")
     for other in (
         *(f"{'A' * 20_000}.{payload}.{signature}", f"{head}.{'A' * 20_000}.{signature}", "." * 10_000),
         *(f"{token}.{payload}.{signature}", f"{token}A", f"{token}=", f"{head}.{payload}.{signature}."),
         json.dumps({"payload": payload, "protected": head, "signature": signature}),
     ):
-        await door.refuses(other)
+        await token_reader.refuses(other)
 
 
-async def test_ui_24_a_token_ends_on_its_second(service: RunningService, door: Door) -> None:
+async def test_ui_24_a_token_ends_on_its_second(service: RunningService, token_reader: TokenReader) -> None:
     now = service.clock.now()
     for end in (now - 1, now):
-        await door.refuses(await door.forged({"exp": end}))
-    assert success_body(await door.show(await door.forged({"exp": now + 1})))
+        await token_reader.refuses(await token_reader.forged({"exp": end}))
+    assert success_body(await token_reader.show(await token_reader.forged({"exp": now + 1})))
     for odd in ("9999999999", 1.5e9, True, None, 10**400):
-        await door.refuses(await door.forged({"exp": odd}))
-    await door.refuses(await door.forged({"iat": now + 61}))
+        await token_reader.refuses(await token_reader.forged({"exp": odd}))
+    await token_reader.refuses(await token_reader.forged({"iat": now + 61}))

@@ -34,7 +34,7 @@ def made_by(words: str, place: InstallationPaths) -> str:
     return place.command_line()(*words.removeprefix("$ gatehouse ").split()).strip()
 
 
-async def shell(script: str, **values: str) -> str:
+async def run_script(script: str, **values: str) -> str:
     process = await asyncio.create_subprocess_exec(
         "bash", "-euc", script, env={"PATH": "/usr/bin:/bin", **values}, stdout=asyncio.subprocess.PIPE
     )
@@ -59,21 +59,21 @@ async def test_by_hand_a_code_becomes_tokens_that_refresh_and_tell_who_it_is(
     address, exchange, refresh, userinfo, _ = blocks("sh")
     known = {"ISSUER": service.base_url, "REDIRECT": REDIRECT, "SECRET": secret}
 
-    asked = (await shell(address, **known, STATE="s1", NONCE="n1")).strip()
+    asked = (await run_script(address, **known, STATE="s1", NONCE="n1")).strip()
     wanted = dict(pair.split("=", 1) for pair in asked.partition("?")[2].split("&"))
     code = await shop.sign_in(anna.login or "", **{**wanted, "scope": "openid email offline_access"})
-    first = json.loads(await shell(exchange, **known, CODE=code))
+    first = json.loads(await run_script(exchange, **known, CODE=code))
     assert claims_of(first["id_token"])["nonce"] == "n1"
-    second = json.loads(await shell(refresh, **known, REFRESH_TOKEN=first["refresh_token"]))
+    second = json.loads(await run_script(refresh, **known, REFRESH_TOKEN=first["refresh_token"]))
     assert second["refresh_token"] != first["refresh_token"]
-    told = json.loads(await shell(userinfo, **known, ACCESS_TOKEN=second["access_token"]))
-    assert told == {"status": "ok", "sub": anna.user_id, "email": anna.login}
+    body = json.loads(await run_script(userinfo, **known, ACCESS_TOKEN=second["access_token"]))
+    assert body == {"status": "ok", "sub": anna.user_id, "email": anna.login}
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the guide shows curl, and there is none here")
 async def test_over_http_a_client_is_made_by_anyone_who_may_save_its_application(service: RunningService) -> None:
     studio = await a_studio(service)
     known = {"ISSUER": service.base_url, "APPLICATION": str(studio.shop.application_id)}
-    said = json.loads(await shell(blocks("sh")[-1], **known, JWT=studio.owner.jwt, FACTOR=FACTOR))
+    said = json.loads(await run_script(blocks("sh")[-1], **known, JWT=studio.owner.jwt, FACTOR=FACTOR))
     forum = await service.services.storage.clients.client("forum")
     assert (len(said["data"]["client_secret"]), forum.application_id) == (43, studio.shop.application_id)

@@ -16,12 +16,12 @@ PATH = "/proxy/oauth/introspect"
 INACTIVE = {"active": False}
 
 
-async def asked(relying: RelyingPartyClient, token: str) -> httpx2.Response:
+async def introspect(relying: RelyingPartyClient, token: str) -> httpx2.Response:
     headers = {"Authorization": basic_auth(relying.client.client_id, relying.secret)}
     return await relying.service.client.post(PATH, data={"token": token}, headers=headers)
 
 
-async def given(relying: RelyingPartyClient, user: User, **fields: Any) -> dict[str, Any]:
+async def issue_tokens(relying: RelyingPartyClient, user: User, **fields: Any) -> dict[str, Any]:
     return await relying.tokens(await relying.issue_code(user, **fields))
 
 
@@ -29,7 +29,7 @@ async def test_a_client_learns_about_its_access_and_refresh_token(
     service: RunningService, oidc_client: RelyingPartyClient, web: RelyingPartyClient, anna: User
 ) -> None:
     for relying in (oidc_client, web):
-        tokens = await given(relying, anna, scopes=("openid", "offline_access", "email"))
+        tokens = await issue_tokens(relying, anna, scopes=("openid", "offline_access", "email"))
         client_id, now = relying.client.client_id, service.clock.now()
         about = {
             "active": True,
@@ -39,30 +39,30 @@ async def test_a_client_learns_about_its_access_and_refresh_token(
             "aud": [service.base_url, client_id],
             "scope": "openid offline_access email",
         }
-        answer = await asked(relying, tokens["access_token"])
+        answer = await introspect(relying, tokens["access_token"])
         assert success_body(answer) == {**about, "token_type": "Bearer", "exp": now + 3_600}
         assert answer.headers["cache-control"] == "no-store"
-        assert success_body(await asked(relying, tokens["refresh_token"])) == {**about, "exp": now + 30 * DAY}
+        assert success_body(await introspect(relying, tokens["refresh_token"])) == {**about, "exp": now + 30 * DAY}
 
 
 async def test_a_narrowed_access_token_says_so(oidc_client: RelyingPartyClient, anna: User) -> None:
-    tokens = await given(oidc_client, anna)
+    tokens = await issue_tokens(oidc_client, anna)
     narrow = success_body(await oidc_client.refresh(tokens["refresh_token"], scope="openid"))
-    assert success_body(await asked(oidc_client, narrow["access_token"]))["scope"] == "openid"
-    assert success_body(await asked(oidc_client, tokens["refresh_token"])) == INACTIVE  # rotated
+    assert success_body(await introspect(oidc_client, narrow["access_token"]))["scope"] == "openid"
+    assert success_body(await introspect(oidc_client, tokens["refresh_token"])) == INACTIVE  # rotated
 
 
 async def test_what_is_over_or_never_was_is_inactive_without_a_word(
     service: RunningService, oidc_client: RelyingPartyClient, anna: User
 ) -> None:
-    tokens = await given(oidc_client, anna)
-    assert success_body(await asked(oidc_client, tokens["id_token"])) == INACTIVE
-    assert success_body(await asked(oidc_client, "x")) == INACTIVE
+    tokens = await issue_tokens(oidc_client, anna)
+    assert success_body(await introspect(oidc_client, tokens["id_token"])) == INACTIVE
+    assert success_body(await introspect(oidc_client, "x")) == INACTIVE
     await service.clock.advance(3_600)
-    assert success_body(await asked(oidc_client, tokens["access_token"])) == INACTIVE
-    assert success_body(await asked(oidc_client, tokens["refresh_token"]))["active"] is True
+    assert success_body(await introspect(oidc_client, tokens["access_token"])) == INACTIVE
+    assert success_body(await introspect(oidc_client, tokens["refresh_token"]))["active"] is True
     await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
-    assert success_body(await asked(oidc_client, tokens["refresh_token"])) == INACTIVE
+    assert success_body(await introspect(oidc_client, tokens["refresh_token"])) == INACTIVE
 
 
 async def test_another_clients_tokens_are_inactive_unless_it_is_of_the_same_application(
@@ -71,16 +71,16 @@ async def test_another_clients_tokens_are_inactive_unless_it_is_of_the_same_appl
     shop = await create_application(service.services.storage, name="Shop")
     first = await an_oidc_client(service, "first", application_id=shop.application_id)
     second = await an_oidc_client(service, "second", application_id=shop.application_id)
-    tokens = await given(first, anna)
+    tokens = await issue_tokens(first, anna)
     for token in (tokens["access_token"], tokens["refresh_token"]):
-        assert success_body(await asked(oidc_client, token)) == INACTIVE
-        assert success_body(await asked(second, token))["client_id"] == "first"
+        assert success_body(await introspect(oidc_client, token)) == INACTIVE
+        assert success_body(await introspect(second, token))["client_id"] == "first"
 
 
 async def test_anyone_who_asks_has_to_prove_themselves(
     service: RunningService, oidc_client: RelyingPartyClient, app: RelyingPartyClient, anna: User
 ) -> None:
-    token = (await given(oidc_client, anna))["access_token"]
+    token = (await issue_tokens(oidc_client, anna))["access_token"]
     for headers, fields in (
         ({}, {}),
         ({}, {"client_id": app.client.client_id}),
@@ -109,12 +109,14 @@ async def test_an_application_learns_whether_its_login_token_is_live(
         "sub": anna.user_id,
         "exp": service.clock.now() + 3_600,
     }
-    assert success_body(await asked(own, token)) == about
+    assert success_body(await introspect(own, token)) == about
     assert (
-        success_body(await asked(oidc_client, token)) == success_body(await asked(oidc_client, nobodys)) == INACTIVE
+        success_body(await introspect(oidc_client, token))
+        == success_body(await introspect(oidc_client, nobodys))
+        == INACTIVE
     )
     await service.clock.advance(3_600)
-    assert success_body(await asked(own, token)) == INACTIVE
+    assert success_body(await introspect(own, token)) == INACTIVE
 
 
 async def test_an_application_without_a_client_asks_with_an_access_key(service: RunningService) -> None:
@@ -143,4 +145,4 @@ async def test_a_login_token_dies_with_its_user(service: RunningService, anna: U
     ask = {"login": anna.login, "password": PASSWORD, "app_id": shop.application_id}
     token = (await service.client.post("/proxy/api/login", json=ask)).json()["token"]
     await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
-    assert success_body(await asked(own, token)) == INACTIVE
+    assert success_body(await introspect(own, token)) == INACTIVE

@@ -202,13 +202,13 @@ async def test_a_hint_about_someone_else_asks_first(
 async def test_no_one_signed_in_is_led_back_by_a_hint_and_else_told_here(
     service: RunningService, browser_client: HttpBrowser, id_token: str
 ) -> None:
-    stranger = HttpBrowser(service)
-    assert sent_to(await stranger.get(path(id_token_hint=id_token, post_logout_redirect_uri=BYE))) == BYE
-    page = await stranger.get(path(client_id="shelf", post_logout_redirect_uri=BYE))
+    signed_out_browser = HttpBrowser(service)
+    assert sent_to(await signed_out_browser.get(path(id_token_hint=id_token, post_logout_redirect_uri=BYE))) == BYE
+    page = await signed_out_browser.get(path(client_id="shelf", post_logout_redirect_uri=BYE))
     assert (page.status_code, f'href="{BYE}"' in page.text) == (200, True)
-    assert (await stranger.get(LOGOUT)).status_code == 200
+    assert (await signed_out_browser.get(LOGOUT)).status_code == 200
     assert await is_signed_in(browser_client)
-    await stranger.client.aclose()
+    await signed_out_browser.client.aclose()
 
 
 async def test_head_and_repeated_parameters_end_nothing(browser_client: HttpBrowser, id_token: str) -> None:

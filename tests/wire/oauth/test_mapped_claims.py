@@ -29,7 +29,7 @@ async def a_shop(service: RunningService) -> int:
 
 
 async def a_mapping_client(service: RunningService, number: int) -> RelyingPartyClient:
-    claims = {told.value: ClaimSource(application_id=number, told=told) for told in ClaimContent}
+    claims = {content.value: ClaimSource(application_id=number, told=content) for content in ClaimContent}
     return await an_oidc_client(service, claims=claims)
 
 

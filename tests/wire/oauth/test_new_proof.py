@@ -38,8 +38,8 @@ async def test_a_session_put_away_and_brought_back_is_not_a_new_proof(
     assert wants_sign_in(await signed_in_browser.post("/sign-in/as", decision="continue"))
     assert await count_grants(service) == 0
     await signed_in_browser.follow()
-    told = redirect_parameters(await signed_in_browser.post("/sign-in", login=LOGIN, password=PASSWORD))
-    assert (await grant_of(service, told["code"])).auth_time == service.clock.now()
+    parameters = redirect_parameters(await signed_in_browser.post("/sign-in", login=LOGIN, password=PASSWORD))
+    assert (await grant_of(service, parameters["code"])).auth_time == service.clock.now()
 
 
 @pytest.mark.parametrize(

@@ -20,17 +20,17 @@ PKCE = {"code_challenge": challenge_of("v" * 43), "code_challenge_method": "S256
 
 
 @pytest.fixture
-async def good(service: RunningService) -> RelyingPartyClient:
+async def host_client(service: RunningService) -> RelyingPartyClient:
     """A client in host mode."""
     return await a_native_client(service, "good", redirect_hosts=("good.example",))
 
 
 @pytest.fixture
-async def exact(service: RunningService) -> RelyingPartyClient:
+async def exact_client(service: RunningService) -> RelyingPartyClient:
     return await an_oidc_client(service, "exact", redirect_uris=(HOST,))
 
 
-async def refuses(browser_client: HttpBrowser, *clients: RelyingPartyClient, uris: tuple[str, ...]) -> None:
+async def expect_refusal(browser_client: HttpBrowser, *clients: RelyingPartyClient, uris: tuple[str, ...]) -> None:
     for client in clients:
         for uri in uris:
             answer = await browser_client.get(client.authorize_path(redirect_uri=uri))
@@ -39,26 +39,34 @@ async def refuses(browser_client: HttpBrowser, *clients: RelyingPartyClient, uri
     assert await count_grants(clients[0].service) == 0
 
 
-async def accepts(browser_client: HttpBrowser, client: RelyingPartyClient, *uris: str, **more: str) -> None:
+async def expect_accepted(browser_client: HttpBrowser, client: RelyingPartyClient, *uris: str, **more: str) -> None:
     for uri in uris:
-        told = redirect_parameters(await browser_client.get(client.authorize_path(redirect_uri=uri, **more)), uri)
-        assert "code" in told, uri
+        parameters = redirect_parameters(
+            await browser_client.get(client.authorize_path(redirect_uri=uri, **more)), uri
+        )
+        assert "code" in parameters, uri
 
 
 async def test_in_host_mode_any_path_and_query_of_the_host_will_do(
-    signed_in_browser: HttpBrowser, good: RelyingPartyClient
+    signed_in_browser: HttpBrowser, host_client: RelyingPartyClient
 ) -> None:
-    await accepts(
-        signed_in_browser, good, HOST, "https://good.example", "https://good.example/", "https://good.example/a/b"
+    await expect_accepted(
+        signed_in_browser,
+        host_client,
+        HOST,
+        "https://good.example",
+        "https://good.example/",
+        "https://good.example/a/b",
     )
-    told = redirect_parameters(
-        await signed_in_browser.get(good.authorize_path(redirect_uri=f"{HOST}?a=1&b=%20")), f"{HOST}?a=1&b=%20&"
+    parameters = redirect_parameters(
+        await signed_in_browser.get(host_client.authorize_path(redirect_uri=f"{HOST}?a=1&b=%20")),
+        f"{HOST}?a=1&b=%20&",
     )
-    assert told.keys() >= {"a", "b", "code", "state", "iss"}
+    assert parameters.keys() >= {"a", "b", "code", "state", "iss"}
 
 
 async def test_az_12_user_info_is_refused(
-    signed_in_browser: HttpBrowser, good: RelyingPartyClient, exact: RelyingPartyClient
+    signed_in_browser: HttpBrowser, host_client: RelyingPartyClient, exact_client: RelyingPartyClient
 ) -> None:
     uris = (
         "https://good.example@evil.example/cb",
@@ -68,11 +76,11 @@ async def test_az_12_user_info_is_refused(
         "https://good.example%40evil.example/cb",
         "https://evil.example\\@good.example/cb",
     )
-    await refuses(signed_in_browser, good, exact, uris=uris)
+    await expect_refusal(signed_in_browser, host_client, exact_client, uris=uris)
 
 
 async def test_az_14_a_host_that_only_resembles_the_registered_one_is_refused(
-    signed_in_browser: HttpBrowser, good: RelyingPartyClient, exact: RelyingPartyClient
+    signed_in_browser: HttpBrowser, host_client: RelyingPartyClient, exact_client: RelyingPartyClient
 ) -> None:
     names = (
         *("good.example.evil.example", "evilgood.example", "sub.good.example", "good.example.", "goodXexample"),
@@ -86,13 +94,19 @@ async def test_az_14_a_host_that_only_resembles_the_registered_one_is_refused(
         ),
         *("good.example,evil.example", "good.example\u3002evil.example", "[good.example]", "good..example", ""),
     )
-    await refuses(
-        signed_in_browser, good, exact, uris=tuple(f"https://{name}/cb" for name in names if "\0" not in name)
+    await expect_refusal(
+        signed_in_browser,
+        host_client,
+        exact_client,
+        uris=tuple(f"https://{name}/cb" for name in names if "\0" not in name),
     )
 
 
 async def test_az_15_other_schemes_and_ports_are_refused(
-    service: RunningService, signed_in_browser: HttpBrowser, good: RelyingPartyClient, exact: RelyingPartyClient
+    service: RunningService,
+    signed_in_browser: HttpBrowser,
+    host_client: RelyingPartyClient,
+    exact_client: RelyingPartyClient,
 ) -> None:
     uris = (
         "http://good.example/cb",
@@ -100,12 +114,12 @@ async def test_az_15_other_schemes_and_ports_are_refused(
         *(f"https://good.example:{port}/cb" for port in ("8443", "443", "0443", "", "99999", "-1", "4 43", "٤٤٣")),
         *("http://localhost/cb", "http://localhost:3000/cb", "http://127.0.0.1:3000/cb", "http://[::1]:3000/cb"),
     )
-    await refuses(signed_in_browser, good, exact, uris=uris)
+    await expect_refusal(signed_in_browser, host_client, exact_client, uris=uris)
     ported = await a_native_client(service, "ported", redirect_hosts=("good.example:8443", "other.example:443"))
-    await refuses(
+    await expect_refusal(
         signed_in_browser, ported, uris=(HOST, "https://good.example:8444/cb", "http://good.example:8443/cb")
     )
-    await accepts(
+    await expect_accepted(
         signed_in_browser,
         ported,
         "https://good.example:8443/cb",
@@ -118,10 +132,10 @@ async def test_az_15_a_loopback_host_will_do_on_any_port_when_it_is_registered(
     service: RunningService, signed_in_browser: HttpBrowser
 ) -> None:
     local = await a_native_client(service, "local", redirect_hosts=("localhost", "[::1]", "127.0.0.1:3000"))
-    await accepts(
+    await expect_accepted(
         signed_in_browser, local, "http://localhost/cb", "http://localhost:3000/cb", "https://localhost:8443/cb"
     )
-    await accepts(signed_in_browser, local, "http://[::1]:3000/cb", "http://127.0.0.1:3000/cb")
+    await expect_accepted(signed_in_browser, local, "http://[::1]:3000/cb", "http://127.0.0.1:3000/cb")
     uris = ("http://127.0.0.1:3001/cb", "http://127.1:3000/cb", "http://localhost.evil.example/", "http://[::2]/")
     for uri in uris:
         assert is_error_page(await signed_in_browser.get(local.authorize_path(redirect_uri=uri))), uri
@@ -132,7 +146,9 @@ async def test_a_public_clients_loopback_uri_matches_on_any_port(
 ) -> None:
     uris = ("http://127.0.0.1/cb", "http://localhost:1/x?a=1", HOST, "com.example.app:/cb")
     app = await a_public_client(service, "tool", redirect_uris=uris)
-    await accepts(signed_in_browser, app, *uris, "http://127.0.0.1:49152/cb", "http://localhost/x?a=1", **PKCE)
+    await expect_accepted(
+        signed_in_browser, app, *uris, "http://127.0.0.1:49152/cb", "http://localhost/x?a=1", **PKCE
+    )
     for uri in (
         *(
             "http://127.0.0.1:49152/cb/",
@@ -148,7 +164,7 @@ async def test_a_public_clients_loopback_uri_matches_on_any_port(
 
 
 async def test_az_16_white_space_and_line_ends_reach_no_header(
-    signed_in_browser: HttpBrowser, good: RelyingPartyClient, exact: RelyingPartyClient
+    signed_in_browser: HttpBrowser, host_client: RelyingPartyClient, exact_client: RelyingPartyClient
 ) -> None:
     marks = (
         " ",
@@ -171,17 +187,20 @@ async def test_az_16_white_space_and_line_ends_reach_no_header(
         for mark in marks
         for uri in (f"{mark}{HOST}", f"ht{mark}tps://good.example/cb", f"https://go{mark}od.example/cb")
     )
-    await refuses(signed_in_browser, good, exact, uris=uris)
-    await refuses(
-        signed_in_browser, good, exact, uris=tuple(f"{HOST}{mark}" for mark in marks if not mark.startswith("%"))
+    await expect_refusal(signed_in_browser, host_client, exact_client, uris=uris)
+    await expect_refusal(
+        signed_in_browser,
+        host_client,
+        exact_client,
+        uris=tuple(f"{HOST}{mark}" for mark in marks if not mark.startswith("%")),
     )
     for uri in ("\0https://good.example/cb", "https://good.example\0/cb"):
-        answer = await signed_in_browser.get(good.authorize_path(redirect_uri=uri))
+        answer = await signed_in_browser.get(host_client.authorize_path(redirect_uri=uri))
         assert (answer.status_code, "location" in answer.headers) == (400, False)
 
 
 async def test_az_17_dangerous_and_relative_schemes_are_refused(
-    signed_in_browser: HttpBrowser, good: RelyingPartyClient, exact: RelyingPartyClient
+    signed_in_browser: HttpBrowser, host_client: RelyingPartyClient, exact_client: RelyingPartyClient
 ) -> None:
     uris = (
         *("javascript://good.example/%0aalert(1)", "JaVaScRiPt:alert(1)", "data:text/html,x", "file:///etc/passwd"),
@@ -194,30 +213,33 @@ async def test_az_17_dangerous_and_relative_schemes_are_refused(
         ),
         *("com.example.app:/cb", "ftp://good.example/", "about:blank", "blob:https://good.example/x"),
     )
-    await refuses(signed_in_browser, good, exact, uris=uris)
+    await expect_refusal(signed_in_browser, host_client, exact_client, uris=uris)
 
 
 async def test_az_18_a_fragment_is_refused(
-    service: RunningService, signed_in_browser: HttpBrowser, good: RelyingPartyClient, exact: RelyingPartyClient
+    service: RunningService,
+    signed_in_browser: HttpBrowser,
+    host_client: RelyingPartyClient,
+    exact_client: RelyingPartyClient,
 ) -> None:
-    await refuses(signed_in_browser, good, exact, uris=(f"{HOST}#x", f"{HOST}#", f"{HOST}?a#b"))
-    await refuses(signed_in_browser, exact, uris=(f"{HOST}%23x",))
+    await expect_refusal(signed_in_browser, host_client, exact_client, uris=(f"{HOST}#x", f"{HOST}#", f"{HOST}?a#b"))
+    await expect_refusal(signed_in_browser, exact_client, uris=(f"{HOST}%23x",))
     so = await an_oidc_client(service, "so", redirect_uris=(f"{HOST}%23x",))
-    await accepts(signed_in_browser, so, f"{HOST}%23x")
+    await expect_accepted(signed_in_browser, so, f"{HOST}%23x")
 
 
 async def test_az_19_an_exact_uri_has_one_spelling(
-    service: RunningService, signed_in_browser: HttpBrowser, exact: RelyingPartyClient
+    service: RunningService, signed_in_browser: HttpBrowser, exact_client: RelyingPartyClient
 ) -> None:
     ways = ("/../x", "/..;/x", "%2f..%2fx", "/%252e%252e/", "/", "?", "?a=1", ";a", "%00", "//", "/.")
     uris = (*(f"{HOST}{way}" for way in ways), "https://good.example/CB", "https://good.example/%63b", HOST[:-1])
-    await refuses(signed_in_browser, exact, uris=uris)
+    await expect_refusal(signed_in_browser, exact_client, uris=uris)
     both = await a_native_client(service, "both", redirect_hosts=("good.example",), redirect_uris=(HOST,))
-    await refuses(
+    await expect_refusal(
         signed_in_browser, both, uris=("https://good.example/other",)
     )  # when exact ones are registered only they match
-    await accepts(signed_in_browser, exact, HOST)
-    await accepts(signed_in_browser, both, HOST)
+    await expect_accepted(signed_in_browser, exact_client, HOST)
+    await expect_accepted(signed_in_browser, both, HOST)
 
 
 async def test_az_21_a_registered_query_is_kept_and_must_be_the_registered_one(
@@ -225,9 +247,13 @@ async def test_az_21_a_registered_query_is_kept_and_must_be_the_registered_one(
 ) -> None:
     uri = f"{HOST}?tenant=1&x=2"
     client = await an_oidc_client(service, "tenant", redirect_uris=(uri,))
-    await refuses(signed_in_browser, client, uris=(f"{uri}&y=1", f"{HOST}?x=2&tenant=1", HOST, f"{HOST}?tenant=1"))
-    told = redirect_parameters(await signed_in_browser.get(client.authorize_path(redirect_uri=uri)), f"{uri}&code=")
-    assert (told["tenant"], told["x"]) == ("1", "2")
+    await expect_refusal(
+        signed_in_browser, client, uris=(f"{uri}&y=1", f"{HOST}?x=2&tenant=1", HOST, f"{HOST}?tenant=1")
+    )
+    parameters = redirect_parameters(
+        await signed_in_browser.get(client.authorize_path(redirect_uri=uri)), f"{uri}&code="
+    )
+    assert (parameters["tenant"], parameters["x"]) == ("1", "2")
     assert redirect_error(
         await signed_in_browser.get(client.authorize_path(redirect_uri=uri, scope="email")), f"{uri}&error="
     )
@@ -266,10 +292,10 @@ HARMLESS = (
 
 
 async def test_az_20_reserved_names_in_a_query_match_no_host(
-    signed_in_browser: HttpBrowser, good: RelyingPartyClient
+    signed_in_browser: HttpBrowser, host_client: RelyingPartyClient
 ) -> None:
-    await refuses(signed_in_browser, good, uris=tuple(f"{HOST}?{query}" for query in SPELLINGS))
-    await accepts(signed_in_browser, good, *(f"{HOST}{query}" for query in HARMLESS))
+    await expect_refusal(signed_in_browser, host_client, uris=tuple(f"{HOST}?{query}" for query in SPELLINGS))
+    await expect_accepted(signed_in_browser, host_client, *(f"{HOST}{query}" for query in HARMLESS))
 
 
 async def test_az_20_a_stored_uri_with_a_reserved_name_matches_no_more(
@@ -290,7 +316,7 @@ async def test_az_20_a_stored_uri_with_a_reserved_name_matches_no_more(
     client = RelyingPartyClient(service=service, client=stored, secret="")
     for uri in uris[:-1]:
         assert is_error_page(await signed_in_browser.get(client.authorize_path(redirect_uri=uri, **PKCE))), uri
-    await accepts(signed_in_browser, client, HOST, **PKCE)
+    await expect_accepted(signed_in_browser, client, HOST, **PKCE)
 
 
 @pytest.mark.parametrize("query", SPELLINGS)
@@ -311,18 +337,20 @@ async def test_az_20_a_developer_is_shown_the_reserved_name(
     service: RunningService, browser_client: HttpBrowser
 ) -> None:
     debug = await a_native_client(service, "debug", redirect_hosts=("good.example",), explain_errors=True)
-    told = await browser_client.get(debug.authorize_path(redirect_uri=f"{HOST}?a=1&C%6FDE=evil"))
-    assert "reserved parameter C%6FDE in the query of redirect_uri" in shown(told.text)
+    page = await browser_client.get(debug.authorize_path(redirect_uri=f"{HOST}?a=1&C%6FDE=evil"))
+    assert "reserved parameter C%6FDE in the query of redirect_uri" in visible_text(page.text)
 
 
-async def test_a_code_never_ends_up_in_the_path(signed_in_browser: HttpBrowser, good: RelyingPartyClient) -> None:
+async def test_a_code_never_ends_up_in_the_path(
+    signed_in_browser: HttpBrowser, host_client: RelyingPartyClient
+) -> None:
     uri = "https://good.example/news&"
     assert "code" in redirect_parameters(
-        await signed_in_browser.get(good.authorize_path(redirect_uri=uri)), f"{uri}?code="
+        await signed_in_browser.get(host_client.authorize_path(redirect_uri=uri)), f"{uri}?code="
     )
 
 
-def shown(text: str) -> str:
+def visible_text(text: str) -> str:
     return unescape(re.sub(r"<[^>]*>", "", text))
 
 
@@ -332,18 +360,18 @@ async def test_a_developer_is_shown_what_was_received_beside_what_is_registered(
     wrong = f"{HOST}/<i>"
     quiet = await an_oidc_client(service, "quiet", redirect_uris=(HOST,))
     debug = await an_oidc_client(service, "debug", redirect_uris=(HOST,), explain_errors=True)
-    told = await browser_client.get(debug.authorize_path(redirect_uri=wrong))
-    assert f"<code>{HOST}<mark>/&lt;i&gt;</mark></code>" in told.text
-    assert "redirect_uri is not registered for this client" in shown(told.text)
+    page = await browser_client.get(debug.authorize_path(redirect_uri=wrong))
+    assert f"<code>{HOST}<mark>/&lt;i&gt;</mark></code>" in page.text
+    assert "redirect_uri is not registered for this client" in visible_text(page.text)
     for someone in ("a stranger", "Anna"):
         if someone == "Anna":
             await browser_client.sign_in(anna.login or "")
         hidden = await browser_client.get(quiet.authorize_path(redirect_uri=wrong))
         assert is_error_page(hidden)
-        assert HOST not in shown(hidden.text), someone
+        assert HOST not in visible_text(hidden.text), someone
         assert hidden.headers["x-request-id"] in hidden.text
     root = await service.services.administration.new_user(login="root@studio.example", nick="Root", password=PASSWORD)
     await service.services.storage.accounts.create_user(root, a_record(), administrator=True)
     await browser_client.sign_in("root@studio.example")
-    assert HOST in shown((await browser_client.get(quiet.authorize_path(redirect_uri=wrong))).text)
+    assert HOST in visible_text((await browser_client.get(quiet.authorize_path(redirect_uri=wrong))).text)
     assert "the client is unknown" in (await browser_client.get(quiet.authorize_path(client_id="no_one"))).text

@@ -35,7 +35,7 @@ def removal(request: pytest.FixtureRequest, studio: Studio) -> tuple[str, dict[s
     return request.param, {"action": "delete", "data": about}
 
 
-async def posted(service: RunningService, endpoint: str, headers: dict[str, str], **fields: Any) -> httpx2.Response:
+async def post_to(service: RunningService, endpoint: str, headers: dict[str, str], **fields: Any) -> httpx2.Response:
     return await service.client.post(f"/proxy/oauth/{endpoint}", data=fields, headers=headers)
 
 
@@ -50,13 +50,13 @@ async def test_pr_11_no_token_of_its_clients_outlives_an_application_or_its_proj
     web = await a_native_client(service, application_id=shop)
     tokens, code = await web.tokens(await web.issue_code(anna)), await web.issue_code(anna)
     bearer = {"Authorization": f"Bearer {tokens['access_token']}"}
-    exchanged = {"Authorization": f"Bearer {success_body(await posted(service, 'exchangeToken', bearer))['token']}"}
+    exchanged = {"Authorization": f"Bearer {success_body(await post_to(service, 'exchangeToken', bearer))['token']}"}
     assert (await web.userinfo(tokens["access_token"])).status_code == 200
     assert await studio.expect_ok("user/info", {}, exchanged)
 
     await studio.expect_ok(*removal, studio.owner.headers)
     assert oauth_error(await web.userinfo(tokens["access_token"])) == INVALID_TOKEN
-    assert oauth_error(await posted(service, "exchangeToken", bearer)) == INVALID_TOKEN
+    assert oauth_error(await post_to(service, "exchangeToken", bearer)) == INVALID_TOKEN
     await studio.expect_error(401, "user/info", {}, exchanged)
     assert oauth_error(await web.refresh(tokens["refresh_token"])) == (400, "invalid_grant")
     assert oauth_error(await web.redeem(code)) == (400, "invalid_grant")
@@ -70,19 +70,19 @@ async def test_pr_11_no_client_proves_itself_for_an_application_that_is_removed_
     ask = {"login": anna.login, "password": PASSWORD, "app_id": shop}
     login_token = (await service.client.post("/proxy/api/login", json=ask)).json()["token"]
     tokens = await own.tokens(await own.issue_code(anna))
-    device_code = success_body(await posted(service, "device_authorization", own.headers, scope="openid"))[
+    device_code = success_body(await post_to(service, "device_authorization", own.headers, scope="openid"))[
         "device_code"
     ]
     shown = (tokens["access_token"], tokens["refresh_token"], login_token)
     for token in shown:
-        assert success_body(await posted(service, "introspect", secret_of(own), token=token))["active"]
+        assert success_body(await post_to(service, "introspect", secret_of(own), token=token))["active"]
 
     await studio.expect_ok(*removal, studio.owner.headers)
     for token in shown:
-        assert oauth_error(await posted(service, "introspect", secret_of(own), token=token)) == INVALID_CLIENT
-    assert oauth_error(await posted(service, "device_authorization", own.headers, scope="openid")) == INVALID_CLIENT
+        assert oauth_error(await post_to(service, "introspect", secret_of(own), token=token)) == INVALID_CLIENT
+    assert oauth_error(await post_to(service, "device_authorization", own.headers, scope="openid")) == INVALID_CLIENT
     polling = {"grant_type": "urn:ietf:params:oauth:grant-type:device_code", "device_code": device_code}
-    assert oauth_error(await posted(service, "token", own.headers, **polling)) == INVALID_CLIENT
+    assert oauth_error(await post_to(service, "token", own.headers, **polling)) == INVALID_CLIENT
     assert redirect_error(await signed_in_browser.get(own.authorize_path())) == "access_denied"
 
 

@@ -18,7 +18,7 @@ def secret_of(relying: RelyingPartyClient) -> dict[str, str]:
     return {"client_id": relying.client.client_id, "client_secret": relying.secret}
 
 
-async def given(relying: RelyingPartyClient, user: User) -> dict[str, Any]:
+async def issue_tokens(relying: RelyingPartyClient, user: User) -> dict[str, Any]:
     return await relying.tokens(await relying.issue_code(user))
 
 
@@ -35,7 +35,7 @@ async def everything_is_dead(relying: RelyingPartyClient, tokens: dict[str, Any]
 async def test_ui_05_after_a_revocation_nothing_of_that_grant_works(
     service: RunningService, web: RelyingPartyClient, anna: User, kind: str, name: str
 ) -> None:
-    tokens, another = await given(web, anna), await given(web, anna)
+    tokens, another = await issue_tokens(web, anna), await issue_tokens(web, anna)
     body: Any = {kind: {**secret_of(web), name: tokens["refresh_token"]}}
     answer = await service.client.post(OWN, **body)
     assert success_body(answer) == {"status": "ok"}
@@ -51,7 +51,7 @@ async def test_ui_05_after_a_revocation_nothing_of_that_grant_works(
 async def test_ui_06_a_revocation_with_wrong_credentials_or_token_revokes_nothing(
     service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
-    tokens = await given(web, anna)
+    tokens = await issue_tokens(web, anna)
     token = {"refresh_token": tokens["refresh_token"]}
     for credentials in (
         {"client_id": "web", "client_secret": "wrong"},
@@ -74,7 +74,7 @@ async def test_ui_06_a_revocation_with_wrong_credentials_or_token_revokes_nothin
 async def test_ui_06_an_already_revoked_or_rotated_token_is_invalid_request(
     service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
-    old = (await given(web, anna))["refresh_token"]
+    old = (await issue_tokens(web, anna))["refresh_token"]
     new = success_body(await web.refresh(old))["refresh_token"]
     assert success_body(await service.client.post(OWN, json={**secret_of(web), "refresh_token": new}))
     rotated = await service.client.post(OWN, json={**secret_of(web), "refresh_token": old})
@@ -86,13 +86,13 @@ async def test_ui_06_an_already_revoked_or_rotated_token_is_invalid_request(
 async def test_ui_07_a_client_cannot_revoke_anothers_token(
     service: RunningService, web: RelyingPartyClient, oidc_client: RelyingPartyClient, anna: User
 ) -> None:
-    tokens = await given(web, anna)
+    tokens = await issue_tokens(web, anna)
     other = await a_native_client(service, "other")
-    for thief in (other, oidc_client):
-        fields = {**secret_of(thief), "refresh_token": tokens["refresh_token"]}
+    for other_client in (other, oidc_client):
+        fields = {**secret_of(other_client), "refresh_token": tokens["refresh_token"]}
         assert oauth_error(await service.client.post(OWN, json=fields)) == (400, "invalid_request")
         for token in (tokens["refresh_token"], tokens["access_token"]):
-            answer = await service.client.post(RFC_7009, data={**secret_of(thief), "token": token})
+            answer = await service.client.post(RFC_7009, data={**secret_of(other_client), "token": token})
             assert (answer.status_code, answer.content) == (200, b"")
     assert success_body(await web.userinfo(tokens["access_token"]))
     assert success_body(await web.refresh(tokens["refresh_token"]))
@@ -102,11 +102,11 @@ async def test_ui_07_a_client_cannot_revoke_anothers_token(
 async def test_a_rotated_token_ends_its_family_anyone_who_rotated_it(
     service: RunningService, web: RelyingPartyClient, anna: User, path: str, status: int
 ) -> None:
-    stolen = (await given(web, anna))["refresh_token"]
-    of_the_thief = success_body(await web.refresh(stolen))
+    stolen = (await issue_tokens(web, anna))["refresh_token"]
+    of_other_client = success_body(await web.refresh(stolen))
     answer = await service.client.post(path, data={**secret_of(web), "token": stolen})
     assert answer.status_code == status, answer.text
-    await everything_is_dead(web, of_the_thief)
+    await everything_is_dead(web, of_other_client)
     events = [one.event for one in await service.services.storage.audit.unsealed_records(100)]
     assert events.count("grant.revoked") == 1
 
@@ -114,10 +114,10 @@ async def test_a_rotated_token_ends_its_family_anyone_who_rotated_it(
 async def test_rfc_7009_tells_no_one_which_foreign_tokens_live(
     service: RunningService, oidc_client: RelyingPartyClient, app: RelyingPartyClient, anna: User
 ) -> None:
-    old = (await given(oidc_client, anna))["refresh_token"]
+    old = (await issue_tokens(oidc_client, anna))["refresh_token"]
     new = success_body(await oidc_client.refresh(old))["refresh_token"]
-    stranger = {"client_id": app.client.client_id}
-    answers = [await service.client.post(RFC_7009, data={**stranger, "token": one}) for one in (old, new, "x")]
+    other_client = {"client_id": app.client.client_id}
+    answers = [await service.client.post(RFC_7009, data={**other_client, "token": one}) for one in (old, new, "x")]
     assert [(one.status_code, one.content) for one in answers] == [(200, b"")] * 3
     assert success_body(await oidc_client.refresh(new))
 
@@ -126,7 +126,7 @@ async def test_rfc_7009_tells_no_one_which_foreign_tokens_live(
 async def test_rfc_7009_revokes_by_either_token(
     service: RunningService, oidc_client: RelyingPartyClient, anna: User, name: str
 ) -> None:
-    tokens = await given(oidc_client, anna)
+    tokens = await issue_tokens(oidc_client, anna)
     fields = {"token": tokens[name], "token_type_hint": "whatever"}
     answer = await service.client.post(RFC_7009, data=fields, headers=oidc_client.headers)
     assert (answer.status_code, answer.content) == (200, b"")
@@ -137,7 +137,7 @@ async def test_rfc_7009_revokes_by_either_token(
 async def test_rfc_7009_a_token_that_is_no_longer_good_is_no_error(
     service: RunningService, web: RelyingPartyClient, anna: User
 ) -> None:
-    tokens = await given(web, anna)
+    tokens = await issue_tokens(web, anna)
     for token in (tokens["access_token"], tokens["access_token"], tokens["refresh_token"], "x"):
         answer = await service.client.post(RFC_7009, data={**secret_of(web), "token": token})
         assert answer.status_code == 200, answer.text
@@ -147,9 +147,9 @@ async def test_rfc_7009_a_token_that_is_no_longer_good_is_no_error(
 async def test_rfc_7009_wants_the_client_to_prove_itself(
     service: RunningService, oidc_client: RelyingPartyClient, app: RelyingPartyClient, anna: User
 ) -> None:
-    tokens = await given(oidc_client, anna)
+    tokens = await issue_tokens(oidc_client, anna)
 
-    async def tried(headers: dict[str, str], **fields: str) -> httpx2.Response:
+    async def try_revoke(headers: dict[str, str], **fields: str) -> httpx2.Response:
         body = {"token": tokens["access_token"], **fields}
         return await service.client.post(RFC_7009, data=body, headers=headers)
 
@@ -158,8 +158,8 @@ async def test_rfc_7009_wants_the_client_to_prove_itself(
         {"Authorization": basic_auth("shelf", "wrong")},
         {"Authorization": f"Bearer {oidc_client.secret}"},
     ):
-        assert oauth_error(await tried(headers)) == (401, "invalid_client")
-    assert (await tried({}, client_id="app")).status_code == 200  # a public client, of its own tokens only
+        assert oauth_error(await try_revoke(headers)) == (401, "invalid_client")
+    assert (await try_revoke({}, client_id="app")).status_code == 200  # a public client, of its own tokens only
     assert success_body(await oidc_client.userinfo(tokens["access_token"]))
     assert app.client.public
 
@@ -169,7 +169,7 @@ async def test_rfc_7009_wants_the_client_to_prove_itself(
 async def test_r_10_what_was_revoked_while_the_clock_was_wrong_is_dead_when_it_is_right(
     service: RunningService, web: RelyingPartyClient, anna: User, kind: str, wrong_by: int
 ) -> None:
-    tokens = await given(web, anna)
+    tokens = await issue_tokens(web, anna)
     service.clock.set_back(-wrong_by)
     assert (await service.client.post(RFC_7009, data={**secret_of(web), "token": tokens[kind]})).status_code == 200
     service.clock.set_back(wrong_by)

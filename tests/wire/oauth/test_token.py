@@ -37,7 +37,7 @@ async def post(service: RunningService, body: Any = None, headers: dict[str, str
     return await service.client.post(TOKEN, data=body, headers=headers, **more)
 
 
-async def audited(service: RunningService, event: str) -> int:
+async def count_records(service: RunningService, event: str) -> int:
     return [one.event for one in await service.services.storage.audit.unsealed_records(1_000)].count(event)
 
 
@@ -193,7 +193,7 @@ async def test_tk_07_a_code_used_twice_kills_everything_that_came_from_it(
         "/api/permissions/user/info", json={}, headers={"Authorization": f"Bearer {exchanged}"}
     )
     assert info.status_code == 401, info.text
-    assert await audited(service, "grant.code_reused") == 1
+    assert await count_records(service, "grant.code_reused") == 1
 
 
 async def test_tk_07_of_many_at_once_one_gets_tokens_and_then_they_are_dead(
@@ -382,7 +382,7 @@ async def test_tk_30_no_description_repeats_input_or_leaves_the_alphabet(
         for headers in ({}, web.headers):
             said = (await post(service, ask, headers)).json()
             words = said["error"] + said["error_description"]
-            assert all(" " <= letter <= "~" and letter not in '"\\' for letter in words)
+            assert all(" " <= message <= "~" and message not in '"\\' for message in words)
             assert "x" + nasty[3] not in words
             assert nasty not in words
 

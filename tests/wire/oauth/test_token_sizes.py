@@ -140,9 +140,9 @@ async def test_tk_31_an_exchanged_jwt_of_an_application_keeps_what_was_said_of_p
     admin = await create_administrator(studio)
     ask = {"action": "save", "application_id": large.application_id, "data": {}}
     own = (await studio.expect_ok("accessKey", ask, admin.headers))["data"]["hash"]
-    for key, told_of_perm in ((own, True), (await studio.access_key(), False)):
+    for key, has_perm in ((own, True), (await studio.access_key(), False)):
         claims = claims_of((await studio.expect_ok("exchangeJwt", {"jwt": jwt}, bearer_headers(key)))["jwt"])
-        assert ("perm_omitted" in claims, "app_perm" in claims) == (told_of_perm, told_of_perm)
+        assert ("perm_omitted" in claims, "app_perm" in claims) == (has_perm, has_perm)
 
 
 @pytest.mark.parametrize("path", [LOGIN, "/proxy/api/gameSession/getGsid"])

@@ -17,33 +17,33 @@ from tests.support.studio import PROJECT, Studio, a_studio, own_record
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
-def asking(action: str, application: Application, **data: object) -> dict[str, object]:
+def key_request(action: str, application: Application, **data: object) -> dict[str, object]:
     return {"action": action, "application_id": application.application_id, "data": data}
 
 
-def bearing(key: str) -> dict[str, str]:
+def bearer_headers(key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"}
 
 
 async def read_with(studio: Studio, key: str, client: httpx2.AsyncClient | None = None) -> int:
     """The status of reading the owner's record with that key."""
     answer = await (client or studio.service.client).post(
-        "/api/permissions/meta/data", json=own_record(studio.shop, jwt=studio.owner.jwt), headers=bearing(key)
+        "/api/permissions/meta/data", json=own_record(studio.shop, jwt=studio.owner.jwt), headers=bearer_headers(key)
     )
     return answer.status_code
 
 
 async def test_ak_01_a_key_is_shown_once(studio: Studio) -> None:
-    made = (await studio.expect_ok("accessKey", asking("save", studio.shop, comment="ci"), studio.owner.headers))[
-        "data"
-    ]
+    made = (
+        await studio.expect_ok("accessKey", key_request("save", studio.shop, comment="ci"), studio.owner.headers)
+    )["data"]
     assert re.fullmatch(r"[0-9a-f]{64}", made["hash"])
     assert MOMENT.fullmatch(made["created"])
     assert made["created"] == made["modified"]
     assert (made["comment"], made["application_id"]) == ("ci", studio.shop.application_id)
     assert "last_used" not in made
     for _ in range(2):
-        listed = await studio.expect_ok("accessKey", asking("get", studio.shop), studio.owner.headers)
+        listed = await studio.expect_ok("accessKey", key_request("get", studio.shop), studio.owner.headers)
         assert listed["data"] == [{name: value for name, value in made.items() if name != "hash"}]
 
 
@@ -54,21 +54,23 @@ async def test_the_list_of_no_keys_is_an_empty_list(studio: Studio) -> None:
 
 async def test_ak_02_there_is_no_third_key_however_many_race(studio: Studio) -> None:
     answers = await asyncio.gather(
-        *(studio.post("accessKey", asking("save", studio.shop), studio.owner.headers) for _ in range(6))
+        *(studio.post("accessKey", key_request("save", studio.shop), studio.owner.headers) for _ in range(6))
     )
     assert sorted(answer.status_code for answer in answers) == [200, 200, 409, 409, 409, 409]
-    listed = await studio.expect_ok("accessKey", asking("get", studio.shop), studio.owner.headers)
+    listed = await studio.expect_ok("accessKey", key_request("get", studio.shop), studio.owner.headers)
     assert len(listed["data"]) == 2
 
 
 async def test_ak_04_a_deleted_key_is_refused_at_once(studio: Studio) -> None:
     key = await studio.access_key()
     assert await read_with(studio, key) == 200
-    [listed] = (await studio.expect_ok("accessKey", asking("get", studio.shop), studio.owner.headers))["data"]
-    gone = await studio.expect_ok("accessKey", asking("delete", studio.shop, id=listed["id"]), studio.owner.headers)
+    [listed] = (await studio.expect_ok("accessKey", key_request("get", studio.shop), studio.owner.headers))["data"]
+    gone = await studio.expect_ok(
+        "accessKey", key_request("delete", studio.shop, id=listed["id"]), studio.owner.headers
+    )
     assert gone == {"status": "OK"}
     assert await read_with(studio, key) == 401
-    again = asking("delete", studio.shop, id=listed["id"])
+    again = key_request("delete", studio.shop, id=listed["id"])
     assert "Access key not found" in await studio.expect_error(404, "accessKey", again, studio.owner.headers)
 
 
@@ -84,20 +86,22 @@ async def test_ak_04_a_deleted_key_is_refused_on_every_node_at_once(
         # Both nodes serve one address: the JWT was issued by the first, the second remembers another base_url.
         alone = own_record(studio.shop, data={"type": "roles", "user_id": studio.owner.user_id})
         path = "/api/permissions/meta/data"
-        assert (await second.client.post(path, json=alone, headers=bearing(key))).status_code == 200
-        [listed] = (await studio.expect_ok("accessKey", asking("get", studio.shop), studio.owner.headers))["data"]
-        await studio.expect_ok("accessKey", asking("delete", studio.shop, id=listed["id"]), studio.owner.headers)
-        assert (await second.client.post(path, json=alone, headers=bearing(key))).status_code == 401
-        assert (await first.client.post(path, json=alone, headers=bearing(key))).status_code == 401
+        assert (await second.client.post(path, json=alone, headers=bearer_headers(key))).status_code == 200
+        [listed] = (await studio.expect_ok("accessKey", key_request("get", studio.shop), studio.owner.headers))[
+            "data"
+        ]
+        await studio.expect_ok("accessKey", key_request("delete", studio.shop, id=listed["id"]), studio.owner.headers)
+        assert (await second.client.post(path, json=alone, headers=bearer_headers(key))).status_code == 401
+        assert (await first.client.post(path, json=alone, headers=bearer_headers(key))).status_code == 401
 
 
 async def test_ak_05_a_key_is_deleted_through_its_own_application_only(studio: Studio) -> None:
     key = await studio.access_key()
-    [listed] = (await studio.expect_ok("accessKey", asking("get", studio.shop), studio.owner.headers))["data"]
+    [listed] = (await studio.expect_ok("accessKey", key_request("get", studio.shop), studio.owner.headers))["data"]
     # The owner may manage keys of both, once the other application is in their project too.
     storage = studio.service.services.storage
     await storage.applications.edit_application(studio.other.application_id, set_fields(project_id=PROJECT))
-    through_other = asking("delete", studio.other, id=listed["id"])
+    through_other = key_request("delete", studio.other, id=listed["id"])
     await studio.expect_error(404, "accessKey", through_other, studio.owner.headers)
     assert await read_with(studio, key) == 200
 
@@ -115,9 +119,11 @@ async def test_ak_07_parallel_use_neither_fails_nor_goes_unnoticed(studio: Studi
     assert set(await asyncio.gather(*(read_with(studio, key) for _ in range(50)))) == {200}
 
     async def last_used() -> str:
-        [listed] = (await studio.expect_ok("accessKey", asking("get", studio.shop), studio.owner.headers))["data"]
-        told: str = listed["last_used"]
-        return told
+        [listed] = (await studio.expect_ok("accessKey", key_request("get", studio.shop), studio.owner.headers))[
+            "data"
+        ]
+        last_use: str = listed["last_used"]
+        return last_use
 
     first = await last_used()
     assert MOMENT.fullmatch(first)
@@ -131,8 +137,10 @@ async def test_ak_07_parallel_use_neither_fails_nor_goes_unnoticed(studio: Studi
 
 @pytest.mark.parametrize("comment", ["x" * 257, "line\nbreak", "\u202eevil", "nul\u0000", 7])
 async def test_ak_08_comments_are_bounded(studio: Studio, comment: object) -> None:
-    await studio.expect_error(400, "accessKey", asking("save", studio.shop, comment=comment), studio.owner.headers)
-    listed = await studio.expect_ok("accessKey", asking("get", studio.shop), studio.owner.headers)
+    await studio.expect_error(
+        400, "accessKey", key_request("save", studio.shop, comment=comment), studio.owner.headers
+    )
+    listed = await studio.expect_ok("accessKey", key_request("get", studio.shop), studio.owner.headers)
     assert listed["data"] == []
 
 
@@ -149,7 +157,9 @@ async def test_a_comment_of_null_is_none(studio: Studio) -> None:
 
 async def test_ak_08_markup_in_a_comment_is_only_text(studio: Studio) -> None:
     comment = "<script>alert(1)</script>"
-    made = await studio.expect_ok("accessKey", asking("save", studio.shop, comment=comment), studio.owner.headers)
+    made = await studio.expect_ok(
+        "accessKey", key_request("save", studio.shop, comment=comment), studio.owner.headers
+    )
     assert made["data"]["comment"] == comment
 
 
@@ -165,10 +175,10 @@ async def test_ak_09_keys_of_a_removed_application_or_project_are_refused(studio
 
 async def test_ak_10_anyone_who_has_no_right_neither_sees_nor_makes_keys(studio: Studio) -> None:
     for action in ("get", "save", "delete"):
-        ask = asking(action, studio.shop, id="x")
-        await studio.expect_error(403, "accessKey", ask, studio.stranger.headers)
-        await studio.expect_error(403, "accessKey", {**ask, "application_id": 99_999}, studio.stranger.headers)
-        await studio.expect_error(403, "accessKey", asking(action, studio.other, id="x"), studio.owner.headers)
+        ask = key_request(action, studio.shop, id="x")
+        await studio.expect_error(403, "accessKey", ask, studio.other_user.headers)
+        await studio.expect_error(403, "accessKey", {**ask, "application_id": 99_999}, studio.other_user.headers)
+        await studio.expect_error(403, "accessKey", key_request(action, studio.other, id="x"), studio.owner.headers)
 
 
 async def test_ak_11_a_key_in_a_query_or_cookie_is_refused(studio: Studio) -> None:
@@ -184,16 +194,16 @@ async def test_ak_12_guessing_keys_is_limited_and_the_right_key_still_works(stud
     assert (statuses[0], statuses[-1]) == (401, 429)
     assert statuses == sorted(statuses)
     assert await read_with(studio, key) == 200
-    answer = await studio.post("meta/data", own_record(studio.shop), bearing("0" * 64))
+    answer = await studio.post("meta/data", own_record(studio.shop), bearer_headers("0" * 64))
     assert int(answer.headers["retry-after"]) > 0
 
 
 async def test_what_else_a_record_shows_is_ignored_and_what_is_nowhere_refused(studio: Studio) -> None:
-    known = asking("save", studio.shop, comment="a", created="x", hash="mine", application_id=1, id="y")
+    known = key_request("save", studio.shop, comment="a", created="x", hash="mine", application_id=1, id="y")
     made = (await studio.expect_ok("accessKey", known, studio.owner.headers))["data"]
     assert made["hash"] != "mine"
     assert made["application_id"] == studio.shop.application_id
-    unknown = asking("save", studio.shop, colour="red")
+    unknown = key_request("save", studio.shop, colour="red")
     assert "colour" in await studio.expect_error(400, "accessKey", unknown, studio.owner.headers)
     for action in ("save", "delete"):
         ask = {"action": action, "application_id": studio.shop.application_id}
@@ -202,12 +212,12 @@ async def test_what_else_a_record_shows_is_ignored_and_what_is_nowhere_refused(s
 
 async def test_making_and_removing_a_key_is_on_record(studio: Studio) -> None:
     await studio.access_key()
-    [listed] = (await studio.expect_ok("accessKey", asking("get", studio.shop), studio.owner.headers))["data"]
-    await studio.expect_ok("accessKey", asking("delete", studio.shop, id=listed["id"]), studio.owner.headers)
+    [listed] = (await studio.expect_ok("accessKey", key_request("get", studio.shop), studio.owner.headers))["data"]
+    await studio.expect_ok("accessKey", key_request("delete", studio.shop, id=listed["id"]), studio.owner.headers)
     rows = (await read_all_tables(studio.service.services.storage))["audit_events"]
-    told = [(row.event, row.actor, row.subject) for row in rows if row.event.startswith("access_key")]
+    records = [(row.event, row.actor, row.subject) for row in rows if row.event.startswith("access_key")]
     about = f"application {studio.shop.application_id}"
-    assert sorted(told) == [
+    assert sorted(records) == [
         ("access_key.made", studio.owner.user_id, about),
         ("access_key.removed", studio.owner.user_id, about),
     ]

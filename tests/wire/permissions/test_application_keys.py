@@ -23,13 +23,15 @@ def the_pem() -> str:
     return public_pem(application_private_key().public_key())
 
 
-def asking(studio: Studio, action: str, **data: object) -> dict[str, object]:
+def key_request(studio: Studio, action: str, **data: object) -> dict[str, object]:
     return {"action": action, "application_id": studio.shop.application_id, "data": data}
 
 
 async def a_custom_key(studio: Studio) -> dict[str, str]:
     made: dict[str, str] = (
-        await studio.expect_ok("application/keys", asking(studio, "save", public_key=the_pem()), studio.owner.headers)
+        await studio.expect_ok(
+            "application/keys", key_request(studio, "save", public_key=the_pem()), studio.owner.headers
+        )
     )["data"]
     return made
 
@@ -37,14 +39,16 @@ async def a_custom_key(studio: Studio) -> dict[str, str]:
 async def test_a_custom_key_is_listed_and_published_until_it_is_deleted(studio: Studio) -> None:
     made = await a_custom_key(studio)
     assert made["data"] == the_pem()
-    listed = await studio.expect_ok("application/keys", asking(studio, "get"), studio.owner.headers)
+    listed = await studio.expect_ok("application/keys", key_request(studio, "get"), studio.owner.headers)
     assert listed == {"status": "OK", "data": [made]}
     client, shop = studio.service.client, studio.shop.application_id
     published = await client.get(f"/api/permissions/application/publicKeys/{shop}")
     assert published.json() == {"status": "OK", "keys": [made]}
     one = await client.get(f"/api/permissions/application/publicKey/{made['id']}")
     assert one.json() == {"status": "OK", "key": made}
-    gone = await studio.expect_ok("application/keys", asking(studio, "delete", id=made["id"]), studio.owner.headers)
+    gone = await studio.expect_ok(
+        "application/keys", key_request(studio, "delete", id=made["id"]), studio.owner.headers
+    )
     assert gone == {"status": "OK"}
     published = await client.get(f"/api/permissions/application/publicKeys/{shop}")
     assert published.json() == {"status": "OK", "keys": []}
@@ -127,14 +131,14 @@ async def test_service_meta_public_key_is_published_under_one_id(studio: Studio)
     await studio.expect_ok("application", save, studio.owner.headers)
     [again] = (await studio.service.client.get(address)).json()["keys"]
     assert again == first
-    delete = asking(studio, "delete", id=first["id"])
+    delete = key_request(studio, "delete", id=first["id"])
     await studio.expect_error(404, "application/keys", delete, studio.owner.headers)
-    listed = await studio.expect_ok("application/keys", asking(studio, "get"), studio.owner.headers)
+    listed = await studio.expect_ok("application/keys", key_request(studio, "get"), studio.owner.headers)
     assert listed["data"] == []
 
 
 async def test_there_are_at_most_ten_custom_keys_however_many_race(studio: Studio) -> None:
-    save = asking(studio, "save", public_key=the_pem())
+    save = key_request(studio, "save", public_key=the_pem())
     answers = await asyncio.gather(*(studio.post("application/keys", save, studio.owner.headers) for _ in range(12)))
     assert sorted(answer.status_code for answer in answers) == [200] * 10 + [409] * 2
 
@@ -147,7 +151,7 @@ def private_pem() -> str:
 @pytest.mark.parametrize("text", [private_pem(), "", "no key", "A" * 5_000], ids=["private", "empty", "none", "long"])
 async def test_ap_07_only_a_sound_public_key_is_taken_as_one(studio: Studio, text: str) -> None:
     said = await studio.expect_error(
-        400, "application/keys", asking(studio, "save", public_key=text), studio.owner.headers
+        400, "application/keys", key_request(studio, "save", public_key=text), studio.owner.headers
     )
     assert "data.public_key" in said
     assert "MII" not in said
@@ -155,7 +159,7 @@ async def test_ap_07_only_a_sound_public_key_is_taken_as_one(studio: Studio, tex
 
 async def test_custom_keys_need_the_right_to_them(studio: Studio) -> None:
     for action in ("get", "save", "delete"):
-        ask = asking(studio, action, public_key=the_pem(), id="x")
-        await studio.expect_error(403, "application/keys", ask, studio.stranger.headers)
+        ask = key_request(studio, action, public_key=the_pem(), id="x")
+        await studio.expect_error(403, "application/keys", ask, studio.other_user.headers)
         unknown = {**ask, "application_id": 99_999}
-        await studio.expect_error(403, "application/keys", unknown, studio.stranger.headers)
+        await studio.expect_error(403, "application/keys", unknown, studio.other_user.headers)

@@ -14,7 +14,7 @@ from gatehouse.provision.model import Unfit
 from tests.support.builders import a_record
 from tests.support.permission_builders import a_role
 from tests.support.studio import Studio
-from tests.wire.provision.test_permissions import applied
+from tests.wire.provision.test_permissions import apply_document
 
 PARAMS: Final = ",".join(f"p{n}" for n in range(64))  # of an entry, and once more of its role
 WIDE: Final = 1_550  # entries with 128 params each
@@ -31,7 +31,7 @@ def rules(count: int) -> dict[str, Any]:
 
 
 async def nearly_full(studio: Studio) -> ApplicationModel:
-    """The shop with as much as leaves room for LEFT entries."""
+    """The shop, filled up to LEFT entries below its limit."""
     shop = studio.shop.application_id
     wide = a_role("wide", shop, meta=entries(WIDE, params=PARAMS), params=PARAMS)
 
@@ -41,87 +41,91 @@ async def nearly_full(studio: Studio) -> ApplicationModel:
     return await studio.service.services.storage.applications.edit_schema(shop, change)
 
 
-async def stored(studio: Studio) -> ApplicationModel:
+async def stored_model(studio: Studio) -> ApplicationModel:
     shop = studio.shop.application_id
     return (await studio.service.services.storage.permissions.application_models([shop]))[shop]
 
 
-def saving(application: Application, data: Mapping[str, object]) -> dict[str, object]:
+def save_request(application: Application, data: Mapping[str, object]) -> dict[str, object]:
     return {"action": "save", "application_id": application.application_id, "data": dict(data)}
 
 
 async def test_lp_02_role_that_just_fits_is_saved_and_one_entry_more_is_refused(studio: Studio) -> None:
     before = await nearly_full(studio)
-    ask = saving(studio.shop, {"name": "rest", "meta": entries(LEFT + 1)})
+    ask = save_request(studio.shop, {"name": "rest", "meta": entries(LEFT + 1)})
     said = await studio.expect_error(409, "roles", ask, studio.owner.headers)
     assert said == (
         "Application 50001 would have 200,001 rules, role entries and params in total; at most 200,000 are allowed."
     )
-    assert await stored(studio) == before
+    assert await stored_model(studio) == before
     await studio.expect_ok(
-        "roles", saving(studio.shop, {"name": "rest", "meta": entries(LEFT)}), studio.owner.headers
+        "roles", save_request(studio.shop, {"name": "rest", "meta": entries(LEFT)}), studio.owner.headers
     )
-    assert (await stored(studio)).size == MAX_APPLICATION_SIZE
+    assert (await stored_model(studio)).size == MAX_APPLICATION_SIZE
 
 
 async def test_lp_02_params_of_a_role_count_for_each_of_its_entries(studio: Studio) -> None:
     before = await nearly_full(studio)
     half = LEFT // 2
-    ask = saving(studio.shop, {"name": "rest", "meta": entries(half), "params": "one,two"})
+    ask = save_request(studio.shop, {"name": "rest", "meta": entries(half), "params": "one,two"})
     assert "200,0" in await studio.expect_error(409, "roles", ask, studio.owner.headers)
-    assert await stored(studio) == before
+    assert await stored_model(studio) == before
     await studio.expect_ok(
-        "roles", saving(studio.shop, {"name": "rest", "meta": entries(half)}), studio.owner.headers
+        "roles", save_request(studio.shop, {"name": "rest", "meta": entries(half)}), studio.owner.headers
     )
-    before = await stored(studio)
-    grown = saving(studio.shop, {"name": "rest", "params": "one,two"})
+    before = await stored_model(studio)
+    grown = save_request(studio.shop, {"name": "rest", "params": "one,two"})
     assert "200,0" in await studio.expect_error(409, "roles", grown, studio.owner.headers)
-    assert await stored(studio) == before
+    assert await stored_model(studio) == before
 
 
 async def test_lp_02_schema_that_just_fits_is_saved_and_one_rule_more_is_refused(studio: Studio) -> None:
     before = await nearly_full(studio)
     said = await studio.expect_error(
-        409, "meta/schema", saving(studio.shop, {"private_data": rules(LEFT + 1)}), studio.owner.headers
+        409, "meta/schema", save_request(studio.shop, {"private_data": rules(LEFT + 1)}), studio.owner.headers
     )
     assert "200,001" in said
-    assert await stored(studio) == before
-    await studio.expect_ok("meta/schema", saving(studio.shop, {"public_data": rules(LEFT)}), studio.owner.headers)
-    assert (await stored(studio)).size == MAX_APPLICATION_SIZE
+    assert await stored_model(studio) == before
+    await studio.expect_ok(
+        "meta/schema", save_request(studio.shop, {"public_data": rules(LEFT)}), studio.owner.headers
+    )
+    assert (await stored_model(studio)).size == MAX_APPLICATION_SIZE
 
 
 async def test_lp_02_forty_roles_with_params_are_refused_in_one_save(studio: Studio) -> None:
-    before = await stored(studio)
+    before = await stored_model(studio)
     roles = {f"role{n}": {"meta": entries(60, params=PARAMS), "params": PARAMS} for n in range(40)}
-    said = await studio.expect_error(409, "meta/schema", saving(studio.shop, {"roles": roles}), studio.owner.headers)
+    said = await studio.expect_error(
+        409, "meta/schema", save_request(studio.shop, {"roles": roles}), studio.owner.headers
+    )
     assert f"{40 * 60 * (1 + 64 + 64):,}" in said
-    assert await stored(studio) == before
+    assert await stored_model(studio) == before
 
 
 async def test_lp_02_apply_refuses_with_the_same_words(studio: Studio) -> None:
     before, number = await nearly_full(studio), studio.shop.application_id
     over = {"application_id": number, "roles": {"rest": {"meta": entries(LEFT + 1)}}}
     with pytest.raises(Unfit, match=r"200,001 rules.*200,000 are allowed"):
-        await applied(studio.service, {"applications": [over]})
-    assert await stored(studio) == before
+        await apply_document(studio.service, {"applications": [over]})
+    assert await stored_model(studio) == before
     wide = {"meta": entries(1_600, params=PARAMS), "params": PARAMS}
     new = {"application_id": 50_900, "name": "New", "roles": {"wide": wide}}
     with pytest.raises(Unfit, match="206,400 rules"):
-        await applied(studio.service, {"applications": [new]})
+        await apply_document(studio.service, {"applications": [new]})
     fits = {"application_id": number, "roles": {"rest": {"meta": entries(LEFT)}}}
-    await applied(studio.service, {"applications": [fits]})
-    assert (await stored(studio)).size == MAX_APPLICATION_SIZE
+    await apply_document(studio.service, {"applications": [fits]})
+    assert (await stored_model(studio)).size == MAX_APPLICATION_SIZE
 
 
 async def test_lp_02_text_counts_where_the_numbers_are_small(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MAX_APPLICATION_MEMORY", 2**20)
-    before = await stored(studio)
+    before = await stored_model(studio)
     long = {f"rule{n}": {"value": False, "description": f"{n:04}" * 256} for n in range(1_000)}
     said = await studio.expect_error(
-        409, "meta/schema", saving(studio.shop, {"private_data": long}), studio.owner.headers
+        409, "meta/schema", save_request(studio.shop, {"private_data": long}), studio.owner.headers
     )
     assert said.startswith("Application 50001 would need about 1 MB of memory; at most 1 MB are allowed.")
-    assert await stored(studio) == before
+    assert await stored_model(studio) == before
 
 
 async def test_lp_02_application_that_is_too_large_already_is_read_and_made_smaller(
@@ -129,12 +133,12 @@ async def test_lp_02_application_that_is_too_large_already_is_read_and_made_smal
 ) -> None:
     await nearly_full(studio)
     await studio.expect_ok(
-        "roles", saving(studio.shop, {"name": "rest", "meta": entries(LEFT)}), studio.owner.headers
+        "roles", save_request(studio.shop, {"name": "rest", "meta": entries(LEFT)}), studio.owner.headers
     )
     monkeypatch.setattr(limits, "MAX_APPLICATION_SIZE", MAX_APPLICATION_SIZE // 2)
     named = {"action": "get", "application_id": studio.shop.application_id, "data": {"name": "rest"}}
     assert (await studio.expect_ok("roles", named, studio.owner.headers))["data"]["name"] == "rest"
     for fields in ({"description": "as large as before"}, {"meta": entries(LEFT - 1)}):
-        await studio.expect_ok("roles", saving(studio.shop, {"name": "rest", **fields}), studio.owner.headers)
-    grown = saving(studio.shop, {"name": "rest", "meta": entries(LEFT)})
+        await studio.expect_ok("roles", save_request(studio.shop, {"name": "rest", **fields}), studio.owner.headers)
+    grown = save_request(studio.shop, {"name": "rest", "meta": entries(LEFT)})
     assert "at most 100,000" in await studio.expect_error(409, "roles", grown, studio.owner.headers)

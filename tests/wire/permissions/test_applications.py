@@ -30,24 +30,24 @@ MANAGES = "project.can_manage_applications"
 CANARY = "-----BEGIN PRIVATE KEY-----\nCANARY0123456789canary\n-----END PRIVATE KEY-----\n"
 
 
-def saving(**data: object) -> dict[str, object]:
+def save_request(**data: object) -> dict[str, object]:
     return {"action": "save", "data": data}
 
 
-def reading(application_id: object, **options: object) -> dict[str, object]:
+def get_request(application_id: object, **options: object) -> dict[str, object]:
     return {"action": "get", "data": {"application_id": application_id}, **({"options": options} if options else {})}
 
 
-def removing(application_id: object) -> dict[str, object]:
+def delete_request(application_id: object) -> dict[str, object]:
     return {"action": "delete", "data": {"application_id": application_id}}
 
 
 async def save(studio: Studio, who: Person, **data: object) -> Any:
-    return (await studio.expect_ok("application", saving(**data), who.headers))["data"]
+    return (await studio.expect_ok("application", save_request(**data), who.headers))["data"]
 
 
 async def get(studio: Studio, who: Person, application_id: int) -> Any:
-    return (await studio.expect_ok("application", reading(application_id, full=True), who.headers))["data"]
+    return (await studio.expect_ok("application", get_request(application_id, full=True), who.headers))["data"]
 
 
 # -- making -------------------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ async def get(studio: Studio, who: Person, application_id: int) -> Any:
 
 async def test_ap_01_can_create_app_creates_outside_a_project_and_updates_nothing(studio: Studio) -> None:
     maker = await create_person_with(studio, {ROOT: holdings_with_rules("can_create_app")})
-    await studio.expect_error(403, "application", saving(name="Chess"), studio.stranger.headers)
+    await studio.expect_error(403, "application", save_request(name="Chess"), studio.other_user.headers)
     made = await save(studio, maker, name="Chess", description="A game")
     assert made == {
         "application_id": made["application_id"],
@@ -65,8 +65,8 @@ async def test_ap_01_can_create_app_creates_outside_a_project_and_updates_nothin
         "version": 1,
     }
     other = studio.other.application_id
-    await studio.expect_error(403, "application", saving(application_id=other, name="Mine"), maker.headers)
-    await studio.expect_error(403, "application", saving(name="In it", project_id=PROJECT), maker.headers)
+    await studio.expect_error(403, "application", save_request(application_id=other, name="Mine"), maker.headers)
+    await studio.expect_error(403, "application", save_request(name="In it", project_id=PROJECT), maker.headers)
     assert await audit_records(studio, AuditEvent.APPLICATION_CREATED)
 
 
@@ -103,12 +103,12 @@ async def test_anyone_who_makes_an_application_in_a_project_gets_roles_on_it(stu
 
 
 async def test_a_new_application_needs_a_name_and_its_name_is_its_own_in_the_project(studio: Studio) -> None:
-    said = await studio.expect_error(400, "application", saving(project_id=PROJECT), studio.owner.headers)
+    said = await studio.expect_error(400, "application", save_request(project_id=PROJECT), studio.owner.headers)
     assert "data.name" in said
-    again = saving(project_id=PROJECT, name=studio.shop.name)
+    again = save_request(project_id=PROJECT, name=studio.shop.name)
     await studio.expect_error(409, "application", again, studio.owner.headers)
     await save(studio, studio.owner, project_id=PROJECT, name="Chess")
-    rename = saving(application_id=studio.shop.application_id, name="Chess")
+    rename = save_request(application_id=studio.shop.application_id, name="Chess")
     await studio.expect_error(409, "application", rename, studio.owner.headers)
 
 
@@ -120,11 +120,11 @@ SPELLINGS = [
 ]
 
 
-def about(spelling: object) -> list[tuple[str, dict[str, object]]]:
+def requests_about(spelling: object) -> list[tuple[str, dict[str, object]]]:
     return [
-        ("application", reading(spelling)),
-        ("application", removing(spelling)),
-        ("application", saving(application_id=spelling, name="Taken over")),
+        ("application", get_request(spelling)),
+        ("application", delete_request(spelling)),
+        ("application", save_request(application_id=spelling, name="Taken over")),
         ("application/tags", {"application_id": spelling, "data": {"tags": []}}),
         ("application/keys", {"action": "get", "application_id": spelling}),
         ("meta/schema", {"action": "get", "application_id": spelling}),
@@ -136,7 +136,7 @@ def about(spelling: object) -> list[tuple[str, dict[str, object]]]:
 
 async def test_ap_02_an_application_id_has_one_spelling(studio: Studio) -> None:
     boss = await create_administrator(studio)
-    for path, body in (asked for spelling in SPELLINGS for asked in about(spelling)):
+    for path, body in (asked for spelling in SPELLINGS for asked in requests_about(spelling)):
         await studio.expect_error(400, path, body, boss.headers)
     assert (await get(studio, boss, 1))["name"] == "Central"
 
@@ -144,7 +144,7 @@ async def test_ap_02_an_application_id_has_one_spelling(studio: Studio) -> None:
 async def test_ap_02_an_id_is_taken_as_a_number_and_as_text(studio: Studio) -> None:
     shop = studio.shop.application_id
     one, two = [
-        await studio.expect_ok("application", reading(given), studio.owner.headers) for given in (shop, str(shop))
+        await studio.expect_ok("application", get_request(given), studio.owner.headers) for given in (shop, str(shop))
     ]
     assert one == two
     assert one["data"]["application_id"] == shop
@@ -161,11 +161,15 @@ async def test_ap_04_a_project_is_given_by_id_or_alias(studio: Studio) -> None:
     await storage.projects.edit_project(PROJECT, set_project_fields(aliases=("minds",)))
     assert (await save(studio, studio.owner, name="Chess", project_id="minds"))["project_id"] == PROJECT
     for strange in ("Mind_Games", "MIND_GAMES", ["mind_games"], "", "mind_games\n", 5, "a/b"):
-        await studio.expect_error(400, "application", saving(name="Go", project_id=strange), studio.owner.headers)
-    await studio.expect_error(403, "application", saving(name="Go", project_id=None), studio.owner.headers)
-    await studio.expect_error(403, "application", saving(name="Go", project_id="unheard_of"), studio.owner.headers)
+        await studio.expect_error(
+            400, "application", save_request(name="Go", project_id=strange), studio.owner.headers
+        )
+    await studio.expect_error(403, "application", save_request(name="Go", project_id=None), studio.owner.headers)
+    await studio.expect_error(
+        403, "application", save_request(name="Go", project_id="unheard_of"), studio.owner.headers
+    )
     boss = await create_administrator(studio)
-    await studio.expect_error(404, "application", saving(name="Go", project_id="unheard_of"), boss.headers)
+    await studio.expect_error(404, "application", save_request(name="Go", project_id="unheard_of"), boss.headers)
     assert "project_id" not in await save(studio, boss, name="Go", project_id=None)
 
 
@@ -197,7 +201,7 @@ async def test_ap_05_the_limits_of_service_meta_hold_to_the_character(studio: St
     who, shop = await publisher(studio), studio.shop.application_id
     for fits, does_not in FITS_AND_NOT:
         await save(studio, who, application_id=shop, service_meta=fits)
-        whole = saving(application_id=shop, description="changed", service_meta={**fits, **does_not})
+        whole = save_request(application_id=shop, description="changed", service_meta={**fits, **does_not})
         await studio.expect_error(400, "application", whole, who.headers)
         now = await get(studio, who, shop)
         assert now["service_meta"] == fits
@@ -211,13 +215,15 @@ async def test_service_meta_needs_can_publish_services_and_the_right_to_save(stu
     both = await create_person_with(
         studio, {ROOT: holdings_with_rules("can_publish_services")}, secret_data=secret_document("canSave")
     )
-    for who in (only_publishes, only_saves, studio.stranger):
-        await studio.expect_error(403, "application", saving(application_id=shop, service_meta=meta), who.headers)
+    for who in (only_publishes, only_saves, studio.other_user):
+        await studio.expect_error(
+            403, "application", save_request(application_id=shop, service_meta=meta), who.headers
+        )
         tags = {"application_id": shop, "data": {"tags": ["a"]}}
         await studio.expect_error(403, "application/tags", tags, who.headers)
     await save(studio, both, application_id=shop, service_meta=meta)
     await studio.expect_error(
-        403, "application", saving(name="Go", project_id=PROJECT, service_meta=meta), only_saves.headers
+        403, "application", save_request(name="Go", project_id=PROJECT, service_meta=meta), only_saves.headers
     )
 
 
@@ -249,7 +255,7 @@ async def test_tags_are_saved_beside_the_rest_of_the_record_which_stays_as_it_is
     boss, shop = await create_administrator(studio), studio.shop.application_id
     application = await get(studio, boss, shop)
     project = (await studio.expect_ok("project", {"action": "get", "data": {"id": PROJECT}}, boss.headers))["data"]
-    group = await studio.expect_ok("group", saving(project_id=PROJECT, title="Testers"), boss.headers)
+    group = await studio.expect_ok("group", save_request(project_id=PROJECT, title="Testers"), boss.headers)
     for path, record, named in (
         ("application/tags", {**application, "name": "Other"}, {"application_id": shop}),
         ("project/tags", {**project, "title": "Other"}, {}),
@@ -270,7 +276,7 @@ async def test_tags_are_saved_beside_the_rest_of_the_record_which_stays_as_it_is
 
 async def test_settings_and_service_meta_are_told_only_when_asked_for(studio: Studio) -> None:
     shop = studio.shop.application_id
-    short = (await studio.expect_ok("application", reading(shop), studio.owner.headers))["data"]
+    short = (await studio.expect_ok("application", get_request(shop), studio.owner.headers))["data"]
     assert short.keys() == {"application_id", "name", "project_id", "removed", "version"}
     assert (await get(studio, studio.owner, shop)).keys() == {*short, "settings", "service_meta"}
 
@@ -280,10 +286,10 @@ async def test_ap_06_a_private_key_once_written_is_nowhere_readable(
 ) -> None:
     boss, shop = await create_administrator(studio), studio.shop.application_id
     meta = {"name": "Shop", "private_key": CANARY, "public_key": public_pem(application_private_key().public_key())}
-    answers = [await studio.post("application", saving(application_id=shop, service_meta=meta), boss.headers)]
+    answers = [await studio.post("application", save_request(application_id=shop, service_meta=meta), boss.headers)]
     assert answers[0].status_code == 200
     for path, body in {
-        "application": reading(shop, full=True),
+        "application": get_request(shop, full=True),
         "application/keys": {"action": "get", "application_id": shop},
         "meta/schema": {"action": "get", "application_id": shop},
         "meta/data": own_record(studio.shop),
@@ -292,7 +298,9 @@ async def test_ap_06_a_private_key_once_written_is_nowhere_readable(
         answers.append(await studio.post(path, body, boss.headers))
     answers.append(await studio.service.client.get(f"/api/permissions/application/publicKeys/{shop}"))
     answers.append(
-        await studio.post("application", saving(application_id=shop, service_meta={"name": "x-y"}), boss.headers)
+        await studio.post(
+            "application", save_request(application_id=shop, service_meta={"name": "x-y"}), boss.headers
+        )
     )
     out, err = capfd.readouterr()
     for text in (*(answer.text for answer in answers), out, err):
@@ -311,7 +319,7 @@ async def test_sc_22_service_meta_without_its_public_key_removes_it_and_keeps_th
     pem = public_pem(application_private_key().public_key())
     storage = studio.service.services.storage
     await save(studio, boss, application_id=shop, service_meta={"private_key": CANARY, "public_key": pem})
-    keyless = saving(application_id=shop, service_meta={"name": "Shop"})
+    keyless = save_request(application_id=shop, service_meta={"name": "Shop"})
     await studio.expect_error(403, "application", keyless, (await publisher(studio)).headers)
     await save(studio, boss, application_id=shop, service_meta={"name": "Shop"})
     assert (await get(studio, boss, shop))["service_meta"] == {"name": "Shop"}
@@ -326,7 +334,9 @@ async def test_keys_in_service_meta_need_can_create_jwt_as_well(studio: Studio) 
     who, shop = await publisher(studio), studio.shop.application_id
     pem = public_pem(application_private_key().public_key())
     for key in ({"public_key": pem}, {"private_key": CANARY}):
-        await studio.expect_error(403, "application", saving(application_id=shop, service_meta=key), who.headers)
+        await studio.expect_error(
+            403, "application", save_request(application_id=shop, service_meta=key), who.headers
+        )
     scopes = {
         ROOT: holdings_with_rules("can_publish_services"),
         IN_PROJECT: holdings_with_rules(MANAGES, "app.can_manage_app_api_keys"),
@@ -334,7 +344,9 @@ async def test_keys_in_service_meta_need_can_create_jwt_as_well(studio: Studio) 
     keeper = await create_person_with(studio, scopes)
     await save(studio, keeper, application_id=shop, service_meta={"public_key": pem, "private_key": CANARY})
     for keys in ({"public_key": None}, {"private_key": None}, {"private_key": CANARY}, None):
-        await studio.expect_error(403, "application", saving(application_id=shop, service_meta=keys), who.headers)
+        await studio.expect_error(
+            403, "application", save_request(application_id=shop, service_meta=keys), who.headers
+        )
     await save(studio, who, application_id=shop, service_meta={"name": "Shop", "public_key": pem})
 
 
@@ -343,16 +355,16 @@ async def test_a_record_can_be_saved_back_as_it_was_told(studio: Studio) -> None
     meta = {"name": "Shop", "public_key": public_pem(application_private_key().public_key())}
     await save(studio, boss, application_id=shop, service_meta=meta, settings={"restricted_domains": ["a.example"]})
     manager = await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES)})
-    told = await get(studio, manager, shop)
-    saved = await save(studio, manager, **{**told, "description": "Sells"})
-    assert (saved["description"], saved["version"]) == ("Sells", told["version"] + 1)
+    data = await get(studio, manager, shop)
+    saved = await save(studio, manager, **{**data, "description": "Sells"})
+    assert (saved["description"], saved["version"]) == ("Sells", data["version"] + 1)
     assert (await get(studio, manager, shop))["service_meta"] == meta
 
 
 async def test_ap_07_only_a_sound_public_key_is_taken_as_one(studio: Studio) -> None:
     boss, shop = await create_administrator(studio), studio.shop.application_id
     for text in (CANARY, "no key", "", 5, "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"):
-        body = saving(application_id=shop, service_meta={"public_key": text})
+        body = save_request(application_id=shop, service_meta={"public_key": text})
         await studio.expect_error(400, "application", body, boss.headers)
     assert (await get(studio, boss, shop))["service_meta"] == {}
 
@@ -375,7 +387,7 @@ async def test_ap_08_gdpr_addresses_inside_are_refused_at_save(studio: Studio) -
             {"data_sources": [{"fetch": "https://x.example/fetch", "remove": url}]},
         )
     ):
-        body = saving(application_id=shop, settings={"gdpr": gdpr})
+        body = save_request(application_id=shop, settings={"gdpr": gdpr})
         await studio.expect_error(400, "application", body, studio.owner.headers)
     good = {
         "gdpr": {
@@ -388,7 +400,7 @@ async def test_ap_08_gdpr_addresses_inside_are_refused_at_save(studio: Studio) -
     assert (await get(studio, studio.owner, shop))["settings"] == good
 
 
-def nested(depth: int) -> dict[str, Any]:
+def nested_tree(depth: int) -> dict[str, Any]:
     tree: dict[str, Any] = {"type": "string"}
     for _ in range(depth):
         tree = {"properties": {"a": tree}}
@@ -402,7 +414,7 @@ def nested(depth: int) -> dict[str, Any]:
         ({"$ref": "http://127.0.0.1:1/"}, 400),
         ({"type": "string", "pattern": "(a+)+$"}, None),
         ({"properties": {"a": {"$ref": "#"}}}, None),
-        (nested(60), 400),
+        (nested_tree(60), 400),
     ],
     ids=["remote", "local", "slow pattern", "loop", "deep"],
 )
@@ -410,7 +422,7 @@ async def test_ap_09_config_schema_fetches_nothing_and_is_bounded(
     studio: Studio, schema: dict[str, Any], status: int | None
 ) -> None:
     who, shop = await publisher(studio), studio.shop.application_id
-    body = saving(application_id=shop, service_meta={"config_schema": schema})
+    body = save_request(application_id=shop, service_meta={"config_schema": schema})
     async with asyncio.timeout(5):
         answer = await studio.post("application", body, who.headers)
     assert answer.status_code in ((status,) if status else (200, 400)), answer.text
@@ -432,7 +444,7 @@ async def test_ap_09_a_huge_or_bottomless_config_schema_is_refused(studio: Studi
 async def test_ap_10_a_removed_application_stays_removed(studio: Studio) -> None:
     shop = studio.shop.application_id
     key, jwt = await studio.access_key(), await studio.service_jwt()
-    assert await studio.expect_ok("application", removing(shop), studio.owner.headers) == {"status": "OK"}
+    assert await studio.expect_ok("application", delete_request(shop), studio.owner.headers) == {"status": "OK"}
     assert (await get(studio, studio.owner, shop))["removed"] is True
     client = studio.service.client
     assert (await client.get(f"/api/permissions/application/publicKeys/{shop}")).status_code == 404
@@ -441,10 +453,10 @@ async def test_ap_10_a_removed_application_stays_removed(studio: Studio) -> None
         401, "meta/data", own_record(studio.shop), bearer_headers(studio.owner.jwt, Service_Jwt=jwt)
     )
     for path, body in (
-        ("application", saving(application_id=shop, removed=False)),
-        ("meta/schema", {"application_id": shop, **saving()}),
-        ("roles", {"application_id": shop, **saving(name="moderator")}),
-        ("meta/data", {"application_id": shop, **saving(user_id=studio.stranger.user_id, roles=[])}),
+        ("application", save_request(application_id=shop, removed=False)),
+        ("meta/schema", {"application_id": shop, **save_request()}),
+        ("roles", {"application_id": shop, **save_request(name="moderator")}),
+        ("meta/data", {"application_id": shop, **save_request(user_id=studio.other_user.user_id, roles=[])}),
     ):
         assert await studio.expect_error(409, path, body, studio.owner.headers) == "The application was removed."
     await studio.expect_error(
@@ -454,7 +466,7 @@ async def test_ap_10_a_removed_application_stays_removed(studio: Studio) -> None
     tags = {"application_id": shop, "data": {"tags": ["x"]}}
     await studio.expect_error(409, "application/tags", tags, boss.headers)
     assert (await get(studio, studio.owner, shop))["removed"] is True
-    assert await studio.expect_ok("application", removing(shop), studio.owner.headers) == {"status": "OK"}
+    assert await studio.expect_ok("application", delete_request(shop), studio.owner.headers) == {"status": "OK"}
     assert len(await audit_records(studio, AuditEvent.APPLICATION_REMOVED)) == 1
 
 
@@ -469,22 +481,26 @@ async def test_what_is_held_on_an_application_goes_when_it_leaves_its_project(st
     resource = {"kind": "applications", "id": str(number)}
     check = {"project_id": PROJECT, "resource": resource, "rule": "app.can_manage_users"}
     checking = {"application_id": 1, "data": {"checks": [check]}}
-    theirs = {"action": "get", "application_id": number, "data": {"user_id": studio.stranger.user_id, "type": "tree"}}
+    theirs = {
+        "action": "get",
+        "application_id": number,
+        "data": {"user_id": studio.other_user.user_id, "type": "tree"},
+    }
     assert rule in (await studio.expect_ok("meta/data", listing, who.headers))["data"]
     assert (await studio.expect_ok("check", checking, who.headers))["data"] == [True]
     assert "private_data" in (await studio.expect_ok("meta/data", theirs, who.headers))["data"]
     boss = await create_administrator(studio)
-    body = removing(number) if gone == "removed" else saving(application_id=number, project_id=None)
+    body = delete_request(number) if gone == "removed" else save_request(application_id=number, project_id=None)
     await studio.expect_ok("application", body, boss.headers)
     assert rule not in (await studio.expect_ok("meta/data", listing, who.headers))["data"]
     assert (await studio.expect_ok("check", checking, who.headers))["data"] == [False]
     assert (await studio.expect_ok("meta/data", theirs, who.headers))["data"].keys() == {"public_data", "version"}
-    await studio.expect_error(403, "application", reading(number), who.headers)
+    await studio.expect_error(403, "application", get_request(number), who.headers)
 
 
 async def test_a_name_is_free_again_when_its_application_is_removed_the_id_never(studio: Studio) -> None:
     shop = studio.shop.application_id
-    await studio.expect_ok("application", removing(shop), studio.owner.headers)
+    await studio.expect_ok("application", delete_request(shop), studio.owner.headers)
     again = await save(studio, studio.owner, name=studio.shop.name, project_id=PROJECT)
     assert again["application_id"] > max(shop, studio.other.application_id)
 
@@ -494,23 +510,23 @@ async def test_ap_11_delete_needs_can_remove_apps_or_the_project(studio: Studio)
     await publish(storage, a_project("Elsewhere"))
     saves = await create_person_with(studio, secret_data=secret_document("canSave", "canRead"))
     elsewhere = await create_person_with(studio, {Scope("elsewhere"): holdings_with_rules(MANAGES)})
-    for who in (saves, elsewhere, studio.stranger):
-        await studio.expect_error(403, "application", removing(shop), who.headers)
+    for who in (saves, elsewhere, studio.other_user):
+        await studio.expect_error(403, "application", delete_request(shop), who.headers)
     await studio.expect_ok(
         "application",
-        removing(shop),
+        delete_request(shop),
         (await create_person_with(studio, {ROOT: holdings_with_rules("can_remove_apps")})).headers,
     )
     remover = await create_person_with(studio, {ROOT: holdings_with_rules("can_remove_apps")})
-    await studio.expect_ok("application", removing(studio.other.application_id), remover.headers)
+    await studio.expect_ok("application", delete_request(studio.other.application_id), remover.headers)
 
 
 async def test_application_1_is_neither_removed_nor_moved(studio: Studio) -> None:
     boss = await create_administrator(studio)
-    await studio.expect_error(403, "application", removing(1), boss.headers)
-    await studio.expect_error(403, "application", saving(application_id=1, project_id=PROJECT), boss.headers)
+    await studio.expect_error(403, "application", delete_request(1), boss.headers)
+    await studio.expect_error(403, "application", save_request(application_id=1, project_id=PROJECT), boss.headers)
     remover = await create_person_with(studio, {ROOT: holdings_with_rules("can_remove_apps")})
-    await studio.expect_error(403, "application", removing(1), remover.headers)
+    await studio.expect_error(403, "application", delete_request(1), remover.headers)
 
 
 # -- saving -------------------------------------------------------------------------------------------
@@ -533,14 +549,14 @@ async def test_an_updated_at_is_accepted_and_ignored_by_every_save(studio: Studi
     group = {"action": "save", "data": {"project_id": PROJECT, "title": "Testers", **sent}}
     made = (await studio.expect_ok("group", group, owner.headers))["data"]["id"]
     for path, body in (
-        ("application", saving(application_id=shop, **sent)),
-        ("project", saving(id=PROJECT, **sent)),
-        ("project/membership", saving(id=PROJECT, **sent)),
-        ("group", {"group_id": made, **saving(**sent)}),
+        ("application", save_request(application_id=shop, **sent)),
+        ("project", save_request(id=PROJECT, **sent)),
+        ("project/membership", save_request(id=PROJECT, **sent)),
+        ("group", {"group_id": made, **save_request(**sent)}),
         ("group/access", {"group_id": made, "data": sent}),
-        ("roles", {"application_id": shop, **saving(name="moderator", **sent)}),
-        ("meta/schema", {"application_id": shop, **saving(**sent)}),
-        ("meta/data", {"application_id": shop, **saving(roles=[], **sent)}),
+        ("roles", {"application_id": shop, **save_request(name="moderator", **sent)}),
+        ("meta/schema", {"application_id": shop, **save_request(**sent)}),
+        ("meta/data", {"application_id": shop, **save_request(roles=[], **sent)}),
     ):
         saved = (await studio.expect_ok(path, body, owner.headers))["data"]
         assert saved.get("updated_at") != 1, path
@@ -549,12 +565,12 @@ async def test_an_updated_at_is_accepted_and_ignored_by_every_save(studio: Studi
 async def test_an_unknown_field_is_refused_by_name(studio: Studio) -> None:
     shop = studio.shop.application_id
     said = await studio.expect_error(
-        400, "application", saving(application_id=shop, colour="red"), studio.owner.headers
+        400, "application", save_request(application_id=shop, colour="red"), studio.owner.headers
     )
     assert "colour" in said
-    body = {**reading(shop), "colour": "red"}
+    body = {**get_request(shop), "colour": "red"}
     assert "colour" in await studio.expect_error(400, "application", body, studio.owner.headers)
-    options = {**reading(shop), "options": {"whole": True}}
+    options = {**get_request(shop), "options": {"whole": True}}
     assert "whole" in await studio.expect_error(400, "application", options, studio.owner.headers)
 
 
@@ -562,7 +578,7 @@ async def test_a_save_of_an_old_version_is_refused_and_one_without_wins(studio: 
     shop, owner = studio.shop.application_id, studio.owner
     assert (await save(studio, owner, application_id=shop, description="a", version=1))["version"] == 2
     await studio.expect_error(
-        409, "application", saving(application_id=shop, description="b", version=1), owner.headers
+        409, "application", save_request(application_id=shop, description="b", version=1), owner.headers
     )
     assert (await save(studio, owner, application_id=shop, description="c"))["version"] == 3
     assert (await get(studio, owner, shop))["description"] == "c"
@@ -570,21 +586,24 @@ async def test_a_save_of_an_old_version_is_refused_and_one_without_wins(studio: 
 
 async def test_what_is_made_has_no_stored_version_to_be_saved_from(studio: Studio) -> None:
     for path, body in (
-        ("application", saving(name="New", project_id=PROJECT, version=5)),
-        ("group", saving(project_id=PROJECT, title="New", version=5)),
-        ("roles", {"application_id": studio.shop.application_id, **saving(name="new", version=5)}),
+        ("application", save_request(name="New", project_id=PROJECT, version=5)),
+        ("group", save_request(project_id=PROJECT, title="New", version=5)),
+        ("roles", {"application_id": studio.shop.application_id, **save_request(name="new", version=5)}),
     ):
         await studio.expect_error(409, path, body, studio.owner.headers)
 
 
 async def test_ap_13_of_two_parallel_saves_both_are_kept_or_one_conflicts(studio: Studio) -> None:
     shop, owner = studio.shop.application_id, studio.owner
-    bodies = [saving(application_id=shop, name="Market"), saving(application_id=shop, description="Sells")]
+    bodies = [
+        save_request(application_id=shop, name="Market"),
+        save_request(application_id=shop, description="Sells"),
+    ]
     answers = await asyncio.gather(*(studio.post("application", body, owner.headers) for body in bodies))
     assert [answer.status_code for answer in answers] == [200, 200]
     now = await get(studio, owner, shop)
     assert (now["name"], now["description"], now["version"]) == ("Market", "Sells", 3)
-    versioned = [saving(application_id=shop, name=f"n{n}", version=3) for n in range(4)]
+    versioned = [save_request(application_id=shop, name=f"n{n}", version=3) for n in range(4)]
     answers = await asyncio.gather(*(studio.post("application", body, owner.headers) for body in versioned))
     assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409]
 
@@ -594,7 +613,7 @@ async def test_ap_14_strange_names_are_refused_or_told_as_they_are(studio: Studi
     headers = {**studio.owner.headers, "Content-Type": "application/json"}
     strange = ["\u202eevil", "nul\0l", "\ud800", "two\nlines", "\x07", " lead", "n" * 129, ""]
     for body in (
-        saving(application_id=shop, **{field: text}) for field in ("name", "description") for text in strange
+        save_request(application_id=shop, **{field: text}) for field in ("name", "description") for text in strange
     ):
         raw = json.dumps(body).encode()  # with escapes: no other client could send these
         answer = await studio.service.client.post("/api/permissions/application", content=raw, headers=headers)
@@ -602,7 +621,9 @@ async def test_ap_14_strange_names_are_refused_or_told_as_they_are(studio: Studi
             {"application_id": shop, "description": text} for text in ("two\nlines", " lead", "n" * 129, "")
         )
         assert answer.status_code == (200 if fine else 400), raw
-    made = await studio.post("application", saving(application_id=shop, name="<b>bold</b>"), studio.owner.headers)
+    made = await studio.post(
+        "application", save_request(application_id=shop, name="<b>bold</b>"), studio.owner.headers
+    )
     assert made.json()["data"]["name"] == "<b>bold</b>"
     assert made.headers["content-type"].startswith("application/json")
     assert made.headers["x-content-type-options"] == "nosniff"
@@ -615,20 +636,20 @@ async def test_any_role_on_an_application_lets_see_it_and_not_save_it(studio: St
     shop = studio.shop.application_id
     keeper = await create_person_with(studio, {application_scope(PROJECT, shop): holdings_with("app_users_manager")})
     assert (await get(studio, keeper, shop))["name"] == "Shop"
-    await studio.expect_error(403, "application", saving(application_id=shop, name="Mine"), keeper.headers)
-    await studio.expect_error(403, "application", reading(studio.other.application_id), keeper.headers)
+    await studio.expect_error(403, "application", save_request(application_id=shop, name="Mine"), keeper.headers)
+    await studio.expect_error(403, "application", get_request(studio.other.application_id), keeper.headers)
 
 
 async def test_pa_13_an_unknown_application_is_no_different_from_a_foreign_one(studio: Studio) -> None:
-    for body in (reading, removing, lambda number: saving(application_id=number, name="x")):
+    for body in (get_request, delete_request, lambda number: save_request(application_id=number, name="x")):
         foreign, unknown = [
-            await studio.post("application", body(number), studio.stranger.headers)
+            await studio.post("application", body(number), studio.other_user.headers)
             for number in (studio.other.application_id, 999_999)
         ]
         assert (foreign.status_code, foreign.content) == (unknown.status_code, unknown.content)
         assert foreign.status_code == 403
     boss = await create_administrator(studio)
-    await studio.expect_error(404, "application", reading(999_999), boss.headers)
+    await studio.expect_error(404, "application", get_request(999_999), boss.headers)
 
 
 # -- moving -------------------------------------------------------------------------------------------
@@ -645,11 +666,11 @@ async def test_an_application_moves_with_the_right_in_both_projects(studio: Stud
     both = await create_person_with(
         studio, {IN_PROJECT: holdings_with_rules(MANAGES), there: holdings_with_rules(MANAGES)}
     )
-    move = saving(application_id=shop, project_id="elsewhere")
+    move = save_request(application_id=shop, project_id="elsewhere")
     for who in (only_here, only_there):
         await studio.expect_error(403, "application", move, who.headers)
     assert (await studio.expect_ok("application", move, both.headers))["data"]["project_id"] == "elsewhere"
-    await studio.expect_error(403, "application", reading(shop), only_here.headers)
+    await studio.expect_error(403, "application", get_request(shop), only_here.headers)
     assert (await get(studio, only_there, shop))["name"] == "Shop"
 
 
@@ -669,8 +690,8 @@ async def test_an_application_leaves_for_no_project_with_can_create_app_as_well(
         studio.shop.application_id,
         await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES)}),
     )
-    await studio.expect_error(403, "application", saving(name="Outside"), manager.headers)
-    await studio.expect_error(403, "application", saving(application_id=shop, project_id=None), manager.headers)
+    await studio.expect_error(403, "application", save_request(name="Outside"), manager.headers)
+    await studio.expect_error(403, "application", save_request(application_id=shop, project_id=None), manager.headers)
     both = await create_person_with(
         studio, {IN_PROJECT: holdings_with_rules(MANAGES), ROOT: holdings_with_rules("can_create_app")}
     )
@@ -680,7 +701,9 @@ async def test_an_application_leaves_for_no_project_with_can_create_app_as_well(
 async def test_the_stored_project_decides_not_the_one_that_is_sent(studio: Studio) -> None:
     mover = await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES)})
     other = studio.other.application_id
-    await studio.expect_error(403, "application", saving(application_id=other, project_id=PROJECT), mover.headers)
+    await studio.expect_error(
+        403, "application", save_request(application_id=other, project_id=PROJECT), mover.headers
+    )
     body = {"action": "get", "data": {"application_id": other, "project_id": PROJECT}}
     await studio.expect_error(403, "application", body, mover.headers)
 
@@ -690,11 +713,11 @@ async def test_an_application_of_a_removed_project_is_closed_to_all_but_administ
     holder = await create_person_with(
         studio, secret_data=secret_document("canRead", "canSave", "canReadSchema", "canCreateJwt")
     )
-    await studio.expect_ok("application", reading(shop), holder.headers)
+    await studio.expect_ok("application", get_request(shop), holder.headers)
     await storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
     for who in (holder, studio.owner):
-        await studio.expect_error(403, "application", reading(shop), who.headers)
-        await studio.expect_error(403, "application", saving(application_id=shop, name="x"), who.headers)
+        await studio.expect_error(403, "application", get_request(shop), who.headers)
+        await studio.expect_error(403, "application", save_request(application_id=shop, name="x"), who.headers)
         await studio.expect_error(403, "meta/schema", {"action": "get", "application_id": shop}, who.headers)
         await studio.expect_error(403, "accessKey", {"action": "get", "application_id": shop}, who.headers)
-    await studio.expect_ok("application", reading(shop), (await create_administrator(studio)).headers)
+    await studio.expect_ok("application", get_request(shop), (await create_administrator(studio)).headers)

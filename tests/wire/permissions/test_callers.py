@@ -30,7 +30,7 @@ def everything(studio: Studio) -> dict[str, Mapping[str, object]]:
         "application": {"action": "get", "data": {"application_id": shop}},
         "application/keys": {"action": "get", "application_id": shop},
         "user/info": {},
-        "user": {"action": "get", "data": {"user_id": studio.stranger.user_id}},
+        "user": {"action": "get", "data": {"user_id": studio.other_user.user_id}},
         "serviceToken": {"action": "get", "application_id": shop},
         "emailSecret": {"action": "get", "application_id": shop},
         "settings": {"action": "get", "data": {"part": "health"}},
@@ -49,7 +49,7 @@ def everything(studio: Studio) -> dict[str, Mapping[str, object]]:
     }
 
 
-def bearing(token: str, **more: str) -> dict[str, str]:
+def bearer_headers(token: str, **more: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}", **{name.replace("_", "-"): value for name, value in more.items()}}
 
 
@@ -59,8 +59,8 @@ async def test_pa_01_without_valid_credentials_every_endpoint_is_closed(studio: 
         for headers in (
             {},
             {"Authorization": ""},
-            bearing("garbage"),
-            bearing("a.b.c"),
+            bearer_headers("garbage"),
+            bearer_headers("a.b.c"),
             {"Authorization": f"Basic {jwt}"},
         ):
             assert await studio.expect_error(401, path, body, {**headers, "Factor": FACTOR}) == "invalid token"
@@ -80,8 +80,8 @@ async def test_pa_01_two_authorization_headers_are_refused(studio: Studio) -> No
 
 async def test_pa_02_a_jwt_needs_its_own_factor(studio: Studio) -> None:
     for factor in ("", "of another device", "x" * 5_000):
-        await studio.expect_error(401, "user/info", {}, bearing(studio.owner.jwt, Factor=factor))
-    await studio.expect_error(401, "user/info", {}, bearing(studio.owner.jwt))
+        await studio.expect_error(401, "user/info", {}, bearer_headers(studio.owner.jwt, Factor=factor))
+    await studio.expect_error(401, "user/info", {}, bearer_headers(studio.owner.jwt))
     await studio.expect_error(401, "user/info", {"jwt": studio.owner.jwt, "factor": "x" * 60_000}, {})
     assert (await studio.expect_ok("user/info", {}, studio.owner.headers))["projects"] == 1
 
@@ -101,12 +101,12 @@ async def test_the_deprecated_fields_of_the_body_work(studio: Studio) -> None:
 
 
 async def test_pa_03_the_header_decides_for_check_and_action_alike(studio: Studio) -> None:
-    theirs = {"jwt": studio.stranger.jwt, "factor": "not their"}
+    theirs = {"jwt": studio.other_user.jwt, "factor": "not their"}
     answer = await studio.expect_ok("meta/data", own_record(studio.shop, **theirs), studio.owner.headers)
     assert answer["user_id"] == studio.owner.user_id
     ours = {"jwt": studio.owner.jwt, "factor": FACTOR}
     keys = {"action": "get", "application_id": studio.shop.application_id, **ours}
-    await studio.expect_error(403, "accessKey", keys, studio.stranger.headers)
+    await studio.expect_error(403, "accessKey", keys, studio.other_user.headers)
 
 
 @pytest.mark.parametrize("blocked", [True, False], ids=["blocked", "signed out everywhere"])
@@ -120,16 +120,18 @@ async def test_a_revoked_jwt_is_refused_at_once(studio: Studio, *, blocked: bool
             studio.owner.user_id, a_record(), keep=None, now=services.clock.now()
         )
     await studio.expect_error(401, "user/info", {}, studio.owner.headers)
-    await studio.expect_error(401, "user/info", {}, bearing(studio.owner.jwt, Service_Jwt=await studio.service_jwt()))
+    await studio.expect_error(
+        401, "user/info", {}, bearer_headers(studio.owner.jwt, Service_Jwt=await studio.service_jwt())
+    )
 
 
 async def test_pa_04_a_service_jwt_serves_its_own_application_only(studio: Studio) -> None:
-    theirs = bearing(studio.owner.jwt, Service_Jwt=await studio.service_jwt(studio.other))
+    theirs = bearer_headers(studio.owner.jwt, Service_Jwt=await studio.service_jwt(studio.other))
     for path, body in everything(studio).items():
         if path not in ("user/info", "exchangeJwt"):
             await studio.expect_error(403, path, body, theirs)
     await studio.expect_ok("user/info", {}, theirs)
-    ours = bearing(studio.owner.jwt, Service_Jwt=await studio.service_jwt())
+    ours = bearer_headers(studio.owner.jwt, Service_Jwt=await studio.service_jwt())
     for path in ("application", "meta/data", "project", "group", "accessKey", "client", "user/info"):
         await studio.expect_ok(path, everything(studio)[path], ours)
     await studio.expect_error(403, "publish", {"project": "Another"}, ours)
@@ -138,7 +140,7 @@ async def test_pa_04_a_service_jwt_serves_its_own_application_only(studio: Studi
 async def test_pa_04_a_service_jwt_is_refused_when_revoked_expired_or_removed(studio: Studio) -> None:
     tokens, storage = studio.service.services.service_tokens, studio.service.services.storage
     issued = await tokens.issue(studio.shop.application_id, days=1, origin=ORIGIN)
-    body, headers = own_record(studio.shop), bearing(studio.owner.jwt, Service_Jwt=issued.jwt)
+    body, headers = own_record(studio.shop), bearer_headers(studio.owner.jwt, Service_Jwt=issued.jwt)
     await studio.expect_ok("meta/data", body, headers)
     await storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
     await studio.expect_error(401, "meta/data", body, headers)
@@ -147,7 +149,7 @@ async def test_pa_04_a_service_jwt_is_refused_when_revoked_expired_or_removed(st
     await studio.expect_error(401, "meta/data", body, headers)
     other = await tokens.issue(studio.shop.application_id, days=1, origin=ORIGIN)
     await studio.service.clock.advance(DAY)
-    await studio.expect_error(401, "meta/data", body, bearing(studio.owner.jwt, Service_Jwt=other.jwt))
+    await studio.expect_error(401, "meta/data", body, bearer_headers(studio.owner.jwt, Service_Jwt=other.jwt))
 
 
 async def test_an_application_signs_its_service_jwts_itself(studio: Studio) -> None:
@@ -156,13 +158,13 @@ async def test_an_application_signs_its_service_jwts_itself(studio: Studio) -> N
     kid = (await studio.expect_ok("application/keys", ask, studio.owner.headers))["data"]["id"]
     now = studio.service.clock.now()
 
-    def generated(**changes: object) -> str:
+    def generated_token(**changes: object) -> str:
         claims = {"iss": shop, "aud": studio.service.base_url, "iat": now, "exp": now + 300, "typ": "service_jwt"}
         header = {"alg": "RS256", "kid": kid}
         return other_peoples.encode(header, {**claims, **changes}, RSAKey.import_key(private))
 
     async def status(**changes: object) -> int:
-        headers = bearing(studio.owner.jwt, Service_Jwt=generated(**changes))
+        headers = bearer_headers(studio.owner.jwt, Service_Jwt=generated_token(**changes))
         return (await studio.post("meta/data", own_record(studio.shop), headers)).status_code
 
     assert await status() == 200
@@ -181,7 +183,7 @@ async def test_pa_05_an_expired_user_jwt_opens_meta_data_beside_a_service_within
     key = await studio.access_key()
     await studio.service.clock.advance(90 * DAY)
     fresh = await studio.service_jwt()
-    beside_service, beside_key = bearing(studio.owner.jwt, Service_Jwt=fresh), bearing(key)
+    beside_service, beside_key = bearer_headers(studio.owner.jwt, Service_Jwt=fresh), bearer_headers(key)
     data = {"user_id": studio.owner.user_id, "public_data": {"seen": {"value": True}}}
     save = {**own_record(studio.shop, data=data), "action": "save"}
     for path, body in everything(studio).items():
@@ -195,12 +197,14 @@ async def test_pa_05_an_expired_user_jwt_opens_meta_data_beside_a_service_within
     await studio.expect_error(401, "exchangeJwt", {"jwt": studio.owner.jwt}, beside_key)
     await studio.service.clock.advance(30 * DAY)
     fresh = await studio.service_jwt()
-    await studio.expect_error(401, "meta/data", own_record(studio.shop), bearing(studio.owner.jwt, Service_Jwt=fresh))
+    await studio.expect_error(
+        401, "meta/data", own_record(studio.shop), bearer_headers(studio.owner.jwt, Service_Jwt=fresh)
+    )
     await studio.expect_error(401, "meta/data", own_record(studio.shop, jwt=studio.owner.jwt), beside_key)
 
 
 async def test_pa_07_a_service_lends_no_one_rights(studio: Studio) -> None:
-    headers = bearing(studio.stranger.jwt, Service_Jwt=await studio.service_jwt())
+    headers = bearer_headers(studio.other_user.jwt, Service_Jwt=await studio.service_jwt())
     for path in ("application", "application/keys", "accessKey", "project", "roles", "meta/schema"):
         await studio.expect_error(403, path, everything(studio)[path], headers)
     others = own_record(studio.shop, data={"user_id": studio.owner.user_id, "type": "tree"})
@@ -213,21 +217,21 @@ async def test_pa_08_an_access_key_opens_nothing_but_its_own_records(studio: Stu
     for path, body in everything(studio).items():
         if path not in ("meta/data", "exchangeJwt"):
             asked = {**body, "jwt": studio.owner.jwt}
-            await studio.expect_error(403, path, asked, bearing(key))
-            await studio.expect_error(403, path, asked, bearing(key, Factor=FACTOR))
+            await studio.expect_error(403, path, asked, bearer_headers(key))
+            await studio.expect_error(403, path, asked, bearer_headers(key, Factor=FACTOR))
     mine = {"jwt": studio.owner.jwt}
-    await studio.expect_ok("meta/data", own_record(studio.shop, **mine), bearing(key))
-    taken = await studio.expect_ok("meta/data", {"action": "get", "data": {}, **mine}, bearing(key))
+    await studio.expect_ok("meta/data", own_record(studio.shop, **mine), bearer_headers(key))
+    taken = await studio.expect_ok("meta/data", {"action": "get", "data": {}, **mine}, bearer_headers(key))
     assert taken["user_id"] == studio.owner.user_id
-    await studio.expect_error(403, "meta/data", own_record(studio.other, **mine), bearing(key))
-    await studio.expect_error(401, "meta/data", own_record(studio.shop), bearing(key))
-    roles = own_record(studio.shop, data={"type": "roles", "user_id": studio.stranger.user_id})
-    assert (await studio.expect_ok("meta/data", roles, bearing(key)))["data"] == []
+    await studio.expect_error(403, "meta/data", own_record(studio.other, **mine), bearer_headers(key))
+    await studio.expect_error(401, "meta/data", own_record(studio.shop), bearer_headers(key))
+    roles = own_record(studio.shop, data={"type": "roles", "user_id": studio.other_user.user_id})
+    assert (await studio.expect_ok("meta/data", roles, bearer_headers(key)))["data"] == []
     await studio.expect_error(
-        403, "meta/data", {**roles, "application_id": studio.other.application_id}, bearing(key)
+        403, "meta/data", {**roles, "application_id": studio.other.application_id}, bearer_headers(key)
     )
     no_one = own_record(studio.shop, data={"type": "roles"})
-    await studio.expect_error(400, "meta/data", no_one, bearing(key))
+    await studio.expect_error(400, "meta/data", no_one, bearer_headers(key))
 
 
 async def send(studio: Studio, raw: bytes, headers: Mapping[str, str]) -> int:
@@ -240,7 +244,7 @@ async def test_pa_09_a_signature_is_over_the_whole_request_and_soon_old(studio: 
     now = studio.service.clock.now()
     body = own_record(studio.shop, ip="203.0.113.5", ts=now)
     raw, headers = signed_request(body, key, studio.shop)
-    headers |= bearing(studio.owner.jwt)
+    headers |= bearer_headers(studio.owner.jwt)
     assert await send(studio, raw, headers) == 200
     assert await send(studio, raw.replace(b"203.0.113.5", b"203.0.113.6"), headers) == 401
     assert await send(studio, raw, {**headers, "Application-Id": str(studio.other.application_id)}) == 401
@@ -259,12 +263,12 @@ async def test_pa_09_the_signed_address_is_what_fip_sees(studio: Studio) -> None
     services, key = studio.service.services, await studio.access_key()
     user = await services.storage.accounts.user(studio.owner.user_id)
     jwt = await services.user_tokens.issue(user, auth="login", factor=FACTOR, fixed_ips=["10.0.0.0/8"])
-    await studio.expect_error(403, "user/info", {}, bearing(jwt, Factor=FACTOR))
-    await studio.expect_error(403, "meta/data", own_record(studio.shop, jwt=jwt), bearing(key))
+    await studio.expect_error(403, "user/info", {}, bearer_headers(jwt, Factor=FACTOR))
+    await studio.expect_error(403, "meta/data", own_record(studio.shop, jwt=jwt), bearer_headers(key))
     for address, status in (("10.1.2.3", 200), ("11.1.2.3", 403)):
         body = own_record(studio.shop, ip=address, ts=studio.service.clock.now())
         raw, headers = signed_request(body, key, studio.shop)
-        assert await send(studio, raw, headers | bearing(jwt)) == status
+        assert await send(studio, raw, headers | bearer_headers(jwt)) == status
 
 
 async def a_robot(studio: Studio, **fields: Any) -> Person:
@@ -287,20 +291,20 @@ async def a_robot(studio: Studio, **fields: Any) -> Person:
 
 async def test_a_service_account_calls_until_it_is_revoked_or_its_project_removed(studio: Studio) -> None:
     robot, storage = await a_robot(studio), studio.service.services.storage
-    assert (await studio.expect_ok("user/info", {}, bearing(robot.jwt)))["projects"] == 0
+    assert (await studio.expect_ok("user/info", {}, bearer_headers(robot.jwt)))["projects"] == 0
     await storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
-    await studio.expect_error(401, "user/info", {}, bearing(robot.jwt))
+    await studio.expect_error(401, "user/info", {}, bearer_headers(robot.jwt))
     await storage.projects.edit_project(PROJECT, set_project_fields(removed=False))
-    await studio.expect_ok("user/info", {}, bearing(robot.jwt))
+    await studio.expect_ok("user/info", {}, bearer_headers(robot.jwt))
     await storage.service_accounts.revoke_service_account(ROBOT, studio.service.clock.now(), [a_record()])
-    await studio.expect_error(401, "user/info", {}, bearing(robot.jwt))
+    await studio.expect_error(401, "user/info", {}, bearer_headers(robot.jwt))
 
 
 async def test_a_service_account_with_a_key_signs_its_requests(studio: Studio) -> None:
     private = application_private_key()
     robot = await a_robot(studio, public_key=public_pem(private.public_key()), ip_ranges=("127.0.0.0/8",))
     raw = b'{"ts": 0}'
-    headers = bearing(robot.jwt, Content_Type="application/json")
+    headers = bearer_headers(robot.jwt, Content_Type="application/json")
     signature = b64encode(private.sign(raw, PKCS1v15(), SHA256())).decode()
     client = studio.service.client
     assert (await client.post("/api/permissions/user/info", content=raw, headers=headers)).status_code == 401
@@ -327,7 +331,7 @@ async def test_pa_15_one_principals_flood_from_many_addresses_is_limited(
         assert statuses == [200] * 5 + [429] * 2
         limited = await ask(studio.owner, 9)
         assert int(limited.headers["retry-after"]) > 0
-        assert (await ask(studio.stranger, 10)).status_code == 200
+        assert (await ask(studio.other_user, 10)).status_code == 200
 
 
 async def test_permissions_can_answer_200_to_old_clients(installed_sqlite_url: str, tmp_path: Path) -> None:

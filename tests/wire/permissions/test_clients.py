@@ -22,25 +22,25 @@ WEB = {"client_id": "web", "name": "Web shop", "profile": "oidc", "redirect_uris
 KEY = {"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}
 
 
-def asking(action: str, of: int | None, /, **data: object) -> dict[str, object]:
+def client_request(action: str, of: int | None, /, **data: object) -> dict[str, object]:
     return {"action": action, **({"application_id": of} if of else {}), "data": data}
 
 
-async def made(studio: Studio, **changes: object) -> Any:
-    ask = asking("create", studio.shop.application_id, **(WEB | changes))
+async def create_client(studio: Studio, **changes: object) -> Any:
+    ask = client_request("create", studio.shop.application_id, **(WEB | changes))
     answer = await studio.post("client", ask, studio.owner.headers)
     assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store"), answer.text
     return answer.json()["data"]
 
 
-def relying(studio: Studio, record: Any, secret: str = "") -> RelyingPartyClient:
+def relying_party(studio: Studio, record: Any, secret: str = "") -> RelyingPartyClient:
     client = Client(client_id=record["client_id"], name="", profile="oidc", created_at=0)  # type: ignore[arg-type]
     return RelyingPartyClient(service=studio.service, client=client, secret=secret or record["client_secret"])
 
 
 async def is_known(studio: Studio, record: Any, secret: str) -> bool:
     """Whether the token endpoint takes the secret: then it is the code that is wrong."""
-    answer = await relying(studio, record, secret).redeem("no such code")
+    answer = await relying_party(studio, record, secret).redeem("no such code")
     assert answer.json()["error"] in ("invalid_grant", "invalid_client")
     return bool(answer.json()["error"] == "invalid_grant")
 
@@ -49,7 +49,7 @@ async def test_clients_are_managed_with_the_right_to_save_their_application_and_
     studio: Studio,
 ) -> None:
     shop, other = studio.shop.application_id, studio.other.application_id
-    await made(studio)
+    await create_client(studio)
     account = {"action": "save", "data": {"project_id": "mind_games", "name": "ci"}}
     accounts = [
         (
@@ -74,7 +74,7 @@ async def test_clients_are_managed_with_the_right_to_save_their_application_and_
         "exchangeJwt", {"jwt": studio.owner.jwt, "factor": "the device"}, bearer_headers(key)
     )
     may_not = (
-        (403, studio.stranger.headers),
+        (403, studio.other_user.headers),
         (
             403,
             (
@@ -95,16 +95,16 @@ async def test_clients_are_managed_with_the_right_to_save_their_application_and_
     )
     for number, headers in enumerate(may):
         of = WEB | {"client_id": f"of-{number}"}
-        await studio.expect_ok("client", asking("create", shop, **of), headers)
+        await studio.expect_ok("client", client_request("create", shop, **of), headers)
         for action in ("get", "save", "rotate", "revoke", "delete"):
-            await studio.expect_ok("client", asking(action, shop, client_id=of["client_id"]), headers)
+            await studio.expect_ok("client", client_request(action, shop, client_id=of["client_id"]), headers)
     for status, headers in may_not:
         for action in ACTIONS:
             for client_id in ("web", "no_one"):  # whether it exists is not told
                 await studio.expect_error(
-                    status, "client", asking(action, shop, **WEB | {"client_id": client_id}), headers
+                    status, "client", client_request(action, shop, **WEB | {"client_id": client_id}), headers
                 )
-    (left,) = (await studio.expect_ok("client", asking("get", shop), studio.owner.headers))["data"]
+    (left,) = (await studio.expect_ok("client", client_request("get", shop), studio.owner.headers))["data"]
     assert (left["client_id"], left["version"]) == ("web", 1)
 
 
@@ -112,7 +112,7 @@ async def test_what_reaches_beyond_the_application_takes_an_administrator_in_per
     admin = await create_administrator(studio)
     shop, other = studio.shop.application_id, studio.other.application_id
     vouched = bearer_headers(admin.jwt, Service_Jwt=await studio.service_jwt())
-    record = await made(studio)
+    record = await create_client(studio)
     assert (record["may_exchange"], record["first_party"], record["redirect_hosts"]) == (False, False, [])
     claim = {"roles": {"application_id": other, "told": "roles"}}
     native = {"client_id": "native", "name": "Old", "redirect_uris": [REDIRECT]}
@@ -123,37 +123,39 @@ async def test_what_reaches_beyond_the_application_takes_an_administrator_in_per
         {"claims": claim},
     ):
         for headers in (studio.owner.headers, vouched):
-            await studio.expect_error(403, "client", asking("create", shop, **native, **reaching), headers)
+            await studio.expect_error(403, "client", client_request("create", shop, **native, **reaching), headers)
     for headers, exchanges in ((studio.owner.headers, False), (admin.headers, True)):
         of = native | {"client_id": f"native-{exchanges}".lower()}
-        new = (await studio.expect_ok("client", asking("create", shop, **of), headers))["data"]
+        new = (await studio.expect_ok("client", client_request("create", shop, **of), headers))["data"]
         assert (new["profile"], new["may_exchange"]) == ("native", exchanges)
     await studio.expect_ok(
-        "client", asking("save", shop, client_id="web", first_party=True, claims=claim), admin.headers
+        "client", client_request("save", shop, client_id="web", first_party=True, claims=claim), admin.headers
     )
     for headers in (studio.owner.headers, vouched):
         for action in ("save", "rotate", "delete"):
-            said = await studio.expect_error(403, "client", asking(action, shop, client_id="web"), headers)
+            said = await studio.expect_error(403, "client", client_request(action, shop, client_id="web"), headers)
             assert "first_party, claims of another application" in said
 
 
 async def test_clients_of_no_application_are_an_administrators(studio: Studio) -> None:
     admin, shop = await create_administrator(studio), studio.shop.application_id
-    await made(studio)
-    lone = await studio.expect_ok("client", asking("create", None, **WEB | {"client_id": "lone"}), admin.headers)
+    await create_client(studio)
+    lone = await studio.expect_ok(
+        "client", client_request("create", None, **WEB | {"client_id": "lone"}), admin.headers
+    )
     assert lone["data"]["application_id"] is None
     for action in ACTIONS:
-        await studio.expect_error(403, "client", asking(action, None, **WEB), studio.owner.headers)
-    every = (await studio.expect_ok("client", asking("get", None), admin.headers))["data"]
+        await studio.expect_error(403, "client", client_request(action, None, **WEB), studio.owner.headers)
+    every = (await studio.expect_ok("client", client_request("get", None), admin.headers))["data"]
     assert [one["client_id"] for one in every] == ["lone", "web"]
     for action in ("get", "save", "rotate", "revoke", "delete"):
-        await studio.expect_error(404, "client", asking(action, shop, client_id="lone"), admin.headers)
-        await studio.expect_ok("client", asking(action, None, client_id="lone"), admin.headers)
+        await studio.expect_error(404, "client", client_request(action, shop, client_id="lone"), admin.headers)
+        await studio.expect_ok("client", client_request(action, None, client_id="lone"), admin.headers)
     assert "cannot be moved to another application" in await studio.expect_error(
-        400, "client", asking("save", None, client_id="web", application_id=None), admin.headers
+        400, "client", client_request("save", None, client_id="web", application_id=None), admin.headers
     )
     await studio.expect_ok(
-        "client", asking("save", None, client_id="web", application_id=shop, name="Ours"), admin.headers
+        "client", client_request("save", None, client_id="web", application_id=shop, name="Ours"), admin.headers
     )
 
 
@@ -201,60 +203,64 @@ WRONG: tuple[tuple[dict[str, object], str], ...] = (
 async def test_what_cannot_be_is_refused_by_the_name_of_its_field(studio: Studio) -> None:
     shop, admin = studio.shop.application_id, await create_administrator(studio)
     for data, place in WRONG:
-        said = await studio.expect_error(400, "client", asking("create", shop, **WEB | data), admin.headers)
+        said = await studio.expect_error(400, "client", client_request("create", shop, **WEB | data), admin.headers)
         assert place in said, (data, said)
     nameless = {name: value for name, value in WEB.items() if name != "name"}
     assert "data.name: " in await studio.expect_error(
-        400, "client", asking("create", shop, **nameless), studio.owner.headers
+        400, "client", client_request("create", shop, **nameless), studio.owner.headers
     )
-    assert (await studio.expect_ok("client", asking("get", shop), studio.owner.headers))["data"] == []
-    await made(studio)
+    assert (await studio.expect_ok("client", client_request("get", shop), studio.owner.headers))["data"] == []
+    await create_client(studio)
     for data, place in (({"profile": "native"}, "data.profile: "), ({"public": True}, "data.public: ")):
         said = await studio.expect_error(
-            400, "client", asking("save", shop, client_id="web", **data), studio.owner.headers
+            400, "client", client_request("save", shop, client_id="web", **data), studio.owner.headers
         )
         assert place in said
-    await made(studio, client_id="public", public=True)
-    said = await studio.expect_error(400, "client", asking("rotate", shop, client_id="public"), studio.owner.headers)
+    await create_client(studio, client_id="public", public=True)
+    said = await studio.expect_error(
+        400, "client", client_request("rotate", shop, client_id="public"), studio.owner.headers
+    )
     assert "a public client has no secret" in said
     for action in ("save", "delete", "rotate", "revoke", "get"):
-        await studio.expect_error(404, "client", asking(action, shop, client_id="never was"), studio.owner.headers)
-    await studio.expect_error(400, "client", asking("destroy", shop, client_id="web"), studio.owner.headers)
+        await studio.expect_error(
+            404, "client", client_request(action, shop, client_id="never was"), studio.owner.headers
+        )
+    await studio.expect_error(400, "client", client_request("destroy", shop, client_id="web"), studio.owner.headers)
 
 
 async def test_a_client_lives_through_the_api_and_its_secrets_work_and_end_as_they_should(studio: Studio) -> None:
     shop, headers = studio.shop.application_id, studio.owner.headers
-    record = await made(studio)
+    record = await create_client(studio)
     first = record.pop("client_secret")
     assert len(first) >= 43
-    assert (await studio.expect_ok("client", asking("get", shop), headers))["data"] == [record]
-    assert (await studio.expect_ok("client", asking("get", shop, client_id="web"), headers))["data"] == record
+    assert (await studio.expect_ok("client", client_request("get", shop), headers))["data"] == [record]
+    assert (await studio.expect_ok("client", client_request("get", shop, client_id="web"), headers))["data"] == record
     assert "in use or was used before" in await studio.expect_error(
-        409, "client", asking("create", shop, **WEB), headers
+        409, "client", client_request("create", shop, **WEB), headers
     )
 
     saved = await studio.expect_ok(
-        "client", asking("save", shop, **record | {"origins": ["https://a.example"]}), headers
+        "client", client_request("save", shop, **record | {"origins": ["https://a.example"]}), headers
     )
     assert saved["data"] == record | {"origins": ["https://a.example"], "version": 2}
-    stale = asking("save", shop, client_id="web", name="Late", version=1)
+    stale = client_request("save", shop, client_id="web", name="Late", version=1)
     assert "changed in the meantime" in await studio.expect_error(409, "client", stale, headers)
-    cleared = await studio.expect_ok("client", asking("save", shop, client_id="web", origins=None), headers)
+    cleared = await studio.expect_ok("client", client_request("save", shop, client_id="web", origins=None), headers)
     assert cleared["data"] == record | {"version": 3}
 
     tokens = await signed_in(studio, record, first)
     secrets = [first]
     for _ in range(2):
-        turned = (await studio.expect_ok("client", asking("rotate", shop, client_id="web"), headers))["data"]
+        turned = (await studio.expect_ok("client", client_request("rotate", shop, client_id="web"), headers))["data"]
         secrets.append(turned["client_secret"])
         assert [bool(one.get("ends")) for one in turned["secrets"]] == [True, False]
     assert [await is_known(studio, record, one) for one in secrets] == [False, True, True]
     await studio.service.clock.advance(7 * DAY + 1)
     assert [await is_known(studio, record, one) for one in secrets] == [False, False, True]
 
-    newest = relying(studio, record, secrets[-1])
+    newest = relying_party(studio, record, secrets[-1])
     refreshed = (await newest.refresh(tokens["refresh_token"])).json()
-    assert await studio.expect_ok("client", asking("revoke", shop, client_id="web"), headers) == {
+    assert await studio.expect_ok("client", client_request("revoke", shop, client_id="web"), headers) == {
         "status": "OK",
         "revoked": 1,
     }
@@ -263,21 +269,25 @@ async def test_a_client_lives_through_the_api_and_its_secrets_work_and_end_as_th
 
     tokens = await signed_in(studio, record, secrets[-1])
     assert (await newest.userinfo(tokens["access_token"])).status_code == 200
-    assert await studio.expect_ok("client", asking("delete", shop, client_id="web"), headers) == {"status": "OK"}
+    assert await studio.expect_ok("client", client_request("delete", shop, client_id="web"), headers) == {
+        "status": "OK"
+    }
     assert (await newest.userinfo(tokens["access_token"])).status_code == 401
     assert (await newest.refresh(tokens["refresh_token"])).json()["error"] == "invalid_client"
-    await studio.expect_error(404, "client", asking("get", shop, client_id="web"), headers)
-    assert "was used before" in await studio.expect_error(409, "client", asking("create", shop, **WEB), headers)
+    await studio.expect_error(404, "client", client_request("get", shop, client_id="web"), headers)
+    assert "was used before" in await studio.expect_error(
+        409, "client", client_request("create", shop, **WEB), headers
+    )
 
-    told = await of_client(studio)
-    assert [entry.event for entry in told] == [
+    records = await of_client(studio)
+    assert [entry.event for entry in records] == [
         "client.created",
         *["client.changed"] * 2,
         *["client.secret_rotated"] * 2,
         "client.tokens_revoked",
         "client.removed",
     ]
-    assert {entry.actor for entry in told} == {studio.owner.user_id}
+    assert {entry.actor for entry in records} == {studio.owner.user_id}
     everything = str(await read_all_tables(studio.service.services.storage))
     assert not [one for one in secrets if one in everything], "a secret is kept as a digest only"
 
@@ -288,36 +298,41 @@ async def of_client(studio: Studio) -> list[Any]:
 
 
 async def signed_in(studio: Studio, record: Any, secret: str) -> dict[str, Any]:
-    user = await studio.service.services.storage.accounts.user(studio.stranger.user_id)
-    client = relying(studio, record, secret)
+    user = await studio.service.services.storage.accounts.user(studio.other_user.user_id)
+    client = relying_party(studio, record, secret)
     return await client.tokens(await client.issue_code(user))
 
 
 async def test_of_saves_that_race_one_with_a_version_wins_and_all_without_do(studio: Studio) -> None:
     shop, headers = studio.shop.application_id, studio.owner.headers
-    await made(studio)
+    await create_client(studio)
     for given, won in (({"version": 1}, [200, 409, 409, 409]), ({}, [200] * 4)):
         answers = await asyncio.gather(
             *(
-                studio.post("client", asking("save", shop, client_id="web", name=f"N{one}", **given), headers)
+                studio.post("client", client_request("save", shop, client_id="web", name=f"N{one}", **given), headers)
                 for one in range(4)
             )
         )
         assert sorted(answer.status_code for answer in answers) == won
     answers = await asyncio.gather(
-        *(studio.post("client", asking("create", shop, **WEB | {"client_id": "new"}), headers) for _ in range(3))
+        *(
+            studio.post("client", client_request("create", shop, **WEB | {"client_id": "new"}), headers)
+            for _ in range(3)
+        )
     )
     assert sorted(answer.status_code for answer in answers) == [200, 409, 409]
 
 
 async def test_clients_of_a_removed_application_are_gone_for_who_saved_it(studio: Studio) -> None:
     shop = studio.shop.application_id
-    record = await made(studio)
+    record = await create_client(studio)
     await studio.expect_ok(
         "application", {"action": "delete", "data": {"application_id": shop}}, studio.owner.headers
     )
-    await studio.expect_error(404, "client", asking("get", shop), studio.owner.headers)
-    every = await studio.expect_ok("client", asking("get", None), (await create_administrator(studio)).headers)
+    await studio.expect_error(404, "client", client_request("get", shop), studio.owner.headers)
+    every = await studio.expect_ok(
+        "client", client_request("get", None), (await create_administrator(studio)).headers
+    )
     assert [one["client_id"] for one in every["data"]] == [record["client_id"]]
 
 

@@ -44,7 +44,9 @@ async def test_pr_95_a_delete_that_names_an_old_version_is_refused(studio: Studi
     kind, boss = KINDS[name], await create_administrator(studio)
     shop = studio.shop.application_id
 
-    def asked(action: str, data: Mapping[str, object], record: Mapping[str, Any] | None = None) -> dict[str, object]:
+    def request_body(
+        action: str, data: Mapping[str, object], record: Mapping[str, Any] | None = None
+    ) -> dict[str, object]:
         own = {} if record is None else {kind.named: record[kind.named]}
         beside = {"group_id": own["id"]} if own and kind.beside else {}
         about = {"application_id": shop} if kind.path in ("roles", "client") else {}
@@ -52,19 +54,19 @@ async def test_pr_95_a_delete_that_names_an_old_version_is_refused(studio: Studi
 
     path = "project" if name == "project" else kind.path
     if name == "project":
-        record = (await studio.expect_ok("project", asked("get", {"id": PROJECT}), boss.headers))["data"]
+        record = (await studio.expect_ok("project", request_body("get", {"id": PROJECT}), boss.headers))["data"]
     else:
-        record = (await studio.expect_ok(kind.path, asked(kind.create, kind.new), boss.headers))["data"]
+        record = (await studio.expect_ok(kind.path, request_body(kind.create, kind.new), boss.headers))["data"]
     first = record["version"]
     if name == "service account":
         newest = first  # it is never changed after it was made
     else:
-        saved = await studio.expect_ok(path, asked("save", kind.change, record), boss.headers)
+        saved = await studio.expect_ok(path, request_body("save", kind.change, record), boss.headers)
         newest = saved["data"]["version"]
         assert newest == first + 1
-        await studio.expect_error(409, path, asked("delete", {"version": first}, record), boss.headers)
-    await studio.expect_error(409, path, asked("delete", {"version": newest + 1}, record), boss.headers)
-    assert (await studio.expect_ok(path, asked("delete", {"version": newest}, record), boss.headers)) == {
+        await studio.expect_error(409, path, request_body("delete", {"version": first}, record), boss.headers)
+    await studio.expect_error(409, path, request_body("delete", {"version": newest + 1}, record), boss.headers)
+    assert (await studio.expect_ok(path, request_body("delete", {"version": newest}, record), boss.headers)) == {
         "status": "OK"
     }
 

@@ -16,7 +16,7 @@ def claims_of(jwt: str) -> Any:
     return json.loads(urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
 
 
-async def exchanged(studio: Studio, key: str, **more: object) -> str:
+async def exchange_jwt(studio: Studio, key: str, **more: object) -> str:
     ask = {"jwt": studio.owner.jwt, **more}
     answer = await studio.expect_ok("exchangeJwt", ask, {"Authorization": f"Bearer {key}"})
     assert answer.keys() == {"status", "jwt"}
@@ -27,7 +27,7 @@ async def exchanged(studio: Studio, key: str, **more: object) -> str:
 async def test_the_new_jwt_is_for_the_keys_application_and_ends_with_the_old_one(studio: Studio) -> None:
     key, before = await studio.access_key(), claims_of(studio.owner.jwt)
     await studio.service.clock.advance(DAY)
-    after = claims_of(await exchanged(studio, key, factor=FACTOR))
+    after = claims_of(await exchange_jwt(studio, key, factor=FACTOR))
     assert after["aud"] == str(studio.shop.application_id)
     assert (after["exp"], after["iat"]) == (before["exp"], before["iat"] + DAY)
     kept = before.keys() - {"iat", "kid"}
@@ -37,7 +37,7 @@ async def test_the_new_jwt_is_for_the_keys_application_and_ends_with_the_old_one
 
 async def test_without_the_factor_the_new_jwt_has_no_fac(studio: Studio) -> None:
     key = await studio.access_key()
-    jwt = await exchanged(studio, key)
+    jwt = await exchange_jwt(studio, key)
     assert "fac" not in claims_of(jwt)
     await studio.expect_error(
         401, "meta/data", own_record(studio.shop), {"Authorization": f"Bearer {jwt}", "Factor": FACTOR}
@@ -55,7 +55,7 @@ async def test_a_factor_that_is_given_must_be_right(studio: Studio) -> None:
 
 
 async def test_the_new_jwt_serves_requests_about_that_application_only(studio: Studio) -> None:
-    jwt = await exchanged(studio, await studio.access_key(), factor=FACTOR)
+    jwt = await exchange_jwt(studio, await studio.access_key(), factor=FACTOR)
     headers = {"Authorization": f"Bearer {jwt}", "Factor": FACTOR}
     shop = studio.shop.application_id
     await studio.expect_ok("meta/data", own_record(studio.shop), headers)
@@ -77,7 +77,7 @@ async def test_the_new_jwt_serves_requests_about_that_application_only(studio: S
 
 async def test_an_exchanged_jwt_is_not_exchanged_again(studio: Studio) -> None:
     key = await studio.access_key()
-    once = await exchanged(studio, key, factor=FACTOR)
+    once = await exchange_jwt(studio, key, factor=FACTOR)
     ask = {"jwt": once, "factor": FACTOR}
     await studio.expect_error(403, "exchangeJwt", ask, {"Authorization": f"Bearer {key}"})
 

@@ -24,7 +24,7 @@ MANAGES_ALL = "project.can_manage_groups"
 EVERYONE = {"title": "All", "condition": {"everyone": True}}
 
 
-def saving(group_id: str | None = None, **data: object) -> dict[str, object]:
+def save_request(group_id: str | None = None, **data: object) -> dict[str, object]:
     named = {} if group_id is None else {"group_id": group_id}
     return {"action": "save", **named, "data": data}
 
@@ -39,7 +39,7 @@ async def get(studio: Studio, who: Person) -> Any:
 
 
 async def make(studio: Studio, title: str = "Testers") -> Any:
-    made = await studio.expect_ok("group", saving(project_id=PROJECT, title=title), studio.owner.headers)
+    made = await studio.expect_ok("group", save_request(project_id=PROJECT, title=title), studio.owner.headers)
     return made["data"]
 
 
@@ -70,12 +70,12 @@ async def test_a_group_is_made_read_changed_and_deleted(studio: Studio) -> None:
     }
     assert await get(studio, studio.owner) == {"groups": [made], "max_users_cnt": 100}
     changed = await studio.expect_ok(
-        "group", saving(made["id"], title="Players", description="x"), studio.owner.headers
+        "group", save_request(made["id"], title="Players", description="x"), studio.owner.headers
     )
     assert changed["data"] == {**made, "title": "Players", "description": "x", "version": 2}
-    kept = await studio.expect_ok("group", saving(made["id"], project_id=PROJECT), studio.owner.headers)
+    kept = await studio.expect_ok("group", save_request(made["id"], project_id=PROJECT), studio.owner.headers)
     assert (kept["data"]["title"], kept["data"]["description"]) == ("Players", "x")
-    cleared = await studio.expect_ok("group", saving(made["id"], description=None), studio.owner.headers)
+    cleared = await studio.expect_ok("group", save_request(made["id"], description=None), studio.owner.headers)
     assert cleared["data"]["description"] == ""
     gone = await studio.expect_ok("group", {"action": "delete", "group_id": made["id"]}, studio.owner.headers)
     assert gone == {"status": "OK"}
@@ -87,7 +87,7 @@ async def test_gr_01_anyone_who_manages_one_of_five_groups_sees_exactly_that_one
     manager = await a_manager(studio, groups[2]["id"])
     assert [group["id"] for group in (await get(studio, manager))["groups"]] == [groups[2]["id"]]
     ask = {"action": "get", "data": {"project_id": PROJECT}}
-    await studio.expect_error(403, "group", ask, studio.stranger.headers)
+    await studio.expect_error(403, "group", ask, studio.other_user.headers)
     all_of_them = await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES)})
     assert len((await get(studio, all_of_them))["groups"]) == 5
     at_root = await create_person_with(studio, {ROOT: holdings_with_rules(MANAGES)})
@@ -103,7 +103,10 @@ async def test_each_act_needs_its_own_right(studio: Studio) -> None:
         await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES_ALL)}),
     )
     for who, status in ((manager, 403), (keeper, 200)):
-        for body in (saving(project_id=PROJECT, title=f"New {status}"), saving(made["id"], title=f"Old {status}")):
+        for body in (
+            save_request(project_id=PROJECT, title=f"New {status}"),
+            save_request(made["id"], title=f"Old {status}"),
+        ):
             assert (await studio.post("group", body, who.headers)).status_code == status
     await studio.expect_error(403, "group/access", access(made["id"], users=[]), keeper.headers)
     await studio.expect_ok("group/access", access(made["id"], users=[]), manager.headers)
@@ -138,7 +141,7 @@ async def test_gr_03_two_parallel_saves_never_make_more_than_a_hundred(studio: S
     assert (await get(studio, studio.owner))["groups"][0]["users"] in (ids[:60], ids[60:])
 
 
-def deep(leaf: dict[str, object], depth: int) -> dict[str, object]:
+def nest_condition(leaf: dict[str, object], depth: int) -> dict[str, object]:
     for level in range(depth):
         leaf = {("and" if level % 2 else "or"): [leaf, {"tag": "x"}]}
     return leaf
@@ -146,30 +149,34 @@ def deep(leaf: dict[str, object], depth: int) -> dict[str, object]:
 
 async def test_gr_04_a_group_looks_at_no_address(studio: Studio) -> None:
     await studio.service.services.storage.groups.create_group(a_group(), [a_record()])
-    for condition in ({"ip": "10.0.0.0/8"}, {"ip": "10.0.0.0/8", "tag": "x"}, deep({"ip": "10.0.0.0/8"}, 5)):
+    for condition in (
+        {"ip": "10.0.0.0/8"},
+        {"ip": "10.0.0.0/8", "tag": "x"},
+        nest_condition({"ip": "10.0.0.0/8"}, 5),
+    ):
         body = access(conditions=[{"title": "Inside", "condition": condition}])
         await studio.expect_error(400, "group/access", body, studio.owner.headers)
-    fine = [{"title": "Deep", "condition": deep({"domain": "studio.example"}, 5)}]
+    fine = [{"title": "Deep", "condition": nest_condition({"domain": "studio.example"}, 5)}]
     saved = await studio.expect_ok("group/access", access(conditions=fine), studio.owner.headers)
     assert saved["data"]["conditions"] == fine
 
 
 async def test_gr_05_each_endpoint_changes_only_what_is_its_own(studio: Studio) -> None:
     made = await make(studio)
-    alien = {"tags": ["x"], "users": [studio.stranger.user_id], "conditions": [EVERYONE], "id": "x", "created": 1}
-    saved = await studio.expect_ok("group", saving(made["id"], **alien), studio.owner.headers)
+    alien = {"tags": ["x"], "users": [studio.other_user.user_id], "conditions": [EVERYONE], "id": "x", "created": 1}
+    saved = await studio.expect_ok("group", save_request(made["id"], **alien), studio.owner.headers)
     assert saved["data"] == {**made, "version": 2}
     alien = {"title": "Else", "project_id": "elsewhere", "tags": ["x"], "description": "x"}
     saved = await studio.expect_ok("group/access", access(made["id"], users=[], **alien), studio.owner.headers)
     assert saved["data"] == {**made, "version": 3}
-    for path, body in (("group", saving(made["id"], colour=1)), ("group/access", access(made["id"], colour=1))):
+    for path, body in (("group", save_request(made["id"], colour=1)), ("group/access", access(made["id"], colour=1))):
         assert "colour" in await studio.expect_error(400, path, body, studio.owner.headers)
 
 
 async def test_a_group_stays_in_its_project(studio: Studio) -> None:
     made = await make(studio)
     await publish(studio.service.services.storage, a_project("Elsewhere"), owners=[studio.owner.user_id])
-    body = saving(made["id"], project_id="elsewhere")
+    body = save_request(made["id"], project_id="elsewhere")
     await studio.expect_error(400, "group", body, studio.owner.headers)
 
 
@@ -177,9 +184,9 @@ async def test_gr_06_a_manager_reaches_their_group_alone_and_opening_it_is_audit
     mine, theirs = await make(studio, "Mine"), await make(studio, "Theirs")
     manager = await a_manager(studio, mine["id"])
     await studio.expect_error(403, "group/access", access(theirs["id"], users=[]), manager.headers)
-    await studio.expect_ok("group/access", access(mine["id"], users=[studio.stranger.user_id]), manager.headers)
+    await studio.expect_ok("group/access", access(mine["id"], users=[studio.other_user.user_id]), manager.headers)
     assert await audit_records(studio, AuditEvent.GROUP_OPENED) == []
-    both = [studio.stranger.user_id, manager.user_id]
+    both = [studio.other_user.user_id, manager.user_id]
     await studio.expect_ok("group/access", access(mine["id"], users=both), manager.headers)
     assert len(await audit_records(studio, AuditEvent.GROUP_OPENED)) == 1
     await studio.expect_ok("group/access", access(mine["id"], conditions=[EVERYONE]), manager.headers)
@@ -193,14 +200,14 @@ async def test_gr_06_a_manager_reaches_their_group_alone_and_opening_it_is_audit
 async def test_gr_07_titles_follow_the_rules_of_projects_and_are_unique_in_theirs(studio: Studio) -> None:
     made = await make(studio)
     for title in ("abc\n", "a\tb", "a\u00a0b", "\u212aings", "caf\u00e9", "a" * 33, "", " a", "a ", "a  b", "a-b", 5):
-        await studio.expect_error(400, "group", saving(project_id=PROJECT, title=title), studio.owner.headers)
-        await studio.expect_error(400, "group", saving(made["id"], title=title), studio.owner.headers)
-    await studio.expect_error(400, "group", saving(project_id=PROJECT), studio.owner.headers)
-    await studio.expect_error(400, "group", saving(title="No project"), studio.owner.headers)
-    await studio.expect_error(409, "group", saving(project_id=PROJECT, title="testers"), studio.owner.headers)
+        await studio.expect_error(400, "group", save_request(project_id=PROJECT, title=title), studio.owner.headers)
+        await studio.expect_error(400, "group", save_request(made["id"], title=title), studio.owner.headers)
+    await studio.expect_error(400, "group", save_request(project_id=PROJECT), studio.owner.headers)
+    await studio.expect_error(400, "group", save_request(title="No project"), studio.owner.headers)
+    await studio.expect_error(409, "group", save_request(project_id=PROJECT, title="testers"), studio.owner.headers)
     await make(studio, "A" * 32)
     second = await make(studio, "Second")
-    await studio.expect_error(409, "group", saving(second["id"], title="Testers"), studio.owner.headers)
+    await studio.expect_error(409, "group", save_request(second["id"], title="Testers"), studio.owner.headers)
 
 
 async def test_gr_07_a_condition_has_a_title_and_says_something(studio: Studio) -> None:
@@ -242,7 +249,7 @@ async def test_gr_09_users_are_known_ids_and_not_too_many(studio: Studio) -> Non
     await studio.service.services.storage.groups.create_group(a_group(), [a_record()])
     for users in ([5], [None], [["1"]], ["x"], [""], ["1\n"], "1000000001", {"1000000001": True}):
         await studio.expect_error(400, "group/access", access(users=users), studio.owner.headers)
-    unknown = access(users=[studio.stranger.user_id, "4444444444"])
+    unknown = access(users=[studio.other_user.user_id, "4444444444"])
     said = await studio.expect_error(400, "group/access", unknown, studio.owner.headers)
     assert said == "data.users: no user 4444444444"
     many = json.dumps(access(users=["1"] * 60_000)).encode()
@@ -256,15 +263,15 @@ async def test_gr_09_users_are_known_ids_and_not_too_many(studio: Studio) -> Non
 
 async def test_a_save_of_an_old_version_is_refused(studio: Studio) -> None:
     made = await make(studio)
-    await studio.expect_ok("group", saving(made["id"], title="One", version=1), studio.owner.headers)
-    await studio.expect_error(409, "group", saving(made["id"], title="Two", version=1), studio.owner.headers)
+    await studio.expect_ok("group", save_request(made["id"], title="One", version=1), studio.owner.headers)
+    await studio.expect_error(409, "group", save_request(made["id"], title="Two", version=1), studio.owner.headers)
     await studio.expect_error(409, "group/access", access(made["id"], users=[], version=1), studio.owner.headers)
     saved = await studio.expect_ok("group/access", access(made["id"], users=[], version=2), studio.owner.headers)
     assert saved["data"]["version"] == 3
 
 
 async def test_absent_users_and_conditions_stay_and_null_clears(studio: Studio) -> None:
-    made, users = await make(studio), [studio.stranger.user_id]
+    made, users = await make(studio), [studio.other_user.user_id]
     await studio.expect_ok(
         "group/access", access(made["id"], users=users, conditions=[EVERYONE]), studio.owner.headers
     )
@@ -279,13 +286,13 @@ async def test_absent_users_and_conditions_stay_and_null_clears(studio: Studio) 
 async def test_pa_13_an_unknown_group_is_no_different_from_a_foreign_one(studio: Studio) -> None:
     made = await make(studio)
     for path, body in (
-        ("group", lambda one: saving(one, title="x")),
+        ("group", lambda one: save_request(one, title="x")),
         ("group", lambda one: {"action": "delete", "group_id": one}),
         ("group/access", lambda one: access(one, users=[])),
         ("group/tags", lambda one: {"group_id": one, "data": {"tags": []}}),
     ):
         foreign, unknown = [
-            await studio.post(path, body(one), studio.stranger.headers) for one in (made["id"], "0" * 24)
+            await studio.post(path, body(one), studio.other_user.headers) for one in (made["id"], "0" * 24)
         ]
         assert (foreign.status_code, foreign.content) == (unknown.status_code, unknown.content)
         assert foreign.status_code == 403
@@ -301,7 +308,7 @@ async def test_a_service_vouches_for_groups_of_its_own_project_alone(studio: Stu
     headers = {"Authorization": f"Bearer {studio.owner.jwt}", "Service-Jwt": await studio.service_jwt()}
     await studio.expect_ok("group", {"action": "get", "data": {"project_id": PROJECT}}, headers)
     await studio.expect_error(403, "group", {"action": "get", "data": {"project_id": "elsewhere"}}, headers)
-    await studio.expect_error(403, "group", saving(project_id="elsewhere", title="New"), headers)
+    await studio.expect_error(403, "group", save_request(project_id="elsewhere", title="New"), headers)
 
 
 async def test_a_group_that_decides_who_belongs_is_not_deleted(studio: Studio) -> None:
@@ -342,7 +349,7 @@ async def test_a_project_one_may_not_see_is_no_other_place_than_none(studio: Stu
         await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES_ALL)}),
     )
     answers = [
-        await studio.post("group", saving(made["id"], project_id=name), manager.headers)
+        await studio.post("group", save_request(made["id"], project_id=name), manager.headers)
         for name in ("elsewhere", "nowhere")
     ]
     assert [one.status_code for one in answers] == [400, 400]
@@ -352,7 +359,7 @@ async def test_a_project_one_may_not_see_is_no_other_place_than_none(studio: Stu
 async def test_who_lets_themselves_in_by_a_condition_is_audited_too(studio: Studio) -> None:
     made = await make(studio)
     manager = await a_manager(studio, made["id"])
-    for others in ([{"uid": [studio.stranger.user_id]}], [{"domain": "studio.example"}]):
+    for others in ([{"uid": [studio.other_user.user_id]}], [{"domain": "studio.example"}]):
         named = [{"title": "t", "condition": one} for one in others]
         await studio.expect_ok("group/access", access(made["id"], conditions=named), manager.headers)
     assert await audit_records(studio, AuditEvent.GROUP_OPENED) == []
@@ -365,16 +372,16 @@ async def test_who_lets_themselves_in_by_a_condition_is_audited_too(studio: Stud
 
 
 async def test_the_users_that_the_conditions_of_a_project_name_are_limited(studio: Studio) -> None:
-    def naming(count: int, of: int = 1_000) -> list[dict[str, object]]:
+    def groups_of_users(count: int, of: int = 1_000) -> list[dict[str, object]]:
         ids = [str(1_000_000 + n) for n in range(of)]
         return [{"title": f"t{n}", "condition": {"uid": ids}} for n in range(count)]
 
     one, two = await make(studio, "One"), await make(studio, "Two")
-    await studio.expect_ok("group/access", access(one["id"], conditions=naming(6)), studio.owner.headers)
-    await studio.expect_ok("group/access", access(two["id"], conditions=naming(4)), studio.owner.headers)
-    more = access(two["id"], conditions=[*naming(4), *naming(1, 1)])
+    await studio.expect_ok("group/access", access(one["id"], conditions=groups_of_users(6)), studio.owner.headers)
+    await studio.expect_ok("group/access", access(two["id"], conditions=groups_of_users(4)), studio.owner.headers)
+    more = access(two["id"], conditions=[*groups_of_users(4), *groups_of_users(1, 1)])
     assert "at most 10000 users" in await studio.expect_error(400, "group/access", more, studio.owner.headers)
-    await studio.expect_ok("group/access", access(one["id"], conditions=naming(5)), studio.owner.headers)
+    await studio.expect_ok("group/access", access(one["id"], conditions=groups_of_users(5)), studio.owner.headers)
     await studio.expect_ok("group/access", more, studio.owner.headers)
 
 
@@ -382,7 +389,7 @@ async def test_a_project_has_at_most_five_hundred_groups(studio: Studio) -> None
     groups = studio.service.services.storage.groups
     for number in range(500):
         await groups.create_group(a_group(f"{number:024x}", f"G{number}"), ())
-    new = saving(project_id=PROJECT, title="One more")
+    new = save_request(project_id=PROJECT, title="One more")
     assert (
         await studio.expect_error(409, "group", new, studio.owner.headers) == "A project can have at most 500 groups."
     )

@@ -16,7 +16,7 @@ from gatehouse.permissions.questions import members, simulate, user_record_views
 from gatehouse.storage.permissions import schemas
 from gatehouse.web.api.permissions import envelope
 from tests.support.permission_builders import a_person, a_role
-from tests.support.studio import OWNER, STRANGER, Studio, put_roles, question_body, role_granting, set_user_roles
+from tests.support.studio import OTHER_USER, OWNER, Studio, put_roles, question_body, role_granting, set_user_roles
 
 ROLES: Final = 40
 RULES: Final = 2_000  # of each role; bench/blocking.py has an application as large as one may be
@@ -32,7 +32,7 @@ Threads = dict[str, set[str]]  # in which heavy work was done, by what it was
 def threads(monkeypatch: pytest.MonkeyPatch) -> Threads:
     found: Threads = {}
 
-    def watched(name: str, function: Callable[..., Any], is_heavy: Callable[..., bool]) -> Callable[..., Any]:
+    def watch_calls(name: str, function: Callable[..., Any], is_heavy: Callable[..., bool]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
             answer = function(*args, **kwargs)
             if is_heavy(answer, *args):
@@ -45,7 +45,7 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> Threads:
         return len(model.roles) >= ROLES
 
     def says_much(_: object, tiers: Any) -> bool:
-        return sum(len(voice.verdicts.yes) for tier in tiers for voice in tier) > MANY
+        return sum(len(contribution.verdicts.yes) for tier in tiers for contribution in tier) > MANY
 
     watch = {
         "compile": (compiled.CompiledModel, "__init__", is_of_large_model),
@@ -54,12 +54,12 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> Threads:
         "render": (shapes, "_entries", lambda entries, *_: len(entries) > MANY),
     }
     for name, (place, attribute, is_heavy) in watch.items():
-        monkeypatch.setattr(place, attribute, watched(name, getattr(place, attribute), is_heavy))
+        monkeypatch.setattr(place, attribute, watch_calls(name, getattr(place, attribute), is_heavy))
     return found
 
 
 @pytest.fixture
-async def large(studio: Studio) -> Studio:
+async def large_studio(studio: Studio) -> Studio:
     """The shop is large, and everybody holds all of its roles."""
     names = [f"large{number}" for number in range(ROLES)]
     await put_roles(studio, *(a_role(name, meta=rules_of(name)) for name in names))
@@ -86,13 +86,13 @@ async def all_at_once(*askers: Callable[[], httpx2.Response]) -> list[httpx2.Res
 
 
 @pytest.mark.timeout(600)
-async def test_lp_01_heavy_answers_are_made_off_the_event_loop(large: Studio, threads: Threads) -> None:
-    listed = asker(large, "meta/data", {"action": "get", **question_body(large)})
-    found = asker(large, "members", question_body(large, rule="large1area1.rule1"))
+async def test_lp_01_heavy_answers_are_made_off_the_event_loop(large_studio: Studio, threads: Threads) -> None:
+    listed = asker(large_studio, "meta/data", {"action": "get", **question_body(large_studio)})
+    found = asker(large_studio, "members", question_body(large_studio, rule="large1area1.rule1"))
     deleted = {"kind": "role", "action": "delete", "data": {"name": "large1"}}
-    simulated = asker(large, "simulate", question_body(large, change=deleted))
-    role_saved = {"action": "save", **question_body(large, name="large2", description="saved")}
-    for ask in (listed, found, simulated, asker(large, "roles", role_saved)):
+    simulated = asker(large_studio, "simulate", question_body(large_studio, change=deleted))
+    role_saved = {"action": "save", **question_body(large_studio, name="large2", description="saved")}
+    for ask in (listed, found, simulated, asker(large_studio, "roles", role_saved)):
         [answer] = await all_at_once(ask)
         assert answer.status_code == 200, answer.text[:500]
     answers = await all_at_once(*([listed] * 3), *([found] * 3), *([simulated] * 2))
@@ -109,14 +109,14 @@ async def test_lp_01_of_many_who_lack_a_model_one_reads_it(studio: Studio, monke
     asked: list[frozenset[int]] = []
     read = store.application_models
 
-    async def counted(application_ids: Collection[int]) -> Mapping[int, ApplicationModel]:
+    async def count_and_read(application_ids: Collection[int]) -> Mapping[int, ApplicationModel]:
         asked.append(frozenset(application_ids))
         return await read(application_ids)
 
-    monkeypatch.setattr(store, "application_models", counted)
+    monkeypatch.setattr(store, "application_models", count_and_read)
     await put_roles(studio, role_granting("given"))
     ask = {"action": "get", **question_body(studio)}
-    await asyncio.gather(*(studio.expect_ok("meta/data", ask, studio.stranger.headers) for _ in range(8)))
+    await asyncio.gather(*(studio.expect_ok("meta/data", ask, studio.other_user.headers) for _ in range(8)))
     assert len([one for one in asked if studio.shop.application_id in one]) == 1
 
 
@@ -128,22 +128,22 @@ async def test_lp_01_a_list_over_the_bound_is_refused_with_the_narrower_question
     areas = {area: {f"rule{n}": {"value": True} for n in range(50)} for area in ("one", "two")}
     shown = {"shown": {"name": {"value": True}}}
     await put_roles(studio, a_role("many", meta={"private_data": areas, "public_data": shown}))
-    await set_user_roles(studio, STRANGER, {ROOT: ["many"]})
+    await set_user_roles(studio, OTHER_USER, {ROOT: ["many"]})
     ask = {"action": "get", **question_body(studio)}
-    said = await studio.expect_error(400, "meta/data", ask, studio.stranger.headers)
+    said = await studio.expect_error(400, "meta/data", ask, studio.other_user.headers)
     assert said.startswith("answer too large: ")
     assert "options.prefix" in said
     assert await rules(studio, "one.rule4") == [f"private_data.one.rule4{n}" for n in ("", *range(10))]
     assert await rules(studio, "private_data.two.rule11") == ["private_data.two.rule11"]
     assert await rules(studio, "public_data") == ["public_data.shown.name"]
-    await studio.expect_error(400, "meta/data", {**ask, "options": {"prefix": "one/"}}, studio.stranger.headers)
+    await studio.expect_error(400, "meta/data", {**ask, "options": {"prefix": "one/"}}, studio.other_user.headers)
     tree = {"action": "get", **question_body(studio, type="tree"), "options": {"prefix": "one"}}
-    await studio.expect_error(400, "meta/data", tree, studio.stranger.headers)
+    await studio.expect_error(400, "meta/data", tree, studio.other_user.headers)
 
 
 async def rules(studio: Studio, prefix: str) -> list[str]:
     ask = {"action": "get", **question_body(studio), "options": {"prefix": prefix}}
-    found: list[str] = (await studio.expect_ok("meta/data", ask, studio.stranger.headers))["data"]
+    found: list[str] = (await studio.expect_ok("meta/data", ask, studio.other_user.headers))["data"]
     return found
 
 

@@ -37,8 +37,8 @@ async def anna(service: RunningService) -> User:
 async def log_in(service: RunningService, **fields: Any) -> dict[str, Any]:
     ask = {"login": LOGIN, "password": PASSWORD, "factor": "f", **fields}
     answer = await service.client.post("/proxy/api/login", json=ask)
-    told: dict[str, Any] = answer.json()
-    return told
+    bodies: dict[str, Any] = answer.json()
+    return bodies
 
 
 async def test_the_login_section_of_a_users_record_outranks_the_applications(studio: Studio, anna: User) -> None:
@@ -105,10 +105,10 @@ async def test_email_and_token_are_for_the_first_application_named(studio: Studi
     )
     own = await an_oidc_client(service, "own", application_id=shop)
     for named in ({"app_id": shop}, {"gapp_id": shop}, {"service_jwt": await studio.service_jwt()}):
-        told = await log_in(service, with_email="shared", **named)
-        assert told["login"] == LOGIN, named
+        body = await log_in(service, with_email="shared", **named)
+        assert body["login"] == LOGIN, named
         known = await service.client.post(
-            "/proxy/oauth/introspect", data={"token": told["token"]}, headers=own.headers
+            "/proxy/oauth/introspect", data={"token": body["token"]}, headers=own.headers
         )
         assert known.json()["active"], named
     beside = await log_in(service, with_email="shared", app_id=studio.other.application_id, gapp_id=shop)
@@ -117,13 +117,13 @@ async def test_email_and_token_are_for_the_first_application_named(studio: Studi
 
 @pytest.mark.usefixtures("anna")
 async def test_a_service_jwt_names_its_application_and_must_be_valid(studio: Studio) -> None:
-    told = await log_in(studio.service, service_jwt=await studio.service_jwt())
-    assert claims_of(told["jwt"])["app_perm"] == studio.shop.application_id
+    body = await log_in(studio.service, service_jwt=await studio.service_jwt())
+    assert claims_of(body["jwt"])["app_perm"] == studio.shop.application_id
     refused = await studio.service.client.post(
         "/proxy/api/login", json={"login": LOGIN, "password": PASSWORD, "service_jwt": "a.b.c"}
     )
     assert refused.status_code == 401
     await studio.service.services.storage.user_records.edit_record(
-        studio.shop.application_id, str(told["user_id"]), set_fields(login={"cannot": {"value": True}}), 0
+        studio.shop.application_id, str(body["user_id"]), set_fields(login={"cannot": {"value": True}}), 0
     )
     assert (await log_in(studio.service, service_jwt=await studio.service_jwt()))["status"] == "DENIED"

@@ -12,10 +12,10 @@ from gatehouse.permissions.model.facts import Assignment
 from gatehouse.permissions.model.rules import ROOT, End, application_scope
 from tests.support.permission_builders import GROUP, a_person, a_project, a_user_record, holdings_with, publish
 from tests.support.studio import (
+    OTHER_USER,
     OWNER,
     PROJECT,
     REQUIRE,
-    STRANGER,
     P,
     Studio,
     grant_roles_to_group,
@@ -41,7 +41,7 @@ async def people(studio: Studio) -> None:
     await a_person(storage, DAN)
 
 
-async def found(studio: Studio, **data: object) -> dict[str, Any]:
+async def find_members(studio: Studio, **data: object) -> dict[str, Any]:
     ask = question_body(studio, **({"rule": "user.kick"} if "role" not in data else {}), **data)
     page = (await studio.expect_ok("members", ask, studio.owner.headers))["data"]
     assert page["after"] is None
@@ -63,12 +63,12 @@ async def test_every_way_of_holding_a_rule_at_the_root_is_found(studio: Studio) 
         role_granting("chosen", condition=parse_condition({"uid": [OWNER]})),
         role_granting("from_here", condition=parse_condition({"ip": "127.0.0.0/8"})),
     )
-    await set_user_roles(studio, STRANGER, {ROOT: ["given"]})
+    await set_user_roles(studio, OTHER_USER, {ROOT: ["given"]})
     await set_user_holdings(studio, DAN, {ROOT: holdings_with(private_data={"user": {"kick": {"value": True}}})})
     await set_user_holdings(studio, OWNER, {P: holdings_with("given")})
-    assert sources(await found(studio)) == {
+    assert sources(await find_members(studio)) == {
         OWNER: ["condition_of_role"],
-        STRANGER: ["assigned_role"],
+        OTHER_USER: ["assigned_role"],
         ANN: ["condition_of_role"],
         BEN: ["condition_of_role"],
         CAT: ["condition_of_role"],
@@ -79,7 +79,7 @@ async def test_every_way_of_holding_a_rule_at_the_root_is_found(studio: Studio) 
 async def test_a_tag_that_the_service_keeps_is_found_too(studio: Studio) -> None:
     await people(studio)
     await put_roles(studio, role_granting("verified", condition=parse_condition({"tag": "email_verified"})))
-    assert set(await found(studio)) == {CAT}
+    assert set(await find_members(studio)) == {CAT}
 
 
 async def test_a_default_reaches_everyone_but_those_who_are_told_no(studio: Studio) -> None:
@@ -88,8 +88,8 @@ async def test_a_default_reaches_everyone_but_those_who_are_told_no(studio: Stud
         studio, role_granting("never", meta=SAYS_NO), private_data={"user": {"kick": rule_leaf(value=True)}}
     )
     await set_user_roles(studio, BEN, {ROOT: ["never"]})
-    assert set(await found(studio)) == {OWNER, STRANGER, ANN, CAT, DAN}
-    assert set((await found(studio)).popitem()[1]["path"][0]) == {"source", "scope"}
+    assert set(await find_members(studio)) == {OWNER, OTHER_USER, ANN, CAT, DAN}
+    assert set((await find_members(studio)).popitem()[1]["path"][0]) == {"source", "scope"}
 
 
 async def test_in_a_project_grants_assignments_and_entries_count(studio: Studio) -> None:
@@ -97,16 +97,16 @@ async def test_in_a_project_grants_assignments_and_entries_count(studio: Studio)
     await put_roles(studio, role_granting("given"), role_granting("granted"))
     await put_group(studio, ANN, conditions=[{"purchase": "game"}])
     await grant_roles_to_group(studio, "granted")
-    await set_user_roles(studio, STRANGER, {P: ["given"]})
+    await set_user_roles(studio, OTHER_USER, {P: ["given"]})
     on_shop = application_scope(PROJECT, studio.shop.application_id)
     await set_user_roles(studio, CAT, {on_shop: ["given"]})
     await set_user_roles(studio, DAN, {ROOT: ["given"]})
-    members = await found(studio, project_id=PROJECT)
-    assert sources(members) == {STRANGER: ["assigned_role"], ANN: ["group_grant"], BEN: ["group_grant"]}
+    members = await find_members(studio, project_id=PROJECT)
+    assert sources(members) == {OTHER_USER: ["assigned_role"], ANN: ["group_grant"], BEN: ["group_grant"]}
     assert members[ANN]["path"][0]["group"] == {"id": GROUP, "title": "Testers"}
     assert members[BEN]["path"][0]["group_condition"] == "rule"
     resource = {"kind": "applications", "id": studio.shop.application_id}
-    assert set(await found(studio, project_id=PROJECT, resource=resource)) == {STRANGER, ANN, BEN, CAT}
+    assert set(await find_members(studio, project_id=PROJECT, resource=resource)) == {OTHER_USER, ANN, BEN, CAT}
 
 
 async def test_who_has_a_role_and_until_when(studio: Studio) -> None:
@@ -117,13 +117,13 @@ async def test_who_has_a_role_and_until_when(studio: Studio) -> None:
         role_granting("Moderator", condition=parse_condition({"tag": "staff"})),
         role_granting("gated", condition=parse_condition({"tag": "staff"}), condition_mode=REQUIRE),
     )
-    await set_user_roles(studio, STRANGER, {ROOT: [Assignment(role="moderator", end=End(expired=now + 60))]})
+    await set_user_roles(studio, OTHER_USER, {ROOT: [Assignment(role="moderator", end=End(expired=now + 60))]})
     await set_user_roles(studio, BEN, {ROOT: [Assignment(role="moderator", end=End(expired=now))]})
-    members = await found(studio, role="moderator")
-    assert {user_id: one["until"] for user_id, one in members.items()} == {STRANGER: now + 60, ANN: 0}
+    members = await find_members(studio, role="moderator")
+    assert {user_id: one["until"] for user_id, one in members.items()} == {OTHER_USER: now + 60, ANN: 0}
     await set_user_roles(studio, ANN, {ROOT: ["gated"]})
     await set_user_roles(studio, BEN, {ROOT: ["gated"]})
-    assert set(await found(studio, role="GATED")) == {ANN}
+    assert set(await find_members(studio, role="GATED")) == {ANN}
 
 
 async def test_pages_follow_the_ids_of_users(studio: Studio) -> None:
@@ -136,12 +136,12 @@ async def test_pages_follow_the_ids_of_users(studio: Studio) -> None:
         page = (await studio.expect_ok("members", ask, studio.owner.headers))["data"]
         seen.append([one["user_id"] for one in page["members"]])
         after = page["after"]
-    assert seen == [[OWNER, STRANGER], [ANN, BEN], [CAT, DAN]]
+    assert seen == [[OWNER, OTHER_USER], [ANN, BEN], [CAT, DAN]]
 
 
 async def test_it_is_told_as_csv_when_that_is_asked_for(studio: Studio) -> None:
     await put_roles(studio, role_granting("-sum"))
-    await set_user_roles(studio, STRANGER, {ROOT: ["-sum"]})
+    await set_user_roles(studio, OTHER_USER, {ROOT: ["-sum"]})
     await set_user_roles(studio, OWNER, {ROOT: ["-sum"]})
     ask = question_body(studio, rule="user.kick", limit=1)
     accepting = {**studio.owner.headers, "Accept": "text/csv"}
@@ -166,26 +166,26 @@ async def test_anyone_who_takes_json_too_gets_json(studio: Studio) -> None:
 async def test_it_needs_to_read_everyone_and_to_see_the_roles(studio: Studio) -> None:
     await put_roles(studio, role_granting("given"))
     ask = question_body(studio, rule="user.kick")
-    await studio.expect_error(403, "members", ask, studio.stranger.headers)
+    await studio.expect_error(403, "members", ask, studio.other_user.headers)
     reads = {part: {"canRead": {"value": "all"}} for part in ("roles", "private", "public")}
-    await set_user_roles(studio, STRANGER, {}, secret_data={"meta": reads})
-    await studio.expect_error(403, "members", ask, studio.stranger.headers)
+    await set_user_roles(studio, OTHER_USER, {}, secret_data={"meta": reads})
+    await studio.expect_error(403, "members", ask, studio.other_user.headers)
     lists = {"canSeeRoleList": {"value": True}}
-    await set_user_roles(studio, STRANGER, {}, secret_data={"meta": reads, "application": lists})
-    await studio.expect_ok("members", ask, studio.stranger.headers)
+    await set_user_roles(studio, OTHER_USER, {}, secret_data={"meta": reads, "application": lists})
+    await studio.expect_ok("members", ask, studio.other_user.headers)
     fewer = {part: reads[part] for part in ("roles", "public")}
-    await set_user_roles(studio, STRANGER, {}, secret_data={"meta": fewer, "application": lists})
-    await studio.expect_error(403, "members", ask, studio.stranger.headers)
+    await set_user_roles(studio, OTHER_USER, {}, secret_data={"meta": fewer, "application": lists})
+    await studio.expect_error(403, "members", ask, studio.other_user.headers)
 
 
 async def test_pa_13_whether_a_foreign_project_exists_is_not_told(studio: Studio) -> None:
     await put_roles(studio, role_granting("given"))
     await publish(studio.service.services.storage, a_project("Far Away"))
     for project_id in ("far_away", "nowhere"):
-        assert await found(studio, project_id=project_id) == {}
-    await write_record(studio, a_user_record(STRANGER, {ROOT: ["administrator"]}))
+        assert await find_members(studio, project_id=project_id) == {}
+    await write_record(studio, a_user_record(OTHER_USER, {ROOT: ["administrator"]}))
     ask = question_body(studio, rule="user.kick", project_id="nowhere")
-    assert "Project not found" in await studio.expect_error(404, "members", ask, studio.stranger.headers)
+    assert "Project not found" in await studio.expect_error(404, "members", ask, studio.other_user.headers)
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ UNTAGGED = "0" * 23 + "c"
 FOREIGN = "f" * 24
 
 
-def saving(**data: object) -> dict[str, object]:
+def save_request(**data: object) -> dict[str, object]:
     return {"action": "save", "data": {"id": PROJECT, **data}}
 
 
@@ -47,7 +47,7 @@ async def get(studio: Studio, who: Person) -> Any:
 
 
 async def save(studio: Studio, who: Person, **data: object) -> Any:
-    return (await studio.expect_ok("project/membership", saving(**data), who.headers))["data"]
+    return (await studio.expect_ok("project/membership", save_request(**data), who.headers))["data"]
 
 
 async def connect(studio: Studio, *applications: int) -> None:
@@ -63,7 +63,7 @@ async def groups(studio: Studio) -> None:
     storage = studio.service.services.storage
     await publish(storage, a_project("Elsewhere"))
     for group in (
-        a_group(GROUP, "Testers", users=(studio.stranger.user_id,)),
+        a_group(GROUP, "Testers", users=(studio.other_user.user_id,)),
         a_group(OTHER_GROUP, "Others"),
         a_group(UNTAGGED, "Untagged", tags=()),
         a_group(FOREIGN, "Foreign", project_id="elsewhere"),
@@ -79,18 +79,18 @@ async def test_members_are_told_with_what_they_hold(studio: Studio) -> None:
         "applications": {shop: {"roles": ["app_users_manager"]}},
         "groups": {GROUP: {"roles": ["group_manager"]}},
     }
-    saved = await save(studio, studio.owner, users={studio.stranger.user_id: member})
+    saved = await save(studio, studio.owner, users={studio.other_user.user_id: member})
     assert saved == {
         "id": PROJECT,
-        "users": {OWNER: {"roles": ["project_owner"]}, studio.stranger.user_id: member},
+        "users": {OWNER: {"roles": ["project_owner"]}, studio.other_user.user_id: member},
         "allow": [],
         "disallow": [],
         "version": 2,
     }
-    assert await get(studio, studio.stranger) == saved
+    assert await get(studio, studio.other_user) == saved
     assert await audit_records(studio, AuditEvent.MEMBERSHIP_SAVED)
     assert {row.subject for row in await audit_records(studio, AuditEvent.USER_SCHEMA_SAVED)} == {
-        studio.stranger.user_id
+        studio.other_user.user_id
     }
 
 
@@ -127,9 +127,9 @@ async def test_what_is_held_on_something_that_is_gone_can_be_saved_back_and_noth
     await connect(studio, gone)
     who = await create_person_with(studio, {service_scope(PROJECT, gone): holdings_with("service_administrator")})
     await connect(studio)
-    told = (await get(studio, studio.owner))["users"][who.user_id]
-    assert told == {"services": {str(gone): {"roles": ["service_administrator"]}}}
-    more = {**told, "applications": {shop: {"roles": ["app_developer"]}}}
+    data = (await get(studio, studio.owner))["users"][who.user_id]
+    assert data == {"services": {str(gone): {"roles": ["service_administrator"]}}}
+    more = {**data, "applications": {shop: {"roles": ["app_developer"]}}}
     assert (await save(studio, studio.owner, users={who.user_id: more}))["users"][who.user_id] == more
     record = {
         "user_id": who.user_id,
@@ -137,10 +137,12 @@ async def test_what_is_held_on_something_that_is_gone_can_be_saved_back_and_noth
     }
     await studio.expect_ok("meta/data", {"action": "save", "application_id": 1, "data": record}, studio.owner.headers)
     other_role = {"services": {str(gone): {"roles": ["app_users_manager"]}}}
-    for users in ({who.user_id: other_role}, {studio.stranger.user_id: told}):
-        await studio.expect_error(400, "project/membership", saving(users=users), studio.owner.headers)
+    for users in ({who.user_id: other_role}, {studio.other_user.user_id: data}):
+        await studio.expect_error(400, "project/membership", save_request(users=users), studio.owner.headers)
     both = {"services": {str(gone): {"roles": ["service_administrator", "app_users_manager"]}}}
-    await studio.expect_error(400, "project/membership", saving(users={who.user_id: both}), studio.owner.headers)
+    await studio.expect_error(
+        400, "project/membership", save_request(users={who.user_id: both}), studio.owner.headers
+    )
     assert (await save(studio, studio.owner, users={who.user_id: None}))["users"].keys() == {OWNER}
 
 
@@ -148,7 +150,7 @@ async def test_pr_13_saving_needs_can_manage_project(studio: Studio) -> None:
     viewer = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
     await get(studio, viewer)
     for data in ({}, {"users": {viewer.user_id: {"roles": ["project_administrator"]}}}, {"allow": []}):
-        await studio.expect_error(403, "project/membership", saving(**data), viewer.headers)
+        await studio.expect_error(403, "project/membership", save_request(**data), viewer.headers)
     manager = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_manage_project")})
     await save(studio, manager, allow=[])
     await studio.expect_error(403, "project/membership", {"action": "get", "data": {"id": PROJECT}}, manager.headers)
@@ -157,15 +159,17 @@ async def test_pr_13_saving_needs_can_manage_project(studio: Studio) -> None:
 async def test_pr_13_lists_take_groups_of_the_project_that_carry_its_tag(studio: Studio) -> None:
     await groups(studio)
     for ids in ([UNTAGGED], [FOREIGN], ["0" * 24], ["x"], [5], GROUP):
-        await studio.expect_error(400, "project/membership", saving(allow=ids), studio.owner.headers)
-        await studio.expect_error(400, "project/membership", saving(disallow=ids), studio.owner.headers)
-    many = await studio.expect_error(400, "project/membership", saving(allow=[GROUP] * 501), studio.owner.headers)
+        await studio.expect_error(400, "project/membership", save_request(allow=ids), studio.owner.headers)
+        await studio.expect_error(400, "project/membership", save_request(disallow=ids), studio.owner.headers)
+    many = await studio.expect_error(
+        400, "project/membership", save_request(allow=[GROUP] * 501), studio.owner.headers
+    )
     assert "data.allow: at most 500" in many
-    both = saving(allow=[GROUP], disallow=[GROUP])
+    both = save_request(allow=[GROUP], disallow=[GROUP])
     await studio.expect_error(400, "project/membership", both, studio.owner.headers)
     saved = await save(studio, studio.owner, allow=[GROUP], disallow=[OTHER_GROUP])
     assert (saved["allow"], saved["disallow"]) == ([GROUP], [OTHER_GROUP])
-    await studio.expect_error(400, "project/membership", saving(disallow=[GROUP]), studio.owner.headers)
+    await studio.expect_error(400, "project/membership", save_request(disallow=[GROUP]), studio.owner.headers)
     kept = await save(studio, studio.owner, users={})
     assert (kept["allow"], kept["disallow"]) == ([GROUP], [OTHER_GROUP])
     cleared = await save(studio, studio.owner, allow=None, disallow=[])
@@ -176,12 +180,12 @@ async def test_allow_and_disallow_decide_at_once_and_owners_are_exempt(studio: S
     await groups(studio)
     view = {"action": "get", "data": {"id": PROJECT}}
     outsider = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
-    await save(studio, studio.owner, users={studio.stranger.user_id: {"roles": ["project_administrator"]}})
+    await save(studio, studio.owner, users={studio.other_user.user_id: {"roles": ["project_administrator"]}})
     await save(studio, studio.owner, allow=[GROUP])
-    await studio.expect_ok("project", view, studio.stranger.headers)
+    await studio.expect_ok("project", view, studio.other_user.headers)
     await studio.expect_error(403, "project", view, outsider.headers)
     await save(studio, studio.owner, allow=[], disallow=[GROUP])
-    await studio.expect_error(403, "project", view, studio.stranger.headers)
+    await studio.expect_error(403, "project", view, studio.other_user.headers)
     await studio.expect_ok("project", view, outsider.headers)
     settings = {"allowed_domains": ["else.example"]}
     await studio.expect_ok(
@@ -194,14 +198,14 @@ async def test_allow_and_disallow_decide_at_once_and_owners_are_exempt(studio: S
 async def test_the_last_owner_stays(studio: Studio) -> None:
     boss = await create_administrator(studio)
     for who in (studio.owner, boss):
-        await studio.expect_error(409, "project/membership", saving(users={OWNER: None}), who.headers)
+        await studio.expect_error(409, "project/membership", save_request(users={OWNER: None}), who.headers)
     second = {"roles": ["project_owner"]}
-    await save(studio, studio.owner, users={studio.stranger.user_id: second})
+    await save(studio, studio.owner, users={studio.other_user.user_id: second})
     await save(studio, studio.owner, users={OWNER: None})
-    await studio.expect_error(403, "project/membership", saving(users={}), studio.owner.headers)
-    save_own = {"user_id": studio.stranger.user_id, "private_data": {"projectAccess": {}}}
+    await studio.expect_error(403, "project/membership", save_request(users={}), studio.owner.headers)
+    save_own = {"user_id": studio.other_user.user_id, "private_data": {"projectAccess": {}}}
     body = {"action": "save", "application_id": 1, "data": save_own}
-    await studio.expect_error(409, "meta/data", body, studio.stranger.headers)
+    await studio.expect_error(409, "meta/data", body, studio.other_user.headers)
 
 
 async def test_owners_are_made_and_unmade_by_owners(studio: Studio) -> None:
@@ -209,7 +213,7 @@ async def test_owners_are_made_and_unmade_by_owners(studio: Studio) -> None:
     second = await create_person_with(studio, {IN_PROJECT: holdings_with("project_owner")})
     owner, no_one = {"roles": ["project_owner"]}, {"roles": ["project_administrator"]}
     for users in ({deputy.user_id: owner}, {second.user_id: None}, {second.user_id: no_one}):
-        await studio.expect_error(403, "project/membership", saving(users=users), deputy.headers)
+        await studio.expect_error(403, "project/membership", save_request(users=users), deputy.headers)
     await save(studio, studio.owner, users={second.user_id: no_one})
     boss = await create_administrator(studio)
     await save(studio, boss, users={deputy.user_id: owner})
@@ -220,7 +224,7 @@ async def test_no_one_gives_what_they_do_not_hold_there(studio: Studio) -> None:
     manager = await create_person_with(
         studio, {IN_PROJECT: holdings_with_rules("project.can_manage_project", "project.can_view_project")}
     )
-    friend = studio.stranger.user_id
+    friend = studio.other_user.user_id
     for held in (
         {"roles": ["project_administrator"]},
         {"roles": ["app_developer"]},
@@ -228,15 +232,15 @@ async def test_no_one_gives_what_they_do_not_hold_there(studio: Studio) -> None:
         {"private_data": {"project": {"can_remove_project": {"value": True}}}},
         {"roles": ["administrator"]},
     ):
-        await studio.expect_error(403, "project/membership", saving(users={friend: held}), manager.headers)
+        await studio.expect_error(403, "project/membership", save_request(users={friend: held}), manager.headers)
     seen = {"private_data": {"project": {"can_view_project": {"value": True}}}}
     await save(studio, manager, users={friend: seen})
-    await studio.expect_error(403, "project/membership", saving(users={OWNER: None}), manager.headers)
+    await studio.expect_error(403, "project/membership", save_request(users={OWNER: None}), manager.headers)
 
 
 async def test_a_member_is_checked_as_strictly_as_a_record(studio: Studio) -> None:
     await groups(studio)
-    friend, boss = studio.stranger.user_id, await create_administrator(studio)
+    friend, boss = studio.other_user.user_id, await create_administrator(studio)
     for held in (
         {"roles": ["project_administrator", "Project_Administrator"]},
         {"roles": [{"name": "group_manager", "expired": -1}]},
@@ -253,21 +257,23 @@ async def test_a_member_is_checked_as_strictly_as_a_record(studio: Studio) -> No
         [],
         "project_owner",
     ):
-        await studio.expect_error(400, "project/membership", saving(users={friend: held}), boss.headers)
+        await studio.expect_error(400, "project/membership", save_request(users={friend: held}), boss.headers)
     await studio.expect_error(
-        404, "project/membership", saving(users={friend: {"roles": ["unheard_of"]}}), boss.headers
+        404, "project/membership", save_request(users={friend: {"roles": ["unheard_of"]}}), boss.headers
     )
-    await studio.expect_error(400, "project/membership", saving(users={"4444444444": {}}), boss.headers)
+    await studio.expect_error(400, "project/membership", save_request(users={"4444444444": {}}), boss.headers)
     for strange in ("x", "", "0", "1\n"):
-        await studio.expect_error(400, "project/membership", saving(users={strange: {}}), boss.headers)
-    assert "colour" in await studio.expect_error(400, "project/membership", saving(colour=1), boss.headers)
+        await studio.expect_error(400, "project/membership", save_request(users={strange: {}}), boss.headers)
+    assert "colour" in await studio.expect_error(400, "project/membership", save_request(colour=1), boss.headers)
     assert (await get(studio, boss))["version"] == 1
 
 
 async def test_a_save_is_all_or_nothing(studio: Studio) -> None:
     await groups(studio)
-    users = {studio.stranger.user_id: {"roles": ["project_administrator"]}, OWNER: None}
-    await studio.expect_error(409, "project/membership", saving(users=users, allow=[GROUP]), studio.owner.headers)
+    users = {studio.other_user.user_id: {"roles": ["project_administrator"]}, OWNER: None}
+    await studio.expect_error(
+        409, "project/membership", save_request(users=users, allow=[GROUP]), studio.owner.headers
+    )
     now = await get(studio, studio.owner)
     assert (now["users"].keys(), now["allow"], now["version"]) == ({OWNER}, [], 1)
 
@@ -275,7 +281,7 @@ async def test_a_save_is_all_or_nothing(studio: Studio) -> None:
 async def test_a_save_of_an_old_version_is_refused(studio: Studio) -> None:
     await groups(studio)
     await save(studio, studio.owner, allow=[GROUP], version=1)
-    await studio.expect_error(409, "project/membership", saving(allow=[], version=1), studio.owner.headers)
+    await studio.expect_error(409, "project/membership", save_request(allow=[], version=1), studio.owner.headers)
     assert (await get(studio, studio.owner))["allow"] == [GROUP]
 
 
@@ -297,7 +303,7 @@ async def test_a_right_on_a_resource_reaches_no_further(studio: Studio) -> None:
 # -- what reaches further than it should --------------------------------------------------------------
 
 
-def denying(*names: str) -> dict[str, object]:
+def schema_denying(*names: str) -> dict[str, object]:
     return {"private_data": {"project": {name: {"value": False} for name in names}}}
 
 
@@ -305,20 +311,20 @@ async def test_an_owner_is_changed_by_owners_alone(studio: Studio) -> None:
     deputy = await create_person_with(studio, {IN_PROJECT: holdings_with("project_administrator")})
     owner, shop = {"roles": ["project_owner"]}, str(studio.shop.application_id)
     for more in (
-        denying("can_view_project"),
-        denying("can_manage_project", "can_remove_project"),
+        schema_denying("can_view_project"),
+        schema_denying("can_manage_project", "can_remove_project"),
         {"roles": ["project_owner", "app_developer"]},
         {"roles": [{"name": "project_owner", "expired": studio.service.clock.now() + 1}]},
         {"applications": {shop: {"private_data": {"app": {"can_modify_schema": {"value": False}}}}}},
     ):
         held = {**owner, **more}
-        await studio.expect_error(403, "project/membership", saving(users={OWNER: held}), deputy.headers)
+        await studio.expect_error(403, "project/membership", save_request(users={OWNER: held}), deputy.headers)
         record = {"user_id": OWNER, "private_data": {"projectAccess": {PROJECT: held}}}
         body = {"action": "save", "application_id": 1, "data": record}
         await studio.expect_error(403, "meta/data", body, deputy.headers)
     await save(studio, deputy, users={OWNER: owner})  # as it is
-    await save(studio, studio.owner, users={OWNER: {**owner, **denying("can_remove_project")}})
-    await studio.expect_error(403, "project/membership", saving(users={OWNER: owner}), deputy.headers)
+    await save(studio, studio.owner, users={OWNER: {**owner, **schema_denying("can_remove_project")}})
+    await studio.expect_error(403, "project/membership", save_request(users={OWNER: owner}), deputy.headers)
     await save(studio, await create_administrator(studio), users={OWNER: owner})
 
 
@@ -326,9 +332,9 @@ async def test_who_was_an_owner_once_is_a_member_like_others(studio: Studio) -> 
     deputy = await create_person_with(studio, {IN_PROJECT: holdings_with("project_administrator")})
     past = Assignment(role="project_owner", end=End(expired=1))
     former = await create_person_with(studio, {IN_PROJECT: holdings_with(past, "group_manager")})
-    told = (await get(studio, deputy))["users"][former.user_id]
-    assert told["roles"][1:] == ["group_manager"]
-    await save(studio, deputy, users={former.user_id: {"roles": told["roles"][:1]}})
+    data = (await get(studio, deputy))["users"][former.user_id]
+    assert data["roles"][1:] == ["group_manager"]
+    await save(studio, deputy, users={former.user_id: {"roles": data["roles"][:1]}})
 
 
 async def test_a_service_gives_nothing_beyond_its_own_application(studio: Studio) -> None:
@@ -337,7 +343,7 @@ async def test_a_service_gives_nothing_beyond_its_own_application(studio: Studio
     mine, other = str(studio.shop.application_id), str(sibling.application_id)
     developer = {"roles": ["app_developer"]}
     vouched = bearer_headers(studio.owner.jwt, Service_Jwt=await studio.service_jwt())
-    friend = studio.stranger.user_id
+    friend = studio.other_user.user_id
     for held in (
         {"roles": ["project_administrator"]},
         developer,
@@ -346,16 +352,16 @@ async def test_a_service_gives_nothing_beyond_its_own_application(studio: Studio
         {"groups": {GROUP: {"roles": ["group_manager"]}}},
         {"applications": {mine: developer, other: developer}},
     ):
-        await studio.expect_error(403, "project/membership", saving(users={friend: held}), vouched)
+        await studio.expect_error(403, "project/membership", save_request(users={friend: held}), vouched)
     on_own = {"applications": {mine: developer}}
-    await studio.expect_ok("project/membership", saving(users={friend: on_own}), vouched)
+    await studio.expect_ok("project/membership", save_request(users={friend: on_own}), vouched)
     await save(studio, studio.owner, users={friend: {"roles": ["app_developer"], **on_own}})
-    await studio.expect_error(403, "project/membership", saving(users={friend: on_own}), vouched)
-    await studio.expect_error(403, "project/membership", saving(users={friend: None}), vouched)
-    await studio.expect_ok("project/membership", saving(users={friend: developer}), vouched)
+    await studio.expect_error(403, "project/membership", save_request(users={friend: on_own}), vouched)
+    await studio.expect_error(403, "project/membership", save_request(users={friend: None}), vouched)
+    await studio.expect_ok("project/membership", save_request(users={friend: developer}), vouched)
     central = bearer_headers(studio.owner.jwt, Service_Jwt=await studio.service_jwt(an_application(1)))
     await studio.expect_ok(
-        "project/membership", saving(users={friend: {"roles": ["project_administrator"]}}), central
+        "project/membership", save_request(users={friend: {"roles": ["project_administrator"]}}), central
     )
 
 
@@ -364,7 +370,7 @@ async def test_who_has_an_end_gives_nothing_that_ends_later(studio: Studio) -> N
     deputy = await create_person_with(
         studio, {IN_PROJECT: holdings_with(Assignment(role=role, end=End(expired=now + 60)))}
     )
-    shop, friend = str(studio.shop.application_id), studio.stranger.user_id
+    shop, friend = str(studio.shop.application_id), studio.other_user.user_id
     rule = {"can_view_project": {"value": True}}
     for held in (
         {"roles": [role]},
@@ -375,22 +381,22 @@ async def test_who_has_an_end_gives_nothing_that_ends_later(studio: Studio) -> N
         {"applications": {shop: {"roles": ["app_developer"]}}},
     ):
         for user_id in (friend, deputy.user_id):
-            await studio.expect_error(403, "project/membership", saving(users={user_id: held}), deputy.headers)
+            await studio.expect_error(403, "project/membership", save_request(users={user_id: held}), deputy.headers)
     until = {"roles": [{"name": role, "expired": now + 60}]}
     await save(studio, deputy, users={friend: until, deputy.user_id: until})
     await save(studio, deputy, users={friend: None})
-    await save(studio, deputy, users={friend: denying("can_view_project")})
+    await save(studio, deputy, users={friend: schema_denying("can_view_project")})
     await studio.service.clock.advance(60)
-    await studio.expect_error(403, "project/membership", saving(), deputy.headers)
+    await studio.expect_error(403, "project/membership", save_request(), deputy.headers)
 
 
 async def test_who_holds_with_a_ttl_gives_with_one_no_longer(studio: Studio) -> None:
     role, now = "project_administrator", studio.service.clock.now()
     deputy = await create_person_with(studio, {IN_PROJECT: holdings_with(Assignment(role=role, end=End(ttl=60)))})
-    friend = studio.stranger.user_id
+    friend = studio.other_user.user_id
     for end in ({}, {"ttl": 61}, {"expired": now + 600}):
         held = {"roles": [{"name": role, **end}]}
-        await studio.expect_error(403, "project/membership", saving(users={friend: held}), deputy.headers)
+        await studio.expect_error(403, "project/membership", save_request(users={friend: held}), deputy.headers)
     for end in ({"ttl": 60}, {"expired": now + 30}):
         await save(studio, deputy, users={friend: {"roles": [{"name": role, **end}]}})
 
@@ -400,10 +406,10 @@ async def test_the_longest_of_several_ways_to_hold_a_right_decides(studio: Studi
     short = Assignment(role="project_administrator", end=End(expired=now + 60))
     held = holdings_with_rules("project.can_view_project", "project.can_manage_project")
     deputy = await create_person_with(studio, {IN_PROJECT: replace(held, roles=(short,))})
-    friend = studio.stranger.user_id
+    friend = studio.other_user.user_id
     await save(studio, deputy, users={friend: {"private_data": {"project": {view: {"value": True}}}}})
     more = {"private_data": {"project": {"can_manage_groups": {"value": True}}}}
-    await studio.expect_error(403, "project/membership", saving(users={friend: more}), deputy.headers)
+    await studio.expect_error(403, "project/membership", save_request(users={friend: more}), deputy.headers)
 
 
 async def test_who_administers_for_a_time_makes_nothing_that_lasts(studio: Studio) -> None:
@@ -414,7 +420,7 @@ async def test_who_administers_for_a_time_makes_nothing_that_lasts(studio: Studi
     )
     body = {"action": "save", "application_id": 1, "data": {"roles": ["administrator"]}}
     await studio.expect_error(403, "meta/data", body, guest.headers)
-    owner = saving(users={studio.stranger.user_id: {"roles": ["project_owner"]}})
+    owner = save_request(users={studio.other_user.user_id: {"roles": ["project_owner"]}})
     await studio.expect_error(403, "project/membership", owner, guest.headers)
 
 
@@ -425,7 +431,9 @@ async def test_a_restriction_is_lifted_by_who_could_give_the_right(studio: Studi
     freed = {"roles": ["project_administrator"]}
     sooner = {**freed, "private_data": {"project": {"can_manage_groups": {"value": False, "expired": 2_000_000_000}}}}
     for held in (freed, sooner):
-        await studio.expect_error(403, "project/membership", saving(users={friend.user_id: held}), manager.headers)
+        await studio.expect_error(
+            403, "project/membership", save_request(users={friend.user_id: held}), manager.headers
+        )
     await save(studio, studio.owner, users={friend.user_id: freed})
 
 
@@ -434,9 +442,9 @@ async def test_an_owner_whose_time_ends_does_not_count_as_the_one_a_project_need
     ending = {"roles": [{"name": "project_owner", "expired": now + 60}]}
     boss = await create_administrator(studio)
     for who in (studio.owner, boss):
-        await studio.expect_error(409, "project/membership", saving(users={OWNER: ending}), who.headers)
-    await save(studio, studio.owner, users={studio.stranger.user_id: ending})
+        await studio.expect_error(409, "project/membership", save_request(users={OWNER: ending}), who.headers)
+    await save(studio, studio.owner, users={studio.other_user.user_id: ending})
     for held in (ending, None):
-        await studio.expect_error(409, "project/membership", saving(users={OWNER: held}), studio.owner.headers)
+        await studio.expect_error(409, "project/membership", save_request(users={OWNER: held}), studio.owner.headers)
     lasting = {"roles": ["project_owner"]}
-    await save(studio, studio.owner, users={studio.stranger.user_id: lasting, OWNER: ending})
+    await save(studio, studio.owner, users={studio.other_user.user_id: lasting, OWNER: ending})

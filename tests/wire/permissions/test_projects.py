@@ -34,19 +34,19 @@ from tests.support.studio import (
 FOREIGN_GROUP = "f" * 24
 
 
-def asking(action: str, **data: object) -> dict[str, object]:
+def project_request(action: str, **data: object) -> dict[str, object]:
     return {"action": action, "data": {"id": PROJECT, **data}}
 
 
 async def get(studio: Studio, who: Person) -> Any:
-    return (await studio.expect_ok("project", asking("get"), who.headers))["data"]
+    return (await studio.expect_ok("project", project_request("get"), who.headers))["data"]
 
 
 async def save(studio: Studio, who: Person, **data: object) -> Any:
-    return (await studio.expect_ok("project", asking("save", **data), who.headers))["data"]
+    return (await studio.expect_ok("project", project_request("save", **data), who.headers))["data"]
 
 
-def connected(application: Application | int, *grants: dict[str, object]) -> dict[str, object]:
+def connecting_services(application: Application | int, *grants: dict[str, object]) -> dict[str, object]:
     number = application if isinstance(application, int) else application.application_id
     return {"services": {str(number): {"groups": list(grants)}}}
 
@@ -55,10 +55,10 @@ def grant(*roles: str, action: str = "grant", group_id: str = GROUP) -> dict[str
     return {"group_id": group_id, "roles": list(roles), "action": action}
 
 
-async def elsewhere(studio: Studio) -> Application:
+async def other_project_application(studio: Studio) -> Application:
     """Another project with an application that no one published and a group."""
     storage = studio.service.services.storage
-    await publish(storage, a_project("Elsewhere"), owners=[studio.stranger.user_id])
+    await publish(storage, a_project("Elsewhere"), owners=[studio.other_user.user_id])
     await storage.groups.create_group(a_group(FOREIGN_GROUP, project_id="elsewhere"), [a_record()])
     return await create_application(storage, "moderator", name="Theirs", project_id="elsewhere")
 
@@ -70,7 +70,11 @@ async def test_each_action_needs_its_own_right(studio: Studio) -> None:
     viewer = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
     manager = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_manage_project")})
     remover = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_remove_project")})
-    bodies = {"get": asking("get"), "save": asking("save", description="x"), "delete": asking("delete")}
+    bodies = {
+        "get": project_request("get"),
+        "save": project_request("save", description="x"),
+        "delete": project_request("delete"),
+    }
     for who, allowed in ((viewer, "get"), (manager, "save"), (remover, "delete")):
         for action, body in bodies.items():
             if action != allowed:
@@ -83,7 +87,7 @@ async def test_pr_09_a_save_cannot_change_tags_removed_or_author(studio: Studio)
     ignored = {"tags": ["x"], "removed": True, "author": "4444444444", "application_id": 1, "created": 5}
     after = await save(studio, studio.owner, **ignored)
     assert after == {**before, "version": before["version"] + 1}
-    said = await studio.expect_error(400, "project", asking("save", colour="red"), studio.owner.headers)
+    said = await studio.expect_error(400, "project", project_request("save", colour="red"), studio.owner.headers)
     assert "colour" in said
 
 
@@ -101,13 +105,15 @@ async def test_an_absent_field_keeps_null_clears_and_a_new_title_keeps_the_id(st
 
 async def test_a_save_of_an_old_version_is_refused_and_one_without_wins(studio: Studio) -> None:
     assert (await save(studio, studio.owner, description="a", version=1))["version"] == 2
-    await studio.expect_error(409, "project", asking("save", description="b", version=1), studio.owner.headers)
+    await studio.expect_error(
+        409, "project", project_request("save", description="b", version=1), studio.owner.headers
+    )
     assert (await save(studio, studio.owner, description="c"))["version"] == 3
 
 
 async def test_pr_02_a_new_title_follows_the_rules_of_the_first(studio: Studio) -> None:
     for title in ("abc\n", "a\u00a0b", "\u212aings", "a" * 33, "", " a", "a  b", "a-b", "Internal", "GAME"):
-        await studio.expect_error(400, "project", asking("save", title=title), studio.owner.headers)
+        await studio.expect_error(400, "project", project_request("save", title=title), studio.owner.headers)
 
 
 async def test_pr_12_a_project_has_one_id_and_its_aliases(studio: Studio) -> None:
@@ -125,13 +131,13 @@ async def test_pr_12_a_project_has_one_id_and_its_aliases(studio: Studio) -> Non
 
 
 async def test_aliases_are_no_one_elses_name(studio: Studio) -> None:
-    await elsewhere(studio)
+    await other_project_application(studio)
     await studio.service.services.storage.projects.edit_project("elsewhere", set_project_fields(aliases=("taken",)))
     for alias in ("elsewhere", "taken", PROJECT):
-        await studio.expect_error(409, "project", asking("save", aliases=[alias]), studio.owner.headers)
+        await studio.expect_error(409, "project", project_request("save", aliases=[alias]), studio.owner.headers)
     many = [f"a{n}" for n in range(11)]
     for aliases in (["internal"], ["game"], ["Upper"], ["a b"], ["a", "a"], [""], ["x" * 33], many, "a", [5]):
-        await studio.expect_error(400, "project", asking("save", aliases=aliases), studio.owner.headers)
+        await studio.expect_error(400, "project", project_request("save", aliases=aliases), studio.owner.headers)
     assert len((await save(studio, studio.owner, aliases=many[:10]))["aliases"]) == 10
     author = await add_passkey_to(
         studio, await create_person_with(studio, {ROOT: holdings_with_rules("can_create_projects")})
@@ -143,7 +149,7 @@ async def test_tags_of_a_project_are_replaced_with_can_manage_project(studio: St
     body = {"data": {"id": PROJECT, "tags": ["a:b"]}}
     manager = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_manage_project")})
     publisher = await create_person_with(studio, {ROOT: holdings_with_rules("can_publish_services")})
-    for who in (publisher, studio.stranger):
+    for who in (publisher, studio.other_user):
         await studio.expect_error(403, "project/tags", body, who.headers)
     assert (await studio.expect_ok("project/tags", body, manager.headers))["data"]["tags"] == ["a:b"]
     assert (await get(studio, studio.owner))["tags"] == ["a:b"]
@@ -153,7 +159,7 @@ async def test_tags_of_a_project_are_replaced_with_can_manage_project(studio: St
 
 
 async def test_pa_13_an_unknown_project_is_no_different_from_a_foreign_one(studio: Studio) -> None:
-    await elsewhere(studio)
+    await other_project_application(studio)
     for action in ("get", "save", "delete"):
         foreign, unknown = [
             await studio.post("project", {"action": action, "data": {"id": name}}, studio.owner.headers)
@@ -170,45 +176,47 @@ async def test_pa_13_an_unknown_project_is_no_different_from_a_foreign_one(studi
 
 async def test_pr_10_only_what_can_be_connected_is_connected(studio: Studio) -> None:
     storage = studio.service.services.storage
-    theirs = await elsewhere(studio)
+    theirs = await other_project_application(studio)
     await storage.groups.create_group(a_group(), [a_record()])
     hidden = a_role("hidden", protected=True)
     service = await create_application(storage, "moderator", hidden, name="Chat", service_meta={"name": "Chat"})
     owner = studio.owner
     for settings in (
-        connected(theirs),
-        connected(1),
-        connected(999_999),
-        connected(service, grant("moderator", group_id=FOREIGN_GROUP)),
-        connected(service, grant("moderator", group_id="0" * 24)),
-        connected(service, grant("unheard_of")),
-        connected(service, grant("hidden")),
-        connected(service, grant("moderator", action="give")),
-        connected(service, {"group_id": GROUP}),
+        connecting_services(theirs),
+        connecting_services(1),
+        connecting_services(999_999),
+        connecting_services(service, grant("moderator", group_id=FOREIGN_GROUP)),
+        connecting_services(service, grant("moderator", group_id="0" * 24)),
+        connecting_services(service, grant("unheard_of")),
+        connecting_services(service, grant("hidden")),
+        connecting_services(service, grant("moderator", action="give")),
+        connecting_services(service, {"group_id": GROUP}),
         {"services": {"x": {}}},
         {"services": []},
         {"services": {str(service.application_id): {"colour": 1}}},
         {"colour": 1},
         {"allowed_domains": ["not a domain"]},
     ):
-        await studio.expect_error(400, "project", asking("save", settings=settings), owner.headers)
-    settings = connected(service, grant("Moderator"))
+        await studio.expect_error(400, "project", project_request("save", settings=settings), owner.headers)
+    settings = connecting_services(service, grant("Moderator"))
     saved = await save(studio, owner, settings=settings)
-    assert saved["settings"]["services"] == connected(service, grant("moderator"))["services"]
+    assert saved["settings"]["services"] == connecting_services(service, grant("moderator"))["services"]
     assert (await get(studio, owner))["settings"] == saved["settings"]
-    await save(studio, owner, settings=connected(studio.shop))
+    await save(studio, owner, settings=connecting_services(studio.shop))
 
 
 async def test_what_is_connected_can_be_saved_back_after_it_was_unpublished(studio: Studio) -> None:
     storage = studio.service.services.storage
     service = await create_application(storage, "moderator", name="Chat", service_meta={"name": "Chat"})
-    saved = await save(studio, studio.owner, settings=connected(service))
+    saved = await save(studio, studio.owner, settings=connecting_services(service))
     boss = await create_administrator(studio)
     gone = {"action": "save", "data": {"application_id": service.application_id, "service_meta": None}}
     await studio.expect_ok("application", gone, boss.headers)
     assert (await save(studio, studio.owner, settings=saved["settings"]))["settings"] == saved["settings"]
     await save(studio, studio.owner, settings=None)
-    await studio.expect_error(400, "project", asking("save", settings=saved["settings"]), studio.owner.headers)
+    await studio.expect_error(
+        400, "project", project_request("save", settings=saved["settings"]), studio.owner.headers
+    )
 
 
 async def test_a_grant_lands_in_the_members_record_of_that_application(studio: Studio) -> None:
@@ -216,21 +224,21 @@ async def test_a_grant_lands_in_the_members_record_of_that_application(studio: S
     rule = {"private_data": {"user": {"kick": {"value": True}}}}
     role = a_role(meta=rule)
     service = await create_application(storage, role, name="Chat", service_meta={"name": "Chat"})
-    await storage.groups.create_group(a_group(users=(studio.stranger.user_id,)), [a_record()])
-    await save(studio, studio.owner, settings=connected(service, grant("moderator")))
+    await storage.groups.create_group(a_group(users=(studio.other_user.user_id,)), [a_record()])
+    await save(studio, studio.owner, settings=connecting_services(service, grant("moderator")))
 
-    async def short() -> list[str]:
+    async def short_list() -> list[str]:
         ask = own_record(service, data={"type": "list_short"})
-        found: list[str] = (await studio.expect_ok("meta/data", ask, studio.stranger.headers))["data"]
+        found: list[str] = (await studio.expect_ok("meta/data", ask, studio.other_user.headers))["data"]
         return found
 
-    assert await short() == [f"{PROJECT}/user.kick"]
+    assert await short_list() == [f"{PROJECT}/user.kick"]
     await write_user_record(
-        studio, studio.stranger, service.application_id, scopes={ROOT: holdings_with("moderator")}
+        studio, studio.other_user, service.application_id, scopes={ROOT: holdings_with("moderator")}
     )
     grants = (grant("moderator"), grant("moderator", action="revoke"))
-    await save(studio, studio.owner, settings=connected(service, *grants))
-    assert await short() == ["user.kick"]
+    await save(studio, studio.owner, settings=connecting_services(service, *grants))
+    assert await short_list() == ["user.kick"]
 
 
 # -- removing -----------------------------------------------------------------------------------------
@@ -238,31 +246,31 @@ async def test_a_grant_lands_in_the_members_record_of_that_application(studio: S
 
 async def test_nothing_is_held_on_a_service_while_it_is_not_connected(studio: Studio) -> None:
     number = studio.shop.application_id
-    await save(studio, studio.owner, settings=connected(studio.shop))
+    await save(studio, studio.owner, settings=connecting_services(studio.shop))
     who = await create_person_with(studio, {service_scope(PROJECT, number): holdings_with("service_administrator")})
     rule, role = (
         f"{PROJECT}/services/{number}/srv.can_manage_service",
         f"{PROJECT}.services.{number}/service_administrator",
     )
 
-    async def held() -> tuple[list[str], list[str]]:
+    async def held_data() -> tuple[list[str], list[str]]:
         listing = {
             "action": "get",
             "application_id": 1,
             "data": {"type": "list_short"},
             "options": {"with_roles": True},
         }
-        told = (await studio.expect_ok("meta/data", listing, who.headers))["data"]
-        return told["rules"], told["roles"]
+        data = (await studio.expect_ok("meta/data", listing, who.headers))["data"]
+        return data["rules"], data["roles"]
 
-    assert await held() == ([rule], [role])
+    assert await held_data() == ([rule], [role])
     await save(studio, studio.owner, settings={})
-    assert await held() == ([], [])
-    await save(studio, studio.owner, settings=connected(studio.shop))
-    assert await held() == ([rule], [role])
+    assert await held_data() == ([], [])
+    await save(studio, studio.owner, settings=connecting_services(studio.shop))
+    assert await held_data() == ([rule], [role])
     removing = {"action": "delete", "data": {"application_id": number}}
     await studio.expect_ok("application", removing, studio.owner.headers)
-    assert await held() == ([], [])
+    assert await held_data() == ([], [])
 
 
 async def test_pr_11_a_removed_project_is_refused_everywhere_and_its_id_is_spent(studio: Studio) -> None:
@@ -270,13 +278,13 @@ async def test_pr_11_a_removed_project_is_refused_everywhere_and_its_id_is_spent
     await storage.groups.create_group(a_group(), [a_record()])
     await save(studio, studio.owner, aliases=["minds"])
     key, service_jwt = await studio.access_key(), await studio.service_jwt()
-    assert await studio.expect_ok("project", asking("delete"), studio.owner.headers) == {"status": "OK"}
+    assert await studio.expect_ok("project", project_request("delete"), studio.owner.headers) == {"status": "OK"}
     for path, body in (
-        ("project", asking("get")),
-        ("project", asking("save", description="x")),
-        ("project", asking("delete")),
-        ("project/membership", asking("get")),
-        ("project/membership", asking("save")),
+        ("project", project_request("get")),
+        ("project", project_request("save", description="x")),
+        ("project", project_request("delete")),
+        ("project/membership", project_request("get")),
+        ("project/membership", project_request("save")),
         ("group", {"action": "get", "data": {"project_id": PROJECT}}),
         ("group", {"action": "save", "data": {"project_id": PROJECT, "title": "New"}}),
         ("group", {"action": "delete", "group_id": GROUP}),
@@ -297,25 +305,25 @@ async def test_pr_11_a_removed_project_is_refused_everywhere_and_its_id_is_spent
     for title in ("Mind Games", "minds"):
         await studio.expect_error(409, "publish", {"project": title}, boss.headers)
     assert (await get(studio, boss))["removed"] is True
-    await studio.expect_error(409, "project", asking("save", removed=False), boss.headers)
-    await studio.expect_error(409, "project/membership", asking("save", users={}), boss.headers)
+    await studio.expect_error(409, "project", project_request("save", removed=False), boss.headers)
+    await studio.expect_error(409, "project/membership", project_request("save", users={}), boss.headers)
     assert len(await audit_records(studio, AuditEvent.PROJECT_REMOVED)) == 1
 
 
 async def test_people_of_a_removed_project_keep_what_they_have_elsewhere(studio: Studio) -> None:
-    await elsewhere(studio)
+    await other_project_application(studio)
     both = {
         IN_PROJECT: holdings_with_rules("project.can_view_project"),
         Scope("elsewhere"): holdings_with_rules("project.can_view_project"),
     }
     viewer = await create_person_with(studio, both)
-    await studio.expect_ok("project", asking("delete"), studio.owner.headers)
-    await studio.expect_error(403, "project", asking("get"), viewer.headers)
+    await studio.expect_ok("project", project_request("delete"), studio.owner.headers)
+    await studio.expect_error(403, "project", project_request("get"), viewer.headers)
     await studio.expect_ok("project", {"action": "get", "data": {"id": "elsewhere"}}, viewer.headers)
 
 
 async def test_pr_14_who_runs_one_project_reaches_nothing_of_another(studio: Studio) -> None:
-    theirs = (await elsewhere(studio)).application_id
+    theirs = (await other_project_application(studio)).application_id
     for path, body in (
         *(("project", {"action": action, "data": {"id": "elsewhere"}}) for action in ("get", "save", "delete")),
         *(("project/membership", {"action": action, "data": {"id": "elsewhere"}}) for action in ("get", "save")),
@@ -354,32 +362,34 @@ async def test_what_a_project_gives_ends_when_the_application_moves_away(studio:
     await publish(storage, a_project("Elsewhere"), owners=[studio.owner.user_id])
     role = {"name": "moderator", "permissions": [{"name": "user.kick", "value": True}]}
     await studio.expect_ok("roles", {"action": "save", "application_id": shop, "data": role}, studio.owner.headers)
-    await storage.groups.create_group(a_group(users=(studio.stranger.user_id,)), [a_record()])
-    await save(studio, studio.owner, settings=connected(shop, grant("moderator")))
+    await storage.groups.create_group(a_group(users=(studio.other_user.user_id,)), [a_record()])
+    await save(studio, studio.owner, settings=connecting_services(shop, grant("moderator")))
 
-    async def held() -> object:
+    async def held_data() -> object:
         ask = {**own_record(studio.shop), "data": {"type": "list_short"}}
-        return (await studio.expect_ok("meta/data", ask, studio.stranger.headers))["data"]
+        return (await studio.expect_ok("meta/data", ask, studio.other_user.headers))["data"]
 
-    assert await held() == [f"{PROJECT}/user.kick"]
+    assert await held_data() == [f"{PROJECT}/user.kick"]
     moved = {"action": "save", "data": {"application_id": shop, "project_id": "elsewhere"}}
     await studio.expect_ok("application", moved, studio.owner.headers)
-    assert await held() == []
+    assert await held_data() == []
     published = {"action": "save", "data": {"application_id": shop, "service_meta": {"name": "Shop"}}}
     await studio.expect_ok("application", published, (await create_administrator(studio)).headers)
-    assert await held() == [f"{PROJECT}/user.kick"]
+    assert await held_data() == [f"{PROJECT}/user.kick"]
 
 
 async def test_the_users_that_the_conditions_of_an_application_name_are_limited(studio: Studio) -> None:
-    def naming(name: str, count: int) -> dict[str, object]:
+    def request_naming(name: str, count: int) -> dict[str, object]:
         condition = {"uid": [str(1_000_000 + n) for n in range(count)]}
         data = {"name": name, "condition": condition}
         return {"action": "save", "application_id": studio.shop.application_id, "data": data}
 
     for number in range(10):
-        await studio.expect_ok("roles", naming(f"r{number}", 1_000), studio.owner.headers)
-    said = await studio.expect_error(400, "roles", naming("more", 1), studio.owner.headers)
+        await studio.expect_ok("roles", request_naming(f"r{number}", 1_000), studio.owner.headers)
+    said = await studio.expect_error(400, "roles", request_naming("more", 1), studio.owner.headers)
     assert said == "the conditions of an application's roles can name at most 10000 users in total"
-    await studio.expect_ok("roles", naming("r0", 999), studio.owner.headers)
-    await studio.expect_ok("roles", naming("more", 1), studio.owner.headers)
-    assert "at most 1000 users" in await studio.expect_error(400, "roles", naming("r1", 1_001), studio.owner.headers)
+    await studio.expect_ok("roles", request_naming("r0", 999), studio.owner.headers)
+    await studio.expect_ok("roles", request_naming("more", 1), studio.owner.headers)
+    assert "at most 1000 users" in await studio.expect_error(
+        400, "roles", request_naming("r1", 1_001), studio.owner.headers
+    )

@@ -1,4 +1,4 @@
-"""The public keys of applications, asked for by strangers (interface §4.4; checklist UI-26, UI-27)."""
+"""The public keys of applications, requested without credentials (interface §4.4; checklist UI-26, UI-27)."""
 
 from urllib.parse import quote
 

@@ -66,8 +66,8 @@ async def test_a_project_comes_with_an_application_and_its_first_people(studio: 
     application = (await studio.expect_ok("application", ask, author.headers))["data"]
     assert (application["name"], application["project_id"]) == ("Board Games", "board_games")
     assert (await studio.expect_ok("user/info", {}, author.headers))["projects"] == 1
-    (told,) = await audit_records(studio, AuditEvent.PROJECT_PUBLISHED)
-    assert told.actor == author.user_id
+    (record,) = await audit_records(studio, AuditEvent.PROJECT_PUBLISHED)
+    assert record.actor == author.user_id
 
 
 async def test_pr_01_publish_needs_its_right_and_a_target_with_a_real_second_factor(studio: Studio) -> None:
@@ -76,7 +76,7 @@ async def test_pr_01_publish_needs_its_right_and_a_target_with_a_real_second_fac
     without_factor = await create_person_with(studio, {ROOT: holdings_with_rules(CAN_CREATE)})
     by_mail = await create_person_with(studio)
     await second_factors.enable_email_codes(by_mail.user_id, (), a_record(AuditEvent.FACTOR_ADDED), ())
-    no_right = await add_passkey_to(studio, studio.stranger)
+    no_right = await add_passkey_to(studio, studio.other_user)
     before = await everything_kept(studio)
     await studio.expect_error(403, "publish", {"project": "Chess"}, no_right.headers)
     await studio.expect_error(403, "publish", {"project": "Chess"}, without_factor.headers)

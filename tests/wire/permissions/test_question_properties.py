@@ -33,10 +33,10 @@ from gatehouse.permissions.questions.proposals import (
 from gatehouse.permissions.rights.operators import operator_actor
 from tests.support.builders import ORIGIN
 from tests.support.permission_builders import GROUP, a_person, set_fields, set_project_fields
-from tests.support.studio import OWNER, PROJECT, STRANGER, Studio, put_group, put_roles, rule_leaf, write_record
+from tests.support.studio import OTHER_USER, OWNER, PROJECT, Studio, put_group, put_roles, rule_leaf, write_record
 
 ANN, BEN, CAT = "2000000001", "2000000002", "2000000003"
-EVERYBODY: Final = (OWNER, STRANGER, ANN, BEN, CAT)
+EVERYBODY: Final = (OWNER, OTHER_USER, ANN, BEN, CAT)
 P: Final = Scope(PROJECT)
 ON_GROUP: Final = group_scope(PROJECT, GROUP)
 ROLES: Final = ("one", "two", "default")
@@ -248,7 +248,7 @@ def as_lists(held: Mapping[str, EffectivePermissions]) -> dict[str, tuple[set[st
     }
 
 
-async def prepared(studio: Studio) -> None:
+async def prepare_studio(studio: Studio) -> None:
     storage = studio.service.services.storage
     if await storage.permissions.facts(ANN, [1]) is None:
         await a_person(storage, ANN, tags=frozenset({"staff"}))
@@ -265,8 +265,8 @@ async def proposer(studio: Studio) -> Proposer:
 
 
 async def save(studio: Studio, change: AnyProposal, by: Proposer) -> None:
-    house = studio.service.services
-    storage, recorder, clock = house.storage, house.recorder, house.clock
+    services = studio.service.services
+    storage, recorder, clock = services.storage, services.recorder, services.clock
     schemas = SchemaCommands(store=storage.applications, recorder=recorder, clock=clock)
     match change:
         case RoleProposal(data=role):
@@ -297,15 +297,15 @@ async def save(studio: Studio, change: AnyProposal, by: Proposer) -> None:
             raise AssertionError(change)
 
 
-def drawn(examples: int) -> settings:
+def settings_for(examples: int) -> settings:
     # Each example writes the whole state anew, so that nothing of the one before is left.
     return settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-@drawn(40)
+@settings_for(40)
 @given(world=a_world)
 async def test_members_are_those_whom_looking_at_everyone_finds(studio: Studio, world: World) -> None:
-    await prepared(studio)
+    await prepare_studio(studio)
     await build(studio, world)
     held = await held_by_all(studio)
     search, shop = studio.service.services.member_search, studio.shop.application_id
@@ -328,10 +328,10 @@ def by_default_or_condition(path: Any) -> bool:
     return any(way.kind in ("default_role", "condition_of_role") for way in path)
 
 
-@drawn(100)
+@settings_for(100)
 @given(world=a_world, change=a_change)
 async def test_a_save_changes_exactly_what_was_foretold(studio: Studio, world: World, change: AnyProposal) -> None:
-    await prepared(studio)
+    await prepare_studio(studio)
     await build(studio, world)
     before = as_lists(await held_by_all(studio))
     by = await proposer(studio)
@@ -345,11 +345,11 @@ async def test_a_save_changes_exactly_what_was_foretold(studio: Studio, world: W
         raise
     await save(studio, change, by)
     after = as_lists(await held_by_all(studio))
-    told = {
+    changes = {
         one.user_id: (set(one.gains), set(one.loses), set(one.gains_roles), set(one.loses_roles))
         for one in forecast.effects
     }
-    assert told == {
+    assert changes == {
         user_id: (new - old, old - new, new_roles - old_roles, old_roles - new_roles)
         for user_id in EVERYBODY
         for (old, old_roles), (new, new_roles) in [(before[user_id], after[user_id])]

@@ -24,11 +24,11 @@ from tests.support.permission_builders import (
 from tests.support.studio import (
     GUEST,
     IN_PROJECT,
+    OTHER_USER,
     OWNER,
     PROJECT,
     REQUIRE,
     SPELLED_LIKE_NO_PROJECT,
-    STRANGER,
     P,
     Person,
     Studio,
@@ -50,19 +50,19 @@ from tests.support.studio import (
 KICK = {"rule": "user.kick"}
 
 
-async def checked(studio: Studio, *checks: Mapping[str, object], **more: object) -> Any:
+async def check_rules(studio: Studio, *checks: Mapping[str, object], **more: object) -> Any:
     ask = question_body(studio, checks=list(checks), **more)
-    return (await studio.expect_ok("check", ask, studio.stranger.headers))["data"]
+    return (await studio.expect_ok("check", ask, studio.other_user.headers))["data"]
 
 
-async def explained(studio: Studio, **data: object) -> Any:
+async def explain(studio: Studio, **data: object) -> Any:
     ask = question_body(studio, **{"rule": "user.kick", **data})
-    return (await studio.expect_ok("explain", ask, studio.stranger.headers))["data"]
+    return (await studio.expect_ok("explain", ask, studio.other_user.headers))["data"]
 
 
 async def explained_to_owner(studio: Studio, **data: object) -> Any:
-    """What is said about the visitor to someone who may see everything there."""
-    ask = question_body(studio, **{"rule": "user.kick", "user_id": STRANGER, **data})
+    """The explanation about the other user, for a caller who may see everything there."""
+    ask = question_body(studio, **{"rule": "user.kick", "user_id": OTHER_USER, **data})
     return (await studio.expect_ok("explain", ask, studio.owner.headers))["data"]
 
 
@@ -78,9 +78,9 @@ async def members(studio: Studio, **data: object) -> list[str]:
 async def test_answers_come_in_the_order_of_the_questions(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
     on_shop = application_scope(PROJECT, studio.shop.application_id)
-    await set_user_roles(studio, STRANGER, {ROOT: ["moderator"], P: ["moderator"]})
+    await set_user_roles(studio, OTHER_USER, {ROOT: ["moderator"], P: ["moderator"]})
     resource = {"kind": on_shop.kind, "id": studio.shop.application_id}
-    answers = await checked(
+    answers = await check_rules(
         studio,
         {"rule": "user.ban"},
         KICK,
@@ -97,12 +97,12 @@ async def test_answers_come_in_the_order_of_the_questions(studio: Studio) -> Non
 async def test_the_answer_tells_how_long_it_is_good(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
     end = studio.service.clock.now() + 60
-    await set_user_roles(studio, STRANGER, {ROOT: [Assignment(role="moderator", end=End(expired=end))]})
+    await set_user_roles(studio, OTHER_USER, {ROOT: [Assignment(role="moderator", end=End(expired=end))]})
     ask = question_body(studio, checks=[KICK])
-    answer = await studio.post("check", ask, studio.stranger.headers)
-    told = answer.json()
-    assert told == {"status": "OK", "data": [True], "user_id": STRANGER, "expired": end, "max_age": 2}
-    again = {**studio.stranger.headers, "If-None-Match": answer.headers["etag"]}
+    answer = await studio.post("check", ask, studio.other_user.headers)
+    body = answer.json()
+    assert body == {"status": "OK", "data": [True], "user_id": OTHER_USER, "expired": end, "max_age": 2}
+    again = {**studio.other_user.headers, "If-None-Match": answer.headers["etag"]}
     assert (await studio.post("check", ask, again)).status_code == 304
     await studio.service.clock.advance(60)
     assert (await studio.post("check", ask, again)).json()["data"] == [False]
@@ -110,29 +110,29 @@ async def test_the_answer_tells_how_long_it_is_good(studio: Studio) -> None:
 
 async def test_an_alias_of_a_project_is_as_good_as_its_id(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
-    await set_user_roles(studio, STRANGER, {P: ["moderator"]})
+    await set_user_roles(studio, OTHER_USER, {P: ["moderator"]})
     renamed = {"action": "save", "data": {"id": PROJECT, "aliases": ["mg"]}}
     await studio.expect_ok("project", renamed, studio.owner.headers)
-    assert await checked(studio, {**KICK, "project_id": "mg"}) == [True]
-    assert (await explained(studio, project_id="mg"))["scope"] == {"project_id": PROJECT}
+    assert await check_rules(studio, {**KICK, "project_id": "mg"}) == [True]
+    assert (await explain(studio, project_id="mg"))["scope"] == {"project_id": PROJECT}
 
 
 async def test_in_a_project_that_no_one_can_have_nothing_is_held(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
-    await set_user_roles(studio, STRANGER, {ROOT: ["moderator"], P: ["moderator"]})
+    await set_user_roles(studio, OTHER_USER, {ROOT: ["moderator"], P: ["moderator"]})
     resource = {"kind": "applications", "id": studio.shop.application_id}
     for name in SPELLED_LIKE_NO_PROJECT:
         there = {**KICK, "project_id": name}
-        assert await checked(studio, there, {**there, "resource": resource}) == [False, False]
-        told = await explained(studio, project_id=name)
-        assert (told["allowed"], told["missing"][0]["kind"]) == (False, "project_unknown")
-    assert len(told["scope"]["project_id"]) < len(name)  # not all of what is sent comes back
+        assert await check_rules(studio, there, {**there, "resource": resource}) == [False, False]
+        explanation = await explain(studio, project_id=name)
+        assert (explanation["allowed"], explanation["missing"][0]["kind"]) == (False, "project_unknown")
+    assert len(explanation["scope"]["project_id"]) < len(name)  # not all of what is sent comes back
 
 
 async def test_what_is_held_in_a_project_counts_on_nothing_that_is_not_its_own(studio: Studio) -> None:
     """R5: on every resource of the project, whether it was asked about before or not."""
     await put_roles(studio, role_granting("moderator"))
-    await set_user_roles(studio, STRANGER, {P: ["moderator"]})
+    await set_user_roles(studio, OTHER_USER, {P: ["moderator"]})
     shop, other = studio.shop.application_id, studio.other.application_id
     await put_group(studio)
     resources = [
@@ -144,39 +144,39 @@ async def test_what_is_held_in_a_project_counts_on_nothing_that_is_not_its_own(s
         {"kind": "groups", "id": "0" * 24},
     ]
     asked = [{**KICK, "project_id": PROJECT, "resource": one} for one in resources]
-    assert await checked(studio, *asked) == [True, False, False, False, True, False]
+    assert await check_rules(studio, *asked) == [True, False, False, False, True, False]
     for one, allowed in zip(resources, (True, False, False, False, True, False), strict=True):
-        told = await explained_to_owner(studio, project_id=PROJECT, resource=one)
-        kinds = [lack["kind"] for lack in told["missing"]]
-        assert (told["allowed"], kinds[:1]) == (allowed, [] if allowed else ["resource_unknown"])
+        explanation = await explained_to_owner(studio, project_id=PROJECT, resource=one)
+        kinds = [lack["kind"] for lack in explanation["missing"]]
+        assert (explanation["allowed"], kinds[:1]) == (allowed, [] if allowed else ["resource_unknown"])
         found = await members(studio, project_id=PROJECT, resource=one)
-        assert found == ([STRANGER] if allowed else [])
+        assert found == ([OTHER_USER] if allowed else [])
 
 
 async def test_a_service_is_the_projects_while_it_may_be_connected(studio: Studio) -> None:
     admin, storage = await create_administrator(studio), studio.service.services.storage
     await put_roles(studio, role_granting("moderator"))
-    await set_user_roles(studio, STRANGER, {P: ["moderator"]})
+    await set_user_roles(studio, OTHER_USER, {P: ["moderator"]})
     other = studio.other.application_id
     await storage.projects.edit_project(PROJECT, connect_application(other))
     ask = {**KICK, "project_id": PROJECT, "resource": {"kind": "services", "id": other}}
     keeper = {"services": {str(other): {"roles": ["service_administrator"]}}}
-    give = {"action": "save", "data": {"id": PROJECT, "users": {STRANGER: keeper}}}
+    give = {"action": "save", "data": {"id": PROJECT, "users": {OTHER_USER: keeper}}}
     for named in ("", "Other", ""):
         await storage.applications.edit_application(other, set_fields(service_meta={"name": named}))
-        assert await checked(studio, ask) == [bool(named)]
+        assert await check_rules(studio, ask) == [bool(named)]
     await storage.applications.edit_application(other, set_fields(service_meta={"name": "Other"}))
     await studio.expect_ok("project/membership", give, studio.owner.headers)
     delete = {"action": "delete", "data": {"application_id": other}}
     await studio.expect_ok("application", delete, admin.headers)
-    assert await checked(studio, ask) == [False]
+    assert await check_rules(studio, ask) == [False]
     await studio.expect_error(400, "project/membership", give, studio.owner.headers)
 
 
 async def test_an_application_is_the_projects_until_it_leaves(studio: Studio) -> None:
     admin = await create_administrator(studio)
     await put_roles(studio, role_granting("moderator"))
-    await set_user_roles(studio, STRANGER, {P: ["moderator"]})
+    await set_user_roles(studio, OTHER_USER, {P: ["moderator"]})
     made = await studio.expect_ok(
         "application", {"action": "save", "data": {"name": "Tools", "project_id": PROJECT}}, admin.headers
     )
@@ -186,7 +186,7 @@ async def test_an_application_is_the_projects_until_it_leaves(studio: Studio) ->
     async def allowed_after(action: str, **fields: object) -> bool:
         body = {"action": action, "data": {"application_id": number, **fields}}
         await studio.expect_ok("application", body, admin.headers)
-        return (await checked(studio, ask)) == [True]
+        return (await check_rules(studio, ask)) == [True]
 
     assert await allowed_after("get")
     assert not await allowed_after("save", project_id=None)
@@ -196,43 +196,43 @@ async def test_an_application_is_the_projects_until_it_leaves(studio: Studio) ->
 
 async def test_a_check_sees_no_address(studio: Studio) -> None:
     await put_roles(studio, role_granting("local", condition=parse_condition({"ip": "127.0.0.0/8"})))
-    assert await checked(studio, KICK) == [False]
+    assert await check_rules(studio, KICK) == [False]
 
 
 async def test_about_others_only_anyone_who_may_read_all_of_them(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
-    await set_user_roles(studio, STRANGER, {ROOT: ["moderator"]})
+    await set_user_roles(studio, OTHER_USER, {ROOT: ["moderator"]})
     for path, data in (("check", {"checks": [KICK]}), ("explain", KICK)):
-        ask = question_body(studio, user_id=STRANGER, **data)
-        assert (await studio.expect_ok(path, ask, studio.owner.headers))["user_id"] == STRANGER
+        ask = question_body(studio, user_id=OTHER_USER, **data)
+        assert (await studio.expect_ok(path, ask, studio.owner.headers))["user_id"] == OTHER_USER
         no_one = question_body(studio, user_id="1999999999", **data)
         assert await studio.expect_error(404, path, no_one, studio.owner.headers) == "user not found"
         for user_id in (OWNER, "1999999999"):
             await studio.expect_error(
-                403, path, question_body(studio, user_id=user_id, **data), studio.stranger.headers
+                403, path, question_body(studio, user_id=user_id, **data), studio.other_user.headers
             )
 
 
 async def test_a_service_account_asks_about_anyone_in_its_project(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
-    await set_user_roles(studio, STRANGER, {ROOT: ["moderator"]})
+    await set_user_roles(studio, OTHER_USER, {ROOT: ["moderator"]})
     make = {"action": "save", "data": {"project_id": PROJECT, "name": "ci"}}
     jwt = (await studio.expect_ok("serviceAccount", make, studio.owner.headers))["data"]["jwt"]
     bearer = {"Authorization": f"Bearer {jwt}"}
-    ask = question_body(studio, user_id=STRANGER, checks=[KICK])
+    ask = question_body(studio, user_id=OTHER_USER, checks=[KICK])
     assert (await studio.expect_ok("check", ask, bearer))["data"] == [True]
     await studio.expect_error(403, "check", {**ask, "application_id": studio.other.application_id}, bearer)
 
 
 async def test_a_service_jwt_or_key_asks_about_its_own_application_only(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
-    await set_user_roles(studio, STRANGER, {ROOT: ["moderator"]})
-    service = {"Authorization": f"Bearer {studio.stranger.jwt}", "Service-Jwt": await studio.service_jwt()}
+    await set_user_roles(studio, OTHER_USER, {ROOT: ["moderator"]})
+    service = {"Authorization": f"Bearer {studio.other_user.jwt}", "Service-Jwt": await studio.service_jwt()}
     ask = {"data": {"checks": [KICK]}}
     assert (await studio.expect_ok("check", ask, service))["data"] == [True]
     await studio.expect_error(403, "check", {**ask, "application_id": studio.other.application_id}, service)
     key = {"Authorization": f"Bearer {await studio.access_key()}"}
-    assert (await studio.expect_ok("check", {**ask, "jwt": studio.stranger.jwt}, key))["data"] == [True]
+    assert (await studio.expect_ok("check", {**ask, "jwt": studio.other_user.jwt}, key))["data"] == [True]
     await studio.expect_error(401, "check", ask, key)
 
 
@@ -253,13 +253,13 @@ async def test_a_service_jwt_or_key_asks_about_its_own_application_only(studio: 
     ],
 )
 async def test_malformed_questions_are_refused_by_name(studio: Studio, data: dict[str, Any], place: str) -> None:
-    assert place in await studio.expect_error(400, "check", question_body(studio, **data), studio.stranger.headers)
+    assert place in await studio.expect_error(400, "check", question_body(studio, **data), studio.other_user.headers)
 
 
 async def test_an_unknown_application_is_not_found(studio: Studio) -> None:
     ask = {"application_id": 77, "data": {"checks": [KICK]}}
-    await studio.expect_error(404, "check", ask, studio.stranger.headers)
-    await studio.expect_error(400, "check", {"data": {"checks": [KICK]}}, studio.stranger.headers)
+    await studio.expect_error(404, "check", ask, studio.other_user.headers)
+    await studio.expect_error(400, "check", {"data": {"checks": [KICK]}}, studio.other_user.headers)
 
 
 # -- explain ------------------------------------------------------------------------------------------
@@ -267,17 +267,17 @@ async def test_an_unknown_application_is_not_found(studio: Studio) -> None:
 
 async def test_what_is_allowed_is_explained_by_what_decides(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
-    await set_user_roles(studio, STRANGER, {ROOT: ["moderator"]})
-    told = await explained(studio)
-    assert (told["allowed"], told["rule"], told["in_schema"], told["missing"]) == (
+    await set_user_roles(studio, OTHER_USER, {ROOT: ["moderator"]})
+    explanation = await explain(studio)
+    assert (explanation["allowed"], explanation["rule"], explanation["in_schema"], explanation["missing"]) == (
         True,
         "private_data.user.kick",
         True,
         [],
     )
-    assert told["path"] == [{"source": "assigned_role", "scope": {}, "value": True, "role": "moderator"}]
-    assert [one["source"] for one in told["overridden"]] == ["schema_default"]
-    assert told["sentences"][0] == "Allowed: private_data.user.kick at the root."
+    assert explanation["path"] == [{"source": "assigned_role", "scope": {}, "value": True, "role": "moderator"}]
+    assert [one["source"] for one in explanation["overridden"]] == ["schema_default"]
+    assert explanation["sentences"][0] == "Allowed: private_data.user.kick at the root."
 
 
 async def test_what_is_held_in_the_project_decides_though_the_resource_says_no(studio: Studio) -> None:
@@ -285,20 +285,24 @@ async def test_what_is_held_in_the_project_decides_though_the_resource_says_no(s
     on_shop = application_scope(PROJECT, studio.shop.application_id)
     yes, no = ({"user": {"kick": {"value": value}}} for value in (True, False))
     await set_user_holdings(
-        studio, STRANGER, {P: holdings_with(private_data=yes), on_shop: holdings_with(private_data=no)}
+        studio, OTHER_USER, {P: holdings_with(private_data=yes), on_shop: holdings_with(private_data=no)}
     )
-    told = await explained(
+    explanation = await explain(
         studio, project_id=PROJECT, resource={"kind": "applications", "id": studio.shop.application_id}
     )
-    [decides], [outvoted] = told["path"], told["overridden"]
-    assert (told["allowed"], decides["value"], decides["scope"]) == (True, True, {"project_id": PROJECT})
+    [decides], [outvoted] = explanation["path"], explanation["overridden"]
+    assert (explanation["allowed"], decides["value"], decides["scope"]) == (True, True, {"project_id": PROJECT})
     assert (outvoted["value"], outvoted["scope"]["kind"]) == (False, "applications")
-    assert [sentence.endswith("says yes, which decides.") for sentence in told["sentences"]] == [False, True, False]
+    assert [sentence.endswith("says yes, which decides.") for sentence in explanation["sentences"]] == [
+        False,
+        True,
+        False,
+    ]
 
 
 async def test_a_grant_through_a_group_names_the_group(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
-    await put_group(studio, STRANGER)
+    await put_group(studio, OTHER_USER)
     await grant_roles_to_group(studio, "moderator")
     [step] = (await explained_to_owner(studio, project_id=PROJECT))["path"]
     assert (step["source"], step["group"]) == ("group_grant", {"id": GROUP, "title": "Testers"})
@@ -324,43 +328,49 @@ async def test_a_denial_names_the_nearest_missing_facts(studio: Studio) -> None:
     )
     await create_staff(studio)
     await set_user_roles(studio, "1000000003", {ROOT: ["full"]})
-    await set_user_roles(studio, STRANGER, {ROOT: [Assignment(role="expired", end=End(expired=now - 5)), "gated"]})
-    told = await explained_to_owner(studio, ip="127.0.0.1")
-    found = {one["kind"] + " " + one["role"]: one for one in told["missing"]}
-    assert told["allowed"] is False
+    await set_user_roles(studio, OTHER_USER, {ROOT: [Assignment(role="expired", end=End(expired=now - 5)), "gated"]})
+    explanation = await explained_to_owner(studio, ip="127.0.0.1")
+    found = {one["kind"] + " " + one["role"]: one for one in explanation["missing"]}
+    assert explanation["allowed"] is False
     assert found["role_expired expired"]["since"] == now - 5
     assert found["role_full full"]["limit"] == 1
     assert found["condition_failed tagged"]["failed"] == [{"member": "tag", "wanted": "staff", "actual": ""}]
     assert found["condition_failed gated"]["failed"][0]["actual"] == "127.0.0.1"
-    assert told["sentences"][0].startswith("Denied: ")
+    assert explanation["sentences"][0].startswith("Denied: ")
 
 
 async def test_a_hypothetical_address_is_believed(studio: Studio) -> None:
     await put_roles(studio, role_granting("office", condition=parse_condition({"ip": "10.0.0.0/8"})))
-    assert (await explained(studio))["allowed"] is False
-    assert (await explained(studio, ip="10.1.2.3"))["allowed"] is True
+    assert (await explain(studio))["allowed"] is False
+    assert (await explain(studio, ip="10.1.2.3"))["allowed"] is True
     ask = question_body(studio, rule="user.kick", ip="here")
-    assert "data.ip" in await studio.expect_error(400, "explain", ask, studio.stranger.headers)
+    assert "data.ip" in await studio.expect_error(400, "explain", ask, studio.other_user.headers)
 
 
 async def test_a_rule_outside_the_schema_is_marked(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
-    await set_user_holdings(studio, STRANGER, {ROOT: holdings_with(public_data={"extra": {"rule": {"value": True}}})})
-    told = await explained(studio, rule="extra.rule")
-    assert (told["allowed"], told["in_schema"], told["rule"]) == (True, False, "public_data.extra.rule")
+    await set_user_holdings(
+        studio, OTHER_USER, {ROOT: holdings_with(public_data={"extra": {"rule": {"value": True}}})}
+    )
+    explanation = await explain(studio, rule="extra.rule")
+    assert (explanation["allowed"], explanation["in_schema"], explanation["rule"]) == (
+        True,
+        False,
+        "public_data.extra.rule",
+    )
 
 
 async def test_whom_a_condition_names_is_told_only_to_those_who_read_the_schema(studio: Studio) -> None:
     await put_roles(studio, role_granting("chosen", condition=parse_condition({"uid": [GUEST]})))
-    assert GUEST not in str(await explained(studio))
+    assert GUEST not in str(await explain(studio))
     [step, _] = (await explained_to_owner(studio))["missing"]
-    assert step["failed"] == [{"member": "uid", "wanted": GUEST, "actual": STRANGER}]
+    assert step["failed"] == [{"member": "uid", "wanted": GUEST, "actual": OTHER_USER}]
 
 
 async def test_a_project_one_may_not_see_is_explained_as_if_there_were_none(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
     other = {"application_id": studio.other.application_id, "data": {"rule": "x", "project_id": PROJECT}}
-    hidden = (await studio.expect_ok("explain", other, studio.stranger.headers))["data"]["missing"]
+    hidden = (await studio.expect_ok("explain", other, studio.other_user.headers))["data"]["missing"]
     assert [one["kind"] for one in hidden] == ["project_unknown"]
     seen = (await studio.expect_ok("explain", other, studio.owner.headers))["data"]["missing"]
     assert [one["kind"] for one in seen] == ["not_given"]
@@ -370,11 +380,11 @@ async def test_check_and_explain_agree(studio: Studio) -> None:
     await put_roles(
         studio, role_granting("moderator"), private_data={"user": {"kick": rule_leaf(value=True), "ban": rule_leaf()}}
     )
-    await set_user_roles(studio, STRANGER, {P: ["moderator"]})
+    await set_user_roles(studio, OTHER_USER, {P: ["moderator"]})
     for rule in ("user.kick", "user.ban", "shown.name"):
         for place in ({}, {"project_id": PROJECT}, {"project_id": "nowhere"}):
             ask = {"rule": rule, **place}
-            assert (await explained(studio, **ask))["allowed"] == (await checked(studio, ask))[0]
+            assert (await explain(studio, **ask))["allowed"] == (await check_rules(studio, ask))[0]
 
 
 SECRETS = ("hidden", "vip_secret", "10.9.8.0", "partner.example", "owner.example", "Testers", GROUP)
@@ -408,16 +418,16 @@ async def test_a_stranger_cannot_tell_a_project_from_one_that_is_not_there(studi
     await explained_to_owner(studio, project_id=PROJECT)  # everything is known by now, and in memory
     central = {"rule": "project.can_view_project"}
     for application_id, asked in ((studio.shop.application_id, {}), (studio.other.application_id, {}), (1, central)):
-        told = [
-            str(await explained_by(studio, studio.stranger, application_id, project_id=name, **asked)).replace(
+        explanations = [
+            str(await explained_by(studio, studio.other_user, application_id, project_id=name, **asked)).replace(
                 name, "?"
             )
             for name in (PROJECT, "codename", "nosuch")
         ]
-        assert told[0] == told[1] == told[2]
-        assert "project_unknown" in told[0]
+        assert explanations[0] == explanations[1] == explanations[2]
+        assert "project_unknown" in explanations[0]
     on_group = {"project_id": PROJECT, "resource": {"kind": "groups", "id": GROUP}}
-    shown = await explained_by(studio, studio.stranger, **on_group)
+    shown = await explained_by(studio, studio.other_user, **on_group)
     assert [one["kind"] for one in shown["missing"]] == ["project_unknown"]
 
 
@@ -429,7 +439,7 @@ async def test_who_may_not_see_a_project_cannot_try_out_what_it_has(studio: Stud
     developer = await create_person_with(studio, {on_shop: holdings_with("app_developer")})
     await put_group(studio)
 
-    async def told(kind: str, resource_id: object) -> Any:
+    async def explain_resource(kind: str, resource_id: object) -> Any:
         question = {
             "rule": "group.can_manage_group",
             "project_id": PROJECT,
@@ -445,32 +455,32 @@ async def test_who_may_not_see_a_project_cannot_try_out_what_it_has(studio: Stud
             shut = ProjectSettings(allowed_domains=("nowhere.example",))
             await storage.projects.edit_project(PROJECT, set_project_fields(settings=shut))
         there, elsewhere = one.application_id, studio.other.application_id
-        assert await told("applications", there) == await told("applications", elsewhere)
-        assert await told("applications", there) == await told("applications", 99)
-        assert await told("groups", GROUP) == await told("groups", "0" * 24)
+        assert await explain_resource("applications", there) == await explain_resource("applications", elsewhere)
+        assert await explain_resource("applications", there) == await explain_resource("applications", 99)
+        assert await explain_resource("groups", GROUP) == await explain_resource("groups", "0" * 24)
 
 
 async def test_a_stranger_hears_of_no_role_group_or_condition(studio: Studio) -> None:
     await a_guarded_project(studio)
-    at_root = await explained(studio)
+    at_root = await explain(studio)
     assert [one["kind"] for one in at_root["missing"]] == ["not_given"]
     assert at_root["sentences"][1:] == [
         "The default in the schema says no, which decides.",
         "No role or entry grants it at the root.",
     ]
-    unknown = await explained(studio, rule="no.such.rule")
+    unknown = await explain(studio, rule="no.such.rule")
     assert unknown["missing"] == at_root["missing"]
-    told = str([at_root, await explained(studio, project_id=PROJECT)])
-    assert not [one for one in SECRETS if one in told]
+    explanation = str([at_root, await explain(studio, project_id=PROJECT)])
+    assert not [one for one in SECRETS if one in explanation]
 
 
 async def test_who_holds_something_in_a_project_hears_that_it_is_closed_and_not_by_what(studio: Studio) -> None:
     await a_guarded_project(studio)
-    await set_user_roles(studio, STRANGER, {P: ["hidden"]})
-    told = await explained(studio, project_id="codename")
-    assert told["scope"] == {"project_id": PROJECT}
-    assert [one["kind"] for one in told["missing"]] == ["project_closed", "not_given"]
-    assert not [one for one in SECRETS[1:] if one in str(told)]
+    await set_user_roles(studio, OTHER_USER, {P: ["hidden"]})
+    explanation = await explain(studio, project_id="codename")
+    assert explanation["scope"] == {"project_id": PROJECT}
+    assert [one["kind"] for one in explanation["missing"]] == ["project_closed", "not_given"]
+    assert not [one for one in SECRETS[1:] if one in str(explanation)]
 
 
 async def test_each_right_opens_what_it_would_show_anyway(studio: Studio) -> None:
@@ -479,10 +489,10 @@ async def test_each_right_opens_what_it_would_show_anyway(studio: Studio) -> Non
     names = await create_person_with(studio, secret_data=secret_document("canSeeRoleList"))
     reader = await create_person_with(studio, secret_data=secret_document("canReadSchema"))
     viewer = await create_person_with(studio, view)
-    told = {who.user_id: str(await explained_by(studio, who)) for who in (names, reader, viewer)}
-    assert [one for one in SECRETS if one in told[names.user_id]] == ["hidden"]
-    assert [one for one in SECRETS if one in told[reader.user_id]] == ["hidden", "vip_secret", "10.9.8.0"]
-    assert not [one for one in SECRETS if one in told[viewer.user_id]]
+    explanations = {who.user_id: str(await explained_by(studio, who)) for who in (names, reader, viewer)}
+    assert [one for one in SECRETS if one in explanations[names.user_id]] == ["hidden"]
+    assert [one for one in SECRETS if one in explanations[reader.user_id]] == ["hidden", "vip_secret", "10.9.8.0"]
+    assert not [one for one in SECRETS if one in explanations[viewer.user_id]]
     seen = str(await explained_by(studio, studio.owner, project_id=PROJECT))
     assert [one for one in SECRETS if one not in seen] == ["vip_secret", "10.9.8.0", "owner.example"]
     boss = str(await explained_by(studio, await create_administrator(studio), project_id=PROJECT))
@@ -492,9 +502,9 @@ async def test_each_right_opens_what_it_would_show_anyway(studio: Studio) -> Non
 async def test_a_right_in_a_project_that_lets_no_one_in_opens_nothing(studio: Studio) -> None:
     await a_guarded_project(studio)
     viewer = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
-    told = await explained_by(studio, viewer, project_id=PROJECT)
-    assert [one["kind"] for one in told["missing"]] == ["project_closed", "not_given"]
-    assert not [one for one in SECRETS if one in str(told)]
+    explanation = await explained_by(studio, viewer, project_id=PROJECT)
+    assert [one["kind"] for one in explanation["missing"]] == ["project_closed", "not_given"]
+    assert not [one for one in SECRETS if one in str(explanation)]
 
 
 async def test_a_long_list_of_users_is_not_told_whole(studio: Studio) -> None:
@@ -522,20 +532,20 @@ async def test_the_end_of_a_list_is_the_end_of_something_that_is_in_it(studio: S
         private_data={"user": {"ban": ending}},
     )
     below = holdings_with(private_data={"user": {"ban": {**ending, "expired": now + 10}}})
-    await set_user_holdings(studio, STRANGER, {ROOT: root, P: below})
+    await set_user_holdings(studio, OTHER_USER, {ROOT: root, P: below})
     ask = {"action": "get", "application_id": studio.shop.application_id}
 
-    async def told(kind: str, **reads: tuple[str, str]) -> int:
+    async def seconds_until_expiry(kind: str, **reads: tuple[str, str]) -> int:
         reader = await create_person_with(studio, secret_data=secret_document(**reads))
-        body = {**ask, "data": {"user_id": STRANGER, "type": kind}}
+        body = {**ask, "data": {"user_id": OTHER_USER, "type": kind}}
         expired = (await studio.expect_ok("meta/data", body, reader.headers))["expired"]
         return int(expired) - now if expired else 0
 
     everyone = ("all", "none")
-    assert await told("list", public=everyone) == 200
-    assert await told("list", private=everyone) == 10
-    assert await told("roles", roles=everyone) == 50
-    assert await told("tree", public=everyone) == 200
-    assert await told("tree", roles=everyone) == 50
-    assert await told("tree", secret=everyone, public=("none", "none")) == 0
-    assert await told("list", roles=everyone, public=everyone, private=everyone) == 10
+    assert await seconds_until_expiry("list", public=everyone) == 200
+    assert await seconds_until_expiry("list", private=everyone) == 10
+    assert await seconds_until_expiry("roles", roles=everyone) == 50
+    assert await seconds_until_expiry("tree", public=everyone) == 200
+    assert await seconds_until_expiry("tree", roles=everyone) == 50
+    assert await seconds_until_expiry("tree", secret=everyone, public=("none", "none")) == 0
+    assert await seconds_until_expiry("list", roles=everyone, public=everyone, private=everyone) == 10

@@ -37,24 +37,24 @@ def leaf(*, value: bool = False, protected: bool = False, description: str = "")
     return {"value": value, "protected": protected, "description": description}
 
 
-def saving(studio: Studio, **data: object) -> dict[str, object]:
+def save_request(studio: Studio, **data: object) -> dict[str, object]:
     return {"action": "save", "application_id": studio.shop.application_id, "data": data}
 
 
-def reading(studio: Studio) -> dict[str, object]:
+def get_request(studio: Studio) -> dict[str, object]:
     return {"action": "get", "application_id": studio.shop.application_id}
 
 
 async def save(studio: Studio, who: Person, **data: object) -> Any:
-    return (await studio.expect_ok("meta/schema", saving(studio, **data), who.headers))["data"]
+    return (await studio.expect_ok("meta/schema", save_request(studio, **data), who.headers))["data"]
 
 
 async def get(studio: Studio, who: Person) -> Any:
-    return (await studio.expect_ok("meta/schema", reading(studio), who.headers))["data"]
+    return (await studio.expect_ok("meta/schema", get_request(studio), who.headers))["data"]
 
 
-async def refused(studio: Studio, status: int, **data: object) -> str:
-    return await studio.expect_error(status, "meta/schema", saving(studio, **data), studio.owner.headers)
+async def expect_refusal(studio: Studio, status: int, **data: object) -> str:
+    return await studio.expect_error(status, "meta/schema", save_request(studio, **data), studio.owner.headers)
 
 
 async def test_sc_03_a_new_application_starts_with_the_defaults(studio: Studio) -> None:
@@ -112,10 +112,10 @@ async def test_reading_needs_can_read_schema_and_saving_can_modify_schema(studio
             False,
         ),
         (await create_person_with(studio, {ROOT: holdings_with_rules("app.can_modify_schema")}), False, False),
-        (studio.stranger, False, False),
+        (studio.other_user, False, False),
         (await create_administrator(studio), True, True),
     ):
-        for body, allowed in ((reading(studio), reads), (saving(studio), writes)):
+        for body, allowed in ((get_request(studio), reads), (save_request(studio), writes)):
             answer = await studio.post("meta/schema", body, who.headers)
             assert answer.status_code == (200 if allowed else 403), answer.text
 
@@ -139,38 +139,38 @@ async def test_sections_that_are_given_are_replaced_absent_ones_stay_and_null_em
 
 async def test_sc_01_secret_data_is_ignored_from_all_but_administrators(studio: Studio) -> None:
     wanted = {"application": {"canSave": {"value": True}}, "meta": {"secret": {"canWrite": {"value": "all"}}}}
-    answer = await studio.expect_ok("meta/schema", saving(studio, secret_data=wanted), studio.owner.headers)
+    answer = await studio.expect_ok("meta/schema", save_request(studio, secret_data=wanted), studio.owner.headers)
     assert answer["data"]["secret_data"] == SECRET_DEFAULT
     assert any("secret_data" in warning for warning in answer["warnings"])
     assert (await get(studio, studio.owner))["secret_data"] == SECRET_DEFAULT
     boss = await create_administrator(studio)
-    answer = await studio.expect_ok("meta/schema", saving(studio, secret_data=wanted), boss.headers)
+    answer = await studio.expect_ok("meta/schema", save_request(studio, secret_data=wanted), boss.headers)
     assert "warnings" not in answer
     kept = answer["data"]["secret_data"]
     assert kept["application"]["canSave"] == {"value": True}
     assert kept["meta"]["secret"] == {"canRead": {"value": "none"}, "canWrite": {"value": "all"}}
     for bad in ({"application": {"canFly": {"value": True}}}, {"meta": {"roles": {"canRead": {"value": "some"}}}}, 5):
-        body = saving(studio, secret_data=bad)
+        body = save_request(studio, secret_data=bad)
         await studio.expect_error(400, "meta/schema", body, boss.headers)
 
 
 async def test_sc_02_versions_count_saves_and_an_old_one_is_refused(studio: Studio) -> None:
     """Between nodes: tests/conformance/test_permission_races.py, save_schema."""
-    bodies = [saving(studio, public_data={f"r{n}": {"value": True}}, updated_at=5) for n in range(20)]
+    bodies = [save_request(studio, public_data={f"r{n}": {"value": True}}, updated_at=5) for n in range(20)]
     answers = await asyncio.gather(*(studio.post("meta/schema", body, studio.owner.headers) for body in bodies))
     assert [answer.status_code for answer in answers] == [200] * 20
     assert sorted(answer.json()["data"]["version"] for answer in answers) == list(range(2, 22))
     assert {answer.json()["data"]["updated_at"] for answer in answers} == {studio.service.clock.now()}
-    bodies = [saving(studio, public_data={f"r{n}": {"value": True}}, version=21) for n in range(10)]
+    bodies = [save_request(studio, public_data={f"r{n}": {"value": True}}, version=21) for n in range(10)]
     answers = await asyncio.gather(*(studio.post("meta/schema", body, studio.owner.headers) for body in bodies))
     assert sorted(answer.status_code for answer in answers) == [200] + [409] * 9
     assert (await get(studio, studio.owner))["version"] == 22
     for strange in ("22", True, 1.5, None):
-        await refused(studio, 400, version=strange)
+        await expect_refusal(studio, 400, version=strange)
 
 
 async def test_sc_04_what_stands_outside_the_sections_is_ignored_with_a_warning(studio: Studio) -> None:
-    body = saving(studio, can_fly={"value": True}, user={"kick": {"value": True}}, application_id=1)
+    body = save_request(studio, can_fly={"value": True}, user={"kick": {"value": True}}, application_id=1)
     answer = await studio.expect_ok("meta/schema", body, studio.owner.headers)
     assert [warning.split(":")[0] for warning in answer["warnings"]] == ["can_fly", "user"]
     kept = await get(studio, studio.owner)
@@ -210,18 +210,18 @@ async def test_roles_in_a_schema_are_all_of_them(studio: Studio) -> None:
         [],
         {"Helper": {"user_limit": -1}},
     ):
-        await refused(studio, 400, roles=bad)
+        await expect_refusal(studio, 400, roles=bad)
     assert (await save(studio, studio.owner, roles=None))["roles"] == {}
 
 
 async def test_a_rule_that_public_roles_hold_is_not_made_protected(studio: Studio) -> None:
     kick = {"private_data": {"user": {"kick": {"value": True}}}}
     await save(studio, studio.owner, private_data={"user": {"kick": leaf()}}, roles={"Mod": {"meta": kick}})
-    said = await refused(studio, 409, private_data={"user": {"kick": leaf(protected=True)}})
+    said = await expect_refusal(studio, 409, private_data={"user": {"kick": leaf(protected=True)}})
     assert "Mod" in said
     both = {"private_data": {"user": {"kick": leaf(protected=True)}}, "roles": {"Mod": {"protected": True}}}
     assert (await save(studio, studio.owner, **both))["roles"]["Mod"]["protected"] is True
-    await refused(studio, 409, roles={"Mod": {"protected": False}})
+    await expect_refusal(studio, 409, roles={"Mod": {"protected": False}})
 
 
 async def test_sc_13_segments_are_plain_and_case_counts(studio: Studio) -> None:
@@ -236,11 +236,11 @@ async def test_sc_13_segments_are_plain_and_case_counts(studio: Studio) -> None:
         {"projectAccess": {"x": leaf()}},
         {"a": {"b": {"c": {"d": {"e": {"f": {"g": {"h": {"i": leaf()}}}}}}}}},
     ):
-        await refused(studio, 400, private_data=private)
+        await expect_refusal(studio, 400, private_data=private)
     twins = {"Kick": leaf(), "kick": leaf(value=True), "s" * 64: leaf()}
     assert (await save(studio, studio.owner, private_data=twins))["private_data"] == twins
-    await refused(studio, 400, public_data={"kick": leaf()})
-    await refused(studio, 400, public_data={"kick": {"hard": leaf()}})
+    await expect_refusal(studio, 400, public_data={"kick": leaf()})
+    await expect_refusal(studio, 400, public_data={"kick": {"hard": leaf()}})
 
 
 @pytest.mark.parametrize("name", sorted(RESERVED_SEGMENTS))
@@ -248,7 +248,10 @@ async def test_ro_22_no_rule_begins_with_a_reserved_name(studio: Studio, name: s
     shop, owner = studio.shop.application_id, studio.owner
     for section, tree in ((one, tree) for one in RuleSection for tree in ({name: leaf()}, {name: {"x": leaf()}})):
         meta = {section.value: tree}
-        refusals = [await refused(studio, 400, **meta), await refused(studio, 400, roles={"Mod": {"meta": meta}})]
+        refusals = [
+            await expect_refusal(studio, 400, **meta),
+            await expect_refusal(studio, 400, roles={"Mod": {"meta": meta}}),
+        ]
         role = {"action": "save", "application_id": shop, "data": {"name": "Mod", "meta": meta}}
         refusals.append(await studio.expect_error(400, "roles", role, owner.headers))
         if (section, name) != (RuleSection.PRIVATE, "projectAccess"):  # there it is what is held in projects
@@ -267,9 +270,9 @@ async def test_ro_22_a_stored_rule_with_a_reserved_name_works_until_it_is_change
     await put_roles(
         studio, role_granting("mod", meta={"private_data": said}), private_data={"secret_data": {"x": leaf()}}
     )
-    await set_user_roles(studio, studio.stranger.user_id, {ROOT: ["mod"]})
+    await set_user_roles(studio, studio.other_user.user_id, {ROOT: ["mod"]})
     listed = {"action": "get", "application_id": shop, "data": {"type": "list_short"}}
-    assert (await studio.expect_ok("meta/data", listed, studio.stranger.headers))["data"] == ["secret_data.x"]
+    assert (await studio.expect_ok("meta/data", listed, studio.other_user.headers))["data"] == ["secret_data.x"]
     kept = {"action": "save", "application_id": shop, "data": {"name": "mod", "description": "New"}}
     assert (await studio.expect_ok("roles", kept, owner.headers))["data"]["meta"] == {"private_data": said}
     assert (await save(studio, owner, public_data={"shown": leaf()}))["private_data"] == {
@@ -277,11 +280,11 @@ async def test_ro_22_a_stored_rule_with_a_reserved_name_works_until_it_is_change
     }
     whole = {"action": "save", "application_id": shop, "data": {"name": "mod", "meta": {"private_data": said}}}
     assert "secret_data" in await studio.expect_error(400, "roles", whole, owner.headers)
-    assert (await studio.expect_ok("meta/data", listed, studio.stranger.headers))["data"] == ["secret_data.x"]
+    assert (await studio.expect_ok("meta/data", listed, studio.other_user.headers))["data"] == ["secret_data.x"]
 
 
 async def refused_record(studio: Studio, **data: object) -> str:
-    body = saving(studio, user_id=studio.stranger.user_id, **data)
+    body = save_request(studio, user_id=studio.other_user.user_id, **data)
     return await studio.expect_error(400, "meta/data", body, studio.owner.headers)
 
 
@@ -299,12 +302,12 @@ async def test_sc_14_types_are_strict(studio: Studio) -> None:
         "x",
     ):
         for section in ("private_data", "public_data"):
-            await refused(studio, 400, **{section: {"rule": bad}})
-        await refused(studio, 400, login={"can": bad})
+            await expect_refusal(studio, 400, **{section: {"rule": bad}})
+        await expect_refusal(studio, 400, login={"can": bad})
     for bad in (5, [], "x", False, 0, ""):
         for root in ("private_data", "public_data", "login", "roles"):
-            await refused(studio, 400, **{root: bad})
-    await refused(studio, 400, login={"may": leaf()})
+            await expect_refusal(studio, 400, **{root: bad})
+    await expect_refusal(studio, 400, login={"may": leaf()})
     assert (await get(studio, studio.owner))["version"] == 1
 
 
@@ -312,9 +315,9 @@ async def test_save_needs_data(studio: Studio) -> None:
     body = {"action": "save", "application_id": studio.shop.application_id}
     assert "data" in await studio.expect_error(400, "meta/schema", body, studio.owner.headers)
     await studio.expect_error(
-        400, "meta/schema", {"action": "delete", **reading(studio), "x": 1}, studio.owner.headers
+        400, "meta/schema", {"action": "delete", **get_request(studio), "x": 1}, studio.owner.headers
     )
-    await studio.expect_error(400, "meta/schema", {**reading(studio), "action": "delete"}, studio.owner.headers)
+    await studio.expect_error(400, "meta/schema", {**get_request(studio), "action": "delete"}, studio.owner.headers)
 
 
 async def test_sc_16_a_large_schema_is_kept_whole_or_refused(studio: Studio) -> None:
@@ -338,20 +341,22 @@ async def test_sc_16_a_large_schema_is_kept_whole_or_refused(studio: Studio) -> 
 
 
 async def test_a_schema_can_be_kept_and_asked_for_again_by_its_etag(studio: Studio) -> None:
-    first = await studio.post("meta/schema", reading(studio), studio.owner.headers)
+    first = await studio.post("meta/schema", get_request(studio), studio.owner.headers)
     assert first.headers["cache-control"] == "private, no-cache"
     again = {**studio.owner.headers, "If-None-Match": first.headers["etag"]}
-    same = await studio.post("meta/schema", reading(studio), again)
+    same = await studio.post("meta/schema", get_request(studio), again)
     assert (same.status_code, same.content) == (304, b"")
-    await studio.expect_error(403, "meta/schema", reading(studio), {**studio.stranger.headers, "If-None-Match": "*"})
+    await studio.expect_error(
+        403, "meta/schema", get_request(studio), {**studio.other_user.headers, "If-None-Match": "*"}
+    )
     await save(studio, studio.owner, public_data={"badge": leaf()})
-    assert (await studio.post("meta/schema", reading(studio), again)).status_code == 200
+    assert (await studio.post("meta/schema", get_request(studio), again)).status_code == 200
 
 
 async def test_pa_13_an_unknown_application_is_no_different_from_a_foreign_one(studio: Studio) -> None:
     for path in ("meta/schema", "roles"):
         foreign, unknown = [
-            await studio.post(path, {"action": "get", "application_id": number}, studio.stranger.headers)
+            await studio.post(path, {"action": "get", "application_id": number}, studio.other_user.headers)
             for number in (studio.other.application_id, 999_999)
         ]
         assert (foreign.status_code, foreign.content) == (unknown.status_code, unknown.content)
@@ -374,11 +379,11 @@ async def test_which_application_has_to_be_said_unless_a_service_says_it(studio:
     for path, action, more in asked:
         for missing in ({}, {"application_id": None}):
             body = {"action": action, **missing, **more}
-            for who in (boss, studio.stranger):
+            for who in (boss, studio.other_user):
                 assert "application_id" in await studio.expect_error(400, path, body, who.headers)
     beside = {"Authorization": f"Bearer {studio.owner.jwt}", "Service-Jwt": await studio.service_jwt()}
-    told = await studio.expect_ok("meta/schema", {"action": "get"}, beside)
-    assert told["data"]["application_id"] == studio.shop.application_id
+    reply = await studio.expect_ok("meta/schema", {"action": "get"}, beside)
+    assert reply["data"]["application_id"] == studio.shop.application_id
 
 
 async def test_the_rules_of_application_1_are_fixed(studio: Studio) -> None:
@@ -399,12 +404,12 @@ async def test_the_rules_of_application_1_are_fixed(studio: Studio) -> None:
 
 async def test_a_rule_that_leaves_the_schema_stays_where_it_is_held(studio: Studio) -> None:
     await save(studio, studio.owner, private_data={"user": {"kick": leaf()}})
-    data = {"user_id": studio.stranger.user_id, "private_data": {"user": {"kick": {"value": True}}}}
+    data = {"user_id": studio.other_user.user_id, "private_data": {"user": {"kick": {"value": True}}}}
     record = {"action": "save", "application_id": studio.shop.application_id, "data": data}
     await studio.expect_ok("meta/data", record, studio.owner.headers)
     await save(studio, studio.owner, private_data={})
     body = own_record(studio.shop, data={"type": "list_short"})
-    assert (await studio.expect_ok("meta/data", body, studio.stranger.headers))["data"] == ["user.kick"]
+    assert (await studio.expect_ok("meta/data", body, studio.other_user.headers))["data"] == ["user.kick"]
 
 
 # -- every endpoint -----------------------------------------------------------------------------------

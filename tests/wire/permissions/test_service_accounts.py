@@ -14,26 +14,26 @@ from gatehouse.permissions.model.facts import Assignment
 from gatehouse.permissions.model.rules import End, Scope
 from gatehouse.permissions.store import EditResult
 from tests.support.permission_builders import a_user_record, set_project_fields
-from tests.support.studio import PROJECT, STRANGER, Person, Studio, create_person, own_record
+from tests.support.studio import OTHER_USER, PROJECT, Person, Studio, create_person, own_record
 
 MANAGER = "1000000003"
 
 
-def asking(action: str, **data: object) -> dict[str, object]:
+def account_request(action: str, **data: object) -> dict[str, object]:
     return {"action": action, "data": data}
 
 
-async def made(studio: Studio, by: Person | None = None, **data: object) -> Any:
-    ask = asking("save", **{"project_id": PROJECT, "name": "ci", **data})
+async def create_account(studio: Studio, by: Person | None = None, **data: object) -> Any:
+    ask = account_request("save", **{"project_id": PROJECT, "name": "ci", **data})
     return (await studio.expect_ok("serviceAccount", ask, (by or studio.owner).headers))["data"]
 
 
-async def listed(studio: Studio) -> Any:
-    ask = asking("get", project_id=PROJECT)
+async def list_accounts(studio: Studio) -> Any:
+    ask = account_request("get", project_id=PROJECT)
     return (await studio.expect_ok("serviceAccount", ask, studio.owner.headers))["data"]
 
 
-def bearing(account: Any) -> dict[str, str]:
+def bearer_headers(account: Any) -> dict[str, str]:
     return {"Authorization": f"Bearer {account['jwt']}"}
 
 
@@ -47,91 +47,95 @@ async def a_manager(studio: Studio, role: str | Assignment = "project_administra
 
 
 async def test_its_jwt_is_shown_once_and_needs_no_factor(studio: Studio) -> None:
-    account = await made(studio, comment="builds", roles=["app_developer"])
+    account = await create_account(studio, comment="builds", roles=["app_developer"])
     assert account["jwt_expired"] == studio.service.clock.now() + 90 * 86_400
     assert (account["name"], account["comment"], account["created_by"]) == ("ci", "builds", studio.owner.user_id)
-    [shown] = await listed(studio)
+    [shown] = await list_accounts(studio)
     assert shown == {name: value for name, value in account.items() if not name.startswith("jwt")}
     assert shown["roles"] == ["app_developer"]
-    own = await studio.expect_ok("meta/data", own_record(studio.shop), bearing(account))
+    own = await studio.expect_ok("meta/data", own_record(studio.shop), bearer_headers(account))
     assert own["user_id"] == account["user_id"]
 
 
 async def test_it_reads_anyone_in_applications_of_its_project_and_writes_nothing(studio: Studio) -> None:
-    account = await made(studio)
-    ask = {"action": "get", "application_id": studio.shop.application_id, "data": {"user_id": STRANGER}}
-    assert (await studio.expect_ok("meta/data", ask, bearing(account)))["user_id"] == STRANGER
-    elsewhere = {**ask, "application_id": studio.other.application_id, "data": {"user_id": STRANGER, "type": "roles"}}
-    await studio.expect_error(403, "meta/data", elsewhere, bearing(account))
-    saved = {**ask, "action": "save", "data": {"user_id": STRANGER, "roles": []}}
-    await studio.expect_error(403, "meta/data", saved, bearing(account))
+    account = await create_account(studio)
+    ask = {"action": "get", "application_id": studio.shop.application_id, "data": {"user_id": OTHER_USER}}
+    assert (await studio.expect_ok("meta/data", ask, bearer_headers(account)))["user_id"] == OTHER_USER
+    elsewhere = {
+        **ask,
+        "application_id": studio.other.application_id,
+        "data": {"user_id": OTHER_USER, "type": "roles"},
+    }
+    await studio.expect_error(403, "meta/data", elsewhere, bearer_headers(account))
+    saved = {**ask, "action": "save", "data": {"user_id": OTHER_USER, "roles": []}}
+    await studio.expect_error(403, "meta/data", saved, bearer_headers(account))
 
 
 async def test_a_revoked_one_is_refused_at_once(studio: Studio) -> None:
-    account = await made(studio)
-    gone = asking("delete", user_id=account["user_id"])
+    account = await create_account(studio)
+    gone = account_request("delete", user_id=account["user_id"])
     assert await studio.expect_ok("serviceAccount", gone, studio.owner.headers) == {"status": "OK"}
-    await studio.expect_error(401, "meta/data", own_record(studio.shop), bearing(account))
-    assert [one["revoked"] for one in await listed(studio)] == [True]
+    await studio.expect_error(401, "meta/data", own_record(studio.shop), bearer_headers(account))
+    assert [one["revoked"] for one in await list_accounts(studio)] == [True]
     await studio.expect_ok("serviceAccount", gone, studio.owner.headers)
-    assert (await listed(studio))[0]["version"] == 2
+    assert (await list_accounts(studio))[0]["version"] == 2
 
 
 async def test_it_is_refused_the_moment_its_project_is_removed(studio: Studio) -> None:
-    account = await made(studio)
+    account = await create_account(studio)
     await studio.service.services.storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
-    await studio.expect_error(401, "meta/data", own_record(studio.shop), bearing(account))
-    again = asking("save", project_id=PROJECT, name="two")
+    await studio.expect_error(401, "meta/data", own_record(studio.shop), bearer_headers(account))
+    again = account_request("save", project_id=PROJECT, name="two")
     await studio.expect_error(403, "serviceAccount", again, studio.owner.headers)
 
 
 async def test_only_who_manages_the_project_makes_lists_and_revokes_them(studio: Studio) -> None:
-    account = await made(studio)
+    account = await create_account(studio)
     for ask in (
-        asking("save", project_id=PROJECT, name="two"),
-        asking("get", project_id=PROJECT),
-        asking("get", project_id="nowhere"),
-        asking("delete", user_id=account["user_id"]),
-        asking("delete", user_id=STRANGER),
+        account_request("save", project_id=PROJECT, name="two"),
+        account_request("get", project_id=PROJECT),
+        account_request("get", project_id="nowhere"),
+        account_request("delete", user_id=account["user_id"]),
+        account_request("delete", user_id=OTHER_USER),
     ):
-        await studio.expect_error(403, "serviceAccount", ask, studio.stranger.headers)
+        await studio.expect_error(403, "serviceAccount", ask, studio.other_user.headers)
 
 
 async def test_it_gets_no_role_its_maker_could_not_give(studio: Studio) -> None:
     manager = await a_manager(studio)
-    await made(studio, manager, roles=["project_administrator"])
+    await create_account(studio, manager, roles=["project_administrator"])
     for roles in (["project_owner"], ["administrator"]):
-        ask = asking("save", project_id=PROJECT, name="two", roles=roles)
+        ask = account_request("save", project_id=PROJECT, name="two", roles=roles)
         assert (await studio.post("serviceAccount", ask, manager.headers)).status_code in (400, 403)
-    assert [one["name"] for one in await listed(studio)] == ["ci"]
+    assert [one["name"] for one in await list_accounts(studio)] == ["ci"]
 
 
 async def test_it_never_owns_a_project_anyone_who_would_give_it_that(studio: Studio) -> None:
-    ask = asking("save", project_id=PROJECT, name="two", roles=["project_owner"])
+    ask = account_request("save", project_id=PROJECT, name="two", roles=["project_owner"])
     assert "cannot own" in await studio.expect_error(403, "serviceAccount", ask, studio.owner.headers)
-    account = await made(studio)
+    account = await create_account(studio)
     users = {account["user_id"]: {"roles": ["project_owner"]}}
     later = {"action": "save", "data": {"id": PROJECT, "users": users}}
     assert "cannot own" in await studio.expect_error(403, "project/membership", later, studio.owner.headers)
 
 
 async def test_it_is_good_from_its_ip_ranges_only(studio: Studio) -> None:
-    near = await made(studio, ip_ranges=["127.0.0.0/8"])
-    far = await made(studio, name="far", ip_ranges=["10.0.0.0/8"])
-    await studio.expect_ok("meta/data", own_record(studio.shop), bearing(near))
-    await studio.expect_error(403, "meta/data", own_record(studio.shop), bearing(far))
-    ask = asking("save", project_id=PROJECT, name="two", ip_ranges=["10.0.0.1/8"])
+    near = await create_account(studio, ip_ranges=["127.0.0.0/8"])
+    far = await create_account(studio, name="far", ip_ranges=["10.0.0.0/8"])
+    await studio.expect_ok("meta/data", own_record(studio.shop), bearer_headers(near))
+    await studio.expect_error(403, "meta/data", own_record(studio.shop), bearer_headers(far))
+    ask = account_request("save", project_id=PROJECT, name="two", ip_ranges=["10.0.0.1/8"])
     assert "ip_ranges[0]" in await studio.expect_error(400, "serviceAccount", ask, studio.owner.headers)
 
 
 async def test_with_a_public_key_each_request_is_signed(studio: Studio) -> None:
     key = generate_private_key(65_537, 2048)
     pem = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
-    account = await made(studio, public_key=pem)
+    account = await create_account(studio, public_key=pem)
     body = msgspec.json.encode(own_record(studio.shop))
     sign = b64encode(key.sign(body, PKCS1v15(), SHA256())).decode()
     for signature, status in ((sign, 200), (sign[::-1], 401), (None, 401)):
-        headers = {**bearing(account), "Content-Type": "application/json"}
+        headers = {**bearer_headers(account), "Content-Type": "application/json"}
         headers |= {} if signature is None else {"Request-Sign": signature}
         answer = await studio.service.client.post("/api/permissions/meta/data", content=body, headers=headers)
         assert answer.status_code == status
@@ -150,35 +154,38 @@ async def test_with_a_public_key_each_request_is_signed(studio: Studio) -> None:
     ],
 )
 async def test_a_malformed_one_is_refused_by_name(studio: Studio, data: dict[str, object], place: str) -> None:
-    ask = asking("save", **{"project_id": PROJECT, "name": "ci", **data})
+    ask = account_request("save", **{"project_id": PROJECT, "name": "ci", **data})
     assert place in await studio.expect_error(400, "serviceAccount", ask, studio.owner.headers)
 
 
 async def test_names_are_unique_in_a_project(studio: Studio) -> None:
-    await made(studio)
-    ask = asking("save", project_id=PROJECT, name="ci")
+    await create_account(studio)
+    ask = account_request("save", project_id=PROJECT, name="ci")
     await studio.expect_error(409, "serviceAccount", ask, studio.owner.headers)
 
 
 async def test_no_service_makes_or_revokes_them(studio: Studio) -> None:
     """Its JWT would open what the service that vouches does not reach (R6)."""
-    account = await made(studio)
+    account = await create_account(studio)
     headers = {"Authorization": f"Bearer {studio.owner.jwt}", "Service-Jwt": await studio.service_jwt()}
     for ask in (
-        asking("save", project_id=PROJECT, name="two", roles=["project_administrator"]),
-        asking("save", project_id=PROJECT, name="two"),
-        asking("delete", user_id=account["user_id"]),
+        account_request("save", project_id=PROJECT, name="two", roles=["project_administrator"]),
+        account_request("save", project_id=PROJECT, name="two"),
+        account_request("delete", user_id=account["user_id"]),
     ):
         await studio.expect_error(403, "serviceAccount", ask, headers)
-    assert len((await studio.expect_ok("serviceAccount", asking("get", project_id=PROJECT), headers))["data"]) == 1
+    assert (
+        len((await studio.expect_ok("serviceAccount", account_request("get", project_id=PROJECT), headers))["data"])
+        == 1
+    )
 
 
 async def test_it_does_not_outlive_its_makers_right(studio: Studio) -> None:
     now, role = studio.service.clock.now(), "project_administrator"
     maker = await a_manager(studio, Assignment(role=role, end=End(expired=now + 60)))
-    account = await made(studio, maker, roles=[role])
+    account = await create_account(studio, maker, roles=[role])
     assert (account["roles"], account["jwt_expired"]) == ([{"name": role, "expired": now + 60}], now + 60)
-    later = asking("save", project_id=PROJECT, name="two", roles=[{"name": role, "expired": now + 61}])
+    later = account_request("save", project_id=PROJECT, name="two", roles=[{"name": role, "expired": now + 61}])
     await studio.expect_error(403, "serviceAccount", later, maker.headers)
     await studio.service.clock.advance(60)
-    await studio.expect_error(401, "meta/data", own_record(studio.shop), bearing(account))
+    await studio.expect_error(401, "meta/data", own_record(studio.shop), bearer_headers(account))

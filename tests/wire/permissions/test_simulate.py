@@ -9,9 +9,9 @@ from gatehouse.permissions.model.rules import ROOT, group_scope
 from tests.support.database_contents import read_all_tables
 from tests.support.permission_builders import GROUP, a_person, a_user_record
 from tests.support.studio import (
+    OTHER_USER,
     OWNER,
     PROJECT,
-    STRANGER,
     P,
     Studio,
     grant_roles_to_group,
@@ -25,7 +25,7 @@ from tests.support.studio import (
 )
 
 ANN, BEN, CAT = "2000000001", "2000000002", "2000000003"
-EVERYBODY = (OWNER, STRANGER, ANN, BEN, CAT)
+EVERYBODY = (OWNER, OTHER_USER, ANN, BEN, CAT)
 KICK, BAN = "private_data.user.kick", "private_data.user.ban"
 IN_PROJECT = f"private_data.projectAccess.{PROJECT}."
 Lists = Mapping[str, frozenset[str]]
@@ -41,7 +41,7 @@ async def busy(studio: Studio) -> Studio:
     await put_roles(studio, role_granting("given"), role_granting("granted"), role_granting("other"))
     await put_group(studio, BEN, conditions=[{"tag": "staff"}])
     await grant_roles_to_group(studio, "granted")
-    await set_user_roles(studio, STRANGER, {ROOT: ["given"], P: ["given"]})
+    await set_user_roles(studio, OTHER_USER, {ROOT: ["given"], P: ["given"]})
     await set_user_roles(studio, CAT, {P: ["other"], group_scope(PROJECT, GROUP): ["other"]})
     return studio
 
@@ -50,18 +50,18 @@ async def lists(studio: Studio) -> Lists:
     """What everybody holds in the shop, as an administrator of the project reads it."""
     found = {}
     for user_id in EVERYBODY:
-        told = await studio.expect_ok(
+        body = await studio.expect_ok(
             "meta/data", {"action": "get", **question_body(studio, user_id=user_id)}, studio.owner.headers
         )
-        found[user_id] = frozenset(told["data"])
+        found[user_id] = frozenset(body["data"])
     return found
 
 
-async def simulated(studio: Studio, **change: object) -> Any:
+async def simulate(studio: Studio, **change: object) -> Any:
     return (await studio.expect_ok("simulate", question_body(studio, change=change), studio.owner.headers))["data"]
 
 
-async def saved(studio: Studio, path: str, body: dict[str, object]) -> None:
+async def save_record(studio: Studio, path: str, body: dict[str, object]) -> None:
     await studio.expect_ok(path, body, studio.owner.headers)
 
 
@@ -153,7 +153,7 @@ CHANGES: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
         "someone becomes an owner of a shut project",
         {
             "kind": "membership",
-            "data": {"id": PROJECT, "users": {STRANGER: {"roles": ["project_owner"]}}, "disallow": [GROUP]},
+            "data": {"id": PROJECT, "users": {OTHER_USER: {"roles": ["project_owner"]}}, "disallow": [GROUP]},
         },
         "project/membership",
         {"action": "save"},
@@ -181,12 +181,12 @@ async def test_the_save_changes_exactly_what_was_foretold(
     busy: Studio, change: dict[str, Any], path: str, envelope: dict[str, Any]
 ) -> None:
     before = await lists(busy)
-    foretold = await simulated(busy, **change)
+    foretold = await simulate(busy, **change)
     assert await lists(busy) == before
     body = {**envelope, "data": change.get("data", {})}
     if "application_id" in body:
         body["application_id"] = busy.shop.application_id
-    await saved(busy, path, body)
+    await save_record(busy, path, body)
     after = await lists(busy)
     changed = [one for one in foretold["people"] if one["gains"] or one["loses"]]
     assert {one["user_id"]: (one["gains"], one["loses"]) for one in changed} == {
@@ -198,8 +198,8 @@ async def test_the_save_changes_exactly_what_was_foretold(
 
 async def test_gains_and_losses_are_named_for_each_person(busy: Studio) -> None:
     change = {"kind": "group_access", "group_id": GROUP, "data": {"users": [CAT]}}
-    told = await simulated(busy, **change)
-    assert told["people"] == [
+    result = await simulate(busy, **change)
+    assert result["people"] == [
         {
             "user_id": BEN,
             "gains": [],
@@ -209,14 +209,14 @@ async def test_gains_and_losses_are_named_for_each_person(busy: Studio) -> None:
         },
         {"user_id": CAT, "gains": [], "loses": [], "gains_roles": [f"{PROJECT}/granted"], "loses_roles": []},
     ]
-    assert (told["truncated"], told["after"]) == (False, None)
+    assert (result["truncated"], result["after"]) == (False, None)
 
 
 async def test_nothing_is_written(busy: Studio) -> None:
     storage = busy.service.services.storage
     before = await read_all_tables(storage)
     for row in CHANGES:
-        await simulated(busy, **row[1])
+        await simulate(busy, **row[1])
     assert await read_all_tables(storage) == before
 
 
@@ -233,7 +233,7 @@ async def test_what_the_save_refuses_is_refused(busy: Studio) -> None:
             status, "simulate", question_body(busy, change=change), busy.owner.headers
         )
     limited = {"name": "one", "user_limit": 1}
-    await saved(busy, "roles", {"action": "save", "application_id": busy.shop.application_id, "data": limited})
+    await save_record(busy, "roles", {"action": "save", "application_id": busy.shop.application_id, "data": limited})
     await set_user_roles(busy, ANN, {ROOT: ["one"]})
     full = {"kind": "record", "data": {"user_id": BEN, "roles": ["one"]}}
     await busy.expect_error(409, "simulate", question_body(busy, change=full), busy.owner.headers)
@@ -241,24 +241,24 @@ async def test_what_the_save_refuses_is_refused(busy: Studio) -> None:
 
 async def test_it_needs_the_right_of_members_and_that_of_the_save(busy: Studio) -> None:
     change = {"kind": "role", "data": {"name": "given", "protected": True}}
-    await busy.expect_error(403, "simulate", question_body(busy, change=change), busy.stranger.headers)
+    await busy.expect_error(403, "simulate", question_body(busy, change=change), busy.other_user.headers)
     reads = {part: {"canRead": {"value": "all"}} for part in ("roles", "private", "public")}
     lists_roles = {"canSeeRoleList": {"value": True}}
-    await set_user_roles(busy, STRANGER, {}, secret_data={"meta": reads, "application": lists_roles})
+    await set_user_roles(busy, OTHER_USER, {}, secret_data={"meta": reads, "application": lists_roles})
     for one in (change, CHANGES[6][1], CHANGES[10][1], CHANGES[12][1], CHANGES[14][1]):
-        await busy.expect_error(403, "simulate", question_body(busy, change=one), busy.stranger.headers)
+        await busy.expect_error(403, "simulate", question_body(busy, change=one), busy.other_user.headers)
     may_save = {**lists_roles, "canModifySchema": {"value": True}}
-    await set_user_roles(busy, STRANGER, {}, secret_data={"meta": reads, "application": may_save})
-    await busy.expect_ok("simulate", question_body(busy, change=change), busy.stranger.headers)
+    await set_user_roles(busy, OTHER_USER, {}, secret_data={"meta": reads, "application": may_save})
+    await busy.expect_ok("simulate", question_body(busy, change=change), busy.other_user.headers)
 
 
 async def test_an_administrator_sees_the_effect_in_application_1(busy: Studio) -> None:
     await write_record(busy, a_user_record(OWNER, {ROOT: ["administrator"], P: ["project_owner"]}))
     users = {ANN: {"roles": ["project_administrator"]}}
     ask = {"application_id": 1, "data": {"change": {"kind": "membership", "data": {"id": PROJECT, "users": users}}}}
-    [told] = (await busy.expect_ok("simulate", ask, busy.owner.headers))["data"]["people"]
-    assert (told["user_id"], told["gains_roles"]) == (ANN, [f"{PROJECT}/project_administrator"])
-    assert f"{IN_PROJECT}private_data.project.can_manage_project" in told["gains"]
+    [effect] = (await busy.expect_ok("simulate", ask, busy.owner.headers))["data"]["people"]
+    assert (effect["user_id"], effect["gains_roles"]) == (ANN, [f"{PROJECT}/project_administrator"])
+    assert f"{IN_PROJECT}private_data.project.can_manage_project" in effect["gains"]
 
 
 async def test_long_answers_are_given_in_pages(busy: Studio) -> None:

@@ -97,10 +97,10 @@ async def test_gr_03_parallel_saves_never_make_more_than_a_hundred_members(nodes
 async def test_ro_21_of_parallel_saves_of_one_version_of_a_role_one_wins_whole(nodes: Nodes) -> None:
     shop, owner = nodes[0].shop.application_id, nodes[0].owner
 
-    def saving(**data: object) -> dict[str, object]:
+    def save_request(**data: object) -> dict[str, object]:
         return {"action": "save", "application_id": shop, "data": {"name": "Moderator", **data}}
 
-    drafts = [saving(description=f"d{number}", params=f"p{number}", version=0) for number in range(10)]
+    drafts = [save_request(description=f"d{number}", params=f"p{number}", version=0) for number in range(10)]
     assert await race(nodes, "roles", drafts, owner) == {200: 1, 409: 9}
     role = (await schema_of(nodes[1]))["roles"]["Moderator"]
     assert (role["version"], role["description"][1:]) == (1, role["params"][1:])
@@ -109,12 +109,12 @@ async def test_ro_21_of_parallel_saves_of_one_version_of_a_role_one_wins_whole(n
 async def test_sc_02_versions_count_the_saves_of_all_nodes(nodes: Nodes) -> None:
     shop, owner = nodes[0].shop.application_id, nodes[0].owner
 
-    def saving(**data: object) -> dict[str, object]:
+    def save_request(**data: object) -> dict[str, object]:
         return {"action": "save", "application_id": shop, "data": {"public_data": {"x": {"value": True}}, **data}}
 
-    assert await race(nodes, "meta/schema", [saving() for _ in range(50)], owner) == {200: 50}
+    assert await race(nodes, "meta/schema", [save_request() for _ in range(50)], owner) == {200: 50}
     assert (await schema_of(nodes[1]))["version"] == 51
-    assert await race(nodes, "meta/schema", [saving(version=51) for _ in range(20)], owner) == {200: 1, 409: 19}
+    assert await race(nodes, "meta/schema", [save_request(version=51) for _ in range(20)], owner) == {200: 1, 409: 19}
     assert (await schema_of(nodes[0]))["version"] == 52
 
 
@@ -152,7 +152,7 @@ async def test_pr_11_a_project_removed_on_one_node_is_removed_on_the_other(nodes
 
 async def test_ro_18_a_role_deleted_and_made_again_on_another_node_belongs_to_no_one(nodes: Nodes) -> None:
     one, two = nodes
-    shop, who = one.shop.application_id, one.stranger
+    shop, who = one.shop.application_id, one.other_user
     role = {"name": "Moderator", "meta": {"private_data": {"kick": {"value": True}}}}
     save = {"action": "save", "application_id": shop, "data": role}
     await one.expect_ok("roles", save, one.owner.headers)

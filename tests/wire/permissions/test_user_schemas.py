@@ -37,7 +37,7 @@ BADGE = {"badge": {"value": True}}
 SECTIONS = {"roles": "roles", "private": "private_data", "public": "public_data", "secret": "secret_data"}
 
 
-def saving(studio: Studio, user_id: str, **data: object) -> dict[str, object]:
+def save_request(studio: Studio, user_id: str, **data: object) -> dict[str, object]:
     return {
         "action": "save",
         "application_id": studio.shop.application_id,
@@ -45,17 +45,17 @@ def saving(studio: Studio, user_id: str, **data: object) -> dict[str, object]:
     }
 
 
-def reading(studio: Studio, user_id: str, kind: str = "tree", **options: object) -> dict[str, object]:
+def get_request(studio: Studio, user_id: str, kind: str = "tree", **options: object) -> dict[str, object]:
     data = {"user_id": user_id, "type": kind}
     return {"action": "get", "application_id": studio.shop.application_id, "data": data, "options": options}
 
 
 async def save(studio: Studio, who: Person, user_id: str, **data: object) -> Any:
-    return (await studio.expect_ok("meta/data", saving(studio, user_id, **data), who.headers))["data"]
+    return (await studio.expect_ok("meta/data", save_request(studio, user_id, **data), who.headers))["data"]
 
 
 async def get(studio: Studio, who: Person, user_id: str, kind: str = "tree", **options: object) -> Any:
-    return (await studio.expect_ok("meta/data", reading(studio, user_id, kind, **options), who.headers))["data"]
+    return (await studio.expect_ok("meta/data", get_request(studio, user_id, kind, **options), who.headers))["data"]
 
 
 async def with_roles(studio: Studio, *names: str, **roles: object) -> None:
@@ -91,7 +91,7 @@ async def test_sc_05_each_section_is_read_as_far_as_it_is_opened(studio: Studio,
         own = await get(studio, reader, reader.user_id)
         assert own.keys() == {"login", "private_data", "public_data", "roles", "secret_data", "version"}
         if extent != "all":
-            await studio.expect_error(403, "meta/data", reading(studio, other.user_id), reader.headers)
+            await studio.expect_error(403, "meta/data", get_request(studio, other.user_id), reader.headers)
             continue
         seen = await get(studio, reader, other.user_id)
         assert seen.keys() == {SECTIONS[part], "version"} | ({"login"} if part == "secret" else set())
@@ -107,14 +107,14 @@ async def test_sc_05_each_section_is_written_as_far_as_it_is_opened(studio: Stud
         for target, allowed in ((writer.user_id, extent != "none"), (other.user_id, extent == "all")):
             for name, section in SECTIONS.items():
                 status = 200 if allowed and name == part else 403
-                body = saving(studio, target, **{section: CONTENT[name]})
+                body = save_request(studio, target, **{section: CONTENT[name]})
                 if name == part == "secret" and target == writer.user_id:
-                    body = saving(studio, target, secret_data=all_of(secret=("none", extent)))
+                    body = save_request(studio, target, secret_data=all_of(secret=("none", extent)))
                 answer = await studio.post("meta/data", body, writer.headers)
                 assert answer.status_code == status, (extent, section, answer.text)
                 if status == 200 and target != writer.user_id:
                     assert answer.json()["data"].keys() == {"version"}
-            login = await studio.post("meta/data", saving(studio, target, login={}), writer.headers)
+            login = await studio.post("meta/data", save_request(studio, target, login={}), writer.headers)
             assert login.status_code == (200 if allowed and part == "secret" else 403)
 
 
@@ -130,12 +130,12 @@ async def test_a_save_answers_the_tree_as_far_as_its_author_may_read_it(studio: 
 async def test_sc_07_a_save_is_all_or_nothing(studio: Studio) -> None:
     other = await create_person_with(studio)
     writer = await create_person_with(studio, secret_data=all_of(public=("all", "all")))
-    both = saving(studio, other.user_id, public_data=BADGE, secret_data=secret_document("canSave"))
+    both = save_request(studio, other.user_id, public_data=BADGE, secret_data=secret_document("canSave"))
     await studio.expect_error(403, "meta/data", both, writer.headers)
     boss = await create_administrator(studio)
-    half = saving(studio, other.user_id, public_data=BADGE, roles=["unheard_of"])
+    half = save_request(studio, other.user_id, public_data=BADGE, roles=["unheard_of"])
     await studio.expect_error(404, "meta/data", half, boss.headers)
-    half = saving(studio, other.user_id, public_data=BADGE, private_data={"badge": {"value": True}})
+    half = save_request(studio, other.user_id, public_data=BADGE, private_data={"badge": {"value": True}})
     await studio.expect_error(400, "meta/data", half, boss.headers)
     seen = await get(studio, boss, other.user_id)
     assert (seen["public_data"], seen["secret_data"], seen["version"]) == ({}, {}, 0)
@@ -150,9 +150,9 @@ async def test_sc_08_no_one_grants_themselves_more_than_they_may_grant(studio: S
     body = {"action": "save", "application_id": studio.shop.application_id, "data": schema}
     await studio.expect_ok("meta/schema", body, studio.owner.headers)
     me = await create_person_with(studio, secret_data=all_of(roles=("self", "self"), private=("self", "self")))
-    await studio.expect_error(403, "meta/data", saving(studio, me.user_id, roles=["Guard"]), me.headers)
-    await studio.expect_error(403, "meta/data", saving(studio, me.user_id, **ban), me.headers)
-    await studio.expect_error(404, "meta/data", saving(studio, me.user_id, roles=["project_owner"]), me.headers)
+    await studio.expect_error(403, "meta/data", save_request(studio, me.user_id, roles=["Guard"]), me.headers)
+    await studio.expect_error(403, "meta/data", save_request(studio, me.user_id, **ban), me.headers)
+    await studio.expect_error(404, "meta/data", save_request(studio, me.user_id, roles=["project_owner"]), me.headers)
     await save(studio, me, me.user_id, roles=["Mod"])
     sly = await create_person_with(
         studio, secret_data=all_of(roles=("self", "self"), private=("self", "self")), application_id=1
@@ -182,12 +182,14 @@ async def test_no_one_gives_secret_data_they_do_not_hold_nor_makes_it_last(studi
         secret_document(roles=("none", "self")),
         secret_document(private=("all", "all")),
     ):
-        await studio.expect_error(403, "meta/data", saving(studio, other.user_id, secret_data=wanted), giver.headers)
+        await studio.expect_error(
+            403, "meta/data", save_request(studio, other.user_id, secret_data=wanted), giver.headers
+        )
     await save(studio, giver, other.user_id, secret_data=secret_document("canRead", roles=("self", "none")))
     boss = await create_administrator(studio)
     short = {"application": {"canSave": {"value": True, "expired": now + 60}}}
     await save(studio, boss, other.user_id, secret_data=short)
-    endless = saving(studio, other.user_id, secret_data=secret_document("canSave"))
+    endless = save_request(studio, other.user_id, secret_data=secret_document("canSave"))
     await studio.expect_error(403, "meta/data", endless, giver.headers)
     with_more = {**short, "meta": {"roles": {"canRead": {"value": "self"}}}}
     await save(studio, giver, other.user_id, secret_data=with_more)
@@ -195,7 +197,7 @@ async def test_no_one_gives_secret_data_they_do_not_hold_nor_makes_it_last(studi
     narrowed = {"meta": {"public": {"canRead": {"value": "none"}}}}
     await save(studio, boss, other.user_id, secret_data=narrowed)
     blind = await create_person_with(studio, secret_data=all_of(secret=("all", "all")))
-    back_to_default = saving(studio, other.user_id, secret_data={})
+    back_to_default = save_request(studio, other.user_id, secret_data={})
     await studio.expect_error(403, "meta/data", back_to_default, blind.headers)
 
 
@@ -203,38 +205,42 @@ async def test_secret_data_that_has_ended_opens_nothing(studio: Studio) -> None:
     now = studio.service.clock.now()
     ending = {"meta": {"private": {"canRead": {"value": "all", "expired": now + 60}}}}
     reader = await create_person_with(studio, secret_data=ending)
-    await save(studio, studio.owner, studio.stranger.user_id, private_data=KICK)
-    assert "private_data" in await get(studio, reader, studio.stranger.user_id)
+    await save(studio, studio.owner, studio.other_user.user_id, private_data=KICK)
+    assert "private_data" in await get(studio, reader, studio.other_user.user_id)
     await studio.service.clock.advance(60)
-    assert "private_data" not in await get(studio, reader, studio.stranger.user_id)
+    assert "private_data" not in await get(studio, reader, studio.other_user.user_id)
 
 
 async def test_project_access_is_judged_project_by_project(studio: Studio) -> None:
-    await publish(studio.service.services.storage, a_project("Elsewhere"), owners=[studio.stranger.user_id])
+    await publish(studio.service.services.storage, a_project("Elsewhere"), owners=[studio.other_user.user_id])
     await with_roles(studio, "Mod")
     other = await create_person_with(studio)
     manager = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_manage_project")})
     here = {"projectAccess": {PROJECT: {"roles": ["Mod"], "private_data": {"x": {"value": True}}}}}
-    await studio.expect_ok("meta/data", saving(studio, other.user_id, private_data=here), manager.headers)
+    await studio.expect_ok("meta/data", save_request(studio, other.user_id, private_data=here), manager.headers)
     assert await get(studio, other, other.user_id, "list_short") == [f"{PROJECT}/user.kick", f"{PROJECT}/x"]
     there = {"projectAccess": {**here["projectAccess"], "elsewhere": {"roles": ["Mod"]}}}
     for who in (manager, studio.owner):
-        answer = await studio.post("meta/data", saving(studio, other.user_id, private_data=there), who.headers)
+        answer = await studio.post("meta/data", save_request(studio, other.user_id, private_data=there), who.headers)
         assert answer.status_code == 403
     boss = await create_administrator(studio)
     said = await studio.expect_error(
-        400, "meta/data", saving(studio, other.user_id, private_data=there), boss.headers
+        400, "meta/data", save_request(studio, other.user_id, private_data=there), boss.headers
     )
     assert "elsewhere" in said
     for nothing in ({}, None, {PROJECT: {}}, {"unheard_of": {}}):
-        body = saving(studio, other.user_id, private_data={"projectAccess": nothing})
-        await studio.expect_error(403, "meta/data", body, studio.stranger.headers)
+        body = save_request(studio, other.user_id, private_data={"projectAccess": nothing})
+        await studio.expect_error(403, "meta/data", body, studio.other_user.headers)
     unknown = {"projectAccess": {"unheard_of": {"roles": ["Mod"]}}}
-    await studio.expect_error(403, "meta/data", saving(studio, other.user_id, private_data=unknown), manager.headers)
+    await studio.expect_error(
+        403, "meta/data", save_request(studio, other.user_id, private_data=unknown), manager.headers
+    )
     root_too = {**KICK, **here}
-    await studio.expect_error(403, "meta/data", saving(studio, other.user_id, private_data=root_too), manager.headers)
+    await studio.expect_error(
+        403, "meta/data", save_request(studio, other.user_id, private_data=root_too), manager.headers
+    )
     await studio.expect_ok(
-        "meta/data", saving(studio, other.user_id, private_data={"projectAccess": None}), manager.headers
+        "meta/data", save_request(studio, other.user_id, private_data={"projectAccess": None}), manager.headers
     )
     assert await get(studio, other, other.user_id, "list_short") == []
 
@@ -259,7 +265,7 @@ async def test_a_central_role_in_a_project_is_given_by_who_holds_it_there(studio
 # -- shapes -------------------------------------------------------------------------------------------
 
 
-async def filled(studio: Studio) -> Person:
+async def person_with_everything(studio: Studio) -> Person:
     """Someone with a bit of everything, some of it ended."""
     now = studio.service.clock.now()
     await with_roles(studio, "Mod", "Old")
@@ -284,7 +290,7 @@ async def filled(studio: Studio) -> Person:
 
 
 async def test_sc_10_lists_tell_what_counts_and_the_tree_what_is_written(studio: Studio) -> None:
-    who, now = await filled(studio), studio.service.clock.now()
+    who, now = await person_with_everything(studio), studio.service.clock.now()
     shop = studio.shop.application_id
     place = f"private_data.projectAccess.{PROJECT}"
     answer = await studio.expect_ok("meta/data", own_record(studio.shop), who.headers)
@@ -323,10 +329,10 @@ async def test_sc_10_lists_tell_what_counts_and_the_tree_what_is_written(studio:
 
 
 async def test_with_exp_tells_the_seconds_left(studio: Studio) -> None:
-    who = await filled(studio)
-    told = await get(studio, who, who.user_id, "list_short", with_exp=True, project_id=PROJECT)
+    who = await person_with_everything(studio)
+    data = await get(studio, who, who.user_id, "list_short", with_exp=True, project_id=PROJECT)
     shop = studio.shop.application_id
-    assert told == [
+    assert data == [
         "badge:50",
         "direct:0",
         f"{PROJECT}/applications/{shop}/user.kick:100",
@@ -335,14 +341,14 @@ async def test_with_exp_tells_the_seconds_left(studio: Studio) -> None:
         "user.kick:0",
     ]
     root = await studio.expect_ok(
-        "meta/data", reading(studio, who.user_id, "list_short", hide_project_access=True), who.headers
+        "meta/data", get_request(studio, who.user_id, "list_short", hide_project_access=True), who.headers
     )
     assert root["data"] == ["badge", "direct", "user.kick"]
 
 
 async def test_sc_11_a_project_that_cannot_be_told_of_is_left_out_without_a_hint(studio: Studio) -> None:
     storage = studio.service.services.storage
-    who = await filled(studio)
+    who = await person_with_everything(studio)
     await publish(storage, a_project("Elsewhere"))
     await storage.projects.edit_project(PROJECT, set_project_fields(aliases=("minds",)))
     root = ["badge", "direct", "user.kick"]
@@ -350,7 +356,7 @@ async def test_sc_11_a_project_that_cannot_be_told_of_is_left_out_without_a_hint
     assert len(whole) == 6
     assert await get(studio, who, who.user_id, "list_short", project_id="minds") == whole
     answers = [
-        await studio.post("meta/data", reading(studio, who.user_id, "list_short", **options), who.headers)
+        await studio.post("meta/data", get_request(studio, who.user_id, "list_short", **options), who.headers)
         for options in (
             {"project_id": "unheard_of"},
             {"project_id": "elsewhere"},
@@ -360,7 +366,9 @@ async def test_sc_11_a_project_that_cannot_be_told_of_is_left_out_without_a_hint
     ]
     await storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
     answers.append(
-        await studio.post("meta/data", reading(studio, who.user_id, "list_short", project_id=PROJECT), who.headers)
+        await studio.post(
+            "meta/data", get_request(studio, who.user_id, "list_short", project_id=PROJECT), who.headers
+        )
     )
     for answer in answers:
         assert answer.json()["data"] == root
@@ -375,7 +383,7 @@ async def test_sc_11_a_project_that_cannot_be_told_of_is_left_out_without_a_hint
         tree = await get(studio, who, who.user_id, "tree", **options)
         assert list(tree["private_data"].get("projectAccess", {})) == projects
     for strange in (5, ["minds"], {}):
-        body = reading(studio, who.user_id, "list_short", project_id=strange)
+        body = get_request(studio, who.user_id, "list_short", project_id=strange)
         await studio.expect_error(400, "meta/data", body, who.headers)
 
 
@@ -387,8 +395,8 @@ async def test_sc_12_with_apps_data_tells_of_what_they_may_see(studio: Studio) -
     narrow = await create_person_with(studio, {application_scope(PROJECT, one): holdings_with("app_developer")})
     ask = {"action": "get", "application_id": 1, "data": {"type": "list_short"}}
     both = {**ask, "options": {"with_apps_data": True, "with_roles": True}}
-    told = (await studio.expect_ok("meta/data", both, narrow.headers))["data"]
-    assert told == {
+    data = (await studio.expect_ok("meta/data", both, narrow.headers))["data"]
+    assert data == {
         "rules": [
             f"{PROJECT}/applications/{one}/app.can_manage_app_api_keys",
             f"{PROJECT}/applications/{one}/app.can_modify_schema",
@@ -398,14 +406,14 @@ async def test_sc_12_with_apps_data_tells_of_what_they_may_see(studio: Studio) -
         "apps": {PROJECT: [{"id": one, "name": "App 3"}]},
     }
     viewer = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
-    told = (await studio.expect_ok("meta/data", {**ask, "options": {"with_apps_data": True}}, viewer.headers))["data"]
-    assert told["projects"] == {PROJECT: {"name": "Mind Games", "aliases": ["minds"]}}
-    assert told["apps"] == {}
+    data = (await studio.expect_ok("meta/data", {**ask, "options": {"with_apps_data": True}}, viewer.headers))["data"]
+    assert data["projects"] == {PROJECT: {"name": "Mind Games", "aliases": ["minds"]}}
+    assert data["apps"] == {}
     wide = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_manage_applications")})
-    told = (await studio.expect_ok("meta/data", {**ask, "options": {"with_apps_data": True}}, wide.headers))["data"]
-    assert told.keys() == {"rules", "projects", "apps"}
-    assert len(told["apps"][PROJECT]) == 11
-    nothing = (await studio.expect_ok("meta/data", both, studio.stranger.headers))["data"]
+    data = (await studio.expect_ok("meta/data", {**ask, "options": {"with_apps_data": True}}, wide.headers))["data"]
+    assert data.keys() == {"rules", "projects", "apps"}
+    assert len(data["apps"][PROJECT]) == 11
+    nothing = (await studio.expect_ok("meta/data", both, studio.other_user.headers))["data"]
     assert nothing == {"rules": [], "roles": [], "projects": {}, "apps": {}}
     for kind in ("tree", "roles"):
         for option in ("with_roles", "with_apps_data"):
@@ -419,11 +427,13 @@ async def test_types_and_options_are_those_there_are(studio: Studio) -> None:
         body = {"action": "get", "application_id": studio.shop.application_id, "data": {"type": kind}}
         await studio.expect_error(400, "meta/data", body, studio.owner.headers)
     for options in ({"colour": 1}, {"with_exp": "true"}, {"with_exp": 1}, [], 5):
-        body = {**reading(studio, me), "options": options}
+        body = {**get_request(studio, me), "options": options}
         await studio.expect_error(400, "meta/data", body, studio.owner.headers)
-    assert "colour" in await studio.expect_error(400, "meta/data", saving(studio, me, colour=1), studio.owner.headers)
+    assert "colour" in await studio.expect_error(
+        400, "meta/data", save_request(studio, me, colour=1), studio.owner.headers
+    )
     for strange in ("x", "", "0", "1\n", 5, ["1"], "9" * 30):
-        await studio.expect_error(400, "meta/data", reading(studio, strange), studio.owner.headers)  # type: ignore[arg-type]
+        await studio.expect_error(400, "meta/data", get_request(studio, strange), studio.owner.headers)  # type: ignore[arg-type]
     none = {"action": "get", "data": {}}
     await studio.expect_error(400, "meta/data", none, studio.owner.headers)
 
@@ -433,7 +443,7 @@ async def test_types_and_options_are_those_there_are(studio: Studio) -> None:
 
 async def test_absent_sections_stay_null_empties_and_versions_count(studio: Studio) -> None:
     await with_roles(studio, "Mod")
-    user, owner = studio.stranger.user_id, studio.owner
+    user, owner = studio.other_user.user_id, studio.owner
     first = await save(studio, owner, user, roles=["mod"], public_data=BADGE, private_data=KICK)
     assert (first["roles"], first["public_data"], first["private_data"], first["version"]) == (
         ["Mod"],
@@ -444,17 +454,17 @@ async def test_absent_sections_stay_null_empties_and_versions_count(studio: Stud
     access = {"projectAccess": {PROJECT: {"roles": ["Mod"]}}}
     kept = await save(studio, owner, user, private_data={**KICK, **access}, version=1)
     assert (kept["roles"], kept["public_data"], kept["private_data"]) == (["Mod"], BADGE, {**KICK, **access})
-    await studio.expect_error(409, "meta/data", saving(studio, user, roles=[], version=1), owner.headers)
+    await studio.expect_error(409, "meta/data", save_request(studio, user, roles=[], version=1), owner.headers)
     emptied = await save(studio, owner, user, private_data=None, public_data=None)
     assert (emptied["private_data"], emptied["public_data"], emptied["version"]) == ({}, {}, 3)
     assert (await save(studio, owner, user, roles=None))["roles"] == []
-    (first_told, *_) = await audit_records(studio, AuditEvent.USER_SCHEMA_SAVED)
-    assert (first_told.actor, first_told.subject) == (owner.user_id, user)
-    await studio.expect_error(400, "meta/data", saving(studio, user), owner.headers)
+    (first_reply, *_) = await audit_records(studio, AuditEvent.USER_SCHEMA_SAVED)
+    assert (first_reply.actor, first_reply.subject) == (owner.user_id, user)
+    await studio.expect_error(400, "meta/data", save_request(studio, user), owner.headers)
 
 
 async def test_sc_13_sc_14_entries_are_strict(studio: Studio) -> None:
-    user = studio.stranger.user_id
+    user = studio.other_user.user_id
     body = {"action": "save", "application_id": studio.shop.application_id}
     schema = {"private_data": {"user": {"kick": {"value": False}}}}
     await studio.expect_ok("meta/schema", {**body, "data": schema}, studio.owner.headers)
@@ -472,7 +482,7 @@ async def test_sc_13_sc_14_entries_are_strict(studio: Studio) -> None:
     ):
         for section in ("private_data", "public_data"):
             await studio.expect_error(
-                400, "meta/data", saving(studio, user, **{section: {"x": entry}}), studio.owner.headers
+                400, "meta/data", save_request(studio, user, **{section: {"x": entry}}), studio.owner.headers
             )
     for private in (
         {"a.b": {"value": True}},
@@ -480,15 +490,17 @@ async def test_sc_13_sc_14_entries_are_strict(studio: Studio) -> None:
         {"user": {"value": True}},
         {"user": {"kick": {"hard": {"value": True}}}},
     ):
-        await studio.expect_error(400, "meta/data", saving(studio, user, private_data=private), studio.owner.headers)
+        await studio.expect_error(
+            400, "meta/data", save_request(studio, user, private_data=private), studio.owner.headers
+        )
     taken = {"user": {"kick": {"value": True}}}
-    await studio.expect_error(400, "meta/data", saving(studio, user, public_data=taken), studio.owner.headers)
+    await studio.expect_error(400, "meta/data", save_request(studio, user, public_data=taken), studio.owner.headers)
     twins = {"Kick": {"value": True}, "kick": {"value": False}}
     assert (await save(studio, studio.owner, user, private_data=twins))["private_data"] == twins
     for bad in (5, "x", {"a": 1}, [5], [None], [["Mod"]], ["a/b"], ["Mod", "mod"]):
-        await studio.expect_error(400, "meta/data", saving(studio, user, roles=bad), studio.owner.headers)
+        await studio.expect_error(400, "meta/data", save_request(studio, user, roles=bad), studio.owner.headers)
     for access in ([], 5, {"Mind_Games": {}}, {PROJECT: 5}, {PROJECT: {"colour": 1}}):
-        wrong = saving(studio, user, private_data={"projectAccess": access})
+        wrong = save_request(studio, user, private_data={"projectAccess": access})
         await studio.expect_error(400, "meta/data", wrong, studio.owner.headers)
 
 
@@ -497,31 +509,32 @@ async def test_sc_17_a_record_is_saved_for_who_never_logged_in_and_not_for_no_on
     saved = await save(studio, studio.owner, user.user_id, public_data=BADGE)
     assert saved["public_data"] == BADGE
     no_one = "4444444444"
-    body = saving(studio, no_one, public_data=BADGE)
+    body = save_request(studio, no_one, public_data=BADGE)
     assert await studio.expect_error(404, "meta/data", body, studio.owner.headers) == "user not found"
     assert (
-        await studio.expect_error(404, "meta/data", reading(studio, no_one), studio.owner.headers) == "user not found"
+        await studio.expect_error(404, "meta/data", get_request(studio, no_one), studio.owner.headers)
+        == "user not found"
     )
     blind = await create_person_with(studio, secret_data=all_of(secret=("self", "self")))
     foreign, unknown = [
-        await studio.post("meta/data", reading(studio, one), blind.headers) for one in (user.user_id, no_one)
+        await studio.post("meta/data", get_request(studio, one), blind.headers) for one in (user.user_id, no_one)
     ]
     assert (foreign.status_code, foreign.content) == (unknown.status_code, unknown.content)
-    for body in (saving(studio, one, public_data=BADGE) for one in (user.user_id, no_one)):
+    for body in (save_request(studio, one, public_data=BADGE) for one in (user.user_id, no_one)):
         await studio.expect_error(403, "meta/data", body, blind.headers)
 
 
 async def test_sc_18_roles_without_a_jwt_are_told_to_the_applications_service(studio: Studio) -> None:
-    who = await filled(studio)
-    body = reading(studio, who.user_id, "roles")
+    who = await person_with_everything(studio)
+    body = get_request(studio, who.user_id, "roles")
     shop = studio.shop.application_id
     wanted = sorted([f"{PROJECT}.applications.{shop}/Mod", f"{PROJECT}/Mod", "Mod"])
     key, jwt = await studio.access_key(), await studio.service_jwt()
     for headers in ({"Service-Jwt": jwt}, bearer_headers(key)):
         assert sorted((await studio.expect_ok("meta/data", body, headers))["data"]) == wanted
         for kind in ("tree", "list", "list_short"):
-            await studio.expect_error(401, "meta/data", reading(studio, who.user_id, kind), headers)
-        unknown = await studio.post("meta/data", reading(studio, "4444444444", "roles"), headers)
+            await studio.expect_error(401, "meta/data", get_request(studio, who.user_id, kind), headers)
+        unknown = await studio.post("meta/data", get_request(studio, "4444444444", "roles"), headers)
         assert unknown.status_code == 404
     boss = await create_administrator(studio)
     new_key = {"action": "save", "application_id": studio.other.application_id, "data": {}}
@@ -534,14 +547,14 @@ async def test_sc_18_roles_without_a_jwt_are_told_to_the_applications_service(st
 
 async def test_sc_19_the_requests_end_is_for_what_has_none(studio: Studio) -> None:
     await with_roles(studio, "Mod", "Old")
-    user, now = studio.stranger.user_id, studio.service.clock.now()
+    user, now = studio.other_user.user_id, studio.service.clock.now()
     data = {
         "roles": ["Mod", {"name": "Old", "expired": now + 500}],
         "public_data": {"badge": {"value": True}, "crown": {"value": True, "ttl": 5}},
         "private_data": {"projectAccess": {PROJECT: {"roles": ["Mod"]}}},
     }
     answer = await studio.expect_ok(
-        "meta/data", {**saving(studio, user, **data), "expired": now + 100}, studio.owner.headers
+        "meta/data", {**save_request(studio, user, **data), "expired": now + 100}, studio.owner.headers
     )
     assert answer["expired"] == now + 5
     assert answer["data"]["roles"] == [
@@ -552,12 +565,12 @@ async def test_sc_19_the_requests_end_is_for_what_has_none(studio: Studio) -> No
     access = answer["data"]["private_data"]["projectAccess"][PROJECT]
     assert access == {"roles": [{"name": "Mod", "expired": now + 100}]}
     await studio.service.clock.advance(100)
-    assert await get(studio, studio.stranger, user, "list_short") == ["crown", "user.kick"]
+    assert await get(studio, studio.other_user, user, "list_short") == ["crown", "user.kick"]
     for strange in (-1, "5", 1.5, True, None, now * 1_000, 2**63):
-        body = {**saving(studio, user, roles=["Mod"]), "expired": strange}
+        body = {**save_request(studio, user, roles=["Mod"]), "expired": strange}
         await studio.expect_error(400, "meta/data", body, studio.owner.headers)
     past = await studio.expect_ok(
-        "meta/data", {**saving(studio, user, roles=["Mod"]), "expired": 5}, studio.owner.headers
+        "meta/data", {**save_request(studio, user, roles=["Mod"]), "expired": 5}, studio.owner.headers
     )
     assert past["data"]["roles"] == [{"name": "Mod", "expired": 5}]
 
@@ -565,7 +578,7 @@ async def test_sc_19_the_requests_end_is_for_what_has_none(studio: Studio) -> No
 async def test_sc_21_each_request_is_decided_by_itself(studio: Studio) -> None:
     meta = {"meta": {"private_data": KICK}}
     await with_roles(studio, Inside={**meta, "condition": {"ip": "10.0.0.0/8"}})
-    key, who = await studio.access_key(), studio.stranger
+    key, who = await studio.access_key(), studio.other_user
 
     async def seen_from(address: str) -> Any:
         body = own_record(studio.shop, data={"type": "list_short"}, ip=address, ts=studio.service.clock.now())
@@ -593,7 +606,7 @@ async def test_sc_21_each_request_is_decided_by_itself(studio: Studio) -> None:
 
 async def test_a_list_can_be_kept_and_asked_for_again_by_its_etag(studio: Studio) -> None:
     await with_roles(studio, "Mod")
-    me, body = studio.stranger, reading(studio, studio.stranger.user_id, "list")
+    me, body = studio.other_user, get_request(studio, studio.other_user.user_id, "list")
     first = await studio.post("meta/data", body, me.headers)
     assert (first.headers["cache-control"], first.headers["vary"]) == ("private, no-cache", "Authorization")
     again = {**me.headers, "If-None-Match": first.headers["etag"]}
@@ -607,14 +620,14 @@ async def test_a_list_can_be_kept_and_asked_for_again_by_its_etag(studio: Studio
 
 async def test_rules_of_an_application_of_a_removed_project_are_not_written(studio: Studio) -> None:
     await studio.service.services.storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
-    body = saving(studio, studio.stranger.user_id, public_data=BADGE)
+    body = save_request(studio, studio.other_user.user_id, public_data=BADGE)
     await studio.expect_error(403, "meta/data", body, studio.owner.headers)
 
 
 async def test_pa_13_an_unknown_application_is_no_different_from_a_foreign_one(studio: Studio) -> None:
     for number in (studio.other.application_id, 999_999):
         body = {"action": "save", "application_id": number, "data": {"user_id": studio.owner.user_id, "roles": []}}
-        await studio.expect_error(403, "meta/data", body, studio.stranger.headers)
+        await studio.expect_error(403, "meta/data", body, studio.other_user.headers)
     boss = await create_administrator(studio)
     body = {"action": "save", "application_id": 999_999, "data": {"roles": []}}
     await studio.expect_error(404, "meta/data", body, boss.headers)
@@ -626,24 +639,24 @@ async def test_tags_and_purchases_are_written_by_administrators(studio: Studio) 
         studio, {ROOT: holdings_with_rules("can_create_projects"), Scope(PROJECT): holdings_with("project_owner")}
     )
     for path, field in (("user/tags", "tags"), ("user/purchases", "purchases")):
-        body = {"data": {"user_id": studio.stranger.user_id, field: ["b", "a"]}}
+        body = {"data": {"user_id": studio.other_user.user_id, field: ["b", "a"]}}
         await studio.expect_error(403, path, body, who.headers)
         answer = await studio.expect_ok(path, body, boss.headers)
-        assert answer["data"] == {"user_id": studio.stranger.user_id, field: ["a", "b"]}
+        assert answer["data"] == {"user_id": studio.other_user.user_id, field: ["a", "b"]}
         unknown = {"data": {"user_id": "4444444444", field: []}}
         assert await studio.expect_error(404, path, unknown, boss.headers) == "user not found"
         for bad in (["a", "a"], [5], "a", ["x" * 1_000], ["a\n"]):
             await studio.expect_error(
-                400, path, {"data": {"user_id": studio.stranger.user_id, field: bad}}, boss.headers
+                400, path, {"data": {"user_id": studio.other_user.user_id, field: bad}}, boss.headers
             )
         cleared = await studio.expect_ok(
-            path, {"data": {"user_id": studio.stranger.user_id, field: None}}, boss.headers
+            path, {"data": {"user_id": studio.other_user.user_id, field: None}}, boss.headers
         )
-        assert cleared["data"] == {"user_id": studio.stranger.user_id, field: []}
+        assert cleared["data"] == {"user_id": studio.other_user.user_id, field: []}
 
 
 async def test_what_someone_holds_can_be_given_back_as_it_was_told(studio: Studio) -> None:
-    who = await filled(studio)
+    who = await person_with_everything(studio)
     boss = await create_administrator(studio)
     tree = await get(studio, boss, who.user_id)
     sections = {name: section for name, section in tree.items() if name != "version"}
@@ -659,11 +672,11 @@ async def test_project_access_of_a_stranger_is_nothing_to_a_visitor(studio: Stud
     owns, manages = {"roles": ["project_owner"]}, {"roles": ["project_administrator"]}
     answers = set()
     for application_id in (1, studio.shop.application_id, studio.other.application_id, 999_999):
-        for user_id in (studio.owner.user_id, "4444444444", studio.stranger.user_id):
+        for user_id in (studio.owner.user_id, "4444444444", studio.other_user.user_id):
             for access in (None, {}, {PROJECT: owns}, {PROJECT: manages}, {PROJECT: "?"}, {"nowhere": owns}):
                 data = {"user_id": user_id, "version": 77, "private_data": {"projectAccess": access}}
                 body = {"action": "save", "application_id": application_id, "data": data}
-                answer = await studio.post("meta/data", body, studio.stranger.headers)
+                answer = await studio.post("meta/data", body, studio.other_user.headers)
                 answers.add((answer.status_code, answer.content))
     assert [status for status, _ in answers] == [403]
     assert not await audit_records(studio, AuditEvent.USER_SCHEMA_SAVED)
@@ -678,27 +691,29 @@ async def test_who_manages_a_project_writes_nothing_where_it_has_no_say(studio: 
             "data": {"user_id": studio.owner.user_id, "private_data": {"projectAccess": access}},
         }
         await studio.expect_error(403, "meta/data", body, manager.headers)
-    about_shop = saving(studio, studio.stranger.user_id, private_data={"projectAccess": {PROJECT: {}}})
+    about_shop = save_request(studio, studio.other_user.user_id, private_data={"projectAccess": {PROJECT: {}}})
     await studio.expect_ok("meta/data", about_shop, manager.headers)
 
 
 async def test_secret_data_with_an_end_is_given_on_with_an_end_no_later(studio: Studio) -> None:
     now = studio.service.clock.now()
 
-    def until(end: int | None) -> dict[str, object]:
+    def rights_until(end: int | None) -> dict[str, object]:
         more = {} if end is None else {"expired": end}
         return {
             "application": {"canSave": {"value": True, **more}},
             "meta": {"secret": {"canRead": {"value": "self"}, "canWrite": {"value": "self", **more}}},
         }
 
-    who = await create_person_with(studio, secret_data=until(now + 60))
+    who = await create_person_with(studio, secret_data=rights_until(now + 60))
     for end in (None, now + 61):
-        await studio.expect_error(403, "meta/data", saving(studio, who.user_id, secret_data=until(end)), who.headers)
-    forever = {**until(now + 60), "application": {"canSave": {"value": True, "ttl": 5}}}
-    await studio.expect_error(403, "meta/data", saving(studio, who.user_id, secret_data=forever), who.headers)
-    await save(studio, who, who.user_id, secret_data=until(now + 60))
-    await save(studio, who, who.user_id, secret_data=until(now + 30))
+        await studio.expect_error(
+            403, "meta/data", save_request(studio, who.user_id, secret_data=rights_until(end)), who.headers
+        )
+    forever = {**rights_until(now + 60), "application": {"canSave": {"value": True, "ttl": 5}}}
+    await studio.expect_error(403, "meta/data", save_request(studio, who.user_id, secret_data=forever), who.headers)
+    await save(studio, who, who.user_id, secret_data=rights_until(now + 60))
+    await save(studio, who, who.user_id, secret_data=rights_until(now + 30))
 
 
 async def test_secret_data_that_central_gives_ends_with_what_gives_it(studio: Studio) -> None:
@@ -708,20 +723,20 @@ async def test_secret_data_that_central_gives_ends_with_what_gives_it(studio: St
         studio, {scope: holdings_with(role)}, secret_data=secret_document(secret=("all", "all"))
     )
 
-    def giving(**end: int) -> dict[str, object]:
-        return saving(
+    def grant_request(**end: int) -> dict[str, object]:
+        return save_request(
             studio,
-            studio.stranger.user_id,
+            studio.other_user.user_id,
             secret_data={"application": {"canModifySchema": {"value": True, **end}}},
         )
 
     for end in ({}, {"expired": now + 61}):
-        await studio.expect_error(403, "meta/data", giving(**end), who.headers)
-    await studio.expect_ok("meta/data", giving(expired=now + 60), who.headers)
+        await studio.expect_error(403, "meta/data", grant_request(**end), who.headers)
+    await studio.expect_ok("meta/data", grant_request(expired=now + 60), who.headers)
     lasting = await create_person_with(
         studio, {scope: holdings_with("app_developer")}, secret_data=secret_document(secret=("all", "all"))
     )
-    await studio.expect_ok("meta/data", giving(), lasting.headers)
+    await studio.expect_ok("meta/data", grant_request(), lasting.headers)
 
 
 async def test_a_restriction_of_secret_data_is_lifted_by_who_could_give_it_whole(studio: Studio) -> None:
@@ -751,7 +766,7 @@ async def test_a_restriction_of_secret_data_is_lifted_by_who_could_give_it_whole
         {**denied, "meta": {**denied["meta"], "public": {"canWrite": {"value": "none"}}}},
         {**denied, "meta": {**denied["meta"], "public": {**denied["meta"]["public"], "canWrite": {"value": "self"}}}},
     ):
-        body = saving(studio, developer.user_id, secret_data=lifted)
+        body = save_request(studio, developer.user_id, secret_data=lifted)
         await studio.expect_error(403, "meta/data", body, keeper.headers)
     narrower = {**denied, "meta": {**denied["meta"], "private": {"canWrite": {"value": "none"}}}}
     await save(studio, keeper, developer.user_id, secret_data=narrower)
@@ -761,20 +776,22 @@ async def test_a_restriction_of_secret_data_is_lifted_by_who_could_give_it_whole
 async def test_the_last_who_administers_neither_ends_nor_denies_it(studio: Studio) -> None:
     boss, now = await create_administrator(studio), studio.service.clock.now()
 
-    def changing(user_id: str, **data: object) -> dict[str, object]:
+    def change_request(user_id: str, **data: object) -> dict[str, object]:
         return {"action": "save", "application_id": 1, "data": {"user_id": user_id, **data}}
 
     ending = [{"name": "administrator", "expired": now + 60}]
     denied = {"can_administer": {"value": False}}
     for data in ({"roles": []}, {"roles": ending}, {"private_data": denied}):
-        await studio.expect_error(409, "meta/data", changing(boss.user_id, **data), boss.headers)
-    guest = studio.stranger.user_id
-    await studio.expect_ok("meta/data", changing(guest, roles=ending), boss.headers)
-    await studio.expect_error(409, "meta/data", changing(boss.user_id, roles=[]), boss.headers)
-    await studio.expect_ok("meta/data", changing(guest, roles=["administrator"], private_data=denied), boss.headers)
-    await studio.expect_error(409, "meta/data", changing(boss.user_id, roles=[]), boss.headers)
-    await studio.expect_ok("meta/data", changing(guest, private_data=None), boss.headers)
-    await studio.expect_ok("meta/data", changing(boss.user_id, roles=ending), boss.headers)
+        await studio.expect_error(409, "meta/data", change_request(boss.user_id, **data), boss.headers)
+    guest = studio.other_user.user_id
+    await studio.expect_ok("meta/data", change_request(guest, roles=ending), boss.headers)
+    await studio.expect_error(409, "meta/data", change_request(boss.user_id, roles=[]), boss.headers)
+    await studio.expect_ok(
+        "meta/data", change_request(guest, roles=["administrator"], private_data=denied), boss.headers
+    )
+    await studio.expect_error(409, "meta/data", change_request(boss.user_id, roles=[]), boss.headers)
+    await studio.expect_ok("meta/data", change_request(guest, private_data=None), boss.headers)
+    await studio.expect_ok("meta/data", change_request(boss.user_id, roles=ending), boss.headers)
 
 
 # -- a record saved back without something ------------------------------------------------------------
@@ -784,12 +801,12 @@ HELD_HERE = {"projectAccess": {PROJECT: {"roles": ["Mod"]}}}
 
 async def test_sc_22_private_data_saved_back_without_its_last_entry_removes_it(studio: Studio) -> None:
     await with_roles(studio, "Mod")
-    user, owner = studio.stranger.user_id, studio.owner
+    user, owner = studio.other_user.user_id, studio.owner
     await save(studio, owner, user, private_data={**KICK, **HELD_HERE})
     record = await get(studio, owner, user)
     del record["private_data"]["user"]
     assert (await save(studio, owner, user, **record))["private_data"] == HELD_HERE
-    assert await get(studio, studio.stranger, user, "list_short", hide_project_access=True) == []
+    assert await get(studio, studio.other_user, user, "list_short", hide_project_access=True) == []
 
 
 @pytest.mark.parametrize("left", [KICK, {**KICK, "projectAccess": {}}, {**KICK, "projectAccess": {PROJECT: {}}}])
@@ -797,10 +814,10 @@ async def test_sc_22_private_data_saved_back_without_its_last_project_removes_it
     studio: Studio, left: dict[str, object]
 ) -> None:
     await with_roles(studio, "Mod")
-    user, owner = studio.stranger.user_id, studio.owner
+    user, owner = studio.other_user.user_id, studio.owner
     await save(studio, owner, user, private_data={**KICK, **HELD_HERE})
     assert (await save(studio, owner, user, private_data=left))["private_data"] == KICK
-    assert await get(studio, studio.stranger, user, "list_short") == ["user.kick"]
+    assert await get(studio, studio.other_user, user, "list_short") == ["user.kick"]
 
 
 async def test_sc_22_what_a_caller_may_not_remove_is_refused_and_kept(studio: Studio) -> None:
@@ -809,11 +826,13 @@ async def test_sc_22_what_a_caller_may_not_remove_is_refused_and_kept(studio: St
     held = {**KICK, **HELD_HERE}
     await save(studio, boss, other.user_id, private_data=held)
     writer = await create_person_with(studio, secret_data=all_of(private=("all", "all")))
-    await studio.expect_error(403, "meta/data", saving(studio, other.user_id, private_data=KICK), writer.headers)
+    await studio.expect_error(
+        403, "meta/data", save_request(studio, other.user_id, private_data=KICK), writer.headers
+    )
     manages = {IN_PROJECT: holdings_with_rules("project.can_manage_project")}
     reader = await create_person_with(studio, manages, secret_data=all_of(private=("all", "none")))
     for left in (HELD_HERE, {"projectAccess": {}}, {"user": {"mute": {"value": True}}}, None):
-        body = saving(studio, other.user_id, private_data=left)
+        body = save_request(studio, other.user_id, private_data=left)
         await studio.expect_error(403, "meta/data", body, reader.headers)
     assert (await get(studio, boss, other.user_id))["private_data"] == held
     assert (await save(studio, reader, other.user_id, private_data=KICK))["private_data"] == KICK
@@ -824,11 +843,11 @@ async def test_sc_22_a_manager_who_reads_nothing_saves_projects_and_keeps_the_re
     other, boss = await create_person_with(studio), await create_administrator(studio)
     await save(studio, boss, other.user_id, private_data=KICK)
     manager = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_manage_project")})
-    await studio.expect_ok("meta/data", saving(studio, other.user_id, private_data=HELD_HERE), manager.headers)
+    await studio.expect_ok("meta/data", save_request(studio, other.user_id, private_data=HELD_HERE), manager.headers)
     assert (await get(studio, boss, other.user_id))["private_data"] == {**KICK, **HELD_HERE}
     for guess in (KICK, {**KICK, **HELD_HERE}, None, {}):
         await studio.expect_error(
-            403, "meta/data", saving(studio, other.user_id, private_data=guess), manager.headers
+            403, "meta/data", save_request(studio, other.user_id, private_data=guess), manager.headers
         )
 
 
@@ -844,7 +863,7 @@ async def test_sc_22_a_manager_who_reads_nothing_saves_projects_and_keeps_the_re
 )
 async def test_sc_22_a_section_saved_back_empty_is_empty(studio: Studio, section: str, content: object) -> None:
     await with_roles(studio, "Mod")
-    boss, user = await create_administrator(studio), studio.stranger.user_id
+    boss, user = await create_administrator(studio), studio.other_user.user_id
     for nothing in ([] if section == "roles" else {}, None):
         assert (await save(studio, boss, user, **{section: content}))[section] == content
         assert not (await save(studio, boss, user, **{section: nothing}))[section]
@@ -852,7 +871,7 @@ async def test_sc_22_a_section_saved_back_empty_is_empty(studio: Studio, section
 
 async def test_sc_22_an_entry_of_one_project_saved_back_without_it_is_removed(studio: Studio) -> None:
     await with_roles(studio, "Mod")
-    owner, user = studio.owner, studio.stranger.user_id
+    owner, user = studio.owner, studio.other_user.user_id
     shop = str(studio.shop.application_id)
     whole = {"roles": ["Mod"], "public_data": BADGE, "applications": {shop: {"private_data": KICK}}}
     for gone in whole:

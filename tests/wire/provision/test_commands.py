@@ -39,7 +39,7 @@ def test_a_file_is_planned_applied_and_exported(gatehouse: CommandLine, file: Pa
 def test_no_command_prints_a_secret_that_it_was_given(gatehouse: CommandLine, file: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.yaml"
     bad.write_text(file.read_text().replace("[localhost]", "[]"))
-    told = [
+    results = [
         gatehouse.run(*words)
         for words in (
             ("apply", bad),
@@ -49,8 +49,8 @@ def test_no_command_prints_a_secret_that_it_was_given(gatehouse: CommandLine, fi
             ("export",),
         )
     ]
-    assert [one.code for one in told] == [1, 1, 2, 0, 0]
-    assert not [secret for secret in SECRETS for one in told if secret in one.out + one.err]
+    assert [one.code for one in results] == [1, 1, 2, 0, 0]
+    assert not [secret for secret in SECRETS for one in results if secret in one.out + one.err]
 
 
 def test_scripts_get_the_plan_as_json(gatehouse: CommandLine, file: Path) -> None:

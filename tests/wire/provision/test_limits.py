@@ -19,7 +19,7 @@ from gatehouse.provision.plan import SECTIONS
 from gatehouse.provision.sections.section import Options, read_entries
 from tests.support.builders import ORIGIN
 from tests.support.oauth import REDIRECT
-from tests.support.studio import PROJECT, STRANGER, Person, Studio, create_administrator
+from tests.support.studio import OTHER_USER, PROJECT, Person, Studio, create_administrator
 
 PLACE: Final = re.compile(r"^(?:(?:data|role|name|description|condition|meta|params|user_limit)\b[^:]*: )+")
 ON: Final = {"value": True}
@@ -87,7 +87,7 @@ def any_tag(count: int) -> dict[str, object]:
     return {"or": [{"tag": tag} for tag in texts(count - 1)]}
 
 
-def nested(depth: int) -> dict[str, object]:
+def nest_schema(depth: int) -> dict[str, object]:
     found: dict[str, object] = {"everyone": True}
     for _ in range(depth - 1):
         found = {"and": [found]}
@@ -148,9 +148,9 @@ def role(name: str) -> Callable[[Ids, Any], Save]:
 
 def record(name: str) -> Callable[[Ids, Any], Save]:
     def save(ids: Ids, value: object) -> Save:
-        data = {"user_id": STRANGER, name: value}
+        data = {"user_id": OTHER_USER, name: value}
         body = {"action": "save", "application_id": ids.shop, "data": data}
-        entry = {"application_id": ids.shop, "users": {STRANGER: {name: value}}}
+        entry = {"application_id": ids.shop, "users": {OTHER_USER: {name: value}}}
         return Save(path="meta/data", body=body, file={"applications": [entry]})
 
     return save
@@ -212,7 +212,7 @@ def group(name: str) -> Callable[[Ids, Any], Save]:
 
 def user(name: str) -> Callable[[Ids, Any], Save]:
     def save(_: Ids, value: object) -> Save:
-        data = {"user_id": STRANGER, name: value}
+        data = {"user_id": OTHER_USER, name: value}
         return Save(path=f"user/{name}", body={"data": data}, file={"users": [data]})
 
     return save
@@ -294,7 +294,7 @@ def rule_limits() -> Iterator[Limit]:
         more={"private_data": {"s" * 65: ON}},
     )
     condition = role("condition")
-    yield Limit(name="condition depth", save=condition, most=nested(16), more=nested(17))
+    yield Limit(name="condition depth", save=condition, most=nest_schema(16), more=nest_schema(17))
     yield Limit(name="condition members", save=condition, most=any_tag(256), more=any_tag(257))
     yield Limit(name="condition users", save=condition, most={"uid": user_ids(1_000)}, more={"uid": user_ids(1_001)})
     yield Limit(name="condition tag", save=condition, most={"tag": "t" * 255}, more={"tag": "t" * 256})
@@ -409,7 +409,7 @@ def group_limits() -> Iterator[Limit]:
         most=[titled({"everyone": True}, "x" * 64)],
         more=[titled({"everyone": True}, "x" * 65)],
     )
-    yield Limit(name="condition depth", save=found, most=[titled(nested(16))], more=[titled(nested(17))])
+    yield Limit(name="condition depth", save=found, most=[titled(nest_schema(16))], more=[titled(nest_schema(17))])
     yield Limit(name="condition members", save=found, most=[titled(any_tag(256))], more=[titled(any_tag(257))])
     yield Limit(
         name="condition users",
@@ -570,8 +570,8 @@ DENY: Final = {"meta": {"private_data": {"can_administer": {"value": False}}}}
 RULES: Final = {
     "application 1 is no service": project_save(services={"1": {}}),
     "a service needs an application": project_save(services={"77": {}}),
-    "a protected role is held at the root": membership_save(users={STRANGER: {"roles": ["administrator"]}}),
-    "application 1 has no other rules": membership_save(users={STRANGER: {"private_data": {"other": ON}}}),
+    "a protected role is held at the root": membership_save(users={OTHER_USER: {"roles": ["administrator"]}}),
+    "application 1 has no other rules": membership_save(users={OTHER_USER: {"private_data": {"other": ON}}}),
     "a service account owns no project": account_save(roles=["project_owner"]),
     "nor holds other rules": account_save(applications={"50001": {"private_data": {"other": ON}}}),
     "the rules of application 1 stay": central_save("meta/schema", {"private_data": {}}, schema={"private_data": {}}),

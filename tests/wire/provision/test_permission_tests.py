@@ -16,7 +16,7 @@ import yaml
 from gatehouse.permissions.documents.conditions import parse_condition
 from gatehouse.permissions.model.rules import ROOT
 from tests.support.command_line import CommandLine, CommandResult
-from tests.support.studio import FACTOR, PROJECT, STRANGER, Studio, put_roles, role_granting, set_user_roles
+from tests.support.studio import FACTOR, OTHER_USER, PROJECT, Studio, put_roles, role_granting, set_user_roles
 
 MODEL: Mapping[str, Any] = yaml.safe_load("""\
 users:
@@ -106,9 +106,9 @@ def test_a_failing_case_is_one_line_that_says_why(gatehouse: CommandLine, tmp_pa
         {**SHOP, "name": "Bob\nkicks", "user": "1002", "at": LATER, "may": ["user.kick"], "roles": ["moderator"]},
         {**SHOP, "user": "1001", "may": ["seen"]},
     )
-    told = gatehouse.run("test", file)
-    assert told.code == 1
-    line, summary = told.out.splitlines()
+    result = gatehouse.run("test", file)
+    assert result.code == 1
+    line, summary = result.out.splitlines()
     assert line == (
         f"FAIL {file} Bob\\nkicks: user 1002 may user.kick: Denied: private_data.user.kick at the root. "
         "The default in the schema says no, which decides. The role moderator would grant it, but its assignment "
@@ -123,10 +123,10 @@ def test_what_is_forbidden_under_a_name_that_no_rule_has_fails(gatehouse: Comman
         tmp_path,
         {**SHOP, "user": "1001", "may_not": ["user.kcik", "public_data.user.kick", "desk"]},
     )
-    told = gatehouse.run("test", file)
-    assert told.code == 1
+    result = gatehouse.run("test", file)
+    assert result.code == 1
     unheard_of = "The rule is not in the schema of the application, and no role or entry contains it."
-    line, _ = told.out.splitlines()
+    line, _ = result.out.splitlines()
     assert line == (
         f"FAIL {file} cases[0]: user 1001 may not user.kcik: {unheard_of}; "
         f"user 1001 may not public_data.user.kick: {unheard_of}"
@@ -198,7 +198,9 @@ def test_a_file_that_cannot_be_understood_is_refused_with_its_place(
 # -- against a running service ------------------------------------------------------------------------
 
 
-async def tested(studio: Studio, tmp_path: Path, *cases: Mapping[str, object], **environment: str) -> CommandResult:
+async def run_tests(
+    studio: Studio, tmp_path: Path, *cases: Mapping[str, object], **environment: str
+) -> CommandResult:
     file = tmp_path / "cases.yaml"
     shop = studio.shop.application_id
     server = {"server": studio.service.base_url, "cases": [{"application": shop, **case} for case in cases]}
@@ -211,25 +213,25 @@ async def test_a_running_service_is_asked_with_a_jwt_and_a_factor_or_an_access_k
     studio: Studio, tmp_path: Path
 ) -> None:
     await put_roles(studio, role_granting("moderator"))
-    await set_user_roles(studio, STRANGER, {ROOT: ["moderator"]})
-    case = {"user": STRANGER, "may": ["user.kick"], "may_not": ["user.ban"]}
+    await set_user_roles(studio, OTHER_USER, {ROOT: ["moderator"]})
+    case = {"user": OTHER_USER, "may": ["user.kick"], "may_not": ["user.ban"]}
     jwt = {"GATEHOUSE_TEST_JWT": studio.owner.jwt}
     for more in ({"GATEHOUSE_TEST_FACTOR": FACTOR}, {"GATEHOUSE_TEST_ACCESS_KEY": await studio.access_key()}):
-        told = await tested(studio, tmp_path, case, **jwt, **more)
-        assert (told.code, told.out) == (0, "1 cases, 0 failed.\n"), told.err
+        result = await run_tests(studio, tmp_path, case, **jwt, **more)
+        assert (result.code, result.out) == (0, "1 cases, 0 failed.\n"), result.err
 
 
 async def test_why_a_running_service_says_otherwise_is_told(studio: Studio, tmp_path: Path) -> None:
     await put_roles(studio, role_granting("moderator"))
     by = {"GATEHOUSE_TEST_JWT": studio.owner.jwt, "GATEHOUSE_TEST_FACTOR": FACTOR}
     cases = [
-        {"user": STRANGER, "may": ["user.kick"], "project": PROJECT},
-        {"user": STRANGER, "may": ["user.kick"], "ip": "10.0.0.1"},
+        {"user": OTHER_USER, "may": ["user.kick"], "project": PROJECT},
+        {"user": OTHER_USER, "may": ["user.kick"], "ip": "10.0.0.1"},
     ]
-    told = await tested(studio, tmp_path, *cases, **by)
-    assert told.code == 1
-    assert "Denied: private_data.user.kick in project mind_games." in told.out.splitlines()[0]
-    assert "The role moderator would grant it, but it is not assigned at the root." in told.out.splitlines()[1]
+    result = await run_tests(studio, tmp_path, *cases, **by)
+    assert result.code == 1
+    assert "Denied: private_data.user.kick in project mind_games." in result.out.splitlines()[0]
+    assert "The role moderator would grant it, but it is not assigned at the root." in result.out.splitlines()[1]
 
 
 async def test_a_running_service_is_asked_about_an_address(studio: Studio, tmp_path: Path) -> None:
@@ -237,35 +239,35 @@ async def test_a_running_service_is_asked_about_an_address(studio: Studio, tmp_p
     await put_roles(studio, callers)
     by = {"GATEHOUSE_TEST_JWT": studio.owner.jwt, "GATEHOUSE_TEST_FACTOR": FACTOR}
     cases = [
-        {"user": STRANGER, "may": ["user.kick"], "ip": "10.0.0.1"},
-        {"user": STRANGER, "may_not": ["user.kick"], "ip": "11.0.0.1"},
-        {"user": STRANGER, "may_not": ["user.kick"]},
+        {"user": OTHER_USER, "may": ["user.kick"], "ip": "10.0.0.1"},
+        {"user": OTHER_USER, "may_not": ["user.kick"], "ip": "11.0.0.1"},
+        {"user": OTHER_USER, "may_not": ["user.kick"]},
     ]
-    told = await tested(studio, tmp_path, *cases, **by)
-    assert (told.code, told.out) == (0, "3 cases, 0 failed.\n"), told.err
+    result = await run_tests(studio, tmp_path, *cases, **by)
+    assert (result.code, result.out) == (0, "3 cases, 0 failed.\n"), result.err
 
 
 @pytest.mark.parametrize(
     ("case", "problem"),
     [
-        ({"user": STRANGER, "may": ["a"], "at": 5}, "cases[0].at: only models can be evaluated at another time"),
+        ({"user": OTHER_USER, "may": ["a"], "at": 5}, "cases[0].at: only models can be evaluated at another time"),
         ({"user": {"tags": ["x"]}, "may": ["a"]}, "cases[0]: a server needs user IDs"),
-        ({"user": STRANGER, "roles": []}, "cases[0].roles: only models can be asked for roles"),
+        ({"user": OTHER_USER, "roles": []}, "cases[0].roles: only models can be asked for roles"),
     ],
 )
 async def test_a_service_is_not_asked_what_only_a_model_knows(
     studio: Studio, tmp_path: Path, case: Mapping[str, object], problem: str
 ) -> None:
-    told = await tested(studio, tmp_path, case, GATEHOUSE_TEST_JWT=studio.owner.jwt)
-    assert told.code == 2
-    assert told.err.endswith(f"{problem}\n")
+    result = await run_tests(studio, tmp_path, case, GATEHOUSE_TEST_JWT=studio.owner.jwt)
+    assert result.code == 2
+    assert result.err.endswith(f"{problem}\n")
 
 
 async def test_a_refusal_of_the_service_is_no_test_result(studio: Studio, tmp_path: Path) -> None:
-    case = {"user": STRANGER, "may_not": ["user.kick"]}
-    refused = await tested(studio, tmp_path, case)
+    case = {"user": OTHER_USER, "may_not": ["user.kick"]}
+    refused = await run_tests(studio, tmp_path, case)
     assert (refused.code, "set GATEHOUSE_TEST_JWT" in refused.err) == (2, True)
-    wrong = await tested(studio, tmp_path, case, GATEHOUSE_TEST_JWT=studio.owner.jwt, GATEHOUSE_TEST_FACTOR="no")
+    wrong = await run_tests(studio, tmp_path, case, GATEHOUSE_TEST_JWT=studio.owner.jwt, GATEHOUSE_TEST_FACTOR="no")
     assert wrong.code == 2
     assert "answered check with 401: invalid token" in wrong.err
 

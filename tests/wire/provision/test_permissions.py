@@ -206,21 +206,21 @@ def test_the_file_of_the_interface_page_is_applied_as_it_stands(place: Installat
 def test_the_test_of_the_guide_passes_and_fails_as_told(place: InstallationPaths, tmp_path: Path) -> None:
     gatehouse, file = place.command_line(), tmp_path / "permissions.yaml"
     example, *_ = yaml_in("test-permissions.md")
-    told = GUIDES.joinpath("test-permissions.md").read_text()
+    guide = GUIDES.joinpath("test-permissions.md").read_text()
     file.write_text(example)
-    assert gatehouse("test", file) in told
+    assert gatehouse("test", file) in guide
     file.write_text(example.replace('title: Testers, users: ["1001"]', "title: Testers"))
     failed = gatehouse.run("test", file)
     assert failed.code == 1
-    assert failed.out.replace(str(file), file.name) in told
+    assert failed.out.replace(str(file), file.name) in guide
 
 
 def yaml_in(page: str) -> list[str]:
     return re.findall(r"^```yaml\n(.*?)^```$", GUIDES.joinpath(page).read_text(), re.MULTILINE | re.DOTALL)
 
 
-async def applied(service: RunningService, document: Mapping[str, Any]) -> dict[str, str]:
-    """Through the very rooms that serve; the secrets that were made, by what has them."""
+async def apply_document(service: RunningService, document: Mapping[str, Any]) -> dict[str, str]:
+    """Apply a document through the services; return the generated secrets by name."""
     terms = Options(secrets=SecretResolver(environment=SECRETS, read_file=str))
     plan = await build_provisioning(service.services).apply(read_entries(dict(document), SECTIONS), terms, ORIGIN)
     return {change.name: change.generated_secret for change in plan.changes if change.generated_secret}
@@ -229,23 +229,23 @@ async def applied(service: RunningService, document: Mapping[str, Any]) -> dict[
 async def test_what_is_applied_is_in_force_at_once(service: RunningService) -> None:
     document = yaml.safe_load(R7.read_text())
     document["service_accounts"][0]["ip_ranges"] = []
-    made = await applied(service, document)
+    made = await apply_document(service, document)
     bearer = {"Authorization": f"Bearer {made['ci of mind_games']}"}
 
-    async def asked() -> Any:
+    async def read_data() -> Any:
         question = {"action": "get", "application_id": 50001, "data": {"user_id": "1001", "type": "list_short"}}
         return (await service.client.post("/api/permissions/meta/data", json=question, headers=bearer)).json()
 
-    assert (await asked())["data"] == ["user.kick"]
+    assert (await read_data())["data"] == ["user.kick"]
     document["applications"][0]["users"]["1001"]["roles"] = []
-    await applied(service, {"applications": document["applications"]})
-    assert (await asked())["data"] == []
-    await applied(service, {"service_accounts": [{"project_id": "mg", "name": "ci", "revoked": True}]})
-    assert (await asked())["status"] == "ERROR"
+    await apply_document(service, {"applications": document["applications"]})
+    assert (await read_data())["data"] == []
+    await apply_document(service, {"service_accounts": [{"project_id": "mg", "name": "ci", "revoked": True}]})
+    assert (await read_data())["status"] == "ERROR"
 
 
 async def test_an_access_key_of_a_file_opens_what_it_should(service: RunningService) -> None:
-    await applied(service, yaml.safe_load(R7.read_text()))
+    await apply_document(service, yaml.safe_load(R7.read_text()))
     anna = await service.services.storage.accounts.user("1001")
     jwt = await service.services.user_tokens.issue(anna, auth="login", factor="any")
     body = {"action": "get", "data": {"type": "list_short"}, "jwt": jwt}

@@ -15,7 +15,7 @@ from tests.support.service import FAST_SETTINGS
 from tests.support.setup_link import setup_request, setup_token
 
 CLIENTS: Final = 3  # processes
-EACH: Final = 3  # requests; all together fewer than the guesses that close the door to one address
+EACH: Final = 3  # requests; all together fewer than the guesses that block one address
 
 
 @contextmanager
@@ -64,8 +64,8 @@ async def test_of_many_clients_with_one_link_exactly_one_becomes_administrator(
         assert [user.login for user in await services.storage.accounts.all_users()] == [winner]
         events = Counter(record.event for record in await verified_audit_log(services))
         assert (events["setup.closed"], events["user.created"]) == (1, 1)
-    told = run_command(
+    result = run_command(
         *("audit", "verify", "--json", "--dev", "--data", tmp_path),
         environment={"GATEHOUSE__DATABASE__URL": migrated_url},
     )
-    assert json.loads(told)["problems"] == []
+    assert json.loads(result)["problems"] == []

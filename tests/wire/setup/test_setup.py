@@ -116,9 +116,9 @@ async def test_the_making_is_in_the_audit_log_without_the_password(service: Runn
     token = await new_link(service)
     await submit(service, token)
     records = await service.services.storage.audit.unsealed_records(100)
-    told = {record.event: record for record in records}
-    assert {"setup.link_made", "user.created", "setup.closed"} <= set(told)
-    assert (told["user.created"].personal or {})["address"] == "127.0.0.1"
+    record_by_event = {record.event: record for record in records}
+    assert {"setup.link_made", "user.created", "setup.closed"} <= set(record_by_event)
+    assert (record_by_event["user.created"].personal or {})["address"] == "127.0.0.1"
     assert ANNA["password"] not in repr(records)
     assert token not in repr(records)
 

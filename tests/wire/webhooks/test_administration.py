@@ -30,7 +30,7 @@ async def test_no_one_but_an_administrator_may_do_anything_and_no_service_in_the
         "redeliver": {**named, "delivery_id": "none"},
         "test": named,
     }.items():
-        for headers in (webhook_setup.studio.owner.headers, webhook_setup.studio.stranger.headers, vouched):
+        for headers in (webhook_setup.studio.owner.headers, webhook_setup.studio.other_user.headers, vouched):
             await webhook_setup.studio.expect_error(403, "webhook", {"action": action, "data": data}, headers)
         await webhook_setup.studio.expect_error(401, "webhook", {"action": action, "data": data}, {})
     assert len(await webhook_setup.ask("get")) == 1

@@ -1,4 +1,4 @@
-"""Webhooks from outside: told of what happened, once it is sealed; tried again, given up, stopped, sent once more."""
+"""Webhooks from outside: events are sent once they are sealed, retried, given up, stopped, sent once more."""
 
 import asyncio
 import base64
@@ -48,22 +48,22 @@ def is_signed(received: ReceivedRequest, secret: str) -> bool:
     return f"v1,{expected}" in received.headers["webhook-signature"].split(" ")
 
 
-def told(receiver: StubServer) -> list[tuple[str, str]]:
+def received_events(receiver: StubServer) -> list[tuple[str, str]]:
     """Type and subject of what arrived."""
     messages = [json.loads(received.body) for received in receiver.received]
     return [(message["type"], message["data"]["subject"]) for message in messages]
 
 
-def reaching(receiver: StubServer, count: int) -> asyncio.Event:
+def event_after_calls(receiver: StubServer, count: int) -> asyncio.Event:
     """Set once the receiver has got so many."""
     reached = asyncio.Event()
 
-    def say(_: ReceivedRequest) -> bytes:
+    def reply(_: ReceivedRequest) -> bytes:
         if len(receiver.received) >= count:
             reached.set()
         return NO_CONTENT
 
-    receiver.respond = say
+    receiver.respond = reply
     return reached
 
 
@@ -95,7 +95,7 @@ async def test_an_event_arrives_signed_once_for_each_webhook_that_wants_it(webho
     }
     assert received.headers["webhook-id"] == record.record_id
     assert received.headers["webhook-timestamp"] == str(webhook_setup.service.clock.now())
-    assert before.user_id not in str(told(webhook_setup.receiver))
+    assert before.user_id not in str(received_events(webhook_setup.receiver))
     [entry] = await webhook_setup.delivery_log(hook)
     assert (entry["event_id"], entry["event"]) == (record.record_id, "user.created")
     assert (entry["state"], entry["tries"], entry["status"], entry["trouble"]) == ("delivered", 1, 204, "")
@@ -103,12 +103,12 @@ async def test_an_event_arrives_signed_once_for_each_webhook_that_wants_it(webho
 
 async def test_a_serving_process_tells_of_what_it_seals_without_being_asked(webhook_setup: WebhookSetup) -> None:
     await webhook_setup.create_webhook("account")
-    arrived = reaching(webhook_setup.receiver, 1)
+    arrived = event_after_calls(webhook_setup.receiver, 1)
     async with housekeeping(webhook_setup.service.services):
         anna = await webhook_setup.create_user()
         await webhook_setup.service.clock.advance(0.5)
         await asyncio.wait_for(arrived.wait(), 10)
-    assert told(webhook_setup.receiver) == [("user.created", anna.user_id)]
+    assert received_events(webhook_setup.receiver) == [("user.created", anna.user_id)]
 
 
 async def test_nothing_personal_secret_or_written_by_hand_is_in_what_is_sent(webhook_setup: WebhookSetup) -> None:
@@ -121,7 +121,7 @@ async def test_nothing_personal_secret_or_written_by_hand_is_in_what_is_sent(web
     await studio.expect_ok("user/tags", tags, webhook_setup.admin.headers)
     await webhook_setup.service.services.administration.block(anna.user_id, OPERATOR)
     await webhook_setup.deliver_once()
-    events = {event for event, _ in told(webhook_setup.receiver)}
+    events = {event for event, _ in received_events(webhook_setup.receiver)}
     assert events == {"user.created", "application.changed", "user.tags_saved", "user.blocked"}
     sent = b"\n".join(received.body for received in webhook_setup.receiver.received).decode()
     for text in ("anna@studio.example", "Anna", "127.0.0.1", "uncle", "Bob", "diabetic", "salt", "root", "10.9.8.7"):
@@ -201,7 +201,7 @@ async def test_after_a_day_it_is_given_up_and_after_several_in_a_row_the_webhook
     assert webhook_setup.receiver.received == []
     await webhook_setup.ask("save", webhook_id=hook["webhook_id"], enabled=True, version=2)
     await webhook_setup.deliver_once()
-    assert told(webhook_setup.receiver) == [("user.created", late.user_id)]
+    assert received_events(webhook_setup.receiver) == [("user.created", late.user_id)]
     assert "stopped" not in (await webhook_setup.ask("get"))[0]
 
 
@@ -226,7 +226,7 @@ async def test_r_27_a_receiver_that_never_answers_holds_up_no_other(webhook_setu
         await webhook_setup.create_webhook()
         services = webhook_setup.service.services
         for expected in (6, 7):  # more than a lane takes at once, and then one more
-            arrived = reaching(webhook_setup.receiver, expected)
+            arrived = event_after_calls(webhook_setup.receiver, expected)
             for number in range(expected - len(webhook_setup.receiver.received)):
                 await webhook_setup.create_user(f"one{expected}{number}@studio.example")
             await services.audit_sealer.seal_all()
@@ -287,7 +287,9 @@ async def test_of_several_nodes_one_makes_each_delivery(
     await webhook_setup.service.services.audit_sealer.seal_all()
     await asyncio.gather(*(another_node(webhook_setup).run_once() for _ in range(3)))
     await webhook_setup.deliver_once()
-    assert sorted(told(webhook_setup.receiver)) == sorted(("user.created", user_id) for user_id in everybody)
+    assert sorted(received_events(webhook_setup.receiver)) == sorted(
+        ("user.created", user_id) for user_id in everybody
+    )
     assert [entry["tries"] for entry in await webhook_setup.delivery_log(hook)] == [1] * 10
 
 
@@ -376,7 +378,7 @@ async def test_a_dead_receivers_backlog_has_a_bound_and_comes_in_the_order_of_th
     webhook_setup.receiver.received.clear()
     await webhook_setup.service.clock.advance(15)
     await webhook_setup.deliver_once()
-    assert [subject for _, subject in told(webhook_setup.receiver)] == everybody
+    assert [subject for _, subject in received_events(webhook_setup.receiver)] == everybody
 
 
 async def test_the_log_is_swept_and_a_secret_that_has_ended_is_forgotten(
@@ -396,11 +398,11 @@ async def test_the_log_is_swept_and_a_secret_that_has_ended_is_forgotten(
     assert (await webhook_setup.ask("get"))[0]["old_secret_until"] == "2027-01-22T08:00:00Z"
     await webhook_setup.service.clock.advance(31 * DAY)
     await services.storage.sweep(webhook_setup.service.clock.now())
-    admin = await refreshed(webhook_setup)
+    admin = await with_new_administrator(webhook_setup)
     assert (await admin.delivery_log(hook), "old_secret_until" in (await admin.ask("get"))[0]) == ([], False)
 
 
-async def refreshed(webhook_setup: WebhookSetup) -> WebhookSetup:
+async def with_new_administrator(webhook_setup: WebhookSetup) -> WebhookSetup:
     return replace(webhook_setup, admin=await create_administrator(webhook_setup.studio))
 
 

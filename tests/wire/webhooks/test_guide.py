@@ -34,31 +34,31 @@ def verifier() -> Callable[..., bool]:
 async def test_commands_make_try_repair_and_remove_a_webhook(place: InstallationPaths) -> None:
     gatehouse = place.command_line()
 
-    async def typed(*words: str) -> Any:
+    async def run_webhook(*words: str) -> Any:
         return await asyncio.to_thread(gatehouse.json, "webhook", *words)
 
     async with run_stub_server(StubServer()) as receiver:
         url = f"http://127.0.0.1:{receiver.port}/gatehouse"
-        made = await typed("add", url, "--event", "account", "--event", "session", "--description", "CRM")
+        made = await run_webhook("add", url, "--event", "account", "--event", "session", "--description", "CRM")
         name = made["webhook_id"]
-        [listed] = await typed("list")
+        [listed] = await run_webhook("list")
         assert {**listed, "secret": made["secret"]} == made
-        [tried] = await typed("test", name)
+        [tried] = await run_webhook("test", name)
         assert (tried["state"], tried["status"], tried["event"]) == ("delivered", 204, "webhook.ping")
-        [again] = await typed("redeliver", name, tried["delivery_id"])
+        [again] = await run_webhook("redeliver", name, tried["delivery_id"])
         assert (again["event_id"], again["state"]) == (tried["event_id"], "delivered")
-        assert [one["delivery_id"] for one in await typed("deliveries", name, "--state", "given_up")] == []
-        changed = await typed("change", name, "--event", "permission", "--disable")
+        assert [one["delivery_id"] for one in await run_webhook("deliveries", name, "--state", "given_up")] == []
+        changed = await run_webhook("change", name, "--event", "permission", "--disable")
         assert (changed["events"], changed["enabled"], changed["url"]) == (["permission"], False, url)
-        told = await asyncio.to_thread(gatehouse, "webhook", "change", name, "--description", "CRM of sales")
-        assert f"created_at          {format_time(made['created_at'])}" in told
-        rotated = await typed("rotate-secret", name)
-        await typed("test", name)
+        output = await asyncio.to_thread(gatehouse, "webhook", "change", name, "--description", "CRM of sales")
+        assert f"created_at          {format_time(made['created_at'])}" in output
+        rotated = await run_webhook("rotate-secret", name)
+        await run_webhook("test", name)
     first, _, last = receiver.received
-    assert checked(first, made["secret"]) == (True, False, False)
-    assert checked(last, made["secret"])[0]
-    assert checked(last, rotated["secret"])[0]
-    assert not checked(first, rotated["secret"])[0]
+    assert check_signatures(first, made["secret"]) == (True, False, False)
+    assert check_signatures(last, made["secret"])[0]
+    assert check_signatures(last, rotated["secret"])[0]
+    assert not check_signatures(first, rotated["secret"])[0]
     shown = await asyncio.to_thread(gatehouse, "webhook", "deliveries", name)
     assert shown.count("delivered") == 3
     await asyncio.to_thread(gatehouse, "webhook", "remove", name)
@@ -67,7 +67,7 @@ async def test_commands_make_try_repair_and_remove_a_webhook(place: Installation
     assert "private and local addresses" in await asyncio.to_thread(gatehouse.expect_failure, *unknown)
 
 
-def checked(received: ReceivedRequest, secret: str) -> tuple[bool, bool, bool]:
+def check_signatures(received: ReceivedRequest, secret: str) -> tuple[bool, bool, bool]:
     """What the guide's receiver says of it; of a changed body; and of the same ten minutes later."""
     names = ("Webhook-Id", "Webhook-Timestamp", "Webhook-Signature")
     headers = {name: received.headers[name.lower()] for name in names}

@@ -19,7 +19,7 @@ async def test_while_the_console_is_built_others_are_served_and_a_failure_is_tri
     build = console.build_console
     loop, begun, goes_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
 
-    def slowly(*args: Any, **named: Any) -> ConsoleHandler:
+    def build_slowly(*args: Any, **named: Any) -> ConsoleHandler:
         nonlocal builds
         builds += 1
         loop.call_soon_threadsafe(begun.set)
@@ -28,12 +28,12 @@ async def test_while_the_console_is_built_others_are_served_and_a_failure_is_tri
             raise ImportError
         return build(*args, **named)
 
-    monkeypatch.setattr(console, "build_console", slowly)
+    monkeypatch.setattr(console, "build_console", build_slowly)
     ada = await console_browsers(ADA)
     first = asyncio.create_task(ada.client.get("/console"))
     await begun.wait()
-    stranger = await studio.client.get("/console/people?page=2")
-    assert stranger.headers["location"].startswith("/sign-in?interaction=")
+    signed_out_response = await studio.client.get("/console/people?page=2")
+    assert signed_out_response.headers["location"].startswith("/sign-in?interaction=")
     assert (await studio.client.get("/proxy/oauth/keys")).status_code == 200
     assert not first.done()
     goes_on.set()

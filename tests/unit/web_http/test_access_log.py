@@ -8,8 +8,8 @@ from tests.support.sample_asgi_app import SampleAsgiApp, call_app, raising_endpo
 
 
 async def test_a_request_leaves_one_line_by_the_name_of_its_endpoint() -> None:
-    shell = SampleAsgiApp()
-    app = shell.app()
+    sample_app = SampleAsgiApp()
+    app = sample_app.app()
     with capture_logs() as lines:
         await call_app(app, "GET", "/api/permissions/application/publicKey/s3cret?location=s3cret&token=s3cret")
     assert lines == [
@@ -37,10 +37,10 @@ async def test_what_is_refused_before_its_route_leaves_a_line_too() -> None:
 
 
 async def test_an_error_is_counted_with_its_status() -> None:
-    shell = SampleAsgiApp(endpoints=[raising_endpoint(RuntimeError("boom"), dialect=Dialect.PLAIN)])
-    await call_app(shell.app(), "POST", "/fails")
+    sample_app = SampleAsgiApp(endpoints=[raising_endpoint(RuntimeError("boom"), dialect=Dialect.PLAIN)])
+    await call_app(sample_app.app(), "POST", "/fails")
     labels = {"endpoint": "fails", "method": "POST", "status": "5xx"}
-    assert shell.metrics.registry.get_sample_value("gatehouse_requests_total", labels) == 1.0
+    assert sample_app.metrics.registry.get_sample_value("gatehouse_requests_total", labels) == 1.0
 
 
 async def test_every_line_of_a_request_carries_its_id() -> None:

@@ -1,4 +1,4 @@
-"""Clients that go in the middle of a write (checklist HT-23)."""
+"""Clients that disconnect in the middle of a write (checklist HT-23)."""
 
 import json
 from pathlib import Path
@@ -37,6 +37,6 @@ async def test_ht_23_who_leaves_at_any_byte_leaves_a_whole_write_or_none(install
     # The server has stopped: whatever it had begun is done, or is not.
     async with open_storage(installed_url, migrate=False) as storage:
         project = (await storage.projects.project(PROJECT)).project
-        told = await storage.audit.newest_records(1_000, f"project {PROJECT}", AuditEvent.PROJECT_CHANGED.value)
+        records = await storage.audit.newest_records(1_000, f"project {PROJECT}", AuditEvent.PROJECT_CHANGED.value)
     assert project.description in ("", "whole")
-    assert 1 <= len(told) == project.version - 1 <= len(places)
+    assert 1 <= len(records) == project.version - 1 <= len(places)

@@ -1,4 +1,4 @@
-"""The large houses of the benchmark: what fills them knows every column, and every operation that is timed works."""
+"""The large databases of the benchmark: the filler knows every column, and every timed operation works."""
 
 import pytest
 from bench import growth

@@ -54,8 +54,8 @@ class Violation(Refused):
 
 async def answer_to(error: Exception, dialect: Dialect, **options: bool) -> AppResponse:
     errors = ErrorRenderer(render_error=a_page, permissions_always_200=options.get("always_200", False))
-    shell = SampleAsgiApp(endpoints=[raising_endpoint(error, dialect=dialect)], errors=errors)
-    return await call_app(shell.app(), "POST", "/fails")
+    sample_app = SampleAsgiApp(endpoints=[raising_endpoint(error, dialect=dialect)], errors=errors)
+    return await call_app(sample_app.app(), "POST", "/fails")
 
 
 @pytest.mark.parametrize(
@@ -167,10 +167,10 @@ async def test_a_person_gets_a_page() -> None:
 
 
 async def test_a_broken_error_page_is_replaced_by_a_bare_one() -> None:
-    def broken(status: int, title: str, message: str, request_id: str, scope: Scope) -> str:  # noqa: ARG001
+    def fail_to_render(status: int, title: str, message: str, request_id: str, scope: Scope) -> str:  # noqa: ARG001
         raise LookupError(SECRET)
 
-    errors = ErrorRenderer(render_error=broken)
+    errors = ErrorRenderer(render_error=fail_to_render)
     error = BadInput("<script>alert(1)</script>")
     app = SampleAsgiApp(endpoints=[raising_endpoint(error, dialect=Dialect.PAGE)], errors=errors).app()
     answer = await call_app(app, "GET", "/fails")

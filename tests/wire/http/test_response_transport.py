@@ -1,4 +1,4 @@
-"""How an answer leaves: in one piece where it is ready as a whole, and no later than it is there."""
+"""How a response is written: in one piece if it is ready, and without delay."""
 
 import asyncio
 from asyncio.selector_events import _SelectorSocketTransport  # type: ignore[attr-defined]
@@ -35,36 +35,36 @@ class Telling:
 
 
 @pytest.fixture
-def written(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+def written_pieces(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """What goes to the system, piece by piece."""
     pieces: list[bytes] = []
     write = _SelectorSocketTransport.write
 
-    def noting(transport: Any, data: bytes) -> None:
+    def note_write(transport: Any, data: bytes) -> None:
         pieces.append(bytes(data))
         write(transport, data)
 
-    monkeypatch.setattr(_SelectorSocketTransport, "write", noting)
+    monkeypatch.setattr(_SelectorSocketTransport, "write", note_write)
     return pieces
 
 
-async def test_head_and_body_leave_as_one(written: list[bytes]) -> None:
+async def test_head_and_body_leave_as_one(written_pieces: list[bytes]) -> None:
     telling = Telling()
     telling.may_go_on.set()
     async with serve_in_loop(telling, clock=MovableClock()) as server, raw_connection(server.port) as line:
         line.send(GET)
         assert (await line.read_response()).body == BODY * 2
-    answered = [piece for piece in written if piece != GET]
+    answered = [piece for piece in written_pieces if piece != GET]
     assert len(answered) == 2
     assert answered[0].startswith(b"HTTP/1.1 200 OK\r\n")
     assert answered[0].endswith(b"\r\n\r\n" + BODY)
 
 
-async def test_a_head_does_not_wait_for_a_body_that_takes_its_time(written: list[bytes]) -> None:
+async def test_a_head_does_not_wait_for_a_body_that_takes_its_time(written_pieces: list[bytes]) -> None:
     telling = Telling()
     async with serve_in_loop(telling, clock=MovableClock()) as server, raw_connection(server.port) as line:
         line.send(GET)
         await run_ready_tasks()
-        assert [piece.endswith(b"\r\n\r\n") for piece in written if piece != GET] == [True]
+        assert [piece.endswith(b"\r\n\r\n") for piece in written_pieces if piece != GET] == [True]
         telling.may_go_on.set()
         assert (await line.read_response()).body == BODY * 2

@@ -1,4 +1,4 @@
-"""How hasty clients are counted, apart from HTTP."""
+"""How polls that come too early are counted, without HTTP."""
 
 import pytest
 
@@ -7,13 +7,13 @@ from gatehouse.gamesessions.throttle import Poller, PollThrottle, PollThrottleLi
 from tests.support.clock import MovableClock
 
 
-def a_comer(gsid: str = "g", address: str = "192.0.2.7") -> Poller:
+def a_poller(gsid: str = "g", address: str = "192.0.2.7") -> Poller:
     return Poller(gsid=gsid, subject=f"{address} {gsid}", source=address)
 
 
-def hasty(counted: PollThrottle, comer: Poller, times: int = 5) -> int:
-    counted.set_retry_delay(comer.gsid, 1)
-    return [counted.count_poll(comer) for _ in range(times)][-1]
+def count_polls(counted: PollThrottle, poller: Poller, times: int = 5) -> int:
+    counted.set_retry_delay(poller.gsid, 1)
+    return [counted.count_poll(poller) for _ in range(times)][-1]
 
 
 async def test_a_block_doubles_up_to_its_longest() -> None:
@@ -21,10 +21,10 @@ async def test_a_block_doubles_up_to_its_longest() -> None:
     counted = PollThrottle(limits=PollThrottleLimits(max_block_seconds=400), clock=clock)
     lasted = []
     for _ in range(6):
-        lasted.append(hasty(counted, a_comer()))
-        assert counted.seconds_blocked(a_comer()) == lasted[-1]
+        lasted.append(count_polls(counted, a_poller()))
+        assert counted.seconds_blocked(a_poller()) == lasted[-1]
         await clock.advance(lasted[-1])
-        assert counted.seconds_blocked(a_comer()) == 0
+        assert counted.seconds_blocked(a_poller()) == 0
     assert lasted == [60, 120, 240, 400, 400, 400]
 
 
@@ -32,7 +32,7 @@ async def test_early_polls_of_more_than_a_minute_ago_are_forgotten() -> None:
     clock = MovableClock()
     counted = PollThrottle(limits=PollThrottleLimits(), clock=clock)
     for _ in range(3):
-        assert hasty(counted, a_comer(), 4) == 0
+        assert count_polls(counted, a_poller(), 4) == 0
         await clock.advance(61)
 
 
@@ -41,14 +41,14 @@ async def test_a_key_is_blocked_wherever_it_comes_from_and_no_address_with_it() 
     for number in range(5):
         keyed = Poller(gsid=f"g{number}", subject="key 1", source=None)
         if not counted.seconds_blocked(keyed):
-            hasty(counted, keyed)
+            count_polls(counted, keyed)
     assert counted.seconds_blocked(Poller(gsid="new", subject="key 1", source=None)) == 60
-    assert counted.seconds_blocked(a_comer()) == 0
+    assert counted.seconds_blocked(a_poller()) == 0
 
 
 def test_ht_18_a_million_sessions_and_addresses_do_not_grow_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(throttle, "MAX_ENTRIES", 100)
     counted = PollThrottle(limits=PollThrottleLimits(), clock=MovableClock())
     for number in range(1_000):
-        hasty(counted, a_comer(f"g{number}", f"2001:db8::{number:x}"))
+        count_polls(counted, a_poller(f"g{number}", f"2001:db8::{number:x}"))
     assert max(map(len, counted.caches())) == 100

@@ -1,4 +1,4 @@
-"""What a runner recalls is never older than the last commit, anyone who made it."""
+"""A cached read is never older than the last commit of any process."""
 
 from gatehouse.permissions.model.rules import ROOT
 from gatehouse.storage.database import Storage, open_storage

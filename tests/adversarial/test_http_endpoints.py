@@ -1,4 +1,4 @@
-"""Rows HT-06 to HT-21 and SC-15 of the security checklist, at the edge: no room is behind it."""
+"""Rows HT-06 to HT-21 and SC-15 of the security checklist, on a sample ASGI application without the service."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -39,14 +39,16 @@ def app() -> ASGIApp:
 
 
 @pytest.fixture
-def roomy() -> ASGIApp:
+def app_with_large_limits() -> ASGIApp:
     """The same paths with a body limit so wide that only the parsers are left to refuse."""
     return SampleAsgiApp(endpoints=[replace(endpoint, body_limit=MEGABYTES) for endpoint in sample_endpoints()]).app()
 
 
-async def test_ht_06_a_million_form_fields_are_refused_at_once(roomy: ASGIApp) -> None:
+async def test_ht_06_a_million_form_fields_are_refused_at_once(app_with_large_limits: ASGIApp) -> None:
     body = b"&".join([b"a=1"] * 1_000_000)
-    answer = await await_within_cpu_seconds(0.1, lambda: call_app(roomy, "POST", GSID, body=body, headers=[FORM]))
+    answer = await await_within_cpu_seconds(
+        0.1, lambda: call_app(app_with_large_limits, "POST", GSID, body=body, headers=[FORM])
+    )
     assert answer.status == 413
 
 
@@ -69,33 +71,39 @@ async def test_ht_06_a_content_type_full_of_backslashes_is_not_even_parsed(app: 
     assert answer.status == 415
 
 
-async def test_ht_06_a_part_with_a_hundred_thousand_headers_is_refused_at_once(roomy: ASGIApp) -> None:
+async def test_ht_06_a_part_with_a_hundred_thousand_headers_is_refused_at_once(
+    app_with_large_limits: ASGIApp,
+) -> None:
     body = b"--b\r\n" + b"A: b\r\n" * 100_000 + b"\r\nx\r\n--b--\r\n"
     answer = await await_within_cpu_seconds(
-        0.1, lambda: call_app(roomy, "POST", GSID, body=body, headers=[MULTIPART])
+        0.1, lambda: call_app(app_with_large_limits, "POST", GSID, body=body, headers=[MULTIPART])
     )
     assert answer.status == 400
 
 
-async def test_ht_06_a_hundred_thousand_parts_are_refused_at_once(roomy: ASGIApp) -> None:
+async def test_ht_06_a_hundred_thousand_parts_are_refused_at_once(app_with_large_limits: ASGIApp) -> None:
     part = b'--b\r\nContent-Disposition: form-data; name="a"\r\n\r\nx\r\n'
     body = part * 100_000 + b"--b--\r\n"
     answer = await await_within_cpu_seconds(
-        0.1, lambda: call_app(roomy, "POST", GSID, body=body, headers=[MULTIPART])
+        0.1, lambda: call_app(app_with_large_limits, "POST", GSID, body=body, headers=[MULTIPART])
     )
     assert answer.status == 413
 
 
 @pytest.mark.parametrize("path", JSON_PATHS)
 @pytest.mark.parametrize("opening", [b"[", b'{"":', b'[{"a":['])
-async def test_ht_08_a_hundred_thousand_levels_are_refused_at_once(roomy: ASGIApp, path: str, opening: bytes) -> None:
-    answer = await await_within_cpu_seconds(0.05, lambda: call_app_with_json(roomy, path, opening * 100_000))
+async def test_ht_08_a_hundred_thousand_levels_are_refused_at_once(
+    app_with_large_limits: ASGIApp, path: str, opening: bytes
+) -> None:
+    answer = await await_within_cpu_seconds(
+        0.05, lambda: call_app_with_json(app_with_large_limits, path, opening * 100_000)
+    )
     assert answer.status == 400
 
 
 @pytest.mark.parametrize("path", JSON_PATHS)
-async def test_ht_09_an_object_of_a_million_names_is_refused(roomy: ASGIApp, path: str) -> None:
-    answer = await call_app_with_json(roomy, path, b"{" + b'"a":0,' * 1_000_000 + b'"b":0}')
+async def test_ht_09_an_object_of_a_million_names_is_refused(app_with_large_limits: ASGIApp, path: str) -> None:
+    answer = await call_app_with_json(app_with_large_limits, path, b"{" + b'"a":0,' * 1_000_000 + b'"b":0}')
     assert answer.status == 413
 
 
@@ -162,7 +170,7 @@ async def test_ht_12_nothing_else_is_for_another_origin(app: ASGIApp, origin: st
         assert not [name for name in answer.headers if name.startswith("access-control-")]
 
 
-def reflecting(name: str, path: str, *, as_redirect: bool) -> Endpoint:
+def reflecting_endpoint(name: str, path: str, *, as_redirect: bool) -> Endpoint:
     """An endpoint that puts what it is given into a header, as a careless one would."""
 
     async def reflect(request: Request) -> Response:
@@ -185,7 +193,10 @@ def reflecting(name: str, path: str, *, as_redirect: bool) -> Endpoint:
 @pytest.mark.parametrize("value", ["a%0d%0aSet-Cookie:x=y", "a%0aX:y", "a%0dX:y", "a%E5%98%8A%E5%98%8DX:y", "a%00"])
 @pytest.mark.parametrize("path", ["/header", "/redirect"])
 async def test_ht_13_no_reflected_value_splits_a_header(value: str, path: str) -> None:
-    both = [reflecting("h", "/header", as_redirect=False), reflecting("r", "/redirect", as_redirect=True)]
+    both = [
+        reflecting_endpoint("h", "/header", as_redirect=False),
+        reflecting_endpoint("r", "/redirect", as_redirect=True),
+    ]
     answer = await call_app(SampleAsgiApp(endpoints=both).app(), "GET", f"{path}?value={value}")
     assert answer.status == (303 if path == "/redirect" else 500)
     assert "set-cookie" not in answer.headers
@@ -237,9 +248,9 @@ async def test_ht_15_what_a_caller_sent_stays_within_one_bounded_line(log_stream
 
 
 async def test_ht_17_no_caller_can_make_the_figures_grow() -> None:
-    shell = SampleAsgiApp()
-    shell.endpoints.append(raising_endpoint(BadInput("x"), name="fails"))
-    app = shell.app()
+    asgi_app = SampleAsgiApp()
+    asgi_app.endpoints.append(raising_endpoint(BadInput("x"), name="fails"))
+    app = asgi_app.app()
 
     async def series_after(requests: range) -> int:
         for number in requests:
@@ -247,7 +258,7 @@ async def test_ht_17_no_caller_can_make_the_figures_grow() -> None:
             await call_app(app, f"VERB{number}", "/api/permissions/roles")
             await call_app(app, "GET", f"/api/permissions/application/publicKey/{number}")
             await call_app(app, "POST", "/fails", headers=[("User-Agent", f"agent {number}")])
-        return len(shell.metrics.text().splitlines())
+        return len(asgi_app.metrics.text().splitlines())
 
     assert await series_after(range(1)) == await series_after(range(1, 300))
 

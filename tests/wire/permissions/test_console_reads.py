@@ -30,10 +30,14 @@ async def test_accounts_refusals_and_service_tokens_are_read_by_administrators_i
     refused = await studio.service.client.post(RESULT, json={"gsid": "00000000-0000-4000-8000-000000000000"})
     (newest, *_) = await studio.service.services.storage.audit.newest_records(1, f"application {shop}", "")
     asks: dict[str, list[tuple[dict[str, object], dict[str, object]]]] = {
-        "user": [({"data": {"user_id": studio.stranger.user_id}}, {"nick": "Anna", "blocked": False, "version": 1})],
-        "user/sessions": [({"data": {"user_id": studio.stranger.user_id}}, {"sessions": [], "connected": []})],
-        "user/methods": [({"data": {"user_id": studio.stranger.user_id}}, {"totp": None, "passkeys": []})],
-        "user/roles": [({"data": {"user_id": studio.stranger.user_id}}, {"roles": [], "entries": [], "groups": []})],
+        "user": [
+            ({"data": {"user_id": studio.other_user.user_id}}, {"nick": "Anna", "blocked": False, "version": 1})
+        ],
+        "user/sessions": [({"data": {"user_id": studio.other_user.user_id}}, {"sessions": [], "connected": []})],
+        "user/methods": [({"data": {"user_id": studio.other_user.user_id}}, {"totp": None, "passkeys": []})],
+        "user/roles": [
+            ({"data": {"user_id": studio.other_user.user_id}}, {"roles": [], "entries": [], "groups": []})
+        ],
         "serviceToken": [({"application_id": shop}, {"jti": token.jti, "comment": "nightly", "revoked": False})],
         "emailSecret": [({"application_id": shop}, {"ref": sha256(value).hex()[:12]})],
         "activity": [
@@ -43,12 +47,12 @@ async def test_accounts_refusals_and_service_tokens_are_read_by_administrators_i
     }
     vouched = bearer_headers(admin.jwt, Service_Jwt=await studio.service_jwt())
     for path, each in asks.items():
-        for body, told in each:
+        for body, expected in each:
             ask = {"action": "get", **body}
             data = (await studio.expect_ok(path, ask, admin.headers))["data"]
             found = data if isinstance(data, list) else [data]
-            assert any(told.items() <= one.items() for one in found), path
-            await studio.expect_error(403, path, ask, studio.stranger.headers)
+            assert any(expected.items() <= one.items() for one in found), path
+            await studio.expect_error(403, path, ask, studio.other_user.headers)
             if path != "activity":
                 await studio.expect_error(403, path, ask, studio.owner.headers)
             if path not in {"serviceToken", "emailSecret"}:
@@ -59,9 +63,9 @@ async def test_accounts_refusals_and_service_tokens_are_read_by_administrators_i
     )
     await studio.expect_error(400, "user", {"action": "get", "data": {"user_id": "x"}}, admin.headers)
     nothing = {"action": "get", "data": {"record_id": "none"}}
-    out_of_sight = {"action": "get", "data": {"record_id": refused.json()["error"]}}
+    hidden = {"action": "get", "data": {"record_id": refused.json()["error"]}}
     said = [await studio.expect_error(404, "activity", nothing, who.headers) for who in (admin, studio.owner)]
-    assert {*said, await studio.expect_error(404, "activity", out_of_sight, studio.owner.headers)} == {said[0]}
+    assert {*said, await studio.expect_error(404, "activity", hidden, studio.owner.headers)} == {said[0]}
     for path in ("serviceToken", "emailSecret"):
         await studio.expect_error(400, path, {"action": "get"}, admin.headers)
 
@@ -69,14 +73,14 @@ async def test_accounts_refusals_and_service_tokens_are_read_by_administrators_i
 async def test_the_installation_is_read_by_administrators_in_person_and_its_secrets_by_no_one(studio: Studio) -> None:
     admin, settings = await create_administrator(studio), studio.service.services.settings
     others = [
-        studio.stranger,
+        studio.other_user,
         studio.owner,
         await create_person_with(studio, {IN_PROJECT: holdings_with("project_administrator")}),
         await create_person_with(studio, {ROOT: holdings_with_rules(*ROOT_RULES.keys() - {"can_administer"})}),
         await create_person_with(studio, secret_data=secret_document("canRead", "canSave", roles=("all", "all"))),
     ]
     vouched = bearer_headers(admin.jwt, Service_Jwt=await studio.service_jwt())
-    told = {
+    expected = {
         "configuration": {"settings"},
         "branding": {"settings", "colours"},
         "policies": {"policies"},
@@ -88,7 +92,7 @@ async def test_the_installation_is_read_by_administrators_in_person_and_its_secr
     values = [value_of(settings, entry) for entry in ALL_SETTINGS.values() if entry.is_secret]
     secrets = [value.reveal() for value in values if isinstance(value, Secret) and value.is_masked]
     assert settings.security.master_key.reveal() in secrets
-    for part, fields in told.items():
+    for part, fields in expected.items():
         ask = {"action": "get", "data": {"part": part}}
         answer = await studio.post("settings", ask, admin.headers)
         assert {"part", *fields} <= answer.json()["data"].keys(), part
@@ -140,7 +144,7 @@ async def test_a_game_session_is_seen_with_its_application_and_its_person_by_adm
     assert whole == seen | {"address": "127.0.0.1"}
     assert game.gsid not in str(whole)
     await studio.expect_error(403, "gameSession", anywhere, studio.owner.headers)
-    await studio.expect_error(403, "gameSession", ask, studio.stranger.headers)
+    await studio.expect_error(403, "gameSession", ask, studio.other_user.headers)
     elsewhere = ask | {"application_id": studio.other.application_id}
     theirs = await create_person_with(
         studio, secret_data=secret_document("canRead"), application_id=studio.other.application_id
@@ -158,14 +162,18 @@ async def test_a_schema_is_read_as_it_was_by_anyone_who_may_read_it_as_it_is(stu
     save = {"action": "save", "application_id": shop, "data": {"private_data": tree}}
     second = (await studio.expect_ok("meta/schema", save, studio.owner.headers))["data"]
 
-    def at(version: object) -> dict[str, object]:
+    def request_for_version(version: object) -> dict[str, object]:
         return {**current, "options": {"version": version}}
 
-    assert (await studio.expect_ok("meta/schema", at(first["version"]), studio.owner.headers))["data"] == first
-    assert (await studio.expect_ok("meta/schema", at(second["version"]), studio.owner.headers))["data"] == second
+    assert (await studio.expect_ok("meta/schema", request_for_version(first["version"]), studio.owner.headers))[
+        "data"
+    ] == first
+    assert (await studio.expect_ok("meta/schema", request_for_version(second["version"]), studio.owner.headers))[
+        "data"
+    ] == second
     for version in (0, -1, second["version"] + 1, 2**63 - 1):
-        await studio.expect_error(404, "meta/schema", at(version), studio.owner.headers)
-    await studio.expect_error(403, "meta/schema", at(1), studio.stranger.headers)
+        await studio.expect_error(404, "meta/schema", request_for_version(version), studio.owner.headers)
+    await studio.expect_error(403, "meta/schema", request_for_version(1), studio.other_user.headers)
     saves = (await studio.expect_ok("meta/schema/versions", current, studio.owner.headers))["data"]
     assert [one["version"] for one in saves["versions"]] == [second["version"], first["version"]]
     newest = saves["versions"][0]
@@ -177,9 +185,9 @@ async def test_a_schema_is_read_as_it_was_by_anyone_who_may_read_it_as_it_is(stu
         studio, secret_data=secret_document("canReadSchema"), application_id=studio.other.application_id
     )
     unread = await create_person_with(studio, secret_data=secret_document("canRead"))
-    for no_one in (studio.stranger, elsewhere, unread):
+    for no_one in (studio.other_user, elsewhere, unread):
         await studio.expect_error(403, "meta/schema/versions", current, no_one.headers)
-    await studio.expect_error(400, "meta/schema", at("1"), studio.owner.headers)
+    await studio.expect_error(400, "meta/schema", request_for_version("1"), studio.owner.headers)
 
 
 async def test_one_group_and_one_member_are_read_alone(studio: Studio) -> None:
@@ -201,7 +209,7 @@ async def test_one_group_and_one_member_are_read_alone(studio: Studio) -> None:
     every = (
         await studio.expect_ok("project/membership", {"action": "get", "data": {"id": PROJECT}}, studio.owner.headers)
     )["data"]
-    for user_id in (member.user_id, studio.stranger.user_id):
+    for user_id in (member.user_id, studio.other_user.user_id):
         data = {"id": PROJECT, "user_id": user_id}
         one = (await studio.expect_ok("project/membership", {"action": "get", "data": data}, studio.owner.headers))[
             "data"

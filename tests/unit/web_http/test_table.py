@@ -65,10 +65,10 @@ async def test_a_wrong_method_is_405_and_names_the_right_ones() -> None:
 
 
 async def test_endpoints_may_share_a_path_by_method() -> None:
-    async def posted(_request: Request) -> Response:
+    async def handle_post(_request: Request) -> Response:
         return Response("posted")
 
-    both = [an_endpoint(), an_endpoint(name="pages.post", methods=("POST",), handler=posted)]
+    both = [an_endpoint(), an_endpoint(name="pages.post", methods=("POST",), handler=handle_post)]
     app = SampleAsgiApp(endpoints=both).app()
     assert (await call_app(app, "POST", "/")).body == b"posted"
     assert (await call_app(app, "GET", "/")).body == b"<h1>Welcome</h1>"
@@ -119,7 +119,7 @@ async def test_an_endpoint_has_its_own_body_limit() -> None:
 
 
 async def test_a_client_that_leaves_halfway_is_not_an_error_of_ours() -> None:
-    async def leaving() -> Message:
+    async def disconnect() -> Message:
         return {"type": "http.disconnect"}
 
     sent: list[Message] = []
@@ -128,7 +128,7 @@ async def test_a_client_that_leaves_halfway_is_not_an_error_of_ours() -> None:
         sent.append(message)
 
     headers = [("Content-Type", "application/json")]
-    await SampleAsgiApp().app()(a_scope("POST", "/api/permissions/roles", headers), leaving, send)
+    await SampleAsgiApp().app()(a_scope("POST", "/api/permissions/roles", headers), disconnect, send)
     assert sent[0]["status"] == 400
 
 

@@ -1,4 +1,4 @@
-"""Clients that do not wait as they are told (R4, checklist GS-25)."""
+"""Clients that poll before their delay is over (R4, checklist GS-25)."""
 
 import asyncio
 from dataclasses import replace
@@ -16,7 +16,7 @@ from tests.support.game import (
     wait_until_marks_stored,
 )
 from tests.support.service import RunningService, running_service
-from tests.wire.gamesessions.test_proof import elsewhere
+from tests.wire.gamesessions.test_proof import service_from
 
 # The first poll after RETRY is in time here, and the second displaces it: the third is the first early one.
 EARLY = 2 + 5
@@ -87,7 +87,7 @@ async def test_gs_25_the_same_session_from_another_address_is_not_blocked(servic
     game = await register_game(service)
     assert await early_polls(game) is not None
     await service.clock.advance(2)
-    async with elsewhere(service) as other:
+    async with service_from(service) as other:
         polling = replace(game, service=other).start_poll()
         await wait_until_held(service)
         service.stopping.begin()

@@ -1,4 +1,4 @@
-"""What many requests ask PostgreSQL at once is asked together, and each gets the answer it would get alone."""
+"""Concurrent reads of PostgreSQL are batched, and each gets the result it would get alone."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -35,16 +35,16 @@ def read(statement: Statement, name: str) -> Verb[str | None]:
     return rows[0].value if rows else None
 
 
-async def noted(storage: Storage, name: str) -> bool:
+async def add_note(storage: Storage, name: str) -> bool:
     verb = partial(note, name)
     return await storage.runner.write(verb, single_statement=verb)
 
 
-async def found(storage: Storage, name: str, statement: Statement = READ) -> str | None:
+async def find_note(storage: Storage, name: str, statement: Statement = READ) -> str | None:
     return await storage.runner.read(partial(read, statement, name))
 
 
-def numbered(statement: Statement) -> BatchedStatement:
+def number_statement(statement: Statement) -> BatchedStatement:
     together = statement.for_batch
     assert together is not None
     return together
@@ -73,15 +73,15 @@ async def a_fact_to_hold(url: str, limits: PoolLimits | None = None) -> AsyncIte
         postgres_session(url) as watcher,
         open_storage(url, migrate=False, limits=limits) as storage,
     ):
-        assert await noted(storage, "locked")
+        assert await add_note(storage, "locked")
 
         @asynccontextmanager
-        async def holding() -> AsyncIterator[None]:
+        async def hold_row() -> AsyncIterator[None]:
             async with holder.transaction():
                 await holder.execute("SELECT 1 FROM installation WHERE name = 'locked' FOR UPDATE")
                 yield
 
-        yield storage, holding, watcher
+        yield storage, hold_row, watcher
 
 
 async def test_anyone_who_asks_in_the_same_moment_shares_one_round_trip(migrated_postgres_url: str) -> None:
@@ -89,14 +89,16 @@ async def test_anyone_who_asks_in_the_same_moment_shares_one_round_trip(migrated
         counting = Counting(connection)
 
         @asynccontextmanager
-        async def connecting() -> AsyncIterator[Counting]:
+        async def count_connections() -> AsyncIterator[Counting]:
             yield counting
 
-        together = StatementBatcher(connecting, max_workers=1, queue_timeout=LOCK_TIMEOUT)
+        together = StatementBatcher(count_connections, max_workers=1, queue_timeout=LOCK_TIMEOUT)
         await asyncio.gather(
-            *(together.execute(numbered(NOTE), {"name": f"fact {n}", "value": str(n)}) for n in range(20))
+            *(together.execute(number_statement(NOTE), {"name": f"fact {n}", "value": str(n)}) for n in range(20))
         )
-        answers = await asyncio.gather(*(together.execute(numbered(READ), {"of": f"fact {n}"}) for n in range(21)))
+        answers = await asyncio.gather(
+            *(together.execute(number_statement(READ), {"of": f"fact {n}"}) for n in range(21))
+        )
         assert counting.groups == [20, 21]
         assert [[row.value for row in rows] for rows in answers] == [*([str(n)] for n in range(20)), []]
 
@@ -110,14 +112,16 @@ async def test_a_connection_is_not_kept_for_ever_however_much_is_asked(
     async with postgres_session(migrated_postgres_url) as connection:
 
         @asynccontextmanager
-        async def connecting() -> AsyncIterator[Any]:
+        async def count_connections() -> AsyncIterator[Any]:
             nonlocal taken
             taken += 1
             yield connection
 
-        together = StatementBatcher(connecting, max_workers=1, queue_timeout=LOCK_TIMEOUT)
-        noted = together.execute(numbered(NOTE), {"name": "fact", "value": "so"})
-        await asyncio.gather(noted, *(together.execute(numbered(one), {"of": "fact"}) for one in (READ, HOLD)))
+        together = StatementBatcher(count_connections, max_workers=1, queue_timeout=LOCK_TIMEOUT)
+        noted = together.execute(number_statement(NOTE), {"name": "fact", "value": "so"})
+        await asyncio.gather(
+            noted, *(together.execute(number_statement(one), {"of": "fact"}) for one in (READ, HOLD))
+        )
     assert taken == 2
 
 
@@ -127,7 +131,7 @@ async def test_all_who_asked_over_a_connection_that_breaks_are_told(
 ) -> None:
     async with a_fact_to_hold(migrated_postgres_url) as (storage, holding, watcher):
         async with asyncio.timeout(LOCK_TIMEOUT), holding():
-            asking = [asyncio.create_task(found(storage, "locked", HOLD)) for _ in range(together)]
+            asking = [asyncio.create_task(find_note(storage, "locked", HOLD)) for _ in range(together)]
             await wait_for_lock_waiters(watcher)
             await watcher.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
@@ -135,27 +139,27 @@ async def test_all_who_asked_over_a_connection_that_breaks_are_told(
             )
             answers = await asyncio.gather(*asking, return_exceptions=True)
             assert [type(answer) for answer in answers] == [Unavailable] * together
-        assert await found(storage, "locked") == "locked"
+        assert await find_note(storage, "locked") == "locked"
 
 
 async def test_one_question_that_goes_wrong_hurts_no_other(migrated_postgres_url: str) -> None:
     async with open_storage(migrated_postgres_url, migrate=False) as storage:
-        assert await noted(storage, "taken")
+        assert await add_note(storage, "taken")
         names = ["first", "taken", "second", "third"]
-        answers = await asyncio.gather(*(noted(storage, name) for name in names), return_exceptions=True)
+        answers = await asyncio.gather(*(add_note(storage, name) for name in names), return_exceptions=True)
         assert [type(answer) for answer in answers] == [bool, Conflict, bool, bool]
-        assert [await found(storage, name) for name in names] == names
+        assert [await find_note(storage, name) for name in names] == names
 
 
 async def test_a_parameter_the_driver_refuses_hurts_no_other(migrated_postgres_url: str) -> None:
     async with open_storage(migrated_postgres_url, migrate=False) as storage:
-        assert await noted(storage, "there")
+        assert await add_note(storage, "there")
         asked: list[Any] = ["there", 7, "nowhere"]
-        answers = await asyncio.gather(*(found(storage, name) for name in asked), return_exceptions=True)
+        answers = await asyncio.gather(*(find_note(storage, name) for name in asked), return_exceptions=True)
         assert answers[0] == "there"
         assert isinstance(answers[1], asyncpg.DataError)
         assert answers[2] is None
-        assert await found(storage, "there") == "there"
+        assert await find_note(storage, "there") == "there"
 
 
 async def test_who_waits_for_a_lock_holds_up_no_one_else(migrated_postgres_url: str) -> None:
@@ -163,10 +167,10 @@ async def test_who_waits_for_a_lock_holds_up_no_one_else(migrated_postgres_url: 
         async with asyncio.timeout(LOCK_TIMEOUT), asyncio.TaskGroup() as askers, holding():
             waiting = []
             for sessions in range(1, 4):  # one more than go to and fro
-                waiting.append(askers.create_task(found(storage, "locked", HOLD)))
+                waiting.append(askers.create_task(find_note(storage, "locked", HOLD)))
                 await wait_for_lock_waiters(watcher, sessions=sessions)
-            assert await asyncio.gather(*(found(storage, "locked") for _ in range(50))) == ["locked"] * 50
-            assert await noted(storage, "meanwhile")
+            assert await asyncio.gather(*(find_note(storage, "locked") for _ in range(50))) == ["locked"] * 50
+            assert await add_note(storage, "meanwhile")
             assert not any(task.done() for task in waiting)
         assert [task.result() for task in waiting] == ["locked"] * 3
 
@@ -174,7 +178,7 @@ async def test_who_waits_for_a_lock_holds_up_no_one_else(migrated_postgres_url: 
 async def test_who_leaves_takes_no_answer_from_those_who_asked_with_them(migrated_postgres_url: str) -> None:
     async with a_fact_to_hold(migrated_postgres_url) as (storage, holding, watcher):
         async with asyncio.timeout(LOCK_TIMEOUT), holding():
-            asking = [asyncio.create_task(found(storage, "locked", HOLD)) for _ in range(5)]
+            asking = [asyncio.create_task(find_note(storage, "locked", HOLD)) for _ in range(5)]
             await wait_for_lock_waiters(watcher)
             asking[2].cancel()
         answers = await asyncio.gather(*asking, return_exceptions=True)
@@ -186,9 +190,9 @@ async def test_who_is_not_taken_along_in_time_is_told_so(migrated_postgres_url: 
     limits = PoolLimits(min_size=1, max_size=2, acquire_seconds=0.2)
     async with a_fact_to_hold(migrated_postgres_url, limits) as (storage, holding, watcher):
         async with asyncio.timeout(LOCK_TIMEOUT), holding():
-            waiting = asyncio.create_task(found(storage, "locked", HOLD))  # the one carrier there may be
+            waiting = asyncio.create_task(find_note(storage, "locked", HOLD))  # the one carrier there may be
             await wait_for_lock_waiters(watcher)
             with pytest.raises(Unavailable):
-                await found(storage, "locked")
+                await find_note(storage, "locked")
         assert await waiting == "locked"
-        assert await found(storage, "locked") == "locked"
+        assert await find_note(storage, "locked") == "locked"

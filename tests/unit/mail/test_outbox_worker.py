@@ -29,9 +29,9 @@ class Server:
 
     timeout = 20.0
 
-    def __init__(self, reply: Reply = lambda _: None, *, door: Exception | None = None) -> None:
+    def __init__(self, reply: Reply = lambda _: None, *, connect_error: Exception | None = None) -> None:
         self.reply = reply
-        self.door = door
+        self.connect_error = connect_error
         self.tried: list[str] = []
         self.taken: list[Message] = []
         self.rounds = 0
@@ -39,8 +39,8 @@ class Server:
     @asynccontextmanager
     async def open_session(self) -> AsyncIterator[DeliverySession]:
         self.rounds += 1
-        if self.door is not None:
-            raise self.door
+        if self.connect_error is not None:
+            raise self.connect_error
         yield self
 
     async def deliver(self, mail: OutboxMail, content: Message) -> None:
@@ -60,7 +60,7 @@ def outbox_worker(store: OutboxInMemory, carrier: MailTransport | None, clock: M
     return OutboxWorker(store=store, transport=carrier, sealer=master_keys(), clock=clock)
 
 
-def only(store: OutboxInMemory) -> QueuedMail:
+def only_mail(store: OutboxInMemory) -> QueuedMail:
     [kept] = store.queued.values()
     return kept
 
@@ -68,7 +68,7 @@ def only(store: OutboxInMemory) -> QueuedMail:
 async def test_a_mail_that_was_taken_is_gone(clock: MovableClock) -> None:
     store, server = OutboxInMemory(composed_mail(clock)), Server()
     await outbox_worker(store, server, clock).run_once()
-    assert [letter.to for letter in server.taken] == [TO]
+    assert [message.to for message in server.taken] == [TO]
     assert store.queued == {}
 
 
@@ -90,10 +90,10 @@ async def test_a_mail_that_was_not_taken_is_tried_again_after_a_growing_delay(cl
     waits = []
     for _ in range(9):
         await outbox_worker(store, server, clock).run_once()
-        waits.append(only(store).next_try_at - clock.now())
+        waits.append(only_mail(store).next_try_at - clock.now())
         await clock.advance(waits[-1])
     assert waits == [60, 120, 240, 480, 960, 1_920, 3_600, 3_600, 3_600]
-    assert only(store).trouble == "451 greylisted"
+    assert only_mail(store).trouble == "451 greylisted"
     server.reply = lambda _: None
     await outbox_worker(store, server, clock).run_once()
     assert store.queued == {}
@@ -113,8 +113,8 @@ async def test_a_mail_is_given_up_after_three_days_and_kept_with_its_trouble(clo
         await outbox_worker(store, server, clock).run_once()
         await clock.advance(3_600)
     assert await store.outbox_status() == OutboxStatus(waiting=0, given_up=1, oldest_at=0, trouble="")
-    assert only(store).trouble == "451 greylisted"
-    assert GIVE_UP_AFTER - 3 * 3_600 < clock.now() - only(store).mail.created_at <= GIVE_UP_AFTER + 3_600
+    assert only_mail(store).trouble == "451 greylisted"
+    assert GIVE_UP_AFTER - 3 * 3_600 < clock.now() - only_mail(store).mail.created_at <= GIVE_UP_AFTER + 3_600
 
 
 async def test_a_recipient_refused_for_good_is_not_tried_again(clock: MovableClock) -> None:
@@ -123,7 +123,7 @@ async def test_a_recipient_refused_for_good_is_not_tried_again(clock: MovableClo
     await clock.advance(GIVE_UP_AFTER)
     await outbox_worker(store, server, clock).run_once()
     assert len(server.tried) == 1
-    assert (only(store).next_try_at, only(store).trouble) == (0, "550 no such mailbox")
+    assert (only_mail(store).next_try_at, only_mail(store).trouble) == (0, "550 no such mailbox")
 
 
 async def test_one_that_is_refused_does_not_hold_up_the_others(clock: MovableClock) -> None:
@@ -131,13 +131,13 @@ async def test_one_that_is_refused_does_not_hold_up_the_others(clock: MovableClo
     store = OutboxInMemory(composed_mail(clock), bad, composed_mail(clock))
     refusing = Server(lambda mail: RecipientRefused("550") if mail.mail_id == bad.mail_id else None)
     await outbox_worker(store, refusing, clock).run_once()
-    assert only(store).mail == bad
+    assert only_mail(store).mail == bad
     assert refusing.rounds == 1
 
 
 async def test_a_server_that_lets_no_one_in_is_asked_once_and_everybody_waits_longer(clock: MovableClock) -> None:
     store = OutboxInMemory(*(composed_mail(clock) for _ in range(BATCH_SIZE + 1)))
-    server = Server(door=ServerUnusable("connection refused"))
+    server = Server(connect_error=ServerUnusable("connection refused"))
     await outbox_worker(store, server, clock).run_once()
     assert server.rounds == 1
     await clock.advance(60)
@@ -158,13 +158,13 @@ async def test_a_mail_that_breaks_the_connection_does_not_starve_its_companions(
     for _ in range(2):
         await clock.advance(60)
         await outbox_worker(store, server, clock).run_once()
-    assert only(store).mail == poison
+    assert only_mail(store).mail == poison
 
 
 async def test_without_a_carrier_mail_stays_where_it_is(clock: MovableClock) -> None:
     store = OutboxInMemory(composed_mail(clock))
     await outbox_worker(store, None, clock).run_once()
-    assert (only(store).tries, store.leases) == (0, [])
+    assert (only_mail(store).tries, store.leases) == (0, [])
     with pytest.raises(ServerUnusable, match=r"set mail\.host"):
         await outbox_worker(store, None, clock).deliver_now(composed_mail(clock))
 
@@ -174,7 +174,7 @@ async def test_what_waited_too_long_for_a_server_is_not_sent_any_more(clock: Mov
     await clock.advance(GIVE_UP_AFTER + 1)
     await outbox_worker(store, server, clock).run_once()
     assert server.taken == []
-    assert (only(store).next_try_at, only(store).trouble) == (0, "too old")
+    assert (only_mail(store).next_try_at, only_mail(store).trouble) == (0, "too old")
 
 
 async def test_a_mail_that_does_not_open_is_put_off_and_the_others_go(clock: MovableClock) -> None:

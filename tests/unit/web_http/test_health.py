@@ -18,7 +18,7 @@ from tests.support.sample_asgi_app import AppResponse, SampleAsgiApp, call_app
 TOKEN = "operations-token"
 
 
-async def fine() -> CheckResult:
+async def check_passes() -> CheckResult:
     return CheckResult(ok=True, detail="revision 0007")
 
 
@@ -26,11 +26,11 @@ async def bad() -> CheckResult:
     return CheckResult(ok=False, detail="clock is 40 s off")
 
 
-async def broken() -> CheckResult:
+async def check_fails() -> CheckResult:
     raise ConnectionError("postgresql://user:hunter2@db")
 
 
-async def hanging() -> CheckResult:
+async def check_hangs() -> CheckResult:
     await asyncio.Event().wait()
     return CheckResult(ok=True)
 
@@ -39,7 +39,7 @@ def a_readiness(checks: Mapping[str, HealthCheck], clock: MovableClock | None = 
     return Readiness(checks, clock=clock or MovableClock())
 
 
-async def public(
+async def call_health(
     target: str, checks: Mapping[str, HealthCheck], *, token: str = TOKEN, sent: str = ""
 ) -> AppResponse:
     health = HealthEndpoints(
@@ -50,27 +50,29 @@ async def public(
 
 
 async def test_the_process_says_that_it_is_alive_whatever_the_checks_say() -> None:
-    answer = await public("/healthz", {"database": bad})
+    answer = await call_health("/healthz", {"database": bad})
     assert (answer.status, answer.json()) == (200, {"status": "ok"})
 
 
 async def test_everyone_learns_only_whether_it_is_ready() -> None:
-    ready = await public("/readyz", {"database": fine})
+    ready = await call_health("/readyz", {"database": check_passes})
     assert (ready.status, ready.json()) == (200, {"status": "ok"})
-    not_ready = await public("/readyz", {"database": fine, "clock": bad})
+    not_ready = await call_health("/readyz", {"database": check_passes, "clock": bad})
     assert (not_ready.status, not_ready.json()) == (503, {"status": "unavailable"})
 
 
 async def test_anyone_who_is_told_to_stop_is_ready_for_nothing_from_that_moment_on() -> None:
-    told: list[bool] = []
-    readiness = Readiness({"database": fine}, clock=MovableClock(), is_stopping=lambda: bool(told))
+    stopping: list[bool] = []
+    readiness = Readiness({"database": check_passes}, clock=MovableClock(), is_stopping=lambda: bool(stopping))
     assert (await readiness.report()).status == "ok"  # and would be for a second more
-    told.append(True)
+    stopping.append(True)
     assert (await readiness.report()).status == "unavailable"
 
 
 async def test_with_the_token_it_says_why() -> None:
-    answer = await public("/readyz", {"database": fine, "clock": bad, "keys": broken}, sent=f"Bearer {TOKEN}")
+    answer = await call_health(
+        "/readyz", {"database": check_passes, "clock": bad, "keys": check_fails}, sent=f"Bearer {TOKEN}"
+    )
     assert answer.status == 503
     assert answer.json() == {
         "status": "unavailable",
@@ -87,13 +89,13 @@ async def test_with_the_token_it_says_why() -> None:
     [(TOKEN, ""), (TOKEN, "Bearer wrong"), (TOKEN, TOKEN), ("", "Bearer "), ("", ""), (TOKEN, "Bearer \xff")],
 )
 async def test_without_the_right_token_there_are_no_details_and_no_metrics(token: str, sent: str) -> None:
-    bare = await public("/readyz", {"database": fine}, token=token, sent=sent)
+    bare = await call_health("/readyz", {"database": check_passes}, token=token, sent=sent)
     assert bare.json() == {"status": "ok"}
-    assert (await public("/metrics", {}, token=token, sent=sent)).status == 401
+    assert (await call_health("/metrics", {}, token=token, sent=sent)).status == 401
 
 
 async def test_with_the_token_the_metrics_are_shown() -> None:
-    answer = await public("/metrics", {}, sent=f"Bearer {TOKEN}")
+    answer = await call_health("/metrics", {}, sent=f"Bearer {TOKEN}")
     assert answer.status == 200
     assert b"gatehouse_held_requests 0.0" in answer.body
     assert answer.headers["content-type"].startswith("text/plain; version=")
@@ -101,7 +103,7 @@ async def test_with_the_token_the_metrics_are_shown() -> None:
 
 async def test_a_check_that_hangs_counts_as_failed_after_two_seconds_and_holds_up_no_other() -> None:
     clock = MovableClock()
-    report = asyncio.ensure_future(a_readiness({"database": hanging, "keys": fine}, clock).report())
+    report = asyncio.ensure_future(a_readiness({"database": check_hangs, "keys": check_passes}, clock).report())
     await run_ready_tasks()
     await clock.advance(1.9)
     assert not report.done()
@@ -114,12 +116,12 @@ async def test_a_check_that_hangs_counts_as_failed_after_two_seconds_and_holds_u
 async def test_many_askers_share_one_run_of_the_checks_for_a_second() -> None:
     runs = []
 
-    async def counted() -> CheckResult:
+    async def count_calls() -> CheckResult:
         runs.append(1)
         return CheckResult(ok=True)
 
     clock = MovableClock()
-    readiness = a_readiness({"database": counted}, clock)
+    readiness = a_readiness({"database": count_calls}, clock)
     await asyncio.gather(*(readiness.report() for _ in range(50)))
     await clock.advance(0.9)
     await readiness.report()

@@ -20,17 +20,17 @@ def made_from(endpoints: list[Endpoint]) -> Any:
 
 
 def test_the_document_tells_every_endpoint_that_is_not_hidden() -> None:
-    told = made_from(sample_endpoints())
-    assert (told["openapi"], told["info"]["version"]) == ("3.1.0", "1.2.3")
-    assert told["servers"] == [{"url": "https://id.example"}]
-    assert list(told["paths"]) == [
+    schema = made_from(sample_endpoints())
+    assert (schema["openapi"], schema["info"]["version"]) == ("3.1.0", "1.2.3")
+    assert schema["servers"] == [{"url": "https://id.example"}]
+    assert list(schema["paths"]) == [
         "/proxy/oauth/token",
         "/proxy/oauth/keys",
         "/proxy/api/gameSession/getGsid",
         "/api/permissions/application/publicKey/{key_id}",
         "/api/permissions/roles",
     ]
-    assert [tag["name"] for tag in told["tags"]] == [
+    assert [tag["name"] for tag in schema["tags"]] == [
         "interface §4.2",
         "interface §4.3",
         "interface §4.4",
@@ -39,8 +39,8 @@ def test_the_document_tells_every_endpoint_that_is_not_hidden() -> None:
 
 
 def test_an_operation_says_what_goes_in_and_what_comes_out() -> None:
-    told = made_from(sample_endpoints())
-    operation = told["paths"]["/api/permissions/roles"]["post"]
+    schema = made_from(sample_endpoints())
+    operation = schema["paths"]["/api/permissions/roles"]["post"]
     assert (operation["operationId"], operation["summary"]) == ("permissions.roles", "Read, save or delete a role")
     body = {"application/json": {"schema": {"$ref": "#/components/schemas/RoleSave"}}}
     assert operation["requestBody"] == {"content": body, "required": True}
@@ -49,7 +49,7 @@ def test_an_operation_says_what_goes_in_and_what_comes_out() -> None:
     failure = operation["responses"]["403"]["content"]["application/json"]["schema"]
     assert failure == {"$ref": "#/components/schemas/Failure"}
     assert operation["security"] == [{"userJwt": [], "factor": []}, {"userJwt": [], "serviceJwt": []}]
-    assert told["components"]["schemas"]["Role"]["additionalProperties"] is False
+    assert schema["components"]["schemas"]["Role"]["additionalProperties"] is False
 
 
 def test_each_kind_of_body_an_endpoint_reads_is_listed() -> None:
@@ -73,15 +73,15 @@ def test_parameters_of_path_and_query_are_told() -> None:
 
 
 def test_every_reference_leads_somewhere() -> None:
-    told = made_from(sample_endpoints())
-    text = msgspec.json.encode(told["paths"]).decode() + msgspec.json.encode(told["components"]).decode()
+    schema = made_from(sample_endpoints())
+    text = msgspec.json.encode(schema["paths"]).decode() + msgspec.json.encode(schema["components"]).decode()
     names = {piece.partition('"')[0] for piece in text.split('"$ref":"#/components/schemas/')[1:]}
     assert names
-    assert names <= set(told["components"]["schemas"])
+    assert names <= set(schema["components"]["schemas"])
     schemes = {
-        name for item in told["paths"].values() for op in item.values() for one in op["security"] for name in one
+        name for item in schema["paths"].values() for op in item.values() for one in op["security"] for name in one
     }
-    assert schemes <= set(told["components"]["securitySchemes"])
+    assert schemes <= set(schema["components"]["securitySchemes"])
 
 
 def test_the_same_table_gives_the_same_bytes() -> None:

@@ -33,13 +33,13 @@ NEED_AN_INSTALLATION = [
 
 
 @pytest.fixture
-def nothing(database_url: str, tmp_path: Path) -> InstallationPaths:
+def empty_installation(database_url: str, tmp_path: Path) -> InstallationPaths:
     """An empty database, which for SQLite is none."""
     return InstallationPaths(data=tmp_path / "data", url=database_url)
 
 
-def test_commands_that_need_an_installation_make_none(nothing: InstallationPaths, tmp_path: Path) -> None:
-    gatehouse = nothing.command_line()
+def test_commands_that_need_an_installation_make_none(empty_installation: InstallationPaths, tmp_path: Path) -> None:
+    gatehouse = empty_installation.command_line()
     for command in NEED_AN_INSTALLATION:
         finished = gatehouse.run(*command.split())
         assert finished.code in (1, 2), command
@@ -51,14 +51,16 @@ def test_commands_that_need_an_installation_make_none(nothing: InstallationPaths
 
 
 @pytest.mark.parametrize("command", ["apply -", "admin setup-link"])
-def test_a_command_that_may_come_first_founds_the_installation(nothing: InstallationPaths, command: str) -> None:
-    gatehouse = nothing.command_line()
+def test_a_command_that_may_come_first_founds_the_installation(
+    empty_installation: InstallationPaths, command: str
+) -> None:
+    gatehouse = empty_installation.command_line()
     gatehouse(*command.split(), stdin="users: []")
     assert gatehouse.json("audit", "verify")["problems"] == []
 
 
-def test_the_first_administrator_may_be_made_before_the_first_start(nothing: InstallationPaths) -> None:
-    gatehouse = nothing.command_line()
+def test_the_first_administrator_may_be_made_before_the_first_start(empty_installation: InstallationPaths) -> None:
+    gatehouse = empty_installation.command_line()
     gatehouse("admin", "create", *ADMINISTRATOR, stdin="correct-horse-battery")
     assert gatehouse.json("user", "show", "anna@studio.example")["nick"] == "Anna"
 
@@ -84,7 +86,7 @@ def test_a_postgresql_that_is_away_or_refuses_is_named_without_its_password(
 ) -> None:
     away = f"postgresql://gatehouse:hunter2hunter2@{LOOPBACK}:{free_port()}/gatehouse"
     for url, what in ((away, "cannot reach PostgreSQL"), (f"{postgres_url}-not", "does not exist")):
-        told = InstallationPaths(data=tmp_path / "data", url=url).command_line().expect_failure("key", "list")
-        assert what in told
-        assert f"database.url is {url.replace('hunter2hunter2', '********')}" in told
-    assert "cannot reach" not in told, "it was reached"
+        output = InstallationPaths(data=tmp_path / "data", url=url).command_line().expect_failure("key", "list")
+        assert what in output
+        assert f"database.url is {url.replace('hunter2hunter2', '********')}" in output
+    assert "cannot reach" not in output, "it was reached"

@@ -34,7 +34,7 @@ def parts(*fields: tuple[str, str], boundary: str = "frontier") -> bytes:
     return f"{inner}--{boundary}--\r\n".encode()
 
 
-def named(name: str) -> str:
+def content_disposition(name: str) -> str:
     return f'Content-Disposition: form-data; name="{name}"'
 
 
@@ -138,7 +138,9 @@ async def test_a_form_becomes_the_type_with_its_integers_and_lists() -> None:
 
 async def test_a_multipart_form_becomes_the_type_as_well() -> None:
     plain = "Content-Type: text/plain; charset=utf-8\r\nContent-Disposition: form-data; name=factor"
-    body = parts((plain, "grün"), (named("app_id"), "7"), (named("fixed_ips[]"), "10.0.0.1"))
+    body = parts(
+        (plain, "grün"), (content_disposition("app_id"), "7"), (content_disposition("fixed_ips[]"), "10.0.0.1")
+    )
     content_type = 'multipart/form-data; boundary="frontier"'
     asked = await read_form(a_request(body, content_type=content_type), SessionAsk)
     assert asked == SessionAsk(factor="grün", app_id=7, fixed_ips=["10.0.0.1"])
@@ -146,7 +148,7 @@ async def test_a_multipart_form_becomes_the_type_as_well() -> None:
 
 @pytest.mark.parametrize("encoding", ["7bit", "8bit", "Binary"])
 async def test_a_part_may_say_that_it_is_not_encoded_and_lines_before_the_first_are_skipped(encoding: str) -> None:
-    body = parts((f"{named('factor')}\r\nContent-Transfer-Encoding: {encoding}", "a"))
+    body = parts((f"{content_disposition('factor')}\r\nContent-Transfer-Encoding: {encoding}", "a"))
     asked = await read_form(a_request(b"for no_one\r\n" + body, content_type=MULTIPART), SessionAsk)
     assert asked == SessionAsk(factor="a")
 
@@ -182,7 +184,9 @@ async def test_the_token_endpoint_reads_json_and_urlencoded_but_no_multipart() -
         assert asked.grant_type == "x"
     with pytest.raises(UnsupportedMediaType):
         await read_body(
-            a_request(parts((named("grant_type"), "x")), content_type=MULTIPART), TokenAsk, kinds=JSON_OR_FORM
+            a_request(parts((content_disposition("grant_type"), "x")), content_type=MULTIPART),
+            TokenAsk,
+            kinds=JSON_OR_FORM,
         )
 
 
@@ -215,20 +219,23 @@ async def test_a_form_is_refused(body: bytes, words: str) -> None:
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        (parts((named("factor"), "a"), (named("factor"), "b")), "given twice"),
+        (parts((content_disposition("factor"), "a"), (content_disposition("factor"), "b")), "given twice"),
         (parts(('Content-Disposition: form-data; name="f"; filename="x.txt"', "a")), "files are not accepted"),
         (parts(("Content-Disposition: form-data", "a")), "no name"),
         (parts(('Content-Disposition: attachment; name="factor"', "a")), "no name"),
         (parts(("Content-Type: text/plain", "a")), "no name"),
-        (parts((f"{named('factor')}\r\nContent-Transfer-Encoding: base64", "YQ==")), "transfer encoding"),
-        (parts((f"{named('factor')}\r\n{named('other')}", "a")), "repeats"),
-        (parts((named("factor"), "\0")), "NUL"),
-        (parts((named("factor"), "a")).replace(b"a\r", b"\xff\r"), "not UTF-8"),
-        (parts((named("factor"), "a"))[:-6], "no closing delimiter"),
+        (
+            parts((f"{content_disposition('factor')}\r\nContent-Transfer-Encoding: base64", "YQ==")),
+            "transfer encoding",
+        ),
+        (parts((f"{content_disposition('factor')}\r\n{content_disposition('other')}", "a")), "repeats"),
+        (parts((content_disposition("factor"), "\0")), "NUL"),
+        (parts((content_disposition("factor"), "a")).replace(b"a\r", b"\xff\r"), "not UTF-8"),
+        (parts((content_disposition("factor"), "a"))[:-6], "no closing delimiter"),
         (b"factor=a", "malformed"),
         (b"factor=a--frontier--\r\n", "malformed"),
         (b"--frontier\r\n\r\n--frontier\r\n\r\n--frontier--\r\n", "no name"),
-        (parts((named("x" * 3_000), "a")), "malformed"),
+        (parts((content_disposition("x" * 3_000), "a")), "malformed"),
         (parts(("\r\n".join(f"X-{n}: 1" for n in range(100)), "a")), "malformed"),
     ],
 )
@@ -243,7 +250,7 @@ async def test_a_form_may_have_a_thousand_fields_and_no_more() -> None:
     assert len(asked.fixed_ips) == 1_000
     with pytest.raises(TooLarge):
         await read_form(a_request(thousand + b"&x=y", content_type=FORM), SessionAsk)
-    many = parts(*[(named("fixed_ips[]"), "a")] * 1_001)
+    many = parts(*[(content_disposition("fixed_ips[]"), "a")] * 1_001)
     with pytest.raises(TooLarge):
         await read_form(a_request(many, content_type=MULTIPART), SessionAsk)
 

@@ -51,7 +51,7 @@ FORM: Final = {"Content-Type": "application/x-www-form-urlencoded"}
 
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("group", ["answers", "rates", "callers", "connections", "memory", "the end"])
-def test_every_figure_about_time_and_volume_is_within_its_bound(
+def test_every_time_and_volume_figure_is_within_its_bound(
     group: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with capsys.disabled():

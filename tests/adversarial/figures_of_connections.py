@@ -237,7 +237,7 @@ async def stopping(target: Target) -> AsyncIterator[Figure]:
         await wait_until_held(target, polls)
         began = time.perf_counter()
         target.node.process.send(signal.SIGTERM)
-        responses = [await connection.answer() for connection in polling]
+        responses = [await connection.read_response() for connection in polling]
         for connection in writing:
             connection.send(b"{}")
         written = [await connection.read_response() for connection in writing]

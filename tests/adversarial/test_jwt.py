@@ -83,7 +83,9 @@ async def test_the_forger_is_right_when_nothing_is_forged(kind: type[Claims], se
 
 
 @pytest.mark.parametrize(("kind", "other"), list(permutations(CLASSES, 2)))
-async def test_no_class_stands_in_for_another(kind: type[Claims], other: type[Claims], setup: TokenSetup) -> None:
+async def test_no_token_class_is_accepted_as_another(
+    kind: type[Claims], other: type[Claims], setup: TokenSetup
+) -> None:
     token = await valid_token(setup, kind)
     with pytest.raises(InvalidToken):
         await setup.verifier.verify(token, other)
@@ -103,7 +105,7 @@ async def test_a_service_jwt_for_calls_outside_is_accepted_back_as_nothing(aud: 
 @pytest.mark.parametrize(
     ("kind", "other"), [pair for pair in permutations(CLASSES, 2) if kid_for(pair[0]) != kid_for(pair[1])]
 )
-async def test_no_key_signs_for_a_class_it_was_not_made_for(
+async def test_no_key_signs_for_another_token_class(
     kind: type[Claims], other: type[Claims], setup: TokenSetup
 ) -> None:
     """The other class's header and signature around this class's claims."""
@@ -112,7 +114,7 @@ async def test_no_key_signs_for_a_class_it_was_not_made_for(
 
 
 @pytest.mark.parametrize("kind", [kind for kind in CLASSES if kind is not GeneratedServiceClaims])
-async def test_no_class_is_signed_with_an_algorithm_of_another(kind: type[Claims], setup: TokenSetup) -> None:
+async def test_no_token_class_accepts_an_algorithm_of_another(kind: type[Claims], setup: TokenSetup) -> None:
     """By a key of the right purpose, whose algorithm the class does not allow."""
     for key in first_keys():
         if key.purpose is kind.purpose and key.alg not in kind.algs:

@@ -488,7 +488,7 @@ async def world(installed_url: str, tmp_path: Path) -> AsyncIterator[World]:
         yield await a_world(await a_studio(service))
 
 
-def test_every_act_of_the_table_is_asked() -> None:
+def test_every_action_in_the_table_has_a_request() -> None:
     assert ASKS.keys() == TABLE.keys()
 
 

@@ -14,7 +14,7 @@ MAKEFILE: Final = HERE.parents[2] / "Makefile"
 
 
 @pytest.mark.parametrize("path", timing.MEASURED_PATHS)
-async def test_every_door_is_timed_in_pairs_of_known_and_unknown(
+async def test_every_measured_endpoint_is_timed_in_pairs_of_known_and_unknown_values(
     installed_url: str, tmp_path: Path, path: str
 ) -> None:
     unlimited = {"GATEHOUSE__RATES__ENABLED": "false"}
@@ -25,7 +25,7 @@ async def test_every_door_is_timed_in_pairs_of_known_and_unknown(
     assert "3 pairs" in str(measured)
 
 
-async def test_every_comparison_is_timed_with_a_wrong_first_and_a_wrong_last_byte(
+async def test_every_secret_comparison_is_timed_with_wrong_first_and_last_byte(
     installed_sqlite_url: str, tmp_path: Path
 ) -> None:
     async with running_service(installed_sqlite_url, tmp_path) as service:
@@ -46,6 +46,6 @@ async def test_a_comparison_that_stops_at_the_first_difference_is_found_out() ->
     assert measured.t < -timing.T_MOST
 
 
-def test_it_is_run_by_its_own_command_and_by_no_other(pytestconfig: pytest.Config) -> None:
+def test_timing_module_runs_only_through_its_own_make_target(pytestconfig: pytest.Config) -> None:
     assert not any(fnmatch(HERE.name, pattern) for pattern in pytestconfig.getini("python_files"))
     assert "pytest tests/adversarial/figures.py tests/adversarial/timing.py" in MAKEFILE.read_text()

@@ -136,7 +136,7 @@ async def test_ws_07_a_client_that_breaks_the_rules_is_told_which_and_closed(
         websocket_frame(PING) * 90,
     ],
 )
-async def test_what_keeps_to_the_rules_is_let_be(socket_server: SocketServer, sent: bytes) -> None:
+async def test_valid_frames_do_not_close_the_socket(socket_server: SocketServer, sent: bytes) -> None:
     async with raw_websocket(socket_server.server.port, b"/ws") as connection:
         connection.send(sent + websocket_frame(CLOSE, (1000).to_bytes(2)))
         assert close_frame_code(await connection.read_to_end()) == 1000
@@ -284,7 +284,7 @@ async def test_a_client_that_answers_our_close_is_gone_at_once(socket_server: So
     assert record.gone_by_client == [False]
 
 
-async def test_no_other_path_takes_sockets(socket_server: SocketServer) -> None:
+async def test_no_other_path_accepts_websockets(socket_server: SocketServer) -> None:
     async with raw_connection(socket_server.server.port) as connection:
         connection.send(
             b"GET /other HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" + KEY + b"\r\n"

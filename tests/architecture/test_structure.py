@@ -30,7 +30,7 @@ def imports_of(path: Path) -> Iterator[str]:
             yield from (name.name for name in node.names)
 
 
-def test_every_package_has_its_sentence_and_the_page_repeats_it() -> None:
+def test_every_package_has_a_summary_and_the_index_page_is_current() -> None:
     assert package_index.PAGE.read_text() == package_index.page(), "run tools/package_index.py"
     assert all(len(line.split()) > 6 for line in package_index.packages())
 
@@ -69,7 +69,7 @@ def test_only_listed_modules_are_imported_inside_functions() -> None:
     assert found == LAZY_IMPORTS
 
 
-def test_no_module_of_ours_is_imported_by_a_string() -> None:
+def test_no_module_is_imported_by_a_string() -> None:
     """Such an import is invisible to mypy and to the import contracts; the command table is the exception."""
     found = [
         str(path.relative_to(SOURCE))
@@ -79,11 +79,11 @@ def test_no_module_of_ours_is_imported_by_a_string() -> None:
     assert sorted(found) == ["accounts/password_rules.py", "web/pages/template_filters.py"]  # libraries
 
 
-def test_no_import_hides_a_cycle() -> None:
+def test_no_module_hides_an_import_cycle_behind_type_checking() -> None:
     assert not [path for path in SOURCE.glob("**/*.py") if "TYPE_CHECKING" in path.read_text()]
 
 
-def test_no_file_is_named_after_a_collection() -> None:
+def test_no_file_is_named_utils_helpers_or_misc() -> None:
     names = {path.stem for path in SOURCE.glob("**/*.py")}
     assert not names & {"utils", "util", "helpers", "helper", "common_utils", "misc", "manager"}
 

@@ -53,7 +53,7 @@ async def test_a_user_id_is_never_given_twice(storage: Storage) -> None:
         await storage.accounts.create_user(replace(user, login="other@studio.example"), a_record())
 
 
-async def test_of_many_racing_for_one_login_exactly_one_gets_it(storage: Storage) -> None:
+async def test_exactly_one_of_many_concurrent_accounts_gets_the_login(storage: Storage) -> None:
     answers = await asyncio.gather(
         *(storage.accounts.create_user(a_user(login="anna@studio.example"), a_record()) for _ in range(12)),
         return_exceptions=True,
@@ -92,7 +92,7 @@ async def test_a_setup_link_ends_at_its_time(storage: Storage) -> None:
         await storage.accounts.complete_setup(b"link", a_user(), _records(), NOW + 5)
 
 
-async def test_of_many_racing_with_one_setup_link_exactly_one_becomes_administrator(storage: Storage) -> None:
+async def test_exactly_one_of_many_uses_of_a_setup_link_creates_an_administrator(storage: Storage) -> None:
     await storage.accounts.put_setup_link(a_setup_link(b"link"), a_record())
     users = [a_user() for _ in range(12)]
     answers = await asyncio.gather(

@@ -234,7 +234,7 @@ async def test_newest_records_come_first_and_can_be_narrowed(storage: Storage) -
     assert [one.record_id for one in await storage.audit.newest_records(10, "", "user.blocked")] == [new.record_id]
 
 
-async def test_what_a_running_service_seals_meanwhile_is_no_damage(storage: Storage) -> None:
+async def test_records_sealed_during_verification_are_no_problem(storage: Storage) -> None:
     class SealingMeanwhile(AuditStorage):
         async def records_from(self, place: int, limit: int) -> Sequence[AuditRecord]:
             await record(storage, 1)

@@ -76,11 +76,11 @@ def column(held: Held, table: str, name: str) -> list[Any]:
     return [row[place] for row in held.get(table, [])]
 
 
-def test_of_every_table_it_is_known_what_a_restore_may_bring_back() -> None:
+def test_every_table_has_a_restore_policy() -> None:
     assert TABLES.keys() == RESTORED_AS_IT_WAS | FENCED | EPHEMERAL_TABLES
 
 
-async def test_every_row_is_read_once_however_many_there_are(storage: Storage) -> None:
+async def test_every_row_is_read_exactly_once_over_many_chunks(storage: Storage) -> None:
     tags = frozenset(f"tag-{number:04}" for number in range(2 * CHUNK_ROWS + 1))
     users = [a_user(tags=tags), a_user(tags=frozenset({"ä", "tag-0000"}), sealed_totp=b"\x00\xff", meta={"a": "ü"})]
     for user in users:
@@ -91,7 +91,7 @@ async def test_every_row_is_read_once_however_many_there_are(storage: Storage) -
     assert set(column(held, "users", "user_id")) == {user.user_id for user in users}
 
 
-async def test_what_was_read_is_put_back_as_it_was(storage: Storage) -> None:
+async def test_restore_brings_back_the_rows_of_the_backup(storage: Storage) -> None:
     user = a_user(tags=frozenset({"x"}), sealed_totp=b"\x00\xff", meta={"a": 'ü "quoted"'}, email_verified=True)
     await storage.accounts.create_user(user, a_record(login="anna@studio.example"))
     await storage.clients.create_client(a_client(), a_record())
@@ -148,7 +148,7 @@ async def test_a_file_that_turns_out_damaged_at_its_end_leaves_everything_as_it_
     assert await contents(storage) == before
 
 
-async def test_every_revocation_epoch_ends_above_any_that_was_given_out(storage: Storage) -> None:
+async def test_every_revocation_epoch_after_a_restore_is_above_any_issued_one(storage: Storage) -> None:
     """R3: a token issued after the backup carries a rev of before the restore, also when clocks ran ahead."""
     old, recent, ahead = a_user(rev=0), a_user(rev=(NOW - 5) * 1_000), a_user(rev=(NOW + 7_200) * 1_000)
     for user in (old, recent, ahead):
@@ -164,7 +164,7 @@ async def test_every_revocation_epoch_ends_above_any_that_was_given_out(storage:
     assert await storage.installation.epoch() == (NOW + 1) * 1_000
 
 
-async def test_what_could_be_used_once_is_spent_and_what_was_under_way_is_gone(storage: Storage) -> None:
+async def test_restore_spends_one_time_codes_and_drops_ephemeral_rows(storage: Storage) -> None:
     await storage.accounts.put_setup_link(a_setup_link(b"link"), a_record())
     before = await contents(storage)
     before["recovery_codes"] = [("1000000001", b"unused", 0), ("1000000001", b"used", NOW - 9)]
@@ -186,7 +186,7 @@ async def test_the_record_of_the_cut_commits_with_it_and_numbers_go_on(storage: 
     assert column(await contents(storage), "audit_refusals", "position") == [3, 7, 8]
 
 
-async def test_no_version_of_projects_and_groups_ever_comes_again(storage: Storage) -> None:
+async def test_no_structure_version_is_reused_after_a_restore(storage: Storage) -> None:
     await restore(storage, {"permission_clock": [(1, 7)]})
     assert (await storage.permissions.structure([], [])).version == NOW * 1_000
     await restore(storage, {"permission_clock": [(1, NOW * 1_000 + 5)]}, replace=True)

@@ -4,7 +4,9 @@ import pytest
 from bench import growth
 
 
-async def test_every_operation_finds_what_was_filled_in(migrated_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_every_benchmark_operation_finds_the_generated_data(
+    migrated_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(growth, "ASKED", 3)
     monkeypatch.setattr(growth, "ROUNDS", 1)
     figures = await growth.measure([migrated_url], "here", 0.0, [20])

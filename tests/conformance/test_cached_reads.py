@@ -33,7 +33,7 @@ async def test_a_change_by_someone_else_is_seen_at_its_answer(storage: Storage, 
             assert [await is_blocked(storage) for _ in range(3)] == [wanted] * 3
 
 
-async def test_nothing_written_is_nothing_read_anew_on_sqlite(storage: Storage, migrated_url: str) -> None:
+async def test_cached_read_is_reused_on_sqlite_without_writes(storage: Storage, migrated_url: str) -> None:
     await install_central(storage)
     await a_person(storage)
     first, second = [await storage.permissions.facts(ANNA, {1, 50_001}) for _ in range(2)]
@@ -41,7 +41,7 @@ async def test_nothing_written_is_nothing_read_anew_on_sqlite(storage: Storage, 
     assert (first is second) == migrated_url.startswith("sqlite:")
 
 
-async def test_what_is_asked_for_differently_is_answered_differently(storage: Storage) -> None:
+async def test_cached_reads_with_different_arguments_are_separate(storage: Storage) -> None:
     await install_central(storage)
     await a_person(storage)
     both, one = [await storage.permissions.facts(ANNA, asked) for asked in ((50_001, 1), (1,))]

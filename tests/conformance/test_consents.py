@@ -26,7 +26,7 @@ async def people_and_clients(storage: Storage) -> None:
         await storage.clients.create_client(a_client(client_id), a_record())
 
 
-async def test_what_was_allowed_comes_back(storage: Storage) -> None:
+async def test_stored_consent_is_read_back(storage: Storage) -> None:
     assert await storage.consents.consent(ANNA, "web") is None
     await storage.consents.add_consent(a_consent("openid", "email"), a_record(AuditEvent.CONSENT_GIVEN))
     assert await storage.consents.consent(ANNA, "web") == a_consent("openid", "email")
@@ -90,7 +90,7 @@ async def test_a_grant_without_consent_is_withdrawn_as_well(storage: Storage) ->
     assert await storage.grants.find_live_grant(grant.grant_id, NOW) is None
 
 
-async def test_what_clients_hold_without_having_asked_is_listed_once_for_each(storage: Storage) -> None:
+async def test_grants_without_a_consent_are_listed_once_per_client(storage: Storage) -> None:
     taken = {"user_id": ANNA, "code_taken_at": NOW, "rev": 0}
     for grant in (
         a_grant(**taken, code=b"1", scopes=("openid",), created_at=NOW - 9),

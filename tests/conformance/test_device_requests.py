@@ -49,7 +49,7 @@ async def test_a_user_code_in_use_is_not_given_twice(storage: Storage) -> None:
     assert sorted(answers) == [False] * 5 + [True]
 
 
-async def test_of_many_who_answer_exactly_one_does(storage: Storage, anna: User) -> None:
+async def test_exactly_one_of_many_answers_to_a_device_request_counts(storage: Storage, anna: User) -> None:
     await storage.device_requests.create_request(a_request())
     answers = await asyncio.gather(
         *(
@@ -65,7 +65,7 @@ async def test_of_many_who_answer_exactly_one_does(storage: Storage, anna: User)
     assert len(made) == (1 if request.state is DeviceState.APPROVED else 0)
 
 
-async def test_no_one_is_signed_in_who_was_blocked_or_signed_out_a_moment_ago(storage: Storage, anna: User) -> None:
+async def test_device_request_of_a_revoked_account_is_not_approved(storage: Storage, anna: User) -> None:
     await storage.device_requests.create_request(a_request())
     await storage.sessions.revoke_user(anna.user_id, a_record(), keep=None, now=NOW)
     assert not await storage.device_requests.approve_request("BCDFGHJK", device_grant(anna), NOW, a_record())
@@ -110,7 +110,7 @@ async def test_a_device_of_others_needs_a_consent_that_still_stands(storage: Sto
     assert await storage.device_requests.approve_request("BCDFGHJK", grant, NOW, a_record(), consented=True)
 
 
-async def test_what_is_over_is_swept_after_ten_minutes(storage: Storage) -> None:
+async def test_expired_device_request_is_deleted_after_ten_minutes(storage: Storage) -> None:
     await storage.device_requests.create_request(a_request())
     await storage.sweep(NOW + 600 + 599)
     assert (await storage.device_requests.record_poll(b"device", NOW))[0] is not None

@@ -84,14 +84,14 @@ async def test_a_node_that_fell_silent_keeps_nothing_and_one_that_speaks_does(st
         assert await storage.game_sessions.remove_socket_node(gsid, "here", NOW + SILENT) is not kept
 
 
-async def test_what_is_over_is_not_cancelled(storage: Storage) -> None:
+async def test_expired_or_unknown_game_session_is_not_canceled(storage: Storage) -> None:
     gsid = await a_session(storage)
     await storage.game_sessions.add_socket_node(gsid, "here", NOW)
     assert not await storage.game_sessions.remove_socket_node(gsid, "here", NOW + 120)
     assert not await storage.game_sessions.remove_socket_node("unknown", "here", NOW)
 
 
-async def test_of_two_nodes_that_leave_at_once_at_least_one_cancels(storage: Storage) -> None:
+async def test_at_least_one_of_two_nodes_leaving_together_cancels(storage: Storage) -> None:
     for number in range(10):
         gsid = await a_session(storage, f"g{number}")
         await storage.game_sessions.add_socket_node(gsid, "here", NOW)

@@ -132,14 +132,14 @@ async def test_the_stages_are_told_once_each(storage: Storage) -> None:
     assert heard.count("g1") == 2
 
 
-async def test_only_the_first_confirmation_counts(storage: Storage, anna: User) -> None:
+async def test_only_the_first_confirmation_of_a_game_session_succeeds(storage: Storage, anna: User) -> None:
     outcomes = await asyncio.gather(*(confirm_session(storage, anna) for _ in range(5)))
     assert sorted(outcomes) == [False] * 4 + [True]
     session = await find_session(storage)
     assert (session.state, session.user_id, session.confirmed_at) == (GameSessionState.CONFIRMED, anna.user_id, NOW)
 
 
-async def test_no_one_confirms_with_an_account_that_changed_meanwhile(storage: Storage, anna: User) -> None:
+async def test_confirmation_fails_after_the_account_was_revoked(storage: Storage, anna: User) -> None:
     assert not await confirm_session(storage, replace(anna, rev=anna.rev + 1))
     assert (await find_session(storage)).state is GameSessionState.PENDING
 
@@ -180,7 +180,7 @@ async def test_a_block_between_confirmation_and_taking_leaves_nothing_to_take(st
     assert (await find_session(storage)).state is GameSessionState.CONFIRMED
 
 
-async def test_what_failed_stays_failed_with_its_first_record(storage: Storage, anna: User) -> None:
+async def test_failed_game_session_keeps_its_first_failure_record(storage: Storage, anna: User) -> None:
     first, second = a_refusal(), a_refusal()
     assert await storage.game_sessions.fail_session("g1", NOW, first, KEPT)
     assert not await storage.game_sessions.fail_session("g1", NOW, second, KEPT)

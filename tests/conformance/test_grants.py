@@ -157,7 +157,7 @@ async def test_a_grant_that_has_lost_its_ground_is_not_kept_nor_recorded(
 
 
 @pytest.mark.usefixtures("anna")
-async def test_no_grant_outlives_a_withdrawal_of_the_same_moment(storage: Storage) -> None:
+async def test_no_grant_survives_a_concurrent_withdrawal_of_consent(storage: Storage) -> None:
     allowed = Consent(user_id=ANNA, client_id="web", scopes=SCOPES, given_at=NOW)
     for number in range(10):
         await storage.consents.add_consent(allowed, a_record())
@@ -241,7 +241,7 @@ async def test_within_the_grace_the_one_before_the_newest_is_repeated_and_no_oth
 
 @pytest.mark.usefixtures("anna")
 @pytest.mark.parametrize("now", [NOW + 15, NOW - 3_600])  # the clock went on, or back
-async def test_after_the_grace_a_repeat_is_reuse(storage: Storage, now: int) -> None:
+async def test_repeated_refresh_after_the_grace_period_is_reuse(storage: Storage, now: int) -> None:
     await create_grant(storage)
     await take(storage)
     await turn(storage, 1, NOW + 5, grace=10)
@@ -336,7 +336,7 @@ async def test_the_sweep_takes_what_has_ended_and_codes_no_one_came_for(storage:
         assert await storage.grants.find_grant_by_code(grant.code or b"") is None
 
 
-async def test_one_code_is_taken_by_one_of_many_processes(migrated_url: str) -> None:
+async def test_authorization_code_is_redeemed_by_one_of_many_processes(migrated_url: str) -> None:
     async with open_storage(migrated_url, migrate=False) as storage:
         await anna_and_web(storage)
         await create_grant(storage)
@@ -345,7 +345,7 @@ async def test_one_code_is_taken_by_one_of_many_processes(migrated_url: str) -> 
         assert (await events(storage)).count(AuditEvent.CODE_REUSED.value) == 1
 
 
-async def test_one_refresh_token_is_turned_in_by_one_of_many_processes(migrated_url: str) -> None:
+async def test_refresh_token_is_rotated_by_one_of_many_processes(migrated_url: str) -> None:
     async with open_storage(migrated_url, migrate=False) as storage:
         await anna_and_web(storage)
         await create_grant(storage, code_taken_at=NOW, generation=1, refreshed_at=NOW)
@@ -362,7 +362,7 @@ async def test_within_the_grace_many_processes_get_the_same_next_one(migrated_ur
         assert race(racers.turn_refresh_token_with_grace, migrated_url) == {WON: 1, "REPEATED 2": TRIES - 1}
 
 
-async def test_one_assertion_is_good_in_one_of_many_processes(migrated_url: str) -> None:
+async def test_assertion_is_accepted_by_one_of_many_processes(migrated_url: str) -> None:
     assert race(racers.spend_assertion, migrated_url) == {WON: 1, "SecondFactorWrong": TRIES - 1}
 
 

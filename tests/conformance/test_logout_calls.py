@@ -116,7 +116,7 @@ async def test_each_call_is_given_to_one_caller_until_its_lease_is_over(storage:
     assert {call.tries for call in await claim_calls(storage, NOW + 60)} == {2}
 
 
-async def test_anyone_who_lost_a_call_to_another_changes_nothing(storage: Storage, anna: User) -> None:
+async def test_worker_that_lost_its_lease_changes_nothing_about_a_logout_call(storage: Storage, anna: User) -> None:
     await sign_in(storage, anna)
     await storage.sessions.end_session(anna.user_id, "s1", a_record())
     (slow,) = await claim_calls(storage)
@@ -144,7 +144,7 @@ async def test_a_call_that_is_given_up_is_kept_for_a_while_and_not_made_again(st
     assert list(await storage.logout_calls.all_calls()) == []
 
 
-async def test_no_grant_comes_of_a_session_that_has_ended(storage: Storage, anna: User) -> None:
+async def test_no_grant_is_created_from_an_ended_session(storage: Storage, anna: User) -> None:
     await sign_in(storage, anna)
     made = a_grant(user_id=anna.user_id, rev=anna.rev, code=None, session_id="s1")
     assert await storage.grants.create_grant(made, a_record(AuditEvent.GRANT_MADE), in_session=True)

@@ -46,7 +46,7 @@ async def test_a_claimed_mail_is_no_one_elses_until_its_lease_ends(storage: Stor
     assert again.tries == 2
 
 
-async def test_of_many_racing_for_the_mails_each_goes_to_one(storage: Storage) -> None:
+async def test_each_mail_is_claimed_by_one_of_many_workers(storage: Storage) -> None:
     mails = [a_mail() for _ in range(30)]
     await storage.mail.queue_mails(mails, "")
     batches = await asyncio.gather(*(storage.mail.claim_due(NOW, LEASE, 4) for _ in range(12)))
@@ -60,7 +60,7 @@ async def test_between_processes_too_each_mail_goes_to_one(migrated_url: str) ->
     assert race(racers.claim_mail, migrated_url) == {WON: 7, "NotFound": 13}
 
 
-async def test_what_was_sent_is_gone_and_sending_it_twice_is_harmless(storage: Storage) -> None:
+async def test_sent_mail_is_deleted_and_deleting_twice_is_harmless(storage: Storage) -> None:
     mail, other = a_mail(), a_mail()
     await storage.mail.queue_mails([mail, other], "")
     await storage.mail.claim_due(NOW, LEASE, 10)
@@ -69,7 +69,7 @@ async def test_what_was_sent_is_gone_and_sending_it_twice_is_harmless(storage: S
     assert [claim.mail for claim in await storage.mail.claim_due(NOW + LEASE, LEASE, 10)] == [other]
 
 
-async def test_what_failed_is_due_again_at_its_time_and_keeps_its_trouble(storage: Storage) -> None:
+async def test_failed_mail_is_due_again_on_time_and_keeps_its_error(storage: Storage) -> None:
     await storage.mail.queue_mails([a_mail()], "")
     [claim] = await storage.mail.claim_due(NOW, LEASE, 10)
     await storage.mail.record_failure(claim, "451 greylisted", NOW + 60)
@@ -78,7 +78,7 @@ async def test_what_failed_is_due_again_at_its_time_and_keeps_its_trouble(storag
     assert [again.tries for again in await storage.mail.claim_due(NOW + 60, LEASE, 10)] == [2]
 
 
-async def test_what_was_given_up_is_never_due_and_still_counted(storage: Storage) -> None:
+async def test_abandoned_mail_is_never_due_and_still_counted(storage: Storage) -> None:
     await storage.mail.queue_mails([a_mail(), a_mail(created_at=NOW - 9)], "")
     claims = await storage.mail.claim_due(NOW, LEASE, 10)
     await storage.mail.record_failure(claims[0], "550 no such mailbox", 0)
@@ -87,7 +87,7 @@ async def test_what_was_given_up_is_never_due_and_still_counted(storage: Storage
     assert await storage.mail.outbox_status() == OutboxStatus(waiting=0, given_up=1, oldest_at=0, trouble="")
 
 
-async def test_who_lost_the_mail_to_someone_else_cannot_give_it_free(storage: Storage) -> None:
+async def test_worker_that_lost_its_lease_cannot_release_the_mail(storage: Storage) -> None:
     await storage.mail.queue_mails([a_mail()], "")
     [slow] = await storage.mail.claim_due(NOW, LEASE, 10)
     [quick] = await storage.mail.claim_due(NOW + LEASE, LEASE, 10)
@@ -122,7 +122,7 @@ async def test_queueing_wakes_the_postman_after_the_commit(storage: Storage) -> 
     await asyncio.gather(*looks)
 
 
-async def test_no_mail_leaves_without_the_act_that_caused_it(storage: Storage) -> None:
+async def test_no_mail_is_queued_when_its_transaction_rolls_back(storage: Storage) -> None:
     def act(mail: OutboxMail, *, succeed: bool) -> Verb[None]:
         yield from add_audit_record(a_record())
         yield from outbox.queue_mails([mail], "")
@@ -141,7 +141,7 @@ async def test_an_act_without_mail_queues_nothing(storage: Storage) -> None:
     assert (await storage.mail.outbox_status()).waiting == 0
 
 
-async def test_what_never_got_out_is_forgotten_in_the_end(storage: Storage) -> None:
+async def test_unsent_mail_is_deleted_after_the_retention_period(storage: Storage) -> None:
     old, young = (
         a_mail(created_at=NOW - outbox.RETENTION_SECONDS),
         a_mail(created_at=NOW - outbox.RETENTION_SECONDS + 1),

@@ -211,7 +211,7 @@ def create_foreign_table(connection: Connection) -> None:
     connection.execute(text("CREATE TABLE users (name TEXT)"))
 
 
-async def test_what_kept_a_migration_from_succeeding_is_told_in_one_line(database_url: str) -> None:
+async def test_failed_migration_reports_its_cause_in_one_line(database_url: str) -> None:
     await run_on(database_url, create_foreign_table)
     with pytest.raises(MigrationFailed, match=r"users.*already exists"):
         await run_in_child(database_url)

@@ -123,7 +123,7 @@ async def test_a_listener_in_another_process_hears_what_was_committed_and_nothin
     await ear.until(MISSED_PAYLOAD if unnamed else NEWS)
 
 
-async def test_no_node_hears_before_the_commit(migrated_postgres_url: str) -> None:
+async def test_no_node_is_notified_before_the_commit(migrated_postgres_url: str) -> None:
     async with (
         open_storage(migrated_postgres_url, migrate=False) as here,
         open_storage(migrated_postgres_url, migrate=False) as there,

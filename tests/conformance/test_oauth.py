@@ -54,7 +54,7 @@ async def test_the_clients_of_an_application_are_its_own_with_their_secrets(stor
     assert list(await storage.clients.clients_of_application(7)) == ours
 
 
-async def test_of_many_racing_for_one_client_id_exactly_one_gets_it(storage: Storage) -> None:
+async def test_exactly_one_of_many_concurrent_clients_gets_the_client_id(storage: Storage) -> None:
     answers = await asyncio.gather(
         *(storage.clients.create_client(a_client(), a_record()) for _ in range(8)), return_exceptions=True
     )

@@ -191,7 +191,9 @@ async def test_someone_elses_passkey_is_no_second_factor(factor_setup: SecondFac
             await sign_in(factor_setup, mallory, anna, **lie)
 
 
-async def test_without_a_password_a_passkey_says_whose_it_is_and_says_true(factor_setup: SecondFactorSetup) -> None:
+async def test_passwordless_passkey_sign_in_requires_the_matching_user_handle(
+    factor_setup: SecondFactorSetup,
+) -> None:
     anna, _ = await factor_setup.with_passkey()
     _, mallory = await factor_setup.with_passkey()
     for handle in (None, b"", anna.user_id.encode()):

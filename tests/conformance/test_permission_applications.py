@@ -128,7 +128,7 @@ async def test_a_creator_gets_what_was_written_for_them(world: Storage) -> None:
     assert await record_of(world, ANNA, SHOP) == replace(own, version=1)
 
 
-async def test_what_a_creator_gets_in_application_1_is_added_to_what_they_have(world: Storage) -> None:
+async def test_creator_roles_in_application_1_are_added_to_existing_roles(world: Storage) -> None:
     before = await record_of(world, ANNA, 1)
     on_it = application_scope("mind_games", SHOP)
     await world.applications.create_application(
@@ -320,7 +320,7 @@ async def test_records_are_kept_with_what_they_tell_of(world: Storage) -> None:
 # -- versions of schemas ------------------------------------------------------------------------------
 
 
-async def test_every_save_leaves_its_version_the_newest_hundred_and_none_of_a_removed_application(
+async def test_saves_store_the_newest_hundred_versions_until_the_application_is_removed(
     world: Storage,
 ) -> None:
     await create_application(world)

@@ -76,7 +76,7 @@ def test_facts_are_one_statement() -> None:
         verb.send([])
 
 
-async def test_there_are_no_facts_about_no_one(storage: Storage) -> None:
+async def test_unknown_person_has_no_facts(storage: Storage) -> None:
     assert await storage.permissions.facts("5", [1]) is None
 
 
@@ -172,7 +172,7 @@ async def test_facts_name_owned_projects_listing_groups_and_versions(world: Stor
     assert (await facts_of(world)).owns == {"mind_games": End(expired=NOW + 5)}
 
 
-async def test_only_ownership_of_a_project_itself_is_ownership(world: Storage) -> None:
+async def test_only_an_owner_role_on_the_project_itself_is_ownership(world: Storage) -> None:
     scope = application_scope("mind_games", SHOP)
     await a_person(world, "2")
     await world.user_records.edit_record(
@@ -288,7 +288,7 @@ async def test_the_structure_has_a_version_from_the_start(storage: Storage) -> N
     assert (await facts_of(storage)).structure == 1
 
 
-async def test_what_is_no_structure_leaves_its_version(world: Storage) -> None:
+async def test_saves_outside_the_structure_keep_its_version(world: Storage) -> None:
     before = await structure_version(world)
     await world.user_records.edit_record(1, ANNA, set_fields(login={"can": {"value": True}}), NOW)
     await world.applications.edit_application(SHOP, set_fields(name="Store"))

@@ -116,7 +116,7 @@ async def test_the_use_of_a_key_is_remembered_once_in_a_while_and_never_goes_bac
 
 
 @REMOVALS
-async def test_nothing_of_a_removed_application_or_project_is_good(world: Storage, what: str) -> None:
+async def test_no_key_of_a_removed_application_or_project_is_valid(world: Storage, what: str) -> None:
     await world.application_keys.add_access_key(an_access_key(), ())
     await world.application_keys.add_application_key(a_public_key(), ())
     await world.application_keys.add_service_token(TOKEN, ())
@@ -127,7 +127,7 @@ async def test_nothing_of_a_removed_application_or_project_is_good(world: Storag
     assert await world.application_keys.service_token("jti") is None
 
 
-async def test_nothing_is_added_to_an_application_that_is_not_there(world: Storage) -> None:
+async def test_no_key_is_added_to_an_unknown_application(world: Storage) -> None:
     async def expect_refusal(application_id: int) -> None:
         for attempt in (
             world.application_keys.add_access_key(an_access_key(application_id=application_id), ()),

@@ -59,7 +59,7 @@ async def structure_version(storage: Storage) -> int:
     return (await storage.permissions.structure([], [])).version
 
 
-async def test_of_many_who_race_no_more_win_than_may(world: Storage, migrated_url: str) -> None:
+async def test_concurrent_writes_stay_within_every_limit(world: Storage, migrated_url: str) -> None:
     races = {
         racers.publish_one_more: (2, "LimitReached"),  # of three: the author has one already
         racers.add_access_key: (2, "AccessKeysFull"),
@@ -79,7 +79,7 @@ async def test_of_many_who_race_no_more_win_than_may(world: Storage, migrated_ur
     assert len(await world.application_keys.access_keys(SHOP)) == 2
 
 
-async def test_of_many_saves_each_is_one_version_and_none_is_lost(world: Storage, migrated_url: str) -> None:
+async def test_concurrent_saves_each_get_a_version_and_none_is_lost(world: Storage, migrated_url: str) -> None:
     before = await structure_version(world)
     acts = (
         *(racers.make_application, racers.save_record, racers.save_schema, racers.save_application),
@@ -101,7 +101,7 @@ async def test_of_many_saves_each_is_one_version_and_none_is_lost(world: Storage
     assert (group.version, len(group.users)) == (1 + TRIES, TRIES)
 
 
-async def test_what_ends_while_it_is_given_is_left_nowhere(world: Storage, migrated_url: str) -> None:
+async def test_assignment_to_something_removed_concurrently_leaves_no_rows(world: Storage, migrated_url: str) -> None:
     outcomes = run_races([racers.end_or_give_role, racers.come_and_go], migrated_url)
     assert set(outcomes["end_or_give_role"]) <= {WON, "RoleNotFound", "VersionConflict"}
     assert outcomes["come_and_go"] == {WON: TRIES}
@@ -117,7 +117,7 @@ async def test_what_ends_while_it_is_given_is_left_nowhere(world: Storage, migra
         assert {row.user_id for row in held[table]} <= people, table
 
 
-async def test_no_one_keeps_what_they_are_given_on_an_application_while_it_leaves(
+async def test_no_role_assignment_survives_an_application_leaving_its_project(
     world: Storage, migrated_url: str
 ) -> None:
     won = run_races([racers.leave_project_while_given], migrated_url)
@@ -174,7 +174,7 @@ async def test_a_schema_is_saved_on_top_of_the_save_before_it(world: Storage, mi
     assert after.schema.private_data.keys() == after.roles.keys() - before.roles.keys() == {"one", "two"}
 
 
-async def test_anyone_who_changes_the_structure_waits_for_those_before_them_and_for_no_others(world: Storage) -> None:
+async def test_structure_change_waits_only_for_earlier_writers(world: Storage) -> None:
     """Records of other applications are saved all the while, so that at no moment no one shares it."""
     await create_application(world, "guest", name="Busy")
     busy, done = asyncio.Event(), asyncio.Event()
@@ -214,7 +214,7 @@ async def test_a_name_goes_to_one_of_the_applications_that_want_it(world: Storag
     assert [model.application.name for model in models.values()].count("Wanted") == 1
 
 
-async def test_one_owner_is_left_however_they_go(world: Storage, migrated_url: str) -> None:
+async def test_project_keeps_one_owner_under_concurrent_removals(world: Storage, migrated_url: str) -> None:
     for n in range(10):
         for user_id in race_owners(n):
             await a_person(world, user_id)

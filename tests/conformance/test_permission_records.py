@@ -111,7 +111,7 @@ async def test_a_refused_edit_leaves_no_trace(world: Storage) -> None:
     assert (await record_of(world, ANNA)).version == 0
 
 
-async def test_only_people_and_applications_that_exist_are_edited(world: Storage) -> None:
+async def test_only_records_of_existing_people_and_applications_are_edited(world: Storage) -> None:
     with pytest.raises(UserNotFound):
         await edit(world, "5", {})
     with pytest.raises(ApplicationNotFound):
@@ -165,7 +165,7 @@ async def test_a_role_takes_as_many_users_as_it_may_have(world: Storage) -> None
     await edit(world, BOB, {P: holdings_with("one")})
 
 
-async def test_what_is_over_takes_no_seat(world: Storage) -> None:
+async def test_expired_assignment_does_not_count_toward_the_role_limit(world: Storage) -> None:
     await edit(world, ANNA, {ROOT: holdings_with(Assignment(role="one", end=PAST))})
     await edit(world, BOB, {ROOT: holdings_with("one")})
     with pytest.raises(RoleFull):
@@ -202,7 +202,7 @@ async def test_the_last_owner_stays(world: Storage) -> None:
 
 
 @pytest.mark.parametrize("how", ["blocked", "expired", "below"])
-async def test_who_cannot_act_as_owner_is_none(world: Storage, how: str) -> None:
+async def test_blocked_expired_or_nested_owner_does_not_count_as_owner(world: Storage, how: str) -> None:
     scope = application_scope("mind_games", SHOP) if how == "below" else P
     end = End(expired=NOW) if how == "expired" else End()
     await edit(world, BOB, {scope: holdings_with(Assignment(role=OWNER, end=end))}, application=1)
@@ -261,7 +261,7 @@ async def test_a_service_account_that_is_removed_frees_its_name(world: Storage) 
     await world.service_accounts.create_service_account(a_service_account("78"), [], ())
 
 
-async def test_every_way_to_make_or_unmake_an_administrator_shows_in_the_version(world: Storage) -> None:
+async def test_every_change_of_the_administrator_role_raises_the_record_version(world: Storage) -> None:
     provisions = ProvisionStorage(world.runner)
     kept = a_user()
     await world.accounts.create_user(kept, a_record(), administrator=True)
@@ -302,9 +302,7 @@ async def make_administrator(storage: Storage, user_id: str, *, end: End = NO_EN
 
 
 @pytest.mark.parametrize("how", ["ending", "denied"])
-async def test_who_administers_for_a_time_or_is_denied_it_is_not_the_one_who_must_stay(
-    storage: Storage, how: str
-) -> None:
+async def test_temporary_or_denied_administrator_does_not_count_as_the_last_one(storage: Storage, how: str) -> None:
     await install_central(storage)
     for user_id in (ANNA, BOB):
         await a_person(storage, user_id)

@@ -129,12 +129,12 @@ async def test_asking_again_finds_what_is_under_way_and_asks_anew_once_all_is_co
     assert len(await world.personal_data.find_requests(ANNA)) == 2
 
 
-async def test_no_one_is_asked_about_an_account_that_is_not_there(world: Storage) -> None:
+async def test_export_request_for_an_unknown_account_is_refused(world: Storage) -> None:
     with pytest.raises(UserNotFound):
         await ask(world, "1000000009")
 
 
-async def test_without_addresses_nothing_is_kept_of_asking(storage: Storage) -> None:
+async def test_no_data_request_is_stored_without_export_urls(storage: Storage) -> None:
     await install_central(storage)
     await a_person(storage, ANNA)
     assert not await storage.personal_data.has_export_sources()
@@ -160,7 +160,7 @@ async def test_an_erasure_that_does_not_happen_asks_no_one(world: Storage) -> No
     assert await world.personal_data.claim_due_calls(NOW, LEASE, 9) == []
 
 
-async def test_with_the_account_goes_what_was_fetched_for_its_owner(world: Storage) -> None:
+async def test_collected_data_is_deleted_with_the_account(world: Storage) -> None:
     await ask(world)
     held = await world.personal_data.claim_due_calls(NOW, LEASE, 9)
     assert await complete_call(world, held[0], b"what is kept")
@@ -192,7 +192,7 @@ async def test_a_call_is_no_one_elses_until_its_lease_ends_and_then_goes_on_else
     assert {call.tries for call in again} == {2}
 
 
-async def test_who_lost_a_call_to_someone_else_changes_nothing_about_it(world: Storage) -> None:
+async def test_worker_that_lost_its_lease_changes_nothing_about_a_call(world: Storage) -> None:
     await erase(world)
     slow = (await world.personal_data.claim_due_calls(NOW, LEASE, 1))[0]
     [quick] = [
@@ -207,7 +207,7 @@ async def test_who_lost_a_call_to_someone_else_changes_nothing_about_it(world: S
     assert await complete_call(world, quick)
 
 
-async def test_no_address_is_in_two_hands_at_once_and_the_longest_due_goes_first(world: Storage) -> None:
+async def test_no_url_is_claimed_twice_and_the_longest_due_call_goes_first(world: Storage) -> None:
     await erase(world, ANNA)
     await world.runner.write(partial(personal_data.request_removal, BOB, NOW + 1))
     first = await world.personal_data.claim_due_calls(NOW + 9, LEASE, 9)
@@ -222,7 +222,7 @@ async def test_no_address_is_in_two_hands_at_once_and_the_longest_due_goes_first
     ]
 
 
-async def test_of_many_who_want_the_calls_each_goes_to_one_and_each_address_to_one(world: Storage) -> None:
+async def test_each_call_and_each_url_is_claimed_by_one_of_many_workers(world: Storage) -> None:
     await ask(world)
     await ask(world, BOB)
     batches = await asyncio.gather(*(world.personal_data.claim_due_calls(NOW, LEASE, 3) for _ in range(8)))
@@ -238,7 +238,7 @@ async def test_between_processes_too_an_address_is_called_by_one(migrated_url: s
     assert race(permission_racers.claim_data_call, migrated_url) == {WON: 4, "NotFound": 16}
 
 
-async def test_what_was_put_off_is_due_at_its_time_and_keeps_its_trouble(world: Storage) -> None:
+async def test_rescheduled_call_is_due_on_time_and_keeps_its_error(world: Storage) -> None:
     await erase(world)
     for call in await world.personal_data.claim_due_calls(NOW, LEASE, 9):
         await world.personal_data.reschedule_call(call, "answered 503", NOW + 60)
@@ -250,7 +250,7 @@ async def test_what_was_put_off_is_due_at_its_time_and_keeps_its_trouble(world: 
     assert {call.tries for call in await world.personal_data.claim_due_calls(NOW + 60, LEASE, 9)} == {2}
 
 
-async def test_what_was_given_up_is_never_due_and_on_record(world: Storage) -> None:
+async def test_failed_call_is_never_due_again_and_is_recorded(world: Storage) -> None:
     await erase(world)
     for call in await world.personal_data.claim_due_calls(NOW, LEASE, 9):
         await world.personal_data.fail_call(call, "answered 500", a_record(AuditEvent.DATA_GIVEN_UP, ANNA), NOW + 7)

@@ -76,7 +76,7 @@ def scanned_tables(connection: apsw.Connection, statement: Statement, large: fro
     return {line[3].split()[1] for line in plan if line[3].startswith("SCAN ")} & large
 
 
-async def test_only_what_is_about_everybody_reads_everybody(tmp_path: Path) -> None:
+async def test_only_listed_statements_scan_a_large_table(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/plans.db"
     async with open_storage(url, migrate=True):
         pass

@@ -79,7 +79,7 @@ async def guess(service: RunningService) -> int:
 # -- the pool
 
 
-async def test_who_gets_no_connection_in_time_is_told_so_and_the_next_one_gets_it(
+async def test_connection_timeout_is_unavailable_and_the_next_request_succeeds(
     migrated_postgres_url: str,
 ) -> None:
     limits = PoolLimits(min_size=1, max_size=1, acquire_seconds=0.2)
@@ -218,7 +218,7 @@ async def test_a_statement_about_every_row_may_take_longer_than_others(migrated_
         assert await storage.runner.write(lambda: wait(patience=LOCK_TIMEOUT))
 
 
-async def test_who_is_told_to_end_while_the_server_is_silent_does_so(migrated_postgres_url: str) -> None:
+async def test_canceled_write_ends_while_the_server_is_silent(migrated_postgres_url: str) -> None:
     async with (
         postgres_session(migrated_postgres_url) as holder,
         open_storage(migrated_postgres_url, migrate=False, limits=IMPATIENT) as storage,

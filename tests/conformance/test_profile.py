@@ -101,7 +101,7 @@ async def test_name_and_language_are_set_and_recorded(storage: Storage, anna: Us
 # -- another address ----------------------------------------------------------------------------------
 
 
-async def test_of_many_with_one_link_one_takes_the_address_over(storage: Storage, anna: User) -> None:
+async def test_only_one_of_many_uses_of_an_email_change_link_succeeds(storage: Storage, anna: User) -> None:
     change = await ask_for(storage, anna)
     answers = await asyncio.gather(*(take_over(storage, change) for _ in range(5)), return_exceptions=True)
     assert [answer for answer in answers if not isinstance(answer, LinkDead)] == [None]
@@ -109,7 +109,7 @@ async def test_of_many_with_one_link_one_takes_the_address_over(storage: Storage
     assert await storage.profile.find_email_change(b"link", NOW) is None
 
 
-async def test_of_two_accounts_that_want_one_address_one_gets_it(storage: Storage, anna: User) -> None:
+async def test_only_one_of_two_accounts_gets_the_same_new_email(storage: Storage, anna: User) -> None:
     bob = await a_person(storage)
     first, second = await ask_for(storage, anna), await ask_for(storage, bob, NEW.upper(), b"other")
     await take_over(storage, first)
@@ -158,14 +158,14 @@ async def test_a_new_password_keeps_one_session_and_ends_everything_else(storage
     assert (await read_user(storage, anna)).password_hash == "new"
 
 
-async def test_anyone_who_was_thrown_out_meanwhile_sets_no_password(storage: Storage, anna: User) -> None:
+async def test_password_change_fails_after_sign_out_everywhere(storage: Storage, anna: User) -> None:
     await storage.sessions.revoke_user(anna.user_id, entry_about(anna), keep=None, now=NOW)
     with pytest.raises(UserChanged):
         await storage.profile.set_password(anna, "new", entry_about(anna), (), keep=b"mine", now=NOW)
     assert (await read_user(storage, anna)).password_hash == "old"
 
 
-async def test_of_many_proofs_of_one_session_one_gives_it_another_secret(storage: Storage, anna: User) -> None:
+async def test_only_one_of_many_confirmations_rotates_the_session_secret(storage: Storage, anna: User) -> None:
     await open_session(storage, a_session(anna))
     answers = await asyncio.gather(
         *(
@@ -222,7 +222,7 @@ async def test_letters_that_wait_go_with_the_person_and_those_of_others_stay(sto
     assert [claim.mail for claim in await storage.mail.claim_due(NOW, 60, 9)] == mails[7:]
 
 
-async def test_of_the_last_two_administrators_who_go_at_once_one_stays(storage: Storage) -> None:
+async def test_one_of_the_last_two_administrators_stays_when_both_are_erased(storage: Storage) -> None:
     pair = [await a_person(storage, administrator=True) for _ in range(2)]
     answers = await asyncio.gather(
         *(
@@ -251,9 +251,7 @@ async def test_the_last_administrator_left_is_found_by_the_one_whose_check_came_
 
 
 @pytest.mark.parametrize("second", ["block", "erase"])
-async def test_of_the_last_two_administrators_one_blocked_and_one_taken_at_once_one_stays(
-    storage: Storage, second: str
-) -> None:
+async def test_one_of_the_last_two_administrators_stays_when_one_is_blocked(storage: Storage, second: str) -> None:
     anna, bert = [await a_person(storage, administrator=True) for _ in range(2)]
     blocking = storage.accounts.set_blocked(anna.user_id, entry_about(anna), blocked=True, now=NOW)
     other = (

@@ -89,7 +89,7 @@ async def test_the_state_is_what_was_carried_out(provisions: ProvisionStorage) -
     )
 
 
-async def test_of_many_accounts_only_those_in_scope_and_the_administrators_are_read(
+async def test_only_accounts_in_scope_and_administrators_are_read(
     provisions: ProvisionStorage,
 ) -> None:
     boss, by_id, by_login, other = (a_user() for _ in range(4))
@@ -201,7 +201,7 @@ async def test_the_last_administrator_who_can_sign_in_is_never_lost(provisions: 
     assert heir.user_id in (await read_stored_state(provisions)).administrators
 
 
-async def test_of_many_who_each_take_the_role_from_another_the_last_one_is_refused(
+async def test_last_of_many_concurrent_administrator_removals_is_refused(
     provisions: ProvisionStorage,
 ) -> None:
     everyone = [a_user() for _ in range(6)]
@@ -215,7 +215,7 @@ async def test_of_many_who_each_take_the_role_from_another_the_last_one_is_refus
     assert sorted(type(answer).__name__ for answer in answers) == ["NoAdministratorLeft", *["NoneType"] * 5]
 
 
-async def test_anyone_who_may_take_the_role_waits_for_the_one_who_is_at_it(migrated_postgres_url: str) -> None:
+async def test_administrator_removal_waits_for_a_concurrent_one(migrated_postgres_url: str) -> None:
     """On PostgreSQL; SQLite has one writer at a time."""
     both = [a_user(), a_user()]
     async with open_storage(migrated_postgres_url, migrate=False) as storage:
@@ -249,7 +249,7 @@ def expire_roles(at: int) -> Verb[None]:
     yield EXPIRE(at=at)
 
 
-async def test_what_was_issued_ends_only_when_it_is_told_to(provisions: ProvisionStorage, storage: Storage) -> None:
+async def test_tokens_end_only_when_the_change_ends_them(provisions: ProvisionStorage, storage: Storage) -> None:
     user = a_user()
     await write_all(provisions, AddUser(user, administrator=False))
     await write_all(provisions, ChangeUser(replace(user, nick="New"), administrator=None, ends_tokens=False))

@@ -116,7 +116,7 @@ async def test_an_installation_that_is_the_same_has_the_same_records(
     }
 
 
-async def test_what_a_plan_foresees_is_what_is_stored_then(provision_setup: ProvisionSetup, storage: Storage) -> None:
+async def test_plan_predicts_exactly_what_apply_stores(provision_setup: ProvisionSetup, storage: Storage) -> None:
     """Later sections of a file are planned on it; so it is to be exact, also where one act takes others along."""
     first = without_versions(await provision_setup.predicted_state(**RICH))
     await provision_setup.apply(**RICH)
@@ -226,7 +226,7 @@ async def test_owners_and_administrators_are_assigned_in_application_1_and_hande
         await provision_setup.apply(projects=[{"title": "P", "owners": []}])
 
 
-async def test_only_what_a_file_names_is_touched(provision_setup: ProvisionSetup) -> None:
+async def test_only_entries_named_in_the_file_are_changed(provision_setup: ProvisionSetup) -> None:
     await provision_setup.apply(**RICH)
     before = await provision_setup.export()
     plan = await provision_setup.apply(
@@ -400,7 +400,7 @@ async def test_a_key_that_is_named_gets_its_new_value_and_one_without_value_is_m
         ),
     ],
 )  # fmt: skip
-async def test_what_is_wrong_is_told_with_its_place_and_nothing_is_changed(
+async def test_invalid_entry_is_reported_with_its_path_and_nothing_is_changed(
     provision_setup: ProvisionSetup, storage: Storage, section: str, record: dict[str, Any], problem: str
 ) -> None:
     await provision_setup.apply(**FILE, environment=ENVIRONMENT)
@@ -412,7 +412,7 @@ async def test_what_is_wrong_is_told_with_its_place_and_nothing_is_changed(
     assert await read_stored_state(storage) == before
 
 
-async def test_one_mistake_is_one_complaint(provision_setup: ProvisionSetup) -> None:
+async def test_each_mistake_is_reported_once(provision_setup: ProvisionSetup) -> None:
     """What refers to a record that is refused says nothing of its own; what refers to nothing does."""
     with pytest.raises(Unfit) as unfit:
         await provision_setup.apply(
@@ -461,7 +461,7 @@ async def test_a_revoked_service_account_does_not_come_back(
         await provision_setup.apply(service_accounts=[{**account, "revoked": False}])
 
 
-async def test_what_is_held_where_nothing_is_any_more_is_neither_told_nor_touched(
+async def test_rights_in_a_removed_project_are_neither_exported_nor_changed(
     provision_setup: ProvisionSetup, storage: Storage
 ) -> None:
     access = {"mind_games": {"roles": ["moderator"]}, "other": {"roles": ["moderator"]}}
@@ -541,7 +541,7 @@ async def test_a_role_that_is_full_refuses_the_whole_file(provision_setup: Provi
     assert [user["user_id"] for user in (await provision_setup.export())["users"]] == ["1001"]
 
 
-async def test_of_two_who_apply_one_file_at_once_one_makes_everything(
+async def test_only_one_of_two_concurrent_applies_of_a_file_makes_changes(
     provision_setup: ProvisionSetup, storage: Storage, migrated_url: str
 ) -> None:
     del provision_setup

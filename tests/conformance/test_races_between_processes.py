@@ -12,7 +12,7 @@ from tests.support.racers import FAST_PASSWORDS, WON, race, run_races
 TRIES = 20  # four processes, five attempts each
 
 
-async def test_one_setup_link_makes_one_administrator(migrated_url: str) -> None:
+async def test_setup_link_creates_one_administrator(migrated_url: str) -> None:
     async with open_storage(migrated_url, migrate=False) as storage:
         await storage.accounts.put_setup_link(a_setup_link(b"link"), a_record())
     outcomes = race(racers.take_setup_link, migrated_url)
@@ -23,15 +23,15 @@ async def test_one_setup_link_makes_one_administrator(migrated_url: str) -> None
     assert events == {"user.created": 2, "setup.closed": 1}  # one of the two records the link itself
 
 
-async def test_one_login_goes_to_one_account(migrated_url: str) -> None:
+async def test_login_is_assigned_to_one_account(migrated_url: str) -> None:
     assert race(racers.take_login, migrated_url) == {WON: 1, "LoginTaken": TRIES - 1}
 
 
-async def test_one_user_id_is_given_once(migrated_url: str) -> None:
+async def test_user_id_is_assigned_once(migrated_url: str) -> None:
     assert race(racers.take_user_id, migrated_url) == {WON: 1, "UserIdTaken": TRIES - 1}
 
 
-async def test_one_client_id_is_given_once(migrated_url: str) -> None:
+async def test_client_id_is_assigned_once(migrated_url: str) -> None:
     assert race(racers.take_client_id, migrated_url) == {WON: 1, "ClientExists": TRIES - 1}
 
 
@@ -42,7 +42,7 @@ async def test_two_secrets_at_most(migrated_url: str) -> None:
         assert len((await storage.clients.client("web")).secrets) == 2
 
 
-async def test_no_guess_is_lost(migrated_url: str) -> None:
+async def test_every_failed_guess_is_counted_across_processes(migrated_url: str) -> None:
     assert race(racers.guess, migrated_url) == {WON: TRIES}
     async with open_storage(migrated_url, migrate=False) as storage:
         limit = AttemptLimit(free_attempts=TRIES + 1, first_delay=5)

@@ -159,7 +159,7 @@ async def test_registering_a_login_that_is_taken_changes_nothing(storage: Storag
     assert (await count_waiting_mails(storage), len(await storage.audit.unsealed_records(10))) == (0, 1)
 
 
-async def test_of_many_who_register_one_login_one_gets_it(storage: Storage) -> None:
+async def test_only_one_of_many_concurrent_registrations_gets_the_login(storage: Storage) -> None:
     answers = await asyncio.gather(
         *(
             storage.registration.create_with_link(

@@ -76,7 +76,7 @@ async def test_everything_moves_once(services: Services) -> None:
     assert (again.moved, again.left) == ({}, {})
 
 
-async def test_it_goes_on_where_it_was_stopped(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_rewrapping_resumes_where_it_stopped(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rewrapping, "BATCH", 1)
 
     def stop(_moved: int) -> None:

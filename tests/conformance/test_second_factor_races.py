@@ -24,7 +24,7 @@ async def test_lg_11_one_totp_step_is_accepted_once(storage: Storage, migrated_u
     assert race(racers.spend_totp_step, migrated_url) == {WON: 1, LOST: TRIES - 1}
 
 
-async def test_one_recovery_code_is_used_once_and_recorded_once(storage: Storage, migrated_url: str) -> None:
+async def test_recovery_code_is_used_once_and_recorded_once(storage: Storage, migrated_url: str) -> None:
     await an_account(storage, sealed_totp=b"sealed")
     await storage.second_factors.replace_recovery_codes(
         RACED_USER, [b"code", b"other"], a_record(AuditEvent.RECOVERY_CODES_MADE), ()
@@ -35,13 +35,13 @@ async def test_one_recovery_code_is_used_once_and_recorded_once(storage: Storage
     assert (await storage.second_factors.factor_overview(RACED_USER)).recovery_left == 1
 
 
-async def test_one_mailed_code_is_taken_once(storage: Storage, migrated_url: str) -> None:
+async def test_email_code_is_redeemed_once(storage: Storage, migrated_url: str) -> None:
     await storage.second_factors.put_email_code(RACED_USER, b"right", (), now=NOW, expires_at=NOW + 600)
     assert race(racers.try_right_email_code, migrated_url) == {WON: 1, LOST: TRIES - 1}
 
 
 @pytest.mark.parametrize(("racing", "survives"), [(MAX_EMAIL_CODE_TRIES - 1, True), (MAX_EMAIL_CODE_TRIES, False)])
-async def test_no_wrong_try_at_a_mailed_code_goes_uncounted(
+async def test_every_wrong_attempt_at_an_email_code_is_counted(
     storage: Storage,
     migrated_url: str,
     racing: int,
@@ -52,12 +52,12 @@ async def test_no_wrong_try_at_a_mailed_code_goes_uncounted(
     assert await storage.second_factors.try_email_code(RACED_USER, b"right", NOW) is survives
 
 
-async def test_one_challenge_is_answered_once(storage: Storage, migrated_url: str) -> None:
+async def test_passkey_challenge_is_used_once(storage: Storage, migrated_url: str) -> None:
     await storage.passkeys.put_challenge("passkey-sign-in", b"digest", now=NOW, expires_at=NOW + 300)
     assert race(racers.take_challenge, migrated_url) == {WON: 1, LOST: TRIES - 1}
 
 
-async def test_one_value_of_a_counter_is_accepted_once(storage: Storage, migrated_url: str) -> None:
+async def test_passkey_counter_value_is_accepted_once(storage: Storage, migrated_url: str) -> None:
     await an_account(storage)
     await storage.passkeys.add_passkey(a_passkey(user_id=RACED_USER), [], a_record(AuditEvent.FACTOR_ADDED), ())
     assert race(racers.use_passkey, migrated_url) == {WON: 1, LOST: TRIES - 1}

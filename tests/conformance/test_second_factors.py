@@ -94,9 +94,7 @@ async def test_an_enrolment_is_confirmed_once(factor_setup: SecondFactorSetup) -
     assert sorted(type(answer).__name__ for answer in answers) == ["EnrollmentGone"] * 7 + ["tuple"]
 
 
-async def test_only_the_secret_that_was_checked_is_confirmed(
-    factor_setup: SecondFactorSetup, storage: Storage
-) -> None:
+async def test_only_the_checked_totp_secret_is_confirmed(factor_setup: SecondFactorSetup, storage: Storage) -> None:
     user = await factor_setup.create_person()
     await factor_setup.totp.begin_enrollment(user)
     store = storage.second_factors
@@ -324,7 +322,7 @@ async def test_new_codes_replace_all_of_the_old_ones(factor_setup: SecondFactorS
     assert (await factor_setup.events(user)).count("factor.recovery_codes_made") == 1
 
 
-async def test_without_a_factor_there_are_no_codes(factor_setup: SecondFactorSetup) -> None:
+async def test_recovery_codes_require_a_second_factor(factor_setup: SecondFactorSetup) -> None:
     user = await factor_setup.create_person()
     with pytest.raises(FactorMissing):
         await factor_setup.recovery.renew(user, origin=ORIGIN)
@@ -470,7 +468,7 @@ async def test_the_factor_used_last_is_asked_for_first(factor_setup: SecondFacto
     assert (await factor_setup.second_factors.load_factors(user)).methods == (Factor.TOTP, Factor.PASSKEY)
 
 
-async def test_nothing_is_added_to_an_account_that_is_not_there(factor_setup: SecondFactorSetup) -> None:
+async def test_no_factor_is_added_to_an_unknown_account(factor_setup: SecondFactorSetup) -> None:
     no_one = a_user(email_verified=True)
     with pytest.raises(UserNotFound):
         await factor_setup.email_codes.enable(no_one, origin=ORIGIN)

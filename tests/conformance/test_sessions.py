@@ -49,7 +49,7 @@ async def test_a_session_is_found_with_its_whole_account(storage: Storage, anna:
     assert await storage.sessions.find_session(b"other", NOW) is None
 
 
-async def test_it_ends_when_idle_too_long_and_at_its_last_hour(storage: Storage, anna: User) -> None:
+async def test_session_ends_when_idle_and_at_its_absolute_limit(storage: Storage, anna: User) -> None:
     await open_session(storage, a_session(anna))
     assert await storage.sessions.find_session(b"cookie", NOW + 99) is not None
     assert await storage.sessions.find_session(b"cookie", NOW + 100) is None
@@ -92,7 +92,7 @@ async def test_revoking_ends_all_but_the_one_to_keep(storage: Storage, anna: Use
     assert kept.user.rev == rev
 
 
-async def test_no_one_keeps_someone_elses_session(storage: Storage, anna: User) -> None:
+async def test_revocation_does_not_touch_a_session_of_another_account(storage: Storage, anna: User) -> None:
     bob = a_user()
     await storage.accounts.create_user(bob, a_record())
     await open_session(storage, a_session(bob, b"bob"))
@@ -102,7 +102,7 @@ async def test_no_one_keeps_someone_elses_session(storage: Storage, anna: User) 
     assert await storage.sessions.find_session(b"bob", NOW) is not None
 
 
-async def test_one_session_can_be_ended_by_its_name(storage: Storage, anna: User) -> None:
+async def test_session_can_be_ended_by_its_id(storage: Storage, anna: User) -> None:
     await open_session(storage, a_session(anna))
     assert await storage.sessions.end_session(anna.user_id, b"cookie".hex(), a_record(AuditEvent.SIGNED_OUT))
     assert not await storage.sessions.end_session(anna.user_id, b"cookie".hex(), a_record(AuditEvent.SIGNED_OUT))

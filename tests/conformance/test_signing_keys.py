@@ -10,7 +10,7 @@ from tests.support.builders import NOW, a_record
 from tests.support.keys import first_keys
 
 
-async def test_of_nodes_that_decide_from_one_reading_one_saves_and_records_it(storage: Storage) -> None:
+async def test_only_one_of_many_nodes_saves_keys_from_the_same_version(storage: Storage) -> None:
     made = first_keys()
     await storage.keys.save_keys(made, seen=0, entry=a_record(AuditEvent.KEY_MADE))
     seen = (await storage.keys.load_keys()).version

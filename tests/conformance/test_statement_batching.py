@@ -84,7 +84,7 @@ async def a_fact_to_hold(url: str, limits: PoolLimits | None = None) -> AsyncIte
         yield storage, hold_row, watcher
 
 
-async def test_anyone_who_asks_in_the_same_moment_shares_one_round_trip(migrated_postgres_url: str) -> None:
+async def test_concurrent_statements_share_one_round_trip(migrated_postgres_url: str) -> None:
     async with postgres_session(migrated_postgres_url) as connection:
         counting = Counting(connection)
 
@@ -142,7 +142,7 @@ async def test_all_who_asked_over_a_connection_that_breaks_are_told(
         assert await find_note(storage, "locked") == "locked"
 
 
-async def test_one_question_that_goes_wrong_hurts_no_other(migrated_postgres_url: str) -> None:
+async def test_failing_statement_does_not_affect_others_in_its_batch(migrated_postgres_url: str) -> None:
     async with open_storage(migrated_postgres_url, migrate=False) as storage:
         assert await add_note(storage, "taken")
         names = ["first", "taken", "second", "third"]
@@ -162,7 +162,7 @@ async def test_a_parameter_the_driver_refuses_hurts_no_other(migrated_postgres_u
         assert await find_note(storage, "there") == "there"
 
 
-async def test_who_waits_for_a_lock_holds_up_no_one_else(migrated_postgres_url: str) -> None:
+async def test_statement_waiting_for_a_lock_blocks_no_others(migrated_postgres_url: str) -> None:
     async with a_fact_to_hold(migrated_postgres_url) as (storage, holding, watcher):
         async with asyncio.timeout(LOCK_TIMEOUT), asyncio.TaskGroup() as askers, holding():
             waiting = []
@@ -175,7 +175,7 @@ async def test_who_waits_for_a_lock_holds_up_no_one_else(migrated_postgres_url: 
         assert [task.result() for task in waiting] == ["locked"] * 3
 
 
-async def test_who_leaves_takes_no_answer_from_those_who_asked_with_them(migrated_postgres_url: str) -> None:
+async def test_canceled_statement_does_not_affect_others_in_its_batch(migrated_postgres_url: str) -> None:
     async with a_fact_to_hold(migrated_postgres_url) as (storage, holding, watcher):
         async with asyncio.timeout(LOCK_TIMEOUT), holding():
             asking = [asyncio.create_task(find_note(storage, "locked", HOLD)) for _ in range(5)]
@@ -186,7 +186,7 @@ async def test_who_leaves_takes_no_answer_from_those_who_asked_with_them(migrate
         assert [answer for answer in answers if answer == "locked"] == ["locked"] * 4
 
 
-async def test_who_is_not_taken_along_in_time_is_told_so(migrated_postgres_url: str) -> None:
+async def test_statement_not_batched_in_time_is_unavailable(migrated_postgres_url: str) -> None:
     limits = PoolLimits(min_size=1, max_size=2, acquire_seconds=0.2)
     async with a_fact_to_hold(migrated_postgres_url, limits) as (storage, holding, watcher):
         async with asyncio.timeout(LOCK_TIMEOUT), holding():

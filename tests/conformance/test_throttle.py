@@ -20,7 +20,7 @@ async def test_the_door_closes_for_longer_with_every_failure_up_to_a_limit(stora
     assert await storage.throttle.blocked_until(["bob"]) == 0
 
 
-async def test_every_failure_of_many_at_once_counts(storage: Storage) -> None:
+async def test_every_concurrent_failure_is_counted(storage: Storage) -> None:
     limit = AttemptLimit(free_attempts=30, first_delay=7)
     answers = await asyncio.gather(*(storage.throttle.record_failures([("anna", limit)], NOW) for _ in range(30)))
     assert sorted(answers) == [0] * 29 + [NOW + 7]
@@ -69,13 +69,13 @@ async def test_a_guess_counts_before_it_is_made_and_the_last_one_closes_the_door
     assert await begin_attempt(storage, "anna", now=NOW + 30) == 60
 
 
-async def test_of_many_at_once_no_more_begin_than_the_limit_allows(storage: Storage) -> None:
+async def test_concurrent_attempts_stay_within_the_limit(storage: Storage) -> None:
     limit = AttemptLimit(free_attempts=7, first_delay=9)
     answers = await asyncio.gather(*(begin_attempt(storage, "anna", limit=limit) for _ in range(30)))
     assert sorted(answers) == [0] * 7 + [9] * 23
 
 
-async def test_who_is_refused_for_one_subject_counts_for_none_and_hears_the_longest_wait(storage: Storage) -> None:
+async def test_attempt_refused_for_one_subject_counts_for_none_and_gets_the_longest_delay(storage: Storage) -> None:
     await failures(storage, 4)
     await storage.throttle.record_failures([("zoe", AttemptLimit(free_attempts=1, first_delay=90))], NOW)
     assert [await begin_attempt(storage, "anna", "bob", "zoe") for _ in range(5)] == [90] * 5
@@ -107,14 +107,14 @@ async def test_a_guess_of_a_window_that_is_over_is_not_taken_from_the_next(stora
     assert [await begin_attempt(storage, "anna", now=later) for _ in range(2)] == [0, 30]
 
 
-async def test_what_is_forgiven_is_forgotten_while_the_shared_count_loses_one(storage: Storage) -> None:
+async def test_forgiven_subject_is_reset_and_the_shared_count_drops_by_one(storage: Storage) -> None:
     assert [await begin_attempt(storage, "anna", "office") for _ in range(3)] == [0, 0, 0]
     await storage.throttle.undo_attempts([("office", LIMIT)], NOW, forgiven=["anna"])
     assert [await begin_attempt(storage, "anna") for _ in range(4)] == [0, 0, 0, 30]
     assert [await begin_attempt(storage, "office") for _ in range(2)] == [0, 30]
 
 
-async def test_nothing_to_take_back_is_no_harm(storage: Storage) -> None:
+async def test_undo_without_attempts_changes_nothing(storage: Storage) -> None:
     await storage.throttle.undo_attempts([("anna", LIMIT)], NOW, forgiven=["bob"])
     assert [await begin_attempt(storage, "anna") for _ in range(4)] == [0, 0, 0, 30]
 

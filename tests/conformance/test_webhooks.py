@@ -38,7 +38,7 @@ def a_delivery(webhook: Webhook) -> Delivery:
     )
 
 
-async def test_who_has_lost_a_delivery_to_someone_else_changes_nothing(storage: Storage) -> None:
+async def test_worker_that_lost_its_lease_changes_nothing_about_a_delivery(storage: Storage) -> None:
     store = storage.webhooks
     webhook = await store.create_webhook(a_webhook(), a_record(AuditEvent.WEBHOOK_CREATED))
     delivery = a_delivery(webhook)
@@ -59,7 +59,7 @@ async def test_who_has_lost_a_delivery_to_someone_else_changes_nothing(storage: 
     assert (await store.webhook(webhook.webhook_id)).enabled
 
 
-async def test_of_those_who_read_for_a_webhook_at_once_one_keeps_what_it_read(storage: Storage) -> None:
+async def test_only_one_of_many_concurrent_readers_advances_a_webhook(storage: Storage) -> None:
     store = storage.webhooks
     webhook = await store.create_webhook(a_webhook(), a_record(AuditEvent.WEBHOOK_CREATED))
     kept = await asyncio.gather(*(store.enqueue_and_advance(webhook, 7, [a_delivery(webhook)]) for _ in range(5)))

@@ -90,7 +90,7 @@ def test_ids_are_found_wherever_they_stand_in_a_name(project_root: Path, source:
 
 
 @pytest.mark.parametrize("name", ["test_redo_01_it", "test_do_011_it", "test_do_1_it", "do_01_it"])
-def test_what_only_resembles_an_id_is_none(project_root: Path, name: str) -> None:
+def test_name_that_only_resembles_an_id_is_ignored(project_root: Path, name: str) -> None:
     has_test(project_root, f"def {name}(): ...")
     assert checklist.find_tests(project_root) == {}
 
@@ -109,13 +109,13 @@ def test_an_id_that_waits_in_part_needs_a_test_now(project_root: Path) -> None:
     assert "`tests/test_house.py::test_wi_02_it`<br>the rest waits for people |" in page_of(project_root)
 
 
-def test_nothing_waits_for_what_is_built(project_root: Path) -> None:
+def test_no_item_waits_for_a_finished_feature(project_root: Path) -> None:
     has_test(project_root, "def test_do_01_it(): ...")
     (project_root / SOURCE).write_text(LISTED.replace("built = []", 'built = ["people"]'))
     assert problems_of(project_root) == ["WI-01 waits for people, which is built"]
 
 
-def test_nothing_waits_for_what_no_one_plans(project_root: Path) -> None:
+def test_no_item_waits_for_an_unknown_feature(project_root: Path) -> None:
     has_test(project_root, "def test_do_01_it(): ...")
     listed_in_addition(project_root, 'WI-02 = { holds = "A pane holds.", waits = ["glaziers"] }')
     assert problems_of(project_root) == [f"WI-02 waits for glaziers, which is not in {SOURCE}"]

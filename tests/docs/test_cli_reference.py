@@ -19,19 +19,19 @@ def test_every_command_has_a_section() -> None:
 
 
 @pytest.mark.parametrize("path", COMMANDS)
-def test_every_command_says_what_it_does_in_a_first_sentence(path: str) -> None:
+def test_every_command_help_starts_with_one_summary_sentence(path: str) -> None:
     first, _, _ = (COMMANDS[path].help or "").partition("\n")
     assert re.fullmatch(r"[A-Z].{8,115}[.:]", first)
 
 
 @pytest.mark.parametrize("path", COMMANDS)
-def test_every_option_is_explained_unless_its_choices_say_all(path: str) -> None:
+def test_every_option_is_explained_or_has_choices(path: str) -> None:
     for option in own_options(COMMANDS[path]):
         assert isinstance(option.type, click.Choice) or re.fullmatch(r"[A-Z].{5,}", option.help or ""), option.name
 
 
 @pytest.mark.parametrize("path", sorted(COMMANDS.keys() - WITHOUT_AN_INSTALLATION))
-def test_every_command_can_be_told_which_installation_it_is_about(path: str) -> None:
+def test_every_command_accepts_data_config_and_dev_options(path: str) -> None:
     """R8."""
     names = {name for option in COMMANDS[path].params for name in option.opts}
     assert {"--data", "--config", "--dev"} <= names

@@ -70,7 +70,7 @@ def psql(url: str, *arguments: str, check: bool = True) -> subprocess.CompletedP
     return subprocess.run(command, capture_output=True, text=True, check=check)
 
 
-def test_no_role_is_made_without_a_password(tmp_path: Path) -> None:
+def test_no_database_role_is_created_without_a_password(tmp_path: Path) -> None:
     roles = [f"--set=secrets={tmp_path}", f"--file={DEPLOY / 'postgresql-roles.sql'}"]
     with PostgresCluster() as cluster:
         psql(cluster.url(), "--command=CREATE DATABASE gatehouse")

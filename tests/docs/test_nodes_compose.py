@@ -46,7 +46,7 @@ def mounted_volumes() -> Iterator[tuple[str, str, str]]:
                 assert how == ["ro"]
 
 
-def test_what_is_mounted_is_there_and_goes_where_it_is_looked_for() -> None:
+def test_mounted_files_exist_and_match_the_paths_in_use() -> None:
     files = [(name, source, target) for name, source, target in mounted_volumes() if source.startswith(".")]
     assert all((NODES / source).resolve().is_relative_to(DEPLOY) for _, source, _ in files)
     assert all((NODES / source).is_file() for _, source, _ in files)
@@ -73,7 +73,7 @@ def test_the_nodes_are_alike_and_only_the_proxy_is_reachable() -> None:
     assert FILE["networks"]["back"]["internal"]
 
 
-def test_what_both_compose_files_have_is_the_same_in_both() -> None:
+def test_shared_parts_of_both_compose_files_are_identical() -> None:
     """Moving from one machine to several changes nothing else."""
     single = read_compose()
     assert FILE["x-hardened"] == single["x-hardened"]

@@ -277,7 +277,7 @@ def test_every_secret_reaches_its_container_as_a_file(name: str) -> None:
     assert secret == []
 
 
-def test_only_the_service_itself_is_reachable_and_only_from_this_machine() -> None:
+def test_only_the_service_publishes_a_port_and_only_on_loopback() -> None:
     services = read_compose()["services"]
     assert {name for name in services if "ports" in services[name]} == {"gatehouse"}
     assert all(port.startswith(f"{LOOPBACK}:") for port in services["gatehouse"]["ports"])
@@ -285,7 +285,7 @@ def test_only_the_service_itself_is_reachable_and_only_from_this_machine() -> No
     assert services["db"]["networks"] == ["back"]
 
 
-def test_nothing_serves_before_the_schema_and_its_grants_are_there() -> None:
+def test_service_starts_only_after_migrations_and_grants() -> None:
     services = read_compose()["services"]
     done, healthy = {"condition": "service_completed_successfully"}, {"condition": "service_healthy"}
     assert services["migrate"]["depends_on"] == {"db": healthy}
@@ -307,7 +307,7 @@ def test_the_database_is_one_the_service_supports() -> None:
 
 
 @pytest.mark.parametrize("name", ["compose.yaml", "gatehouse.service", "Dockerfile"])
-def test_every_setting_that_is_given_exists(name: str) -> None:
+def test_every_setting_in_use_exists(name: str) -> None:
     given = set(re.findall(r"GATEHOUSE__[A-Z_]+", (DEPLOY / name).read_text()))
     assert given <= BY_VARIABLE.keys() | BY_FILE_VARIABLE.keys()
 
@@ -321,5 +321,5 @@ def commands_given() -> Iterator[str]:
     yield read_compose()["services"]["migrate"]["command"][0]
 
 
-def test_every_command_that_is_given_exists() -> None:
+def test_every_command_in_use_exists() -> None:
     assert set(commands_given()) <= COMMANDS.keys()

@@ -25,7 +25,7 @@ def marks_of(test: object) -> list[object]:
     return [mark for mark in getattr(test, "pytestmark", []) if mark.name == MARK]
 
 
-def test_every_picture_is_taken_by_one_test_and_shown_by_a_page() -> None:
+def test_every_screenshot_is_taken_by_one_test_and_shown_by_one_page() -> None:
     shown = {name for page in PAGES for name in SHOWN.findall(page.read_text())}
     stored = {path.name for path in PICTURES.iterdir()}
     assert declared_pictures() == Counter(shown)

@@ -21,5 +21,5 @@ def test_every_setting_is_explained_in_one_sentence(entry: Setting) -> None:
 
 
 @pytest.mark.parametrize("section", SECTIONS)
-def test_every_section_says_what_it_is_about(section: str) -> None:
+def test_every_section_has_a_description(section: str) -> None:
     assert re.fullmatch(r"[A-Z][^|\n]+\.", str(SECTIONS[section].__doc__))

@@ -113,7 +113,9 @@ async def test_a_poll_at_one_node_is_woken_by_a_login_at_another(migrated_postgr
             assert json.loads((await poll.read_response()).body)["status"] == "OK"
 
 
-async def test_of_many_polls_at_two_nodes_one_gets_the_answer(migrated_postgres_url: str, tmp_path: Path) -> None:
+async def test_only_one_of_many_polls_at_two_nodes_gets_the_result(
+    migrated_postgres_url: str, tmp_path: Path
+) -> None:
     user = await create_someone(migrated_postgres_url)
     environment = {**FAST_SETTINGS, "GATEHOUSE__GAME__EARLY_POLLS": "100"}
     with two_nodes(data=tmp_path, database_url=migrated_postgres_url, environment=environment) as nodes:

@@ -59,7 +59,7 @@ async def outcomes(waiting: list[asyncio.Task[None]]) -> list[type]:
         return [type(answer) for answer in await asyncio.gather(*waiting, return_exceptions=True)]
 
 
-async def test_every_answer_follows_a_sync_of_all_that_was_written(disk: FaultyDisk, storage: Storage) -> None:
+async def test_every_write_returns_after_its_data_is_synced(disk: FaultyDisk, storage: Storage) -> None:
     for _ in range(3):
         disk.done.clear()
         await storage.accounts.create_user(a_user(), a_record())
@@ -72,7 +72,7 @@ async def test_the_connection_that_writes_waits_for_the_disk(storage: Storage) -
     assert await storage.runner.write(partial(pragma, "synchronous")) == SYNCHRONOUS_FULL
 
 
-async def test_no_answer_leaves_while_the_disk_is_still_at_it(disk: FaultyDisk, storage: Storage) -> None:
+async def test_no_write_returns_while_the_disk_is_syncing(disk: FaultyDisk, storage: Storage) -> None:
     with disk.hold_syncs():
         answer = asyncio.create_task(storage.accounts.add_record(a_record()))
         await asyncio.to_thread(disk.wait_until_syncing)
@@ -81,7 +81,7 @@ async def test_no_answer_leaves_while_the_disk_is_still_at_it(disk: FaultyDisk, 
     await answer
 
 
-async def test_no_listener_hears_of_it_either(disk: FaultyDisk, storage: Storage) -> None:
+async def test_no_listener_is_notified_while_the_disk_is_syncing(disk: FaultyDisk, storage: Storage) -> None:
     heard: list[str] = []
     storage.runner.listen("things", heard.append)
     with disk.hold_syncs():
@@ -108,7 +108,7 @@ async def test_a_listener_that_raises_does_not_stop_the_writer(storage: Storage)
     assert [str(one) for one in complaints] == ["not today"]
 
 
-async def test_what_waits_together_is_synced_once(disk: FaultyDisk, storage: Storage) -> None:
+async def test_waiting_writes_share_one_sync(disk: FaultyDisk, storage: Storage) -> None:
     acts = [storage.accounts.create_user(a_user(), a_record()) for _ in range(20)]
     async with one_group(disk, storage, *acts) as waiting:
         disk.done.clear()
@@ -129,7 +129,7 @@ async def test_a_refusal_disturbs_none_of_its_neighbours(disk: FaultyDisk, stora
 
 
 @pytest.mark.parametrize("failure", [apsw.FullError, apsw.IOError])
-async def test_when_the_commit_fails_no_one_in_the_group_is_told_anything_else(
+async def test_failed_group_commit_fails_every_write_in_the_group(
     disk: FaultyDisk, storage: Storage, failure: type[apsw.Error]
 ) -> None:
     logins = ("anna@studio.example", "anna@studio.example", "bob@studio.example")
@@ -147,7 +147,7 @@ def create_inline(storage: Storage, user: User) -> Act:
     return storage.runner.write(partial(create_user, user, a_record()), inline=True)
 
 
-async def test_no_answer_to_a_brief_verb_leaves_before_its_sync_either(disk: FaultyDisk, storage: Storage) -> None:
+async def test_no_inline_write_returns_before_its_sync(disk: FaultyDisk, storage: Storage) -> None:
     with disk.hold_syncs():
         answer = asyncio.create_task(create_inline(storage, a_user()))
         await asyncio.to_thread(disk.wait_until_syncing)
@@ -176,7 +176,7 @@ async def test_brief_verbs_share_a_group_with_long_ones_and_a_refusal_is_no_one_
 
 
 @pytest.mark.parametrize("failure", [apsw.FullError, apsw.IOError])
-async def test_when_the_commit_of_brief_verbs_fails_all_are_told_so(
+async def test_failed_commit_of_inline_writes_fails_all_of_them(
     disk: FaultyDisk, storage: Storage, failure: type[apsw.Error]
 ) -> None:
     user = a_user()

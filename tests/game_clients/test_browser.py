@@ -27,7 +27,7 @@ def test_the_browser_is_opened_at_the_link(game: Game, desktop: Desktop, word: s
         assert desktop.wait_for_open() == [f"{service.address}/?gsid={GSID}"]
 
 
-def test_without_a_browser_the_sign_in_goes_on(game: Game, desktop: Desktop) -> None:
+def test_sign_in_continues_without_a_browser(game: Game, desktop: Desktop) -> None:
     desktop.remove_browser()
     with scripted_responder(REFUSED) as service:
         output = game.play(service.address, "default=1", environment=desktop.environment)

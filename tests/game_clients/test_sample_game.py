@@ -66,7 +66,7 @@ def test_ctrl_c_ends_the_session_too(studio: GameStudio, command: list[str]) -> 
     assert studio.info(link)["state"] == "Error"
 
 
-def test_in_a_terminal_there_is_a_qr_code_and_every_step_and_no_foreign_control(command: list[str]) -> None:
+def test_terminal_shows_qr_code_and_steps_and_strips_foreign_control_characters(command: list[str]) -> None:
     signed_in = ScriptedReply(body={"status": "OK", "nick": "Ann\x1b[2Ja", "user_id": "1001"})
     with scripted_responder(signed_in) as service:
         shown = in_a_terminal([*command, service.address])

@@ -25,7 +25,7 @@ def test_a_player_confirms_in_the_browser_and_is_signed_in(game: Game, studio: G
     assert studio.info(link)["state"] == "Success"
 
 
-def test_without_a_factor_there_is_no_jwt(game: Game, studio: GameStudio) -> None:
+def test_no_jwt_is_issued_without_a_factor(game: Game, studio: GameStudio) -> None:
     with game.start(studio.base_url) as playing, Player() as player:
         player.confirm(playing.wait_for_line("^link (.+)$", playing.stdout)[1])
         output = output_of(playing)

@@ -27,7 +27,7 @@ def packages_of(lock: Path) -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize(
     "lock", [NODE_LOCK, PEER_LOCK, TYPESCRIPT_LOCK], ids=lambda lock: str(lock.relative_to(ROOT))
 )
-def test_every_node_package_has_its_digest_and_no_address(lock: Path) -> None:
+def test_every_node_package_has_a_digest_and_no_url(lock: Path) -> None:
     for package in packages_of(lock).values():
         assert package["integrity"].startswith("sha512-")
         assert "resolved" not in package
@@ -36,13 +36,13 @@ def test_every_node_package_has_its_digest_and_no_address(lock: Path) -> None:
 @pytest.mark.parametrize(
     "lock", [NODE_LOCK, PEER_LOCK, TYPESCRIPT_LOCK], ids=lambda lock: str(lock.relative_to(ROOT))
 )
-def test_what_is_asked_for_by_name_is_asked_for_by_version(lock: Path) -> None:
+def test_locked_node_versions_match_the_requested_versions(lock: Path) -> None:
     wanted = json.loads(lock.with_name("package.json").read_text())["dependencies"]
     assert {name: packages_of(lock)[f"node_modules/{name}"]["version"] for name in wanted} == wanted
 
 
 @pytest.mark.parametrize("lock", [PYTHON_LOCK, PYTHON_PEER_LOCK], ids=lambda lock: str(lock.relative_to(ROOT)))
-def test_every_python_package_has_its_digests_and_no_address(lock: Path) -> None:
+def test_every_python_package_has_digests_and_no_url(lock: Path) -> None:
     text = lock.read_text().replace("\\\n", " ")
     assert "://" not in text
     pins = [line for line in text.splitlines() if line and not line.lstrip().startswith("#")]

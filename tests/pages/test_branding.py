@@ -50,7 +50,7 @@ async def open_and_check(page: Page, address: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("accent", "scheme"), [(YELLOW, "light"), (NAVY, "dark")], ids=("light", "dark"))
-async def test_every_page_wears_the_brand_and_can_be_read(
+async def test_every_page_shows_the_branding_and_stays_readable(
     sqlite_url: str, tmp_path: Path, browser: Browser, accent: Color, scheme: Literal["light", "dark"]
 ) -> None:
     for name, width in (("logo.png", 90), ("dark.png", 70)):

@@ -176,9 +176,7 @@ async def test_the_last_page_follows_a_game_that_changes_its_mind(service: Runni
         await expect(page.get_by_role("heading", name=says)).to_be_visible()
 
 
-async def test_without_javascript_a_link_tells_what_the_game_says(
-    service: RunningService, page_without_script: Page
-) -> None:
+async def test_result_page_is_linked_without_javascript(service: RunningService, page_without_script: Page) -> None:
     game = await register_game(service)
     await open_link(page_without_script, game)
     await page_without_script.get_by_role("button", name=YES).click()

@@ -90,7 +90,7 @@ async def test_axe_finds_nothing_against_wcag_on_any_page(
 
 
 @pytest.mark.parametrize("lang", ["de", PSEUDO])  # the pseudo-locale is English, and longer
-async def test_nothing_is_wider_than_a_small_phone(gallery: str, browser: Browser, lang: str) -> None:
+async def test_no_page_is_wider_than_a_small_phone(gallery: str, browser: Browser, lang: str) -> None:
     context = await browser.new_context(viewport=NARROW)
     page = await context.new_page()
     errors = listen(page)
@@ -142,7 +142,7 @@ async def test_the_language_is_chosen_at_the_foot_of_the_page_and_remembered(gal
     await expect(page.get_by_role("heading", name="Passwort zurücksetzen")).to_be_visible()
 
 
-async def test_without_javascript_nothing_is_offered_that_needs_it(gallery: str, browser: Browser) -> None:
+async def test_features_that_need_javascript_are_hidden_without_it(gallery: str, browser: Browser) -> None:
     context = await browser.new_context(java_script_enabled=False)
     page = await context.new_page()
     await page.goto(f"{gallery}/sign-in")

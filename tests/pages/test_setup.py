@@ -39,7 +39,7 @@ async def test_the_first_administrator_is_made_by_mouse_and_keyboard(service: Ru
     await expect(page.get_by_text("This setup link is invalid")).to_be_visible()
 
 
-async def test_it_works_without_javascript_on_a_phone(service: RunningService, browser: Browser) -> None:
+async def test_setup_works_without_javascript_on_a_phone(service: RunningService, browser: Browser) -> None:
     context = await browser.new_context(java_script_enabled=False, viewport={"width": 360, "height": 740})
     page = await context.new_page()
     await page.goto(await setup_link(service))

@@ -40,7 +40,7 @@ def test_truth_table(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_every_scenario_is_evaluated_as_the_naive_reading_of_the_rules_would(name: str) -> None:
+def test_every_scenario_matches_the_naive_evaluation(name: str) -> None:
     world = a_scenario(ALL[name])
     effective, naive = world.effective(), NaiveEvaluation(world)
     scopes, rules = scopes_in(ALL[name], world), sorted(rules_in(world))
@@ -59,7 +59,7 @@ def test_every_scenario_is_evaluated_as_the_naive_reading_of_the_rules_would(nam
     )
 
 
-def test_there_are_many_scenarios_and_no_two_of_one_name() -> None:
+def test_scenarios_are_many_and_uniquely_named() -> None:
     names = [name for name, _ in scenarios()]
     assert len(names) >= SCENARIOS_LEAST
     assert len(set(names)) == len(names)

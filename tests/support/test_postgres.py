@@ -68,7 +68,7 @@ async def test_a_durable_cluster_waits_for_the_disk_and_survives_a_crash() -> No
         assert "was shut down" in cluster.log
 
 
-async def test_nothing_is_left_of_a_cluster() -> None:
+async def test_stopped_cluster_leaves_no_files_or_server() -> None:
     with PostgresCluster() as cluster:
         directory = cluster.data.parent
         url = cluster.url()

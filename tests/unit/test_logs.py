@@ -47,7 +47,7 @@ def calls_in_the_source() -> Iterator[tuple[str, ast.Call]]:
                 yield f"{path.relative_to(ROOT)}:{node.lineno}", node
 
 
-def test_every_key_that_the_service_logs_is_on_the_list() -> None:
+def test_every_logged_key_is_on_the_allow_list() -> None:
     known = {*logs.ALLOWED_KEYS, "exc_info", "extra"}
     unknown = [
         f"{place}: {keyword.arg}"
@@ -111,7 +111,7 @@ def test_an_endless_exception_text_is_cut(stream: LogStream) -> None:
     assert len(stream.getvalue()) < 100_000
 
 
-def test_what_libraries_log_comes_the_same_way(stream: LogStream) -> None:
+def test_library_logs_use_the_same_format(stream: LogStream) -> None:
     logging.getLogger("uvicorn.error").warning("Invalid request from %s\r\n\x1b[2J", "192.0.2.1")
     line = stream.only_line()
     assert (line["logger"], line["level"]) == ("uvicorn.error", "warning")
@@ -155,7 +155,7 @@ def test_levels_below_the_wanted_one_are_silent(stream: LogStream) -> None:
     assert stream.only_line()["event"] == "heard"
 
 
-def test_in_development_lines_are_for_people_and_just_as_safe(stream: LogStream) -> None:
+def test_development_log_lines_are_readable_and_escaped(stream: LogStream) -> None:
     logs.configure(dev=True, stream=stream)
     structlog.get_logger("gatehouse.access").info("request", status=200, detail="a\nb\x1b[31m", password="hunter2")
     (line,) = stream.lines()

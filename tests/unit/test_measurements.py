@@ -70,7 +70,7 @@ def test_a_limit_is_made_of_what_was_measured_in_the_same_run() -> None:
     assert list(limits(measured[1:])) == []
 
 
-def test_every_second_of_waiting_is_counted_once() -> None:
+def test_every_second_of_polling_is_counted_once() -> None:
     """Each game waits for 62 seconds: twice 30 held, two pauses of one second, and no one comes a third time."""
     day = simulate(HABITS)
     sign_ins = HABITS.sign_ins

@@ -26,7 +26,7 @@ async def violations(page: Page) -> Any:
     return await page.evaluate(RUN_AXE, EVERY_RULE)
 
 
-async def test_how_many_were_refused_leads_to_the_hours_and_to_what_else_was_refused(
+async def test_refused_sign_ins_tile_links_to_hourly_numbers_and_refused_requests(
     service: RunningService, page: Page
 ) -> None:
     await apply_document(service)

@@ -113,9 +113,7 @@ async def prove(page: Page) -> None:
     await page.get_by_role("button", name="Confirm", exact=True).click()
 
 
-async def test_what_was_typed_stands_in_the_form_again_when_a_proof_came_between(
-    service: RunningService, page: Page
-) -> None:
+async def test_form_values_are_restored_after_a_confirmation(service: RunningService, page: Page) -> None:
     await apply_document(service)
     errors = listen(page)
     await sign_in_to_console(service, page, ADA, f"{PAGE}/new_client")

@@ -104,7 +104,7 @@ async def test_rows_of_a_form_come_and_go_in_place(service: RunningService, page
     await expect(row).not_to_contain_text("app_developer")
 
 
-async def test_every_screen_is_for_everybody_and_fits_a_phone(service: RunningService, page: Page) -> None:
+async def test_every_screen_is_accessible_and_fits_a_phone(service: RunningService, page: Page) -> None:
     await apply_document(service)
     groups = (await service.services.storage.projects.project(PROJECT)).groups
     staff = next(one for one, group in groups.items() if group.title == "Staff")

@@ -36,7 +36,7 @@ ENDS: Final = {  # of pictures of long pages
 
 
 @pytest.mark.pictures(*IN_THE_GUIDES)
-async def test_every_screen_serves_everyone_as_their_rights_allow(
+async def test_every_screen_is_available_exactly_to_those_with_the_right(
     browser: Browser, demo: Demo, picture: Camera
 ) -> None:
     for name, sees in SEEN_BY.items():

@@ -85,7 +85,7 @@ async def test_a_change_is_staged_reviewed_applied_and_undone(
     assert errors == []
 
 
-async def test_what_is_staged_survives_search_paging_and_folding_and_is_taken_back(
+async def test_pending_changes_survive_search_paging_and_folding_and_can_be_undone(
     service: RunningService, page: Page
 ) -> None:
     await apply_document(service, WIDE)

@@ -35,7 +35,7 @@ async def phone(browser: Browser, demo: Demo) -> AsyncIterator[Page]:
     await context.close()
 
 
-async def test_no_list_puts_what_it_offers_beside_the_screen(phone: Page, demo: Demo) -> None:
+async def test_no_list_has_controls_outside_the_screen(phone: Page, demo: Demo) -> None:
     problems = list[str]()
     for name, path in CONSOLE.items():
         await phone.goto(f"{demo[0]}{path}")
@@ -50,9 +50,7 @@ async def test_no_list_puts_what_it_offers_beside_the_screen(phone: Page, demo: 
     assert named == (await phone.get_by_role("columnheader").all_text_contents())[1:]
 
 
-async def test_what_goes_on_to_the_side_fades_there_and_the_tab_one_is_on_is_in_sight(
-    phone: Page, demo: Demo
-) -> None:
+async def test_scrollable_areas_fade_at_the_edge_and_the_current_tab_is_visible(phone: Page, demo: Demo) -> None:
     for name in ("person-activity", "service-accounts", "service-tokens", "risks"):  # the last of their rows
         await phone.goto(f"{demo[0]}{CONSOLE[name]}")
         assert (name, await phone.evaluate(CURRENT_TAB)) == (name, True)

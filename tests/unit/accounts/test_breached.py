@@ -20,7 +20,7 @@ DIGESTS = st.binary(min_size=20, max_size=20).map(lambda raw: raw.hex().upper())
     ending=st.sampled_from(["\n", "\r\n"]),
     ends=st.booleans(),
 )
-def test_it_holds_exactly_the_lines_it_has(
+def test_breached_password_file_contains_exactly_its_lines(
     tmp_path_factory: pytest.TempPathFactory, held: dict[str, int], asked: str, ending: str, *, ends: bool
 ) -> None:
     file = tmp_path_factory.mktemp("list") / "breached.txt"

@@ -19,5 +19,5 @@ def test_a_link_leads_to_its_page_and_lives_as_long_as_it_says(kind: LinkKind, p
     assert (LINK_POLICIES[kind].path, LINK_POLICIES[kind].lifetime) == (path, lifetime)
 
 
-def test_every_kind_has_its_terms() -> None:
+def test_every_link_kind_has_a_policy() -> None:
     assert set(LINK_POLICIES) == set(LinkKind)

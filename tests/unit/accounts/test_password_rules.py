@@ -54,7 +54,7 @@ async def test_a_password_that_takes_many_guesses_is_taken_whatever_it_is_made_o
 @pytest.mark.parametrize(
     "password", ["password123", "qwertyuiop", "aaaaaaaaaaaa", "1234567890", "P@ssw0rd2027", "Q" * 64]
 )
-async def test_what_everybody_tries_first_is_weak(password: str) -> None:
+async def test_common_password_is_weak(password: str) -> None:
     assert await is_weak(password)
 
 
@@ -73,11 +73,11 @@ async def test_the_persons_own_words_and_the_services_count_for_nothing(password
     assert await is_weak(password, *ANNA)
 
 
-async def test_they_are_weak_only_for_their_owner() -> None:
+async def test_personal_words_are_weak_only_for_their_owner() -> None:
     assert not await is_weak("Lindqvist sings opera", "bob@other.example", "Bob")
 
 
-async def test_it_needs_ten_characters_counted_in_their_composed_form() -> None:
+async def test_password_needs_ten_characters_in_composed_form() -> None:
     for password in ("kV8!xq0Zp", unicodedata.normalize("NFD", "ÄÖÜéèñçåß")):
         with pytest.raises(BadAccount, match="at least 10 characters"):
             await RULES.check(password)
@@ -85,7 +85,7 @@ async def test_it_needs_ten_characters_counted_in_their_composed_form() -> None:
 
 
 @pytest.mark.parametrize(("length", "long"), [(MAX_BYTES, False), (MAX_BYTES + 1, True), (10**6, True)])
-def test_it_has_at_most_1024_bytes(length: int, *, long: bool) -> None:
+def test_password_has_at_most_1024_bytes(length: int, *, long: bool) -> None:
     assert is_too_long("x" * length) is long
 
 
@@ -104,7 +104,7 @@ async def test_lg_17_a_megabyte_is_turned_away_in_no_time(password: str) -> None
 
 
 @given(st.text())
-def test_only_a_beginning_with_few_look_alikes_is_judged(text: str) -> None:
+def test_strength_estimate_covers_only_a_bounded_prefix(text: str) -> None:
     part = estimated_part(text)
     assert text.startswith(part)
     assert len(part) <= MAX_ESTIMATED_LENGTH
@@ -112,7 +112,7 @@ def test_only_a_beginning_with_few_look_alikes_is_judged(text: str) -> None:
     assert part == text[:MAX_ESTIMATED_LENGTH] or len(LOOK_ALIKES & set(text[: len(part) + 1])) > MAX_LOOK_ALIKES
 
 
-async def test_no_password_keeps_the_service_busy() -> None:
+async def test_no_password_check_takes_long() -> None:
     """Unbounded, this one takes the estimate more than a second."""
     await await_within_cpu_seconds(0.3, lambda: RULES.check("4@8({[6<1!|7$5+%2" * 60))
 

@@ -59,7 +59,7 @@ def test_each_risky_setting_is_named(
         {"OUTBOUND__ALLOW": "10.1.0.0/16"},
     ],
 )
-def test_what_is_as_it_should_be_is_no_risk(installation: TemporaryInstallation, settings: Mapping[str, str]) -> None:
+def test_sound_settings_are_no_risk(installation: TemporaryInstallation, settings: Mapping[str, str]) -> None:
     assert risks(installation, {f"{PREFIX}{name}": value for name, value in settings.items()}) == []
 
 

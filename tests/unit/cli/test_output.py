@@ -49,7 +49,7 @@ def test_a_password_is_one_line_as_it_stands(given: bytes, password: str) -> Non
 
 
 @pytest.mark.parametrize("given", [b"", b"\n", b"two\nlines\n", b"\xff\xfe"])
-def test_what_is_no_line_is_no_password(given: bytes) -> None:
+def test_password_input_must_be_a_single_line(given: bytes) -> None:
     with pytest.raises(click.ClickException):
         password_line(given)
 

@@ -56,7 +56,7 @@ def test_a_service_jwt_is_read_by_other_peoples_libraries() -> None:
     assert "PRIVATE" not in repr(key)
 
 
-async def test_one_service_jwt_serves_for_minutes() -> None:
+async def test_service_jwt_is_reused_for_four_minutes() -> None:
     clock = MovableClock()
     key = ServiceKey(50001, "kid", pem(), clock=clock)
 

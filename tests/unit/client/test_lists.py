@@ -85,7 +85,7 @@ async def test_many_who_ask_at_once_are_one_question(a_case: Callable[..., Case]
     assert len(case.service.asked) == 1
 
 
-async def test_who_asks_late_is_not_given_an_answer_to_an_old_question(a_case: Callable[..., Case]) -> None:
+async def test_late_caller_does_not_share_an_outdated_request(a_case: Callable[..., Case]) -> None:
     case = a_case()
     case.service.open.clear()
     early = asyncio.create_task(case.allows())
@@ -113,7 +113,7 @@ async def test_the_way_of_the_answer_counts_as_its_age(a_case: Callable[..., Cas
     assert len(case.service.asked) == 2
 
 
-async def test_without_a_max_age_every_moment_asks_again(a_case: Callable[..., Case]) -> None:
+async def test_list_without_max_age_is_revalidated_on_every_check(a_case: Callable[..., Case]) -> None:
     case = a_case()
     case.service.reply = reply_with_rules("kick", max_age=0)
     for _ in range(3):

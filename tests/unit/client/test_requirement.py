@@ -22,13 +22,13 @@ def test_fastapi_awaits_it_and_asks_equal_ones_once() -> None:
     assert require("user.kick") != require("user.kick", project="games")
 
 
-async def test_without_the_middleware_no_one_passes() -> None:
+async def test_requirement_raises_without_the_middleware() -> None:
     request = Request({"type": "http", "headers": [], "user": object()})
     with pytest.raises(RuntimeError, match="GatehouseMiddleware"):
         await require("user.kick")(request)
 
 
-async def test_what_is_no_request_passes_untouched() -> None:
+async def test_non_http_scope_passes_the_middleware_unchanged() -> None:
     seen = []
 
     async def app(scope: object, _receive: object, _send: object) -> None:

@@ -109,7 +109,7 @@ def without_member(members: Mapping[str, object], name: str) -> dict[str, object
         b'{"alg":"RS256","typ":"JWT","kid":"\\ud800"}',
     ],
 )
-async def test_both_refuse_the_header(pair: Pair, header: Mapping[str, object] | bytes) -> None:
+async def test_client_and_service_refuse_the_same_headers(pair: Pair, header: Mapping[str, object] | bytes) -> None:
     await pair.refuse(forge(UserJwtClaims, header=header))
 
 
@@ -136,22 +136,22 @@ async def test_both_refuse_the_header(pair: Pair, header: Mapping[str, object] |
         *(without_member(PAYLOAD, name) for name in ("exp", "iat", "iss", "uid", "sub", "slt", "auth")),
     ],
 )
-async def test_both_refuse_the_payload(pair: Pair, payload: Mapping[str, object]) -> None:
+async def test_client_and_service_refuse_the_same_payloads(pair: Pair, payload: Mapping[str, object]) -> None:
     await pair.refuse(forge(UserJwtClaims, payload=payload))
 
 
-async def test_both_accept_what_is_right(pair: Pair) -> None:
+async def test_client_and_service_accept_valid_tokens(pair: Pair) -> None:
     await pair.accept(forge(UserJwtClaims))
     await pair.accept(forge(UserJwtClaims, header={"alg": "RS256"}))
     await pair.accept(forge(UserJwtClaims, payload=PAYLOAD | {"iat": NOW + 60}))
 
 
 @pytest.mark.parametrize("kind", [kind for kind in CLASSES if kind is not UserJwtClaims])
-async def test_no_other_class_stands_in(pair: Pair, kind: type[Claims]) -> None:
+async def test_no_other_token_class_is_accepted(pair: Pair, kind: type[Claims]) -> None:
     await pair.refuse(forge(kind))
 
 
-async def test_both_want_the_one_spelling(pair: Pair) -> None:
+async def test_client_and_service_accept_only_one_token_encoding(pair: Pair) -> None:
     token = forge(UserJwtClaims)
     message, _, signature = token.rpartition(".")
     others = [
@@ -230,7 +230,7 @@ def a_key_set(*, n: int = 2**2047 + 1, e: int = 65_537, use: str = "sig") -> byt
     return msgspec.json.encode({"keys": [{"kty": "RSA", "kid": "a", "use": use, "alg": "RS256", **numbers}]})
 
 
-def test_only_strong_rsa_keys_for_signatures_are_taken() -> None:
+def test_only_strong_rsa_signing_keys_are_accepted() -> None:
     assert set(parse_keys(KeysOnly().body)) == {HEADER["kid"]}
     assert set(parse_keys(a_key_set())) == {"a"}
     assert parse_keys(a_key_set(use="enc")) == {}

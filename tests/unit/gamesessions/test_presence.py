@@ -166,7 +166,7 @@ async def test_coming_and_going_within_the_grace_writes_nothing(setup: PresenceS
     assert setup.store.done == ["watch gsid"]
 
 
-async def test_who_comes_back_while_the_end_is_being_stored_is_stored_after_it(setup: PresenceSetup) -> None:
+async def test_rejoin_during_a_pending_leave_is_stored_after_the_leave(setup: PresenceSetup) -> None:
     setup.leave_socket(await setup.join_socket())
     setup.store.may_go_on.clear()
     await setup.clock.advance(LEAVE_GRACE)
@@ -207,7 +207,7 @@ async def test_a_socket_that_could_not_be_stored_takes_no_part(setup: PresenceSe
     assert setup.waiters._listeners == {}
 
 
-async def test_what_we_end_and_what_a_restart_ends_is_not_stored(setup: PresenceSetup) -> None:
+async def test_socket_closed_by_the_server_or_a_restart_is_not_stored_as_left(setup: PresenceSetup) -> None:
     socket = await setup.join_socket()
     setup.presence.leave("gsid", socket, by_client=False)
     await setup.clock.advance(LEAVE_GRACE)

@@ -12,7 +12,7 @@ FINAL = (WakeReason.TIME_OUT, WakeReason.DISPLACED, WakeReason.LEFT, WakeReason.
 
 
 @pytest.mark.parametrize("final", FINAL)
-async def test_what_ends_a_poll_is_not_lost_behind_a_change_in_the_same_turn(final: WakeReason) -> None:
+async def test_final_wake_reason_survives_a_change_in_the_same_loop_turn(final: WakeReason) -> None:
     waiter = Waiter()
     waiting = asyncio.create_task(waiter.wait())
     await asyncio.sleep(0)
@@ -52,7 +52,7 @@ async def test_those_who_go_by_something_older_than_what_was_found_are_woken() -
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-async def test_of_two_polls_the_one_with_the_lower_number_is_sent_away_whichever_hears_of_its_number_first(
+async def test_poll_with_the_lower_number_is_displaced_in_either_order(
     order: tuple[int, int],
 ) -> None:
     waiters = Waiters()
@@ -63,7 +63,7 @@ async def test_of_two_polls_the_one_with_the_lower_number_is_sent_away_whichever
     assert [await poll.wait() for poll in polls] == [WakeReason.DISPLACED, WakeReason.CHANGED]
 
 
-async def test_anyone_who_comes_while_the_process_stops_is_not_held() -> None:
+async def test_poll_is_not_held_while_the_process_stops() -> None:
     waiters = Waiters()
     waiters.stop()
     assert await waiters.join("a").wait() is WakeReason.STOPPING

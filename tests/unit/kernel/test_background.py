@@ -27,7 +27,7 @@ async def test_heavy_work_is_done_in_the_order_it_was_asked_for() -> None:
     assert done == list(range(20))
 
 
-async def test_what_it_raises_is_raised_to_anyone_who_asked() -> None:
+async def test_background_exception_is_raised_to_the_caller() -> None:
     with pytest.raises(ValueError, match="invalid literal"):
         await run_off_loop(OFF_LOOP_WEIGHT, int, "none")
 

@@ -18,12 +18,12 @@ class Thing:
         return self.made
 
 
-def test_it_is_made_once() -> None:
+def test_cached_value_is_computed_once() -> None:
     thing = Thing()
     assert (thing.value, thing.value, thing.made) == (1, 1, 1)
 
 
-def test_one_that_takes_long_holds_up_no_other() -> None:
+def test_slow_cached_value_does_not_block_another_instance() -> None:
     """In Python 3.11 the standard library's would wait here for ever."""
     go_on = threading.Event()
     slow = Thing(go_on)

@@ -16,7 +16,7 @@ def test_contrast_is_that_of_wcag() -> None:
     assert contrast(Color.parse("#767676"), WHITE) == pytest.approx(4.54, abs=0.01)
 
 
-def test_every_shade_that_pages_and_letters_use_is_readable() -> None:
+def test_every_shade_used_by_pages_and_emails_is_readable() -> None:
     for accent in GRID:
         check(accent)
 

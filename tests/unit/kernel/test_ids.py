@@ -5,7 +5,7 @@ from gatehouse.kernel.ids import new_record_id
 NOW = 1_800_000_000
 
 
-def test_what_is_made_later_has_a_later_id() -> None:
+def test_later_records_have_later_ids() -> None:
     ids = [new_record_id(NOW + second) for second in range(100)]
     assert ids == sorted(ids)
 

@@ -30,7 +30,7 @@ async def test_everyone_gets_one_turn_a_round() -> None:
     assert turns == [("early", 5), ("late", 7), ("early", 10), ("late", 12), ("early", 15)]
 
 
-async def test_there_is_no_timer_without_members_and_never_more_than_one() -> None:
+async def test_timer_wheel_has_one_timer_with_members_and_none_without() -> None:
     clock = MovableClock()
     rounds: TimerWheel[int] = TimerWheel(lambda _: None, clock=clock, period=5, slots=5)
     assert clock._timers == []
@@ -61,7 +61,7 @@ async def test_a_member_may_leave_in_its_turn_and_take_another_along() -> None:
     assert sorted(turns) == [1, 2]
 
 
-async def test_one_that_fails_does_not_end_the_rounds() -> None:
+async def test_failing_callback_does_not_stop_the_timer_wheel() -> None:
     clock = MovableClock()
     turns: list[float] = []
 

@@ -18,7 +18,7 @@ def test_equal_ones_keep_their_order() -> None:
     assert sort_in_slices(many, key=lambda pair: pair[0]) == sorted(many, key=lambda pair: pair[0])
 
 
-def test_no_slice_of_different_ones_is_large() -> None:
+def test_no_slice_of_distinct_items_is_large() -> None:
     sizes: list[int] = []
     many = [(n * 7_919) % 200_003 for n in range(200_000)]
     real = sorted

@@ -88,7 +88,7 @@ def test_an_address_for_a_host_is_seen_as_one(text: str, address: str) -> None:
         "https://a.example/" + "a" * 2_031,
     ],
 )
-def test_what_could_be_read_in_two_ways_is_no_address(text: str) -> None:
+def test_ambiguous_url_is_refused(text: str) -> None:
     assert parse_web_url(text) is None
 
 

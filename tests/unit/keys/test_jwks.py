@@ -46,7 +46,7 @@ async def test_the_document_follows_the_keys_and_their_time() -> None:
     assert all(each.etag[0] == each.etag[-1] == '"' for each in (alone, both, rest))
 
 
-def test_before_there_are_keys_the_set_is_empty() -> None:
+def test_key_set_is_empty_without_keys() -> None:
     assert jwks_document(()).body == b'{"keys":[]}'
 
 

@@ -24,14 +24,14 @@ async def test_the_key_that_signs_is_the_one_of_purpose_and_algorithm() -> None:
         assert keyring.signing_key(key.purpose, key.alg, NOW).record == key
 
 
-async def test_of_two_signing_keys_the_younger_signs() -> None:
+async def test_newer_of_two_signing_keys_signs() -> None:
     older, younger = a_key(), a_key(signs_from=NOW - 10)
     keyring = await a_keyring(KeysInMemory([younger, older]), MovableClock())
     assert keyring.signing_key(TOKENS, ES256, NOW).record == younger
     assert keyring.signing_key(TOKENS, ES256, NOW - 11).record == older
 
 
-async def test_without_a_key_nothing_is_signed() -> None:
+async def test_nothing_is_signed_without_a_key() -> None:
     keyring = await a_keyring(KeysInMemory([a_key(signs_from=NOW + 1)]), MovableClock())
     with pytest.raises(NoSigningKey):
         keyring.signing_key(TOKENS, ES256, NOW)
@@ -165,7 +165,7 @@ async def test_a_reading_that_began_before_a_version_was_seen_does_not_count_for
     assert {one.kid for one in keyring.published_keys(NOW)} >= {key.kid}
 
 
-async def test_nothing_is_decided_by_an_old_view_when_the_present_keys_do_not_open() -> None:
+async def test_keyring_is_unavailable_when_the_current_keys_cannot_be_opened() -> None:
     store = KeysInMemory([a_key()])
     keyring = await a_keyring(store, MovableClock())
     sealed = MasterKeys(OTHER_MASTER, [MASTER]).rewrap

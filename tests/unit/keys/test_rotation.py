@@ -70,7 +70,7 @@ async def test_two_nodes_starting_together_make_one_set_of_keys() -> None:
     assert len(store.stored.keys) == len(QUICK)
 
 
-async def test_only_what_is_missing_is_made() -> None:
+async def test_only_missing_keys_are_created() -> None:
     store, clock = KeysInMemory([a_key()]), MovableClock()
     made = await rotation(store, clock).ensure_first_keys(origin=AuditOrigin(actor="start"))
     assert {key.line for key in made} == set(QUICK) - {LINE}
@@ -135,13 +135,13 @@ async def test_two_administrators_rotating_together_make_one_new_key() -> None:
     assert len(store.stored.keys) == 2
 
 
-async def test_at_once_the_new_key_signs_and_the_old_one_still_verifies() -> None:
+async def test_immediate_rotation_signs_with_the_new_key_and_verifies_with_the_old() -> None:
     store, clock = KeysInMemory([a_key()]), MovableClock()
     await rotation(store, clock).rotate(LINE, origin=AuditOrigin(actor="admin"), mode=RotationMode.AT_ONCE)
     assert states(store, NOW) == [KeyState.VERIFYING, KeyState.SIGNING]
 
 
-async def test_at_once_takes_the_key_that_is_already_published() -> None:
+async def test_immediate_rotation_uses_the_published_next_key() -> None:
     store, clock = KeysInMemory([a_key()]), MovableClock()
     service = rotation(store, clock)
     waiting = await service.rotate(LINE, origin=AuditOrigin(actor="admin"))
@@ -187,7 +187,7 @@ async def test_due_keys_are_rotated_once_however_many_nodes_notice() -> None:
     assert await nodes[0].rotate_due(origin=AuditOrigin(actor="schedule")) == ()
 
 
-async def test_there_is_always_one_key_to_sign_with_over_many_rotations() -> None:
+async def test_exactly_one_key_signs_over_many_rotations() -> None:
     store, clock = KeysInMemory(), MovableClock()
     service = rotation(store, clock)
     await service.ensure_first_keys(origin=AuditOrigin(actor="start"))
@@ -199,7 +199,7 @@ async def test_there_is_always_one_key_to_sign_with_over_many_rotations() -> Non
     assert KeyState.RETIRED in states(store, clock.now())
 
 
-async def test_every_private_half_moves_to_the_new_master_key_once() -> None:
+async def test_every_private_key_is_rewrapped_once_to_the_new_master_key() -> None:
     store, clock = KeysInMemory(first_keys()), MovableClock()
     new = MasterKeys(OTHER_MASTER, [MASTER])
     service = rotation(store, clock, keys=new)
@@ -219,7 +219,7 @@ async def test_a_damaged_key_does_not_keep_the_others_from_moving() -> None:
     assert damaged in store.stored.keys
 
 
-async def test_with_the_wrong_master_key_nothing_is_changed() -> None:
+async def test_wrong_master_key_changes_no_keys() -> None:
     store, clock = KeysInMemory([a_key()]), MovableClock()
     before = store.stored
     service = rotation(store, clock, keys=MasterKeys(OTHER_MASTER))

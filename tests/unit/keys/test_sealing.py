@@ -12,7 +12,7 @@ BOTH = MasterKeys(MASTER, [OTHER_MASTER])
 
 
 @given(plain=st.binary(max_size=300), purpose=st.text(st.characters(codec="utf-8"), max_size=40))
-def test_what_was_sealed_opens_for_its_purpose(plain: bytes, purpose: str) -> None:
+def test_sealed_value_opens_for_its_purpose(plain: bytes, purpose: str) -> None:
     assert NEW.open(NEW.seal(plain, purpose=purpose), purpose=purpose) == plain
 
 
@@ -91,7 +91,7 @@ def test_records_of_another_installation_are_refused_as_a_whole() -> None:
     NEW.refuse_foreign_records([foreign, own])
 
 
-def test_nothing_printed_shows_a_master_key() -> None:
+def test_no_repr_shows_a_master_key() -> None:
     shown = repr(BOTH)
     assert NEW.primary_id in shown
     assert MASTER.hex()[:8] not in shown

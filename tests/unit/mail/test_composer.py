@@ -69,7 +69,7 @@ def clock() -> MovableClock:
 
 @EVERY_MESSAGE
 @EVERY_LANGUAGE
-def test_every_letter_can_be_written_in_every_language(
+def test_every_message_can_be_composed_in_every_language(
     clock: MovableClock, template: MailTemplate, lang: str
 ) -> None:
     message = a_message(clock, template, lang=lang)
@@ -89,7 +89,7 @@ def test_the_german_letter_is_not_the_english_one(clock: MovableClock, template:
     assert shared <= own, "left in English"
 
 
-def test_every_language_has_every_letter_and_no_other() -> None:
+def test_every_language_has_exactly_the_known_message_templates() -> None:
     templates = Path(composer_module.__file__).parent / "templates"
     wanted = {f"{template}.jinja" for template in MailTemplate} | {"words.jinja"}
     assert {path.name for path in templates.iterdir() if path.is_dir()} == set(LANGUAGES)
@@ -99,7 +99,9 @@ def test_every_language_has_every_letter_and_no_other() -> None:
 
 @EVERY_MESSAGE
 @EVERY_LANGUAGE
-def test_both_halves_of_a_letter_say_the_same(clock: MovableClock, template: MailTemplate, lang: str) -> None:
+def test_text_and_html_of_a_message_have_the_same_words(
+    clock: MovableClock, template: MailTemplate, lang: str
+) -> None:
     message = a_message(clock, template, lang=lang)
     page = Page(message.html)
     for word in message.text.replace("--\n", "").split():
@@ -139,7 +141,7 @@ def test_the_link_stands_there_to_be_read_as_well(clock: MovableClock, template:
 
 @EVERY_LANGUAGE
 @pytest.mark.parametrize("factor", Factor)
-def test_every_factor_has_its_words(clock: MovableClock, lang: str, factor: Factor) -> None:
+def test_every_factor_has_its_own_wording(clock: MovableClock, lang: str, factor: Factor) -> None:
     for template in (MailTemplate.FACTOR_ADDED, MailTemplate.FACTOR_REMOVED):
         other = next(one for one in Factor if one is not factor)
         assert (
@@ -157,7 +159,7 @@ def test_the_last_recovery_codes_are_told_apart(clock: MovableClock, lang: str) 
 
 
 @EVERY_LANGUAGE
-def test_what_is_not_known_is_left_out(clock: MovableClock, lang: str) -> None:
+def test_unknown_device_and_address_are_left_out(clock: MovableClock, lang: str) -> None:
     known = a_message(clock, MailTemplate.NEW_DEVICE, lang=lang)
     unknown = a_message(clock, MailTemplate.NEW_DEVICE, lang=lang, device="", address="")
     assert len(known.text.splitlines()) == len(unknown.text.splitlines()) + 2
@@ -219,7 +221,7 @@ def test_a_value_is_one_line_of_bounded_length(clock: MovableClock) -> None:
         f"{'a' * 250}@studio.example",
     ],
 )
-def test_only_one_plain_address_is_written_to(clock: MovableClock, to: str) -> None:
+def test_only_a_single_plain_address_is_mailable(clock: MovableClock, to: str) -> None:
     assert not is_mailable(to)
     with pytest.raises(NotMailable):
         a_composer(clock).compose(MailTemplate.TEST, to=to, lang="en")
@@ -231,7 +233,7 @@ def test_ordinary_addresses_are_written_to(clock: MovableClock, to: str) -> None
 
 
 @given(local=from_regex(LOCAL_PART, fullmatch=True), domain=from_regex(DOMAIN, fullmatch=True))
-def test_every_login_an_account_can_have_is_written_to(local: str, domain: str) -> None:
+def test_every_valid_login_is_mailable(local: str, domain: str) -> None:
     try:
         login = check_login(f"{local}@{domain}")
     except BadAccount:

@@ -126,7 +126,7 @@ async def test_a_recipient_refused_for_good_is_not_tried_again(clock: MovableClo
     assert (only_mail(store).next_try_at, only_mail(store).trouble) == (0, "550 no such mailbox")
 
 
-async def test_one_that_is_refused_does_not_hold_up_the_others(clock: MovableClock) -> None:
+async def test_refused_message_does_not_delay_the_others(clock: MovableClock) -> None:
     bad = composed_mail(clock, to="no_one@studio.example")
     store = OutboxInMemory(composed_mail(clock), bad, composed_mail(clock))
     refusing = Server(lambda mail: RecipientRefused("550") if mail.mail_id == bad.mail_id else None)
@@ -161,7 +161,7 @@ async def test_a_mail_that_breaks_the_connection_does_not_starve_its_companions(
     assert only_mail(store).mail == poison
 
 
-async def test_without_a_carrier_mail_stays_where_it_is(clock: MovableClock) -> None:
+async def test_mail_stays_in_the_outbox_without_a_transport(clock: MovableClock) -> None:
     store = OutboxInMemory(composed_mail(clock))
     await outbox_worker(store, None, clock).run_once()
     assert (only_mail(store).tries, store.leases) == (0, [])
@@ -169,7 +169,7 @@ async def test_without_a_carrier_mail_stays_where_it_is(clock: MovableClock) -> 
         await outbox_worker(store, None, clock).deliver_now(composed_mail(clock))
 
 
-async def test_what_waited_too_long_for_a_server_is_not_sent_any_more(clock: MovableClock) -> None:
+async def test_message_older_than_the_limit_is_not_sent(clock: MovableClock) -> None:
     store, server = OutboxInMemory(composed_mail(clock)), Server()
     await clock.advance(GIVE_UP_AFTER + 1)
     await outbox_worker(store, server, clock).run_once()
@@ -202,7 +202,7 @@ async def test_a_mail_can_be_delivered_past_the_outbox_and_its_trouble_is_told(c
         await outbox_worker(store, server, clock).deliver_now(composed_mail(clock, MailTemplate.TEST))
 
 
-async def test_in_development_the_mail_is_shown_and_gone(clock: MovableClock) -> None:
+async def test_development_mail_is_printed_and_deleted(clock: MovableClock) -> None:
     shown: list[str] = []
     store = OutboxInMemory(composed_mail(clock, MailTemplate.RESET))
     await outbox_worker(store, PrintingTransport(shown.append), clock).run_once()

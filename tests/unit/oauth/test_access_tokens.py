@@ -40,7 +40,7 @@ def test_a_changed_bit_anywhere_makes_it_none() -> None:
     assert TOKENS.decode(urlsafe_b64encode(raw).rstrip(b"=").decode()) is not None
 
 
-def test_it_has_one_spelling() -> None:
+def test_access_token_has_exactly_one_encoding() -> None:
     token = encode_token()
     for end in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_":
         assert (TOKENS.decode(token[:-1] + end) is not None) == (end == token[-1])

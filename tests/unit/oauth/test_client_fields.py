@@ -17,7 +17,7 @@ NOT_SET_BY_PEOPLE = {"client_id", "removed", "created_at", "version", "secrets"}
 WORDS = Path(gatehouse.web.__file__).parent / "locales/console/en/shared.toml"
 
 
-def test_every_field_that_people_set_is_described() -> None:
+def test_every_editable_client_field_is_described() -> None:
     described = {one.name for one in CLIENT_FIELDS}
     assert described == {field.name for field in fields(Client)} - NOT_SET_BY_PEOPLE
 

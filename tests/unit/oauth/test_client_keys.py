@@ -22,11 +22,11 @@ def refusal(*keys: object) -> str:
     return refused.value.detail
 
 
-def test_no_set_holds_no_key() -> None:
+def test_missing_key_set_yields_no_keys() -> None:
     assert parse_client_keys({}) == ()
 
 
-def test_one_key_of_each_kind_is_read_with_its_algorithm() -> None:
+def test_key_of_each_type_is_parsed_with_its_algorithm() -> None:
     wanted = [{**key, "kid": kid, "use": "sig"} for key, kid in ((RSA, "r"), (EC, "e"), (OKP, "o"))]
     found = parse_client_keys({"keys": wanted})
     assert [(key.kid, key.alg) for key in found] == [

@@ -94,6 +94,6 @@ def test_this_may_not(words: str, fields: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", [*IdClaims.__struct_fields__, *UserInfoResponse.__struct_fields__])
-def test_no_mapped_claim_speaks_in_the_place_of_one_of_ours(name: str) -> None:
+def test_no_mapped_claim_may_use_the_name_of_a_standard_claim(name: str) -> None:
     with pytest.raises(BadClient, match="the name of a standard token claim"):
         check_client(a_client(claims=claims_named(name)))

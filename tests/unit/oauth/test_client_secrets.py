@@ -83,7 +83,7 @@ async def test_a_secret_is_known_in_whatever_form_it_is_kept(kind: SecretKind) -
     assert not await secrets.is_correct_secret(with_secrets(), STRONG, source="here")
 
 
-async def test_both_secrets_are_good_until_the_end_of_each() -> None:
+async def test_both_client_secrets_are_valid_until_each_expires() -> None:
     secrets, _, _, clock = secrets_setup()
     client = with_secrets(
         stored_secret(SecretKind.SHA256, "old" * 11, expires_at=NOW + 10),

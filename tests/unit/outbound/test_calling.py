@@ -237,7 +237,7 @@ async def test_an_answer_is_read_however_its_length_is_told(said: bytes, body: b
         http_response(b"\x1f\x8b", Content_Encoding="gzip"),
     ],
 )
-async def test_what_is_no_whole_answer_is_none(said: bytes) -> None:
+async def test_incomplete_response_is_refused(said: bytes) -> None:
     with pytest.raises(BadResponse):
         await answered(said)
 
@@ -280,7 +280,7 @@ async def test_r_27_a_name_or_a_connection_that_takes_too_long_is_not_waited_for
         await call(out, "https://shop.example/")
 
 
-async def test_no_more_calls_are_made_at_once_than_may_be() -> None:
+async def test_concurrent_calls_stay_within_the_limit() -> None:
     gate = asyncio.Event()
     full: asyncio.Queue[None] = asyncio.Queue()
 
@@ -298,7 +298,7 @@ async def test_no_more_calls_are_made_at_once_than_may_be() -> None:
     assert (outsider.max_open_connections, outsider.connections) == (2, 6)
 
 
-async def test_no_one_listening_is_a_failed_call(canary: StubServer) -> None:
+async def test_call_to_a_closed_port_fails(canary: StubServer) -> None:
     async with run_stub_server(StubServer()) as outsider:
         port = outsider.port
     with pytest.raises(CallFailed):
@@ -306,7 +306,7 @@ async def test_no_one_listening_is_a_failed_call(canary: StubServer) -> None:
     assert canary.connections == 0
 
 
-def test_no_header_can_bring_another_along() -> None:
+def test_no_header_may_contain_a_line_break() -> None:
     with pytest.raises(ValueError, match="contains a line break"):
         request_bytes(
             parse_target("https://a.example/"), OutboundRequest(url="", body=b"", headers={"A": "b\r\nHost: c"})

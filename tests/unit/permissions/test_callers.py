@@ -657,7 +657,7 @@ async def test_a_service_account_calls_from_its_networks_only(callers: CallerSet
     )
 
 
-async def test_with_a_registered_key_a_service_account_signs_each_request(callers: CallerSetup) -> None:
+async def test_service_account_with_a_registered_key_must_sign_each_request(callers: CallerSetup) -> None:
     private = application_private_key()
     callers.change_facts(ROBOT, service_account=a_robot(public_key=public_pem(private.public_key())))
     signature = private.sign(b'{"a":1}', PKCS1v15(), SHA256())

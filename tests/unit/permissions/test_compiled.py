@@ -49,7 +49,7 @@ def test_a_revoke_counts_in_a_project_that_is_not_named_as_connecting() -> None:
     assert not replace(world, structure=replace(world.structure, connecting={})).effective().allows(Scope("mg"), A)
 
 
-def test_of_five_hundred_groups_only_those_that_a_mark_of_the_person_leads_to_are_asked() -> None:
+def test_only_groups_sharing_an_index_key_with_the_person_are_evaluated() -> None:
     groups = {f"g{n}": [{"tag": f"tag{n}", "everyone": True}, {"domain": f"d{n}.example"}] for n in range(500)}
     project = {"groups": groups, "grants": [{"group": group, "roles": ["editor"]} for group in groups]}
     given = {

@@ -218,7 +218,7 @@ def test_gr_04_the_condition_of_a_group_knows_no_address(document: object) -> No
         {"x\x00": 1},
     ],
 )
-def test_what_is_no_condition_is_refused_and_holds_for_no_one(document: object) -> None:
+def test_malformed_condition_is_refused(document: object) -> None:
     with pytest.raises(Malformed, match=r"^condition"):
         parse_condition(document)
 
@@ -293,7 +293,7 @@ def test_the_conditions_of_many_roles_are_counted_together() -> None:
         refuse_overgrown([], [*wide, one], what="it")
 
 
-def test_what_is_stored_was_judged_when_it_was_saved_and_is_only_read() -> None:
+def test_stored_condition_is_read_without_validating_it_again() -> None:
     strange = {"uid": [f"user {number}" for number in range(20_000)]}
     stored = stored_condition(strange)
     assert condition_holds(stored.test, ConditionSubject("user 19999"), None)
@@ -321,7 +321,7 @@ def test_a_condition_is_read_back_as_it_was_written(document: dict[str, object])
         {"or": [{"everyone": True}, {}]},
     ],
 )
-def test_what_is_stored_in_no_known_shape_holds_for_no_one(document: dict[str, object]) -> None:
+def test_stored_condition_of_unknown_shape_matches_no_one(document: dict[str, object]) -> None:
     assert not condition_holds(
         stored_condition(document).test, ConditionSubject("1", domain="a.example"), parse_address("10.0.0.1")
     )

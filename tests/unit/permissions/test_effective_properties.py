@@ -190,7 +190,7 @@ def test_the_seconds_told_are_those_left(world: Scenario) -> None:
 
 @given(worlds, st.integers(0, 400))
 @settings(max_examples=120)
-def test_nothing_changes_by_time_before_it_is_said_to(world: Scenario, later: int) -> None:
+def test_effective_permissions_stay_the_same_until_valid_until(world: Scenario, later: int) -> None:
     effective = world.effective()
     if effective.valid_until and NOW + later >= effective.valid_until:
         later = effective.valid_until - 1 - NOW

@@ -106,7 +106,7 @@ def test_pr_04_titles_that_look_alike_have_one_id() -> None:
     assert {grammar.project_id_of(title) for title in titles} == {"my_project"}
 
 
-def test_at_most_ten_aliases_each_once() -> None:
+def test_aliases_are_unique_and_at_most_ten() -> None:
     ten = [f"alias_{number}" for number in range(10)]
     assert grammar.check_aliases(ten, PLACE) == tuple(ten)
     with pytest.raises(Malformed, match="at most 10"):
@@ -193,7 +193,7 @@ def test_domains_are_compared_in_lower_case_and_stand_once() -> None:
 @pytest.mark.parametrize(
     "domain", ["", "@a.example", "*.example", "a..b", "a.example.", "-a.example", "\u212aey.example", "ä.example", 5]
 )
-def test_what_is_no_domain_is_refused(domain: object) -> None:
+def test_invalid_domain_is_refused(domain: object) -> None:
     with pytest.raises(Malformed, match=r"^data\.x\[0\]: must be a domain"):
         grammar.parse_allowed_domains([domain], PLACE)
 

@@ -81,7 +81,7 @@ def test_ro_19_an_end_is_a_number_of_seconds_and_the_error_names_its_place(value
         [f"r{n}" for n in range(1001)],
     ],
 )
-def test_what_is_no_list_of_roles_is_refused(document: object) -> None:
+def test_malformed_role_list_is_refused(document: object) -> None:
     with pytest.raises(Malformed, match=r"^data\.roles"):
         assignments(document)
 
@@ -209,7 +209,7 @@ def test_an_empty_record_has_all_sections_and_no_projects() -> None:
     }
 
 
-def test_one_project_of_a_record_is_shown_alone_with_the_names_of_its_roles() -> None:
+def test_project_document_contains_only_that_project_with_its_role_names() -> None:
     roles = {role.key: role for role in central.roles()}
     model = ApplicationModel(application=central.application(0), schema=central.schema(0), roles=roles)
     held = access({"games": {"roles": ["Project_Owner"]}, "other": {"roles": ["group_manager"]}})

@@ -218,7 +218,7 @@ def test_the_meta_of_a_role_mirrors_the_schema() -> None:
     }
 
 
-def test_what_says_nothing_is_left_out_of_meta() -> None:
+def test_empty_entries_are_left_out_of_meta() -> None:
     meta = {
         "private_data": {"kick": {"value": True, "params": "", "protected": True, "description": "copied"}},
         "public_data": {},

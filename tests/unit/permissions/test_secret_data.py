@@ -30,7 +30,7 @@ READS_ROLES = ("meta", "roles", "canRead")
         (None, None),
     ],
 )
-def test_what_has_ended_or_cannot_be_read_opens_nothing(leaf: object, value: object) -> None:
+def test_expired_or_malformed_leaf_has_no_value(leaf: object, value: object) -> None:
     assert unexpired_value(leaf, NOW) is value
 
 
@@ -50,7 +50,7 @@ def test_a_tree_says_what_it_says_and_leaves_the_rest() -> None:
 
 
 @pytest.mark.parametrize("junk", [True, "everything", 1, None, ["all"]])
-def test_what_is_no_word_of_a_place_opens_nothing_there(junk: object) -> None:
+def test_unknown_extent_value_grants_nothing(junk: object) -> None:
     tree = {"application": {"canSave": {"value": "all"}}, "meta": {"roles": {"canRead": {"value": junk}}}}
     data = overlay_secret_data(NO_SECRET_DATA, tree, NOW)
     assert (data.extent_at(("application", "canSave")), data.extent_at(READS_ROLES)) == (Extent.NONE, Extent.NONE)
@@ -67,7 +67,7 @@ def test_what_is_no_word_of_a_place_opens_nothing_there(junk: object) -> None:
         ({"value": "all", "expired": NOW + 60}, {"value": "all", "expired": NOW}, End(expired=NOW + 60)),
     ],
 )
-def test_what_is_held_twice_is_held_for_the_longer_of_the_two(below: object, above: object, end: End) -> None:
+def test_right_held_twice_lasts_until_the_later_end(below: object, above: object, end: End) -> None:
     data = NO_SECRET_DATA
     for leaf in (below, above):
         data = overlay_secret_data(data, {"meta": {"roles": {"canRead": leaf}}}, NOW)
@@ -91,5 +91,5 @@ def test_what_is_held_twice_is_held_for_the_longer_of_the_two(below: object, abo
         (End(expired=NOW + 61), End(ttl=60), True),
     ],
 )
-def test_what_lasts_longer(one: End, other: End, longer: bool) -> None:  # noqa: FBT001 - a column of the table
+def test_outlasts_compares_two_ends(one: End, other: End, longer: bool) -> None:  # noqa: FBT001 - a column of the table
     assert outlasts(one, other, NOW) is longer

@@ -82,7 +82,7 @@ async def test_a_record_makes_a_client_with_all_it_says() -> None:
     )
 
 
-async def test_only_native_clients_may_exchange_unless_told_otherwise() -> None:
+async def test_only_native_clients_may_exchange_by_default() -> None:
     assert (await create_client(NATIVE))[1].may_exchange
     assert not (await create_client(OIDC))[1].may_exchange
     assert (await create_client({**OIDC, "may_exchange": True}))[1].may_exchange
@@ -219,7 +219,7 @@ async def test_the_rest_is_pruned_and_its_id_stays_spent() -> None:
         await setup.apply(clients=[{**NATIVE, "client_id": "old"}])
 
 
-async def test_what_an_export_writes_of_a_client_with_every_field_is_no_change() -> None:
+async def test_exported_client_with_every_field_applies_without_changes() -> None:
     setup, store = provision_setup()
     everything = {
         **OIDC,

@@ -26,7 +26,7 @@ def problem(text: str | bytes, suffix: str = ".yaml") -> str:
         (".toml", '[[users]]\nlogin = "a@x.example"\nblocked = true\ntags = ["a", "b"]\n'),
     ],
 )
-def test_one_document_reads_the_same_in_every_form(suffix: str, text: str) -> None:
+def test_document_reads_the_same_in_every_format(suffix: str, text: str) -> None:
     assert read_document(text.encode(), suffix) == {
         "users": [{"login": "a@x.example", "blocked": True, "tags": ["a", "b"]}]
     }

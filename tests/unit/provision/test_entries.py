@@ -59,7 +59,7 @@ def test_a_section_without_records_is_a_mistake_not_an_order_to_remove_all() -> 
     assert problems({"users": None}) == ("users: must be a list of records",)
 
 
-def test_what_cannot_be_cleared_is_not_null() -> None:
+def test_required_fields_may_not_be_null() -> None:
     assert problems({"users": [{"login": None, "nick": None, "user_id": None}]}) == (
         "users[0].login: Expected `str`, got `null`",
         "users[0].nick: Expected `str`, got `null`",

@@ -41,7 +41,7 @@ EVERY_KIND = {
 }
 
 
-async def test_every_change_is_recorded_and_the_file_once() -> None:
+async def test_every_change_is_audited_and_the_file_once() -> None:
     setup, store = provision_setup(StoredState(users=(a_user(user_id="7", login="c@x.example"),)))
     await setup.apply(
         users=[ANNA, {"login": "c@x.example", "blocked": True, "administrator": True}],
@@ -64,7 +64,7 @@ async def test_every_change_is_recorded_and_the_file_once() -> None:
     assert {record.actor for record in store.records} == {"test"}
 
 
-async def test_nothing_to_change_leaves_no_record() -> None:
+async def test_apply_without_changes_writes_no_audit_record() -> None:
     setup, store = provision_setup()
     await setup.apply(**EVERY_KIND, allow_weak=True)
     before = list(store.records)
@@ -107,7 +107,7 @@ async def test_a_plan_is_made_anew_when_someone_was_faster() -> None:
     assert [(user.nick, user.country) for user in store.stored.users] == [("New", "DE")]
 
 
-async def test_it_gives_up_in_the_end_and_has_changed_nothing() -> None:
+async def test_apply_gives_up_after_repeated_conflicts_and_changes_nothing() -> None:
     store = Overtaken(StoredState(users=(a_user(user_id="1001", nick="Old"),)), times=5)
     with pytest.raises(Unsettled, match=UserChanged.public):
         await ProvisionSetup(store).apply(users=[{"user_id": "1001", "nick": "New"}])

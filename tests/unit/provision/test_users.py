@@ -193,7 +193,7 @@ async def test_a_totp_secret_in_another_spelling_is_no_change() -> None:
         ({"tags": ["x"]}, False),
     ],
 )
-async def test_what_was_issued_ends_when_a_credential_changes_or_the_account_is_blocked(
+async def test_tokens_end_when_a_credential_changes_or_the_account_is_blocked(
     fields: dict[str, object],
     ends: bool,  # noqa: FBT001
 ) -> None:
@@ -223,7 +223,7 @@ async def test_a_value_that_no_account_may_have_is_refused(fields: dict[str, obj
     assert problem.startswith(f"users[0]{says}")
 
 
-async def test_every_bad_record_is_told_and_none_is_kept() -> None:
+async def test_every_invalid_record_is_reported_and_none_is_stored() -> None:
     good = {"login": "good@studio.example", "nick": "Good"}
     assert await problems_of(users=[good, {**ANNA, "country": "x"}, {"login": "b", "nick": ""}]) == [
         "users[1].country: must be two capital letters such as DE",
@@ -287,7 +287,7 @@ async def test_service_accounts_are_neither_changed_nor_pruned_nor_exported_here
     assert (await setup.export())["users"] == []
 
 
-async def test_only_the_accounts_the_file_names_are_read_unless_the_rest_is_pruned() -> None:
+async def test_only_accounts_named_in_the_file_are_read_unless_pruning() -> None:
     setup, store = provision_setup()
     await setup.plan(
         users=[{"login": "Anna@X.example", "nick": "A"}, {"user_id": "7", "login": "b@x.example", "nick": "B"}]

@@ -25,7 +25,7 @@ def test_domains_are_a_list(installation: TemporaryInstallation) -> None:
 
 
 @pytest.mark.parametrize("domain", ["Studio.example", "@studio.example", "*.example", "studio.example.", "a b", "10"])
-def test_what_could_never_match_an_address_is_refused(installation: TemporaryInstallation, domain: str) -> None:
+def test_domain_that_cannot_match_an_email_is_refused(installation: TemporaryInstallation, domain: str) -> None:
     [problem] = installation.problems(SOUND | {DOMAINS: f"partner.example,{domain}"})
     assert problem.startswith(f"{DOMAINS}: must be a domain like studio.example")
 

@@ -85,12 +85,12 @@ def test_these_hosts_are_not(host: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "login.internal", "192.0.2.1"])  # noqa: S104
-def test_one_can_listen_on_an_address_or_a_name(host: str) -> None:
+def test_listen_host_may_be_an_address_or_a_name(host: str) -> None:
     listen_host(host)
 
 
 @pytest.mark.parametrize("host", ["", "[::1]", "a b", "host:80", "*", "1.2.3"])
-def test_one_cannot_listen_on_anything_else(host: str) -> None:
+def test_listen_host_refuses_anything_else(host: str) -> None:
     with pytest.raises(ValueError, match="must be an address or a host name"):
         listen_host(host)
 

@@ -11,7 +11,7 @@ PIXELS = png(2, 2, Color(1, 2, 3))
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
 
 
-def test_without_branding_it_is_gatehouse(installation: TemporaryInstallation) -> None:
+def test_default_branding_is_gatehouse(installation: TemporaryInstallation) -> None:
     settings = installation.load().settings
     assert (settings.branding.name, settings.branding.logo, settings.branding.accent) == ("Gatehouse", "", "")
 
@@ -64,7 +64,7 @@ def test_png_jpeg_and_webp_are_such_pictures(installation: TemporaryInstallation
         ("LOGO", "logo.png", "must be an absolute path"),
     ],
 )
-def test_what_pages_could_not_show_well_is_refused(
+def test_invalid_branding_value_is_refused(
     installation: TemporaryInstallation, setting: str, given: str, complaint: str
 ) -> None:
     [problem] = installation.problems(SOUND | {f"GATEHOUSE__BRANDING__{setting}": given})

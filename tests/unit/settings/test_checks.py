@@ -107,7 +107,7 @@ def test_a_strong_token_and_pepper_are_accepted(installation: TemporaryInstallat
         ({"server.host": "::1"}, "http://[::1]:8080"),
     ],
 )
-def test_with_dev_the_address_follows_host_and_port(
+def test_dev_base_url_follows_host_and_port(
     installation: TemporaryInstallation, flags: dict[str, str], address: str
 ) -> None:
     loaded = installation.load({}, flags=flags, dev=True, purpose=LoadPurpose.SERVE)
@@ -116,7 +116,7 @@ def test_with_dev_the_address_follows_host_and_port(
     assert loaded.sources["server.base_url"] == "dev"
 
 
-def test_with_dev_this_machine_may_ask_for_session_info(installation: TemporaryInstallation) -> None:
+def test_dev_mode_allows_session_info_from_this_machine(installation: TemporaryInstallation) -> None:
     loaded = installation.load({}, dev=True)
     assert [str(network) for network in loaded.settings.game.session_info_allow] == ["127.0.0.0/8", "::1/128"]
     assert loaded.sources["game.session_info_allow"] == "dev"
@@ -132,6 +132,6 @@ def test_dev_implies_nothing_that_was_given(installation: TemporaryInstallation)
     assert loaded.settings.game.session_info_allow == ()
 
 
-def test_with_dev_https_on_this_machine_is_fine_too(installation: TemporaryInstallation) -> None:
+def test_dev_mode_accepts_https_on_localhost(installation: TemporaryInstallation) -> None:
     loaded = installation.load({BASE_URL: "https://localhost:8443"}, dev=True)
     assert loaded.settings.server.base_url == "https://localhost:8443"

@@ -51,7 +51,7 @@ def test_root_may_read_what_belongs_to_the_service(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.usefixtures("as_me")
-def test_with_dev_nothing_is_exposed() -> None:
+def test_dev_mode_reports_no_exposed_files() -> None:
     assert exposure(status(mode=0o666, owner=2000), privacy=FilePrivacy(strict=False)) == ""
 
 

@@ -61,7 +61,7 @@ def test_password_digests_can_never_be_cheaper_than_sound() -> None:
 
 
 @pytest.mark.parametrize("entry", ALL_SETTINGS.values(), ids=lambda entry: entry.name)
-def test_every_default_is_a_value_the_setting_itself_accepts(entry: Setting) -> None:
+def test_every_default_is_valid_for_its_setting(entry: Setting) -> None:
     if entry.is_secret or entry.is_list:
         assert not entry.default
     else:
@@ -134,7 +134,7 @@ def test_a_secret_cannot_be_encoded() -> None:
         msgspec.json.encode(Secret("swordfish"))
 
 
-def test_no_secret_shows_in_the_representation_of_what_was_loaded(installation: TemporaryInstallation) -> None:
+def test_no_secret_appears_in_the_repr_of_loaded_settings(installation: TemporaryInstallation) -> None:
     loaded = installation.load(SOUND | {"GATEHOUSE__DATABASE__URL": "postgresql://gate:swordfish@db/gate"})
     assert "swordfish" not in repr(loaded)
     assert SOUND["GATEHOUSE__SECURITY__MASTER_KEY"] not in repr(loaded)
@@ -157,7 +157,7 @@ def test_a_secret_is_false_when_there_is_none() -> None:
         ("", ""),
     ],
 )
-def test_of_a_database_address_only_the_password_is_hidden(url: str, shown: str) -> None:
+def test_only_the_password_of_a_database_url_is_masked(url: str, shown: str) -> None:
     assert DatabaseUrl(url).masked == shown
     assert DatabaseUrl(url).is_masked == (url != shown)
 

@@ -58,7 +58,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "backup.gz"
 
 
-def test_what_is_written_is_read_again(file: Path) -> None:
+def test_archive_reads_back_what_was_written(file: Path) -> None:
     closing = write_archive(file)
     chunks, read_closing = read(file)
     assert Archive(file).manifest() == MANIFEST
@@ -127,7 +127,7 @@ def test_a_file_that_was_cut_off_is_not_believed(file: Path, part: int) -> None:
         read(file)
 
 
-def test_no_flipped_bit_of_what_was_written_is_overlooked(file: Path) -> None:
+def test_every_flipped_bit_in_an_archive_is_detected(file: Path) -> None:
     write_archive(file)
     plain = gzip.decompress(file.read_bytes())
     for place in range(len(plain)):
@@ -145,13 +145,13 @@ def test_a_backup_of_a_later_format_names_the_version_that_reads_it(file: Path) 
         Archive(file).manifest()
 
 
-def test_no_one_closes_a_backup_without_the_key(file: Path) -> None:
+def test_backup_closed_with_another_key_is_refused(file: Path) -> None:
     closing = write_archive(file)
     with pytest.raises(BackupDamaged, match="not written by the installation"):
         refuse_wrong_mac(closing, b"another key".ljust(32))
 
 
-def test_how_far_reading_has_got_is_told(file: Path) -> None:
+def test_archive_reports_read_progress(file: Path) -> None:
     write_archive(file)
     progress: list[int] = []
     for _ in Archive(file).chunks(progress.append):

@@ -18,12 +18,12 @@ def test_an_absent_program_skips_the_test_and_says_which() -> None:
         require_program(ABSENT, on_ci=False)
 
 
-def test_on_ci_an_absent_program_fails_the_test() -> None:
+def test_missing_program_fails_the_test_on_ci() -> None:
     with pytest.raises(pytest.fail.Exception, match="no A program"):
         require_program(ABSENT, on_ci=True)
 
 
-def test_on_ci_an_absent_optional_program_skips_the_test() -> None:
+def test_missing_optional_program_skips_the_test_on_ci() -> None:
     with pytest.raises(pytest.skip.Exception, match="no An extra"):
         require_program(ABSENT_EXTRA, on_ci=True)
 

@@ -25,7 +25,7 @@ def refuse() -> None:
     raise CouldNotGet("no network")
 
 
-def test_what_is_here_is_not_installed_again(capsys: pytest.CaptureFixture[str]) -> None:
+def test_installed_program_is_not_installed_again(capsys: pytest.CaptureFixture[str]) -> None:
     ensure_installed(a_program(found=[HERE], take=refuse))
     assert capsys.readouterr().out == "test-deps: Thing found: /usr/bin/thing\n"
 
@@ -37,18 +37,18 @@ def test_an_installation_is_announced(capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr().out == "test-deps: installing Thing (a registry)\n"
 
 
-def test_what_could_not_be_had_is_said_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_failed_installation_is_reported_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     ensure_installed(a_program(found=[None], take=refuse))
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == "test-deps: COULD NOT INSTALL Thing, its tests are skipped: a registry: no network"
 
 
-def test_what_was_installed_in_vain_is_said_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_installation_that_is_still_too_old_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     ensure_installed(a_program(found=[None, None], take=lambda: None))
     assert "a registry: installed, but too old" in capsys.readouterr().out
 
 
-def test_what_only_root_can_install_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_program_only_root_can_install_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     ensure_installed(a_program(found=[None], take=None))
     assert capsys.readouterr().out.endswith("its tests are skipped: only root can install it\n")
 

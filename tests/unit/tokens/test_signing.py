@@ -79,7 +79,7 @@ async def test_we_never_sign_in_the_name_of_an_application(tokens: TokenSetup) -
         await tokens.signer.sign(example_claims(GeneratedServiceClaims))
 
 
-async def test_without_a_key_there_is_no_token(tokens: TokenSetup) -> None:
+async def test_no_token_is_issued_without_a_key(tokens: TokenSetup) -> None:
     tokens.keyring._replace_keys(())
     with pytest.raises(NoSigningKey):
         await tokens.signer.sign(example_claims(UserJwtClaims))

@@ -35,7 +35,7 @@ async def signed_token(tokens: TokenSetup, kind: type[Claims]) -> str:
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-async def test_what_was_signed_is_verified_claim_for_claim(kind: type[Claims], tokens: TokenSetup) -> None:
+async def test_signed_token_verifies_with_the_same_claims(kind: type[Claims], tokens: TokenSetup) -> None:
     claims = await tokens.verifier.verify(await signed_token(tokens, kind), kind)
     assert claims == example_claims(kind, kid=claims.kid)
 
@@ -111,12 +111,12 @@ async def test_a_service_jwt_made_for_someone_outside_is_not_accepted_back(token
 
 
 @given(st.text(max_size=60))
-def test_no_text_whatever_raises_anything_but_invalid_token(text: str) -> None:
+def test_no_text_raises_anything_but_invalid_token(text: str) -> None:
     with pytest.raises(InvalidToken):
         parse_jws(text)
 
 
 @given(st.binary(max_size=80), st.binary(max_size=80))
-def test_no_content_whatever_raises_anything_but_invalid_token(header: bytes, payload: bytes) -> None:
+def test_no_header_or_payload_raises_anything_but_invalid_token(header: bytes, payload: bytes) -> None:
     with pytest.raises(InvalidToken):
         parse_jws(forge(RefreshClaims, header=header, payload=payload))

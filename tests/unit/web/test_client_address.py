@@ -27,7 +27,7 @@ async def address_of_connection(peer: str, *headers: Pair) -> CallerAddress:
     return caller_address_of(exchange.scope)
 
 
-async def test_without_proxies_the_peer_is_the_caller() -> None:
+async def test_peer_is_the_caller_without_proxies() -> None:
     assert await address_of_connection("192.0.2.7") == CallerAddress(
         address=ip_address("192.0.2.7"), source="192.0.2.7", proven=True
     )

@@ -35,7 +35,7 @@ def test_an_ipv4_address_seen_through_ipv6_is_that_address(geoip_lookup: GeoIpLo
     assert geoip_lookup.country("::ffff:192.0.2.7") == "SE"
 
 
-def test_without_a_file_every_address_is_nowhere() -> None:
+def test_every_address_has_no_place_without_a_geoip_file() -> None:
     assert (open_geoip("").place_name("192.0.2.7", "en"), open_geoip("").country("192.0.2.7")) == ("", "")
 
 

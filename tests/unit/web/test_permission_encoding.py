@@ -43,7 +43,7 @@ def test_slices_joined_are_what_one_call_makes(value: object) -> None:
     assert encode_bounded(value, weight=OFF_LOOP_WEIGHT) == encode_bounded(value)
 
 
-def test_no_slice_of_a_long_list_is_long() -> None:
+def test_no_chunk_of_a_long_list_is_large() -> None:
     rules = tuple(f"private_data.area.rule{n:06}" for n in range(20 * LIST_SLICE))
     assert max(map(len, iter_json_pieces(DataResponse(status="OK", data=rules)))) < 2**18
 

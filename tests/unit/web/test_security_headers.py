@@ -39,7 +39,7 @@ async def test_ht_01_without_https_nothing_is_promised_about_it() -> None:
     "own",
     [("Content-Security-Policy", "default-src 'self'"), ("cache-control", "public, max-age=31536000, immutable")],
 )
-async def test_what_an_answer_says_itself_is_kept(own: Pair) -> None:
+async def test_headers_set_by_the_response_are_kept(own: Pair) -> None:
     headers = await headers_of(own)
     assert headers[own[0]] == own[1]
     assert headers["x-content-type-options"] == "nosniff"

@@ -25,7 +25,7 @@ async def test_a_request_leaves_one_line_by_the_name_of_its_endpoint() -> None:
     ]
 
 
-async def test_what_is_refused_before_its_route_leaves_a_line_too() -> None:
+async def test_request_refused_before_routing_is_logged() -> None:
     app = SampleAsgiApp().app()
     with capture_logs() as lines:
         await call_app(app, "BREW", "/s3cret", headers=[("Content-Length", "10000000000")])

@@ -149,7 +149,7 @@ async def test_a_game_client_gets_a_record_id_and_no_reason() -> None:
     assert (answer.status, answer.json()) == (403, {"status": "ERROR", "error": "5eed"})
 
 
-async def test_without_a_record_a_game_client_gets_the_request_id() -> None:
+async def test_game_client_gets_the_request_id_without_an_error_record() -> None:
     answer = await answer_to(RuntimeError(SECRET), Dialect.GAME)
     assert answer.json() == {"status": "ERROR", "error": answer.headers["x-request-id"]}
 
@@ -197,7 +197,7 @@ async def test_a_broken_error_page_is_replaced_by_a_bare_one() -> None:
         ("//api/permissions", Dialect.PAGE),
     ],
 )
-def test_before_a_route_is_known_the_path_decides_the_dialect(path: str, dialect: Dialect) -> None:
+def test_path_decides_the_dialect_before_routing(path: str, dialect: Dialect) -> None:
     assert dialect_for_path(path) is dialect
 
 

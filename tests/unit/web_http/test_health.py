@@ -61,7 +61,7 @@ async def test_everyone_learns_only_whether_it_is_ready() -> None:
     assert (not_ready.status, not_ready.json()) == (503, {"status": "unavailable"})
 
 
-async def test_anyone_who_is_told_to_stop_is_ready_for_nothing_from_that_moment_on() -> None:
+async def test_stopping_process_is_unready_immediately() -> None:
     stopping: list[bool] = []
     readiness = Readiness({"database": check_passes}, clock=MovableClock(), is_stopping=lambda: bool(stopping))
     assert (await readiness.report()).status == "ok"  # and would be for a second more
@@ -69,7 +69,7 @@ async def test_anyone_who_is_told_to_stop_is_ready_for_nothing_from_that_moment_
     assert (await readiness.report()).status == "unavailable"
 
 
-async def test_with_the_token_it_says_why() -> None:
+async def test_readiness_shows_check_details_with_the_token() -> None:
     answer = await call_health(
         "/readyz", {"database": check_passes, "clock": bad, "keys": check_fails}, sent=f"Bearer {TOKEN}"
     )
@@ -88,13 +88,13 @@ async def test_with_the_token_it_says_why() -> None:
     ("token", "sent"),
     [(TOKEN, ""), (TOKEN, "Bearer wrong"), (TOKEN, TOKEN), ("", "Bearer "), ("", ""), (TOKEN, "Bearer \xff")],
 )
-async def test_without_the_right_token_there_are_no_details_and_no_metrics(token: str, sent: str) -> None:
+async def test_details_and_metrics_are_hidden_without_the_right_token(token: str, sent: str) -> None:
     bare = await call_health("/readyz", {"database": check_passes}, token=token, sent=sent)
     assert bare.json() == {"status": "ok"}
     assert (await call_health("/metrics", {}, token=token, sent=sent)).status == 401
 
 
-async def test_with_the_token_the_metrics_are_shown() -> None:
+async def test_metrics_are_shown_with_the_token() -> None:
     answer = await call_health("/metrics", {}, sent=f"Bearer {TOKEN}")
     assert answer.status == 200
     assert b"gatehouse_held_requests 0.0" in answer.body

@@ -72,7 +72,7 @@ def test_parameters_of_path_and_query_are_told() -> None:
     ]
 
 
-def test_every_reference_leads_somewhere() -> None:
+def test_every_schema_reference_resolves() -> None:
     schema = made_from(sample_endpoints())
     text = msgspec.json.encode(schema["paths"]).decode() + msgspec.json.encode(schema["components"]).decode()
     names = {piece.partition('"')[0] for piece in text.split('"$ref":"#/components/schemas/')[1:]}
@@ -105,7 +105,7 @@ async def test_the_document_and_the_page_are_served() -> None:
         assert (await call_app(app, "GET", f"/static/{address}")).status == 200
 
 
-async def test_only_the_docs_page_may_show_pictures_from_data() -> None:
+async def test_only_the_docs_page_may_load_data_images() -> None:
     documented = api_docs.docs_endpoints([], assets=Assets(), base_url="https://id.example", version="1")
     app = SampleAsgiApp(endpoints=[*sample_endpoints(), *documented]).app()
     policy = (await call_app(app, "GET", "/docs")).headers["content-security-policy"]

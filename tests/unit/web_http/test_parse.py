@@ -61,7 +61,7 @@ async def test_json_becomes_the_frozen_type() -> None:
         (b"[]", "expected object, got array"),
     ],
 )
-async def test_what_the_type_does_not_allow_is_named(body: bytes, words: str) -> None:
+async def test_type_error_names_the_field(body: bytes, words: str) -> None:
     with pytest.raises(BadInput) as caught:
         await read_json(a_request(body), RoleSave)
     assert caught.value.detail == words

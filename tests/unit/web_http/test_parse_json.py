@@ -26,7 +26,7 @@ def test_a_valid_document_means_what_the_standard_decoder_says(document: Any, es
 
 
 @given(st.binary(max_size=200) | ROUGH.map(lambda parts: "".join(parts).encode("latin-1")))
-def test_no_bytes_raise_anything_but_bad_input(body: bytes) -> None:
+def test_no_body_raises_anything_but_bad_input(body: bytes) -> None:
     with contextlib.suppress(BadInput):
         assert decode_json(body) == json.loads(body)
 
@@ -70,7 +70,7 @@ def test_is_refused(body: bytes | str, words: str) -> None:
         decode_json(body if isinstance(body, bytes) else body.encode())
 
 
-def test_what_lies_exactly_on_a_limit_is_accepted() -> None:
+def test_value_exactly_at_a_limit_is_accepted() -> None:
     assert decode_json(b"9223372036854775807") == 2**63 - 1
     assert decode_json(b"-9223372036854775808") == -(2**63)
     assert decode_json(b'"' + b"a" * MAX_STRING + b'"') == "a" * MAX_STRING

@@ -35,7 +35,7 @@ async def test_under_an_old_digest_the_present_file_is_served_but_not_kept(asset
     assert (answer.status, answer.headers["cache-control"]) == (200, "no-cache")
 
 
-async def test_who_has_the_file_is_not_sent_it_again(assets: Assets) -> None:
+async def test_matching_etag_returns_304(assets: Assets) -> None:
     app = SampleAsgiApp(endpoints=[assets.endpoint()]).app()
     tag = (await call_app(app, "GET", assets.address("inner/site.css"))).headers["etag"]
     again = await call_app(app, "GET", assets.address("inner/site.css"), headers=[("If-None-Match", f'"x", {tag}')])
@@ -58,7 +58,7 @@ async def test_who_has_the_file_is_not_sent_it_again(assets: Assets) -> None:
         "//etc/passwd",
     ],
 )
-async def test_nothing_else_is_served(assets: Assets, name: str) -> None:
+async def test_no_other_static_path_is_served(assets: Assets, name: str) -> None:
     app = SampleAsgiApp(endpoints=[assets.endpoint()]).app()
     assert (await call_app(app, "GET", f"/static/0/{name}")).status == 404
 
@@ -68,7 +68,7 @@ def test_an_unknown_asset_is_found_out_when_the_page_is_made(assets: Assets) -> 
         assets.address("inner/sight.css")
 
 
-def test_what_others_wrote_is_unchanged_and_comes_with_its_licence() -> None:
+def test_vendored_files_are_unchanged_and_licensed() -> None:
     lines = (VENDOR / "CHECKSUMS.sha256").read_text().splitlines()
     listed = {name: digest for digest, name in (line.split("  ") for line in lines)}
     ours = {"CHECKSUMS.sha256", "VERSIONS.txt"}

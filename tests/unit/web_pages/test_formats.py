@@ -43,7 +43,7 @@ def test_the_past_is_told_in_the_unit_that_fits(past: int, words: str) -> None:
     ("past", "words"),
     [(-5, "just now"), (0, "just now"), (1, "1 second ago"), (59, "59 seconds ago"), (61, "1 minute ago")],
 )
-def test_where_seconds_matter_they_are_told(past: int, words: str) -> None:
+def test_relative_time_shows_seconds_on_request(past: int, words: str) -> None:
     assert f">{words}</time>" in relative_time(EN, NOW - past, NOW, to_the_second=True)
 
 

@@ -19,7 +19,7 @@ def test_an_explicit_choice_wins_then_the_account_then_the_application_then_the_
     assert lang == "de"
 
 
-def test_without_any_wish_it_is_english() -> None:
+def test_default_language_is_english() -> None:
     assert choose_language() == "en"
 
 

@@ -66,7 +66,7 @@ def test_the_same_things_are_filled_in(lang: str) -> None:
 
 
 @pytest.mark.parametrize("lang", OTHERS)
-def test_nothing_was_left_in_english(lang: str) -> None:
+def test_no_text_is_left_untranslated(lang: str) -> None:
     same = {key for key, text in LANGUAGES[lang].texts.items() if text == ENGLISH.texts[key]}
     assert same == ALIKE
 
@@ -87,7 +87,7 @@ def test_the_german_reader_is_addressed_as_sie() -> None:
     assert {key for key, text in LANGUAGES["de"].texts.items() if familiar.search(text)} == set()
 
 
-def test_what_counts_comes_in_both_forms() -> None:
+def test_counted_texts_have_singular_and_plural_forms() -> None:
     ones = {key.removesuffix("_one") for key in ENGLISH.texts if key.endswith("_one")}
     assert ones
     assert ones <= {key.removesuffix("_other") for key in ENGLISH.texts if key.endswith("_other")}
@@ -95,7 +95,7 @@ def test_what_counts_comes_in_both_forms() -> None:
     assert LANGUAGES["de"]("time.minutes", count=0) == "0 Minuten"
 
 
-def test_what_is_filled_in_is_escaped_and_never_filled_in_again() -> None:
+def test_placeholder_values_are_escaped_and_not_expanded_again() -> None:
     hostile = "<b>{nick}{0.__class__}{{7*7}}</b>"
     assert ENGLISH("already.continue", nick=hostile) == "Continue as &lt;b&gt;{nick}{0.__class__}{{7*7}}&lt;/b&gt;"
 
@@ -138,13 +138,13 @@ def test_a_refusal_is_said_in_the_readers_language_when_there_are_words_for_it()
     assert LANGUAGES.translate_message("de", "Something new.") is None
 
 
-def test_every_event_that_an_owner_may_read_of_has_words_and_no_other() -> None:
+def test_exactly_the_events_about_a_person_have_texts() -> None:
     """A new kind of event gets its words, or its family is added to those that are never about a person."""
     described_events = {key.removeprefix("event.") for key in ENGLISH.texts if key.startswith("event.")}
     assert described_events == {event.value for event in AuditEvent if not event.startswith(NEVER_ABOUT_A_PERSON)}
 
 
-def test_every_scope_is_explained_and_no_other() -> None:
+def test_exactly_the_known_scopes_have_texts() -> None:
     assert {key.removeprefix("scope.") for key in ENGLISH.texts if key.startswith("scope.")} == set(SCOPES)
 
 

@@ -48,7 +48,7 @@ def test_link_cookie_account_and_application_come_before_the_browser(pages: Page
         assert GERMAN in render_page(pages, request, **wishes)[0]
 
 
-def test_only_a_language_asked_for_by_the_link_is_kept(pages: PageRenderer) -> None:
+def test_only_a_language_from_the_link_is_stored_in_a_cookie(pages: PageRenderer) -> None:
     _, answer = render_page(pages, a_request("/forgot?lang=de"))
     assert answer.headers["set-cookie"] == (
         "__Host-gh_lang=de; HttpOnly; Max-Age=31536000; Path=/; SameSite=lax; Secure"
@@ -61,7 +61,7 @@ def test_only_a_language_asked_for_by_the_link_is_kept(pages: PageRenderer) -> N
         assert "set-cookie" not in render_page(pages, request)[1].headers
 
 
-def test_on_plain_http_cookies_have_plain_names() -> None:
+def test_preference_cookies_have_no_host_prefix_on_plain_http() -> None:
     local = PageRenderer(Assets(), https=False)
     answer = Response()
     local.set_preference_cookies(answer, lang="de", theme=Theme.DARK)
@@ -170,7 +170,7 @@ def test_an_error_page_in_another_language_has_words_for_the_refusal_or_its_stat
     assert message not in page
 
 
-def test_every_page_of_a_demo_says_so_and_no_other(pages: PageRenderer) -> None:
+def test_only_pages_of_a_demo_show_the_demo_badge(pages: PageRenderer) -> None:
     demo = PageRenderer(Assets(), demo=True)
     for context in STATES.values():
         for lang in ("en", "de"):

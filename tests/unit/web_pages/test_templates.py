@@ -36,7 +36,7 @@ USED = re.compile(r"\bt\(\s*[\"']([a-z_0-9.]+)[\"']\s*[,)]")
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_no_template_says_anything_itself(name: str) -> None:
+def test_no_template_contains_untranslated_text(name: str) -> None:
     bare = JINJA.sub("", (TEMPLATES / name).read_text())
     spoken = [text for text in READ_ALOUD.findall(bare) if text not in FOR_BROWSERS]
     seen = TAG.sub("", bare.replace("<!doctype html>", ""))
@@ -53,7 +53,7 @@ def test_a_style_sheet_closes_what_it_opens(sheet: str) -> None:
     assert depth == 0
 
 
-def test_every_text_a_template_or_module_asks_for_exists() -> None:
+def test_every_text_key_used_by_a_template_or_module_exists() -> None:
     assert len(asked_for()) > 100
     assert {key for key in asked_for() if key not in WITH_CONSOLE and f"{key}_one" not in WITH_CONSOLE} == set()
 
@@ -67,7 +67,7 @@ def modules(package: str) -> list[Path]:
     return sorted((STATIC_DIRECTORY.parent / package).rglob("*.py"))
 
 
-def test_every_text_of_the_console_is_said_somewhere() -> None:
+def test_every_console_text_is_used() -> None:
     """By its whole key, or by the beginning of one that is put together there."""
     templates = "".join((TEMPLATES / name).read_text() for name in NAMES if name.startswith("console/"))
     begun = (*BEGUN.findall(templates), *BEGUN_IN_MODULE.findall("".join(map(Path.read_text, modules("console")))))
@@ -75,7 +75,7 @@ def test_every_text_of_the_console_is_said_somewhere() -> None:
     assert {key for key in own - asked_for() if not key.startswith(begun)} == set()
 
 
-def test_every_template_is_the_page_of_one_context_and_every_context_has_its_page() -> None:
+def test_every_template_belongs_to_exactly_one_page_context() -> None:
     parts = {"base.html", "brand.html", "parts.html"} | {name for name in NAMES if "/" in name}
     pages = [kind for kind in PageContext.__subclasses__() if kind.__module__.startswith("gatehouse.web.pages.")]
     kinds = {kind.__name__: kind.template for kind in pages}
@@ -95,7 +95,7 @@ class Recording(Translator):
         return super().__call__(key, **values)
 
 
-def test_every_text_is_said_somewhere() -> None:
+def test_every_text_is_used() -> None:
     words = Recording(FALLBACK_LANG, TEXTS)
     pages = PageRenderer(Assets(), languages=Languages({FALLBACK_LANG: words}), demo=True)
     problems = [replace(SIGN_IN, problem=PageProblem(what=what)) for what in ProblemKind]
@@ -143,7 +143,7 @@ def inspect_states() -> Iterator[tuple[str, Inspector]]:
         yield state, inspector
 
 
-def test_every_form_is_posted_to_a_path_of_ours_with_the_csrf_value() -> None:
+def test_every_form_posts_to_a_local_path_with_the_csrf_token() -> None:
     forms = [(state, form) for state, inspector in inspect_states() for form in inspector.forms]
     assert len(forms) > 50
     for state, form in forms:
@@ -153,7 +153,7 @@ def test_every_form_is_posted_to_a_path_of_ours_with_the_csrf_value() -> None:
         assert form.get("field csrf") == (None if form["action"] == "/setup" else CSRF), (state, form)
 
 
-def test_no_page_has_inline_script_or_style_or_two_elements_of_one_id() -> None:
+def test_no_page_has_inline_script_inline_style_or_duplicate_ids() -> None:
     for state, inspector in inspect_states():
         assert inspector.unsafe == [], state
         assert len(inspector.ids) == len(set(inspector.ids)), state

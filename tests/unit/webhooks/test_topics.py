@@ -13,7 +13,7 @@ from gatehouse.webhooks.messages import (
 from tests.support.builders import a_record
 
 
-def test_every_event_stands_in_one_topic_or_is_named_as_never_told() -> None:
+def test_every_event_is_in_one_topic_or_listed_as_unpublished() -> None:
     places = Counter([*UNPUBLISHED_EVENTS, *(event for events in EVENTS_BY_TOPIC.values() for event in events)])
     assert {event.value: places[event] for event in AuditEvent if places[event] != 1} == {}
 
@@ -26,7 +26,7 @@ def test_details_are_told_by_name_and_no_others() -> None:
     )
 
 
-def test_no_one_is_told_a_whole_gsid() -> None:
+def test_no_event_body_contains_a_full_gsid() -> None:
     gsid = "0a1b2c3d-1111-4222-8333-444455556666"
     body = event_body(a_record(AuditEvent.GAME_CLOSED, subject=gsid))
     assert gsid not in body

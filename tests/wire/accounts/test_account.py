@@ -47,7 +47,7 @@ async def test_a_limited_session_is_asked_for_a_whole_sign_in(
         assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
 
 
-async def test_its_owner_sees_everything_on_one_page(
+async def test_account_page_shows_everything_to_its_owner(
     service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
     await service.services.storage.passkeys.add_passkey(
@@ -119,7 +119,7 @@ async def test_activity_is_the_newest_fifty_and_names_no_administrators_address(
     assert "Account changed by an administrator" not in page
 
 
-async def test_what_was_done_is_told_in_the_section_that_the_page_opens_at(account_browser: AccountBrowser) -> None:
+async def test_notice_appears_in_the_section_the_page_opens_at(account_browser: AccountBrowser) -> None:
     answer = await account_browser.submit("/account/look", lang="en", theme="dark")
     assert answer.headers["location"] == "/account#look"
     page = (await account_browser.follow()).text

@@ -49,7 +49,7 @@ async def test_the_new_address_is_taken_over_by_its_link_and_old_and_new_are_tol
     assert (await browser_client.sign_in(NEW)).status_code == 303
 
 
-async def test_its_sessions_stay_and_both_acts_are_on_record(
+async def test_email_change_keeps_sessions_and_records_request_and_change(
     service: RunningService, account_browser: AccountBrowser, browser_client: HttpBrowser, anna: User
 ) -> None:
     await account_browser.submit_and_read_notice("/account/email", login=NEW)
@@ -102,7 +102,7 @@ async def test_a_reset_link_of_the_old_address_is_dead_afterwards(
 
 
 @pytest.mark.parametrize("act", ["/account/password", "/account/sessions/end-others"])
-async def test_anyone_who_is_thrown_out_cannot_take_the_account_along_by_a_link_asked_for_before(
+async def test_pending_email_change_ends_with_password_change_or_sign_out_everywhere(
     service: RunningService, account_browser: AccountBrowser, other: HttpBrowser, anna: User, act: str
 ) -> None:
     other_browser = AccountBrowser(service)
@@ -151,7 +151,7 @@ async def test_an_address_taken_meanwhile_is_not_taken_over(
         (" ANNA@studio.example", "Your account already uses this address."),
     ],
 )
-async def test_what_cannot_be_the_new_address_is_refused_beside_its_field(
+async def test_invalid_new_email_is_refused_at_its_field(
     service: RunningService, account_browser: AccountBrowser, anna: User, login: str, words: str
 ) -> None:
     answer = await account_browser.submit("/account/email", login=login)
@@ -162,7 +162,9 @@ async def test_what_cannot_be_the_new_address_is_refused_beside_its_field(
     assert (await read_user(service, anna)).login == LOGIN
 
 
-async def test_it_needs_a_fresh_proof(service: RunningService, account_browser: AccountBrowser) -> None:
+async def test_email_change_needs_a_recent_confirmation(
+    service: RunningService, account_browser: AccountBrowser
+) -> None:
     await service.clock.advance(601)
     asked = await account_browser.submit("/account/email", login=NEW)
     assert (asked.status_code, asked.headers["location"]) == (303, "/confirm?next=%2Faccount%2Femail")
@@ -172,9 +174,7 @@ async def test_it_needs_a_fresh_proof(service: RunningService, account_browser: 
     assert await account_browser.submit_and_read_notice("/account/email", login=NEW) == SENT
 
 
-async def test_where_only_some_domains_may_register_no_one_moves_elsewhere(
-    installed_url: str, tmp_path: Path
-) -> None:
+async def test_email_change_is_limited_to_the_allowed_domains(installed_url: str, tmp_path: Path) -> None:
     allowed = {"GATEHOUSE__ACCOUNTS__ALLOWED_DOMAINS": "studio.example"}
     async with running_service(installed_url, tmp_path, environment=allowed) as service:
         await service.services.administration.create(

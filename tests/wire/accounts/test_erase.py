@@ -164,7 +164,7 @@ async def test_the_id_is_never_given_out_again_but_the_address_is_free(
 
 
 @pytest.mark.parametrize("typed", ["", "anna", "bob@studio.example", "anna@studio.example.evil"])
-async def test_anyone_who_does_not_type_the_address_keeps_the_account(
+async def test_account_is_kept_unless_its_email_is_typed(
     service: RunningService, account_browser: AccountBrowser, anna: User, typed: str
 ) -> None:
     assert "This is not the email of this account." in await delete(account_browser, typed)

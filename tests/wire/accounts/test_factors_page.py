@@ -99,7 +99,7 @@ async def test_a_set_up_that_waited_too_long_starts_anew(
     assert not (await read_user(service, anna)).has_second_factor
 
 
-async def test_it_is_removed_with_the_recovery_codes_that_stood_in_for_it(
+async def test_totp_removal_also_removes_the_recovery_codes(
     service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
     await account_browser.set_up_totp(service)
@@ -170,7 +170,7 @@ async def test_a_second_passkey_brings_no_new_recovery_codes(
 
 
 @pytest.mark.parametrize("lie", [{"origin": "https://evil.example"}, {"user_verified": False}, {"challenge": "AAAA"}])
-async def test_what_no_browser_of_ours_made_is_refused(
+async def test_forged_passkey_registration_is_refused(
     service: RunningService, account_browser: AccountBrowser, anna: User, lie: dict[str, object]
 ) -> None:
     options = options_in(await account_browser.get("/account/passkey"))
@@ -308,7 +308,7 @@ FRESH_ACTS: list[tuple[str, dict[str, str], str]] = [
 
 
 @pytest.mark.parametrize("act", FRESH_ACTS, ids=lambda act: str(act[0]))
-async def test_what_changes_how_one_signs_in_needs_a_fresh_proof_and_leads_back(
+async def test_sign_in_method_change_needs_a_recent_confirmation_and_returns(
     service: RunningService, account_browser: AccountBrowser, anna: User, act: tuple[str, dict[str, str], str]
 ) -> None:
     path, fields, back = act
@@ -339,7 +339,7 @@ async def test_a_proof_that_is_still_fresh_is_not_asked_for(account_browser: Acc
     assert (answer.status_code, answer.headers["location"]) == (303, "/account/delete")
 
 
-async def test_anyone_who_has_a_second_factor_proves_both(
+async def test_confirmation_with_a_second_factor_needs_password_and_code(
     service: RunningService, account_browser: AccountBrowser
 ) -> None:
     secret, codes = await account_browser.set_up_totp(service)
@@ -374,7 +374,7 @@ async def test_a_passkey_alone_is_proof_enough(service: RunningService, account_
     assert (proved.status_code, proved.headers["location"]) == (303, "/account/passkey")
 
 
-async def test_where_no_code_can_be_typed_only_the_passkey_is_asked_for(
+async def test_confirmation_asks_only_for_the_passkey_when_no_code_is_available(
     service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
     await add_passkey(service, account_browser)

@@ -34,7 +34,7 @@ async def test_the_letter_can_be_asked_for_again_from_the_page_that_promised_it(
     assert [message.to for message in await new_messages(service)] == [anna.login, anna.login]
 
 
-async def test_no_one_and_blocked_accounts_get_no_letter_and_the_same_page(
+async def test_unknown_and_blocked_accounts_get_no_email_and_the_same_page(
     service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
     await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
@@ -52,7 +52,7 @@ async def test_a_link_of_someone_blocked_meanwhile_is_dead(
     assert (await browser_client.get(link)).status_code == 403
 
 
-async def test_what_is_no_address_is_said(browser_client: HttpBrowser) -> None:
+async def test_invalid_email_shows_an_error(browser_client: HttpBrowser) -> None:
     answer = await ask(browser_client, "anna")
     assert answer.status_code == 400
     assert "must be an email address" in answer.text

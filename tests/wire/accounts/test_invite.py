@@ -44,7 +44,7 @@ async def test_the_invited_person_chooses_name_and_password_and_signs_in(
     assert (await browser_client.get(link)).status_code == 403
 
 
-async def test_what_is_wrong_is_said_and_the_invitation_stands(
+async def test_invalid_invitation_form_shows_the_error_and_keeps_the_invitation(
     service: RunningService, browser_client: HttpBrowser
 ) -> None:
     await invite(service)
@@ -59,7 +59,7 @@ async def test_what_is_wrong_is_said_and_the_invitation_stands(
     assert (await accept(browser_client, link)).status_code == 303
 
 
-async def test_it_stands_for_a_week(service: RunningService, browser_client: HttpBrowser) -> None:
+async def test_invitation_is_valid_for_a_week(service: RunningService, browser_client: HttpBrowser) -> None:
     await invite(service)
     link = await link_in_new_message(service)
     await service.clock.advance(WEEK - 1)
@@ -81,7 +81,7 @@ async def test_inviting_again_ends_the_earlier_link_and_makes_no_second_account(
     assert (await accept(browser_client, new)).status_code == 303
 
 
-async def test_no_one_is_invited_to_an_account_that_is_in_use(service: RunningService, anna: User) -> None:
+async def test_invitation_to_an_existing_login_is_refused(service: RunningService, anna: User) -> None:
     with pytest.raises(LoginTaken):
         await invite(service, anna.login or "")
     assert await new_messages(service) == []

@@ -46,7 +46,7 @@ async def languages_of(browser_client: HttpBrowser, *paths: str) -> dict[str, st
     return {path: page.text.partition('<html lang="')[2][:2] for path, page in pages.items()}
 
 
-async def test_anyone_who_is_signed_in_reads_every_page_in_the_language_of_the_account(german: HttpBrowser) -> None:
+async def test_every_page_uses_the_language_of_the_signed_in_account(german: HttpBrowser) -> None:
     assert await languages_of(german, *PAGES) == dict.fromkeys(PAGES, "de")
 
 
@@ -55,7 +55,7 @@ async def test_a_language_chosen_in_this_browser_is_that_of_every_page_from_then
     assert await languages_of(german, *PAGES) == dict.fromkeys(PAGES, "en")
 
 
-async def test_what_answers_a_form_is_in_the_same_language(german: HttpBrowser) -> None:
+async def test_form_responses_use_the_language_of_the_account(german: HttpBrowser) -> None:
     await german.get(Path.DEVICE)
     assert '<html lang="de"' in (await german.post(Path.DEVICE, user_code="BBBB-BBBB")).text
     assert '<html lang="de"' in (await german.client.post(Path.DEVICE, data={"user_code": "x", "csrf": "y"})).text

@@ -56,7 +56,7 @@ async def permissions_section(browser_client: HttpBrowser, path: str = "/account
     return page.partition('<section id="permissions"')[2].partition("</section>")[0]
 
 
-async def test_who_holds_a_role_sees_its_rules_and_that_it_comes_from_the_role(
+async def test_own_permissions_show_the_rules_of_a_role_and_the_role(
     service: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     await apply_document(service)
@@ -85,7 +85,7 @@ async def test_a_role_through_a_group_says_so_and_names_the_group_to_anyone_who_
     assert "Writers" not in section
 
 
-async def test_what_is_held_by_a_condition_alone_is_shown_too(
+async def test_own_permissions_include_those_held_by_a_condition(
     service: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     """In applications where nothing is written about her: by a role's condition, and by a group's."""
@@ -101,7 +101,7 @@ async def test_what_is_held_by_a_condition_alone_is_shown_too(
     assert "Wiki" not in section
 
 
-async def test_who_holds_thousands_of_rules_is_told_how_many_more_there_are(
+async def test_own_permissions_are_truncated_with_a_count_of_the_rest(
     service: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     await apply_document(service)
@@ -124,7 +124,7 @@ applications:
     assert "in project Mind Games for application 50001" in section  # of application 1: they manage people there
 
 
-async def test_who_was_given_nothing_reads_that_and_no_application_is_named(service: RunningService) -> None:
+async def test_own_permissions_are_empty_and_name_no_application_without_rights(service: RunningService) -> None:
     await apply_document(service)
     await service.services.administration.create(
         login="eve@studio.example", nick="Eve", password=PASSWORD, origin=AuditOrigin(actor="test")

@@ -48,7 +48,7 @@ async def test_this_session_stays_and_every_other_one_ends_with_every_token(
     await elsewhere.client.aclose()
 
 
-async def test_its_owner_is_told_by_mail_and_it_is_on_record(
+async def test_password_change_is_emailed_to_the_owner_and_recorded(
     service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
     await account_browser.submit_and_read_notice("/account/password", **CHANGE)
@@ -61,7 +61,7 @@ async def test_its_owner_is_told_by_mail_and_it_is_on_record(
     assert NEW not in repr(entry)
 
 
-async def test_it_needs_no_fresh_proof_for_the_present_password_is_one(
+async def test_password_change_needs_no_recent_confirmation(
     service: RunningService, account_browser: AccountBrowser
 ) -> None:
     await service.clock.advance(3_600)
@@ -113,7 +113,7 @@ async def test_links_mailed_before_are_dead_afterwards(
     assert (await browser_client.get(link)).status_code == 403
 
 
-async def test_anyone_who_is_thrown_out_while_their_password_is_being_hashed_sets_none(
+async def test_password_change_fails_after_sign_out_everywhere_during_hashing(
     service: RunningService, account_browser: AccountBrowser, anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hashing = service.services.passwords.hash

@@ -86,9 +86,7 @@ def claims(received: ReceivedRequest) -> Any:
 # -- an export ----------------------------------------------------------------------------------------
 
 
-async def test_every_application_is_asked_and_its_answers_are_collected_once(
-    data_setup: DataSetup, anna: User
-) -> None:
+async def test_every_application_is_called_and_its_data_collected_once(data_setup: DataSetup, anna: User) -> None:
     services = data_setup.service.services
     request_id = await services.data_requests.request_export(anna.user_id, OPERATOR)
     assert set((await data_setup.states(request_id)).values()) == {"waiting"}
@@ -204,7 +202,7 @@ async def test_a_house_that_died_in_the_middle_is_finished_by_another(data_setup
     assert (paths(data_setup.shop), paths(data_setup.forum)) == (["/remove"], ["/remove"])
 
 
-async def test_no_address_has_two_calls_at_once(data_setup: DataSetup, anna: User) -> None:
+async def test_no_url_has_two_concurrent_calls(data_setup: DataSetup, anna: User) -> None:
     services = data_setup.service.services
     others = [
         await services.administration.create(login=f"{n}@x.example", nick="N", password=None, origin=OPERATOR)
@@ -262,7 +260,7 @@ async def test_the_account_page_asks_shows_how_far_it_is_and_hands_out(
     assert json.loads((await account_browser.submit("/account/export")).text)["applications"] == []
 
 
-async def test_without_such_applications_the_page_says_nothing_of_them(
+async def test_account_page_hides_application_data_without_such_applications(
     data_setup: DataSetup, account_browser: AccountBrowser
 ) -> None:
     for application_id in (50_001, 50_002):
@@ -275,7 +273,7 @@ async def test_without_such_applications_the_page_says_nothing_of_them(
 # -- an erasure ---------------------------------------------------------------------------------------
 
 
-async def test_who_deletes_the_account_is_removed_everywhere_by_their_number_alone(
+async def test_deleted_account_is_removed_from_every_application_by_user_id_only(
     data_setup: DataSetup, account_browser: AccountBrowser, anna: User
 ) -> None:
     await account_browser.submit_and_read_notice("/account/export/applications")

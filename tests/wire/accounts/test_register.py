@@ -42,7 +42,7 @@ async def test_a_person_registers_confirms_the_address_and_signs_in(
     assert (await browser_client.sign_in("bob@studio.example")).status_code == 303
 
 
-async def test_what_is_wrong_with_the_form_is_said_and_nothing_is_made(
+async def test_invalid_registration_form_shows_the_error_and_creates_nothing(
     service: RunningService, browser_client: HttpBrowser
 ) -> None:
     weak = "gatehouse-bob-2027"
@@ -172,7 +172,7 @@ async def test_only_addresses_of_the_allowed_domains_register(installed_url: str
         await browser_client.client.aclose()
 
 
-async def test_without_a_mail_server_the_page_says_where_the_mail_is(browser_client: HttpBrowser) -> None:
+async def test_registration_page_points_to_the_server_log_without_a_mail_server(browser_client: HttpBrowser) -> None:
     assert "server log" in (await register(browser_client)).text
 
 

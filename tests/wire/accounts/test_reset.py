@@ -48,7 +48,7 @@ async def test_the_owner_is_told_where_from_and_with_what(
     assert "Firefox on Linux" in message.text
 
 
-async def test_what_is_wrong_is_said_and_the_link_lives_on(
+async def test_invalid_new_password_shows_the_error_and_keeps_the_link_valid(
     service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
     link = await reset_link(service, browser_client)

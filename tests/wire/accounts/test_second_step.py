@@ -60,7 +60,7 @@ async def test_a_first_step_ends_with_a_sign_out_everywhere(
     await assert_has_to_start_again(service, browser_client, secret)
 
 
-async def test_so_does_one_for_the_sake_of_a_client(
+async def test_first_step_of_a_client_sign_in_ends_with_a_sign_out_everywhere(
     service: RunningService, browser_client: HttpBrowser, anna: User, secret: str
 ) -> None:
     web = await a_native_client(service)
@@ -70,7 +70,7 @@ async def test_so_does_one_for_the_sake_of_a_client(
     await assert_has_to_start_again(service, browser_client, secret)
 
 
-async def test_anyone_who_has_no_factor_any_more_starts_again_and_needs_none(
+async def test_second_step_restarts_without_a_factor_after_the_factor_is_removed(
     service: RunningService, account_browser: AccountBrowser, browser_client: HttpBrowser, secret: str
 ) -> None:
     assert browser_client.page is not None

@@ -32,7 +32,9 @@ async def test_every_device_is_listed_and_this_one_is_marked(
     assert await phone.is_signed_in()
 
 
-async def test_one_device_is_signed_out_at_once(account_browser: AccountBrowser, phone: AccountBrowser) -> None:
+async def test_single_device_is_signed_out_immediately(
+    account_browser: AccountBrowser, phone: AccountBrowser
+) -> None:
     assert (
         await account_browser.submit_and_read_notice("/account/sessions/end", "Safari on iPhone")
         == "Device signed out"
@@ -68,7 +70,7 @@ async def test_no_one_ends_someone_elses_session(service: RunningService, accoun
     await guest.client.aclose()
 
 
-async def test_both_are_on_record_by_their_owner(
+async def test_sign_outs_of_one_and_of_all_devices_are_recorded(
     service: RunningService, account_browser: AccountBrowser, phone: AccountBrowser
 ) -> None:
     assert await phone.is_signed_in()

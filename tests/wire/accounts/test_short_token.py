@@ -16,7 +16,7 @@ async def short_token(service: RunningService) -> str:
 
 
 @pytest.mark.usefixtures("anna")
-async def test_it_asks_first_and_then_opens_a_limited_session_once(
+async def test_short_token_asks_first_and_opens_one_limited_session(
     service: RunningService, browser_client: HttpBrowser
 ) -> None:
     stoken = await short_token(service)
@@ -34,13 +34,15 @@ async def test_it_asks_first_and_then_opens_a_limited_session_once(
 
 
 @pytest.mark.usefixtures("anna")
-async def test_it_ends_after_five_minutes(service: RunningService, browser_client: HttpBrowser) -> None:
+async def test_short_token_expires_after_five_minutes(service: RunningService, browser_client: HttpBrowser) -> None:
     stoken = await short_token(service)
     await service.clock.advance(300)
     assert (await browser_client.get(f"/?stoken={stoken}")).status_code == 403
 
 
-async def test_it_dies_with_a_revocation(service: RunningService, browser_client: HttpBrowser, anna: User) -> None:
+async def test_short_token_ends_with_a_revocation(
+    service: RunningService, browser_client: HttpBrowser, anna: User
+) -> None:
     stoken = await short_token(service)
     await service.services.administration.block(anna.user_id, AuditOrigin(actor="test"))
     await service.services.administration.unblock(anna.user_id, AuditOrigin(actor="test"))
@@ -62,7 +64,7 @@ async def test_an_address_that_someone_only_says_proves_nothing(
 
 
 @pytest.mark.usefixtures("anna")
-async def test_from_another_address_it_is_refused_and_not_spent(service: RunningService) -> None:
+async def test_short_token_from_another_address_is_refused_and_not_spent(service: RunningService) -> None:
     stoken = await short_token(service)
     store, now = service.services.storage.logins, service.clock.now()
     assert await store.take_short_token(sha256(stoken), "192.0.2.1", now) is None

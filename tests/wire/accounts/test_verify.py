@@ -64,7 +64,7 @@ async def test_a_newer_link_ends_the_older_one_and_time_ends_both(
     assert not await is_proved(service, anna)
 
 
-async def test_no_letter_goes_to_who_is_confirmed_blocked_or_no_one(
+async def test_no_verification_email_goes_to_a_confirmed_or_unknown_address(
     service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
     await ask_again(browser_client)

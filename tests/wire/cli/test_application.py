@@ -45,7 +45,7 @@ applications:
 """
 
 
-def test_what_rules_were_is_listed_and_printed(gatehouse: CommandLine, tmp_path: Path) -> None:
+def test_earlier_schema_versions_are_listed_and_printed(gatehouse: CommandLine, tmp_path: Path) -> None:
     file = tmp_path / "shop.yaml"
     for words in ("Throw someone out", "Show someone the door"):
         file.write_text(APPLICATION % words)

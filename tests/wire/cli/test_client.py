@@ -55,7 +55,7 @@ def test_a_client_is_made_with_every_field_and_shown(gatehouse: CommandLine, tmp
         assert word in gatehouse("client", "show", "shop")
 
 
-def test_what_cannot_be_is_refused_in_words(gatehouse: CommandLine, tmp_path: Path) -> None:
+def test_invalid_input_is_refused_with_an_error_message(gatehouse: CommandLine, tmp_path: Path) -> None:
     make = ("client", "create", "shop", "--name", "Shop", "--profile", "oidc", *REDIRECT)
     assert "an origin must be" in gatehouse.expect_failure(*make, "--origin", "https://shop.example/x")
     reserved = gatehouse.expect_failure(*make, "--redirect-uri", "https://shop.example/cb?iss=x")
@@ -84,7 +84,7 @@ def test_a_client_is_removed_for_good_and_that_is_on_record(gatehouse: CommandLi
     assert sorted(events) == ["client.created", "client.removed"]
 
 
-def test_what_a_client_was_granted_is_revoked(gatehouse: CommandLine) -> None:
+def test_tokens_of_a_client_are_revoked(gatehouse: CommandLine) -> None:
     gatehouse("client", "create", "shop", "--name", "Shop", "--profile", "oidc", *REDIRECT)
     assert gatehouse.json("client", "revoke-tokens", "shop") == {"client_id": "shop", "revoked": 0}
     assert "client not found" in gatehouse.expect_failure("client", "revoke-tokens", "no_one").lower()

@@ -59,12 +59,12 @@ def test_a_postgresql_that_can_lose_writes_or_have_its_history_rewritten_is_told
     assert "ok   clock: 0 seconds difference to the database" in result.out
 
 
-def test_what_is_missing_before_the_first_administrator_is_said(gatehouse: CommandLine) -> None:
+def test_doctor_warns_before_the_first_administrator_exists(gatehouse: CommandLine) -> None:
     gatehouse("key", "list")
     assert worst_findings(gatehouse)["setup"][0] == "warn"
 
 
-def test_nothing_is_made_where_nothing_is(tmp_path: Path) -> None:
+def test_doctor_reports_a_missing_database_without_creating_it(tmp_path: Path) -> None:
     place = InstallationPaths(data=tmp_path / "data", url=f"sqlite:///{tmp_path}/none.db")
     gatehouse = place.command_line()
     level, text = worst_findings(gatehouse)["database"]

@@ -55,7 +55,7 @@ def test_a_token_for_a_script_is_printed_alone_and_bound_to_its_factor(gatehouse
     ]
 
 
-def test_what_cannot_be_is_refused_in_words(gatehouse: CommandLine, tmp_path: Path) -> None:
+def test_invalid_input_is_refused_with_an_error_message(gatehouse: CommandLine, tmp_path: Path) -> None:
     gatehouse("user", "create", *BOB, "--no-password")
     assert "already exists" in gatehouse.expect_failure("user", "create", *BOB, "--no-password")
     assert "no account with the login eve@" in gatehouse.expect_failure("user", "show", "eve@studio.example")

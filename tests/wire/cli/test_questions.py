@@ -83,7 +83,7 @@ def test_simulate_says_what_a_file_would_change(gatehouse: CommandLine, shop: st
     assert "weather" in gatehouse.expect_failure("simulate", shop, file)
 
 
-def test_what_is_not_there_is_refused_in_words(gatehouse: CommandLine, shop: str) -> None:
+def test_unknown_objects_are_refused_with_an_error_message(gatehouse: CommandLine, shop: str) -> None:
     assert "Application not found" in gatehouse.expect_failure("check", "77", OTHER_USER, "user.kick", code=2)
     assert "no user 1999999999" in gatehouse.expect_failure("check", shop, "1999999999", "user.kick", code=2)
     assert "is not a valid rule name" in gatehouse.expect_failure("check", shop, OTHER_USER, "a b", code=2)

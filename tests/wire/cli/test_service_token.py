@@ -37,7 +37,7 @@ def test_tokens_are_listed_and_revoked_and_all_of_it_is_on_record(gatehouse: Com
     assert made["jwt"] not in json.dumps(gatehouse.json("audit", "show", "--subject", "application 1"))
 
 
-def test_what_cannot_be_is_refused_in_words(gatehouse: CommandLine) -> None:
+def test_invalid_input_is_refused_with_an_error_message(gatehouse: CommandLine) -> None:
     assert "Application not found" in gatehouse.expect_failure("service-token", "50001")
     assert "has no service JWT" in gatehouse.expect_failure("service-token", "1", "--revoke", "none")
     for wrong in (("1", "--days", "366"), ("1", "--days", "0"), ("0",), ("x",), ("1", "--list", "--days", "3")):

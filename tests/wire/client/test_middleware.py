@@ -81,7 +81,7 @@ def bearer_headers(jwt: str, **more: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {jwt}", **more}
 
 
-async def test_anyone_who_has_the_rule_passes_and_the_others_are_told_why_not(shop: ClientShop) -> None:
+async def test_request_with_the_rule_passes_and_others_get_401_or_403(shop: ClientShop) -> None:
     browser_client, owner = bearer_headers(shop.studio.other_user.jwt), bearer_headers(shop.studio.owner.jwt)
     await shop.save(shop.studio.other_user, private_data=KICK)
     async with client_of(an_app(shop)) as client:
@@ -105,7 +105,7 @@ async def test_the_project_of_the_request_decides(shop: ClientShop) -> None:
         assert (await client.post("/in/nothing", headers=browser_client)).status_code == 403
 
 
-async def test_every_request_has_its_user_and_bad_credentials_are_none(shop: ClientShop) -> None:
+async def test_request_user_is_set_and_none_with_bad_credentials(shop: ClientShop) -> None:
     jwt = shop.studio.other_user.jwt
     async with client_of(an_app(shop)) as client:
         expected = {"user": shop.studio.other_user.user_id, "address": None}
@@ -156,7 +156,7 @@ async def test_an_address_is_known_only_to_who_says_how(shop: ClientShop) -> Non
         assert (await client.get("/", headers=headers)).status_code == 403
 
 
-async def test_without_the_service_the_application_says_so(shop: ClientShop) -> None:
+async def test_application_answers_503_while_the_service_is_down(shop: ClientShop) -> None:
     headers = bearer_headers(shop.studio.other_user.jwt)
     async with client_of(an_app(shop)) as client:
         assert (await client.get("/", headers=headers)).status_code == 200
@@ -166,7 +166,7 @@ async def test_without_the_service_the_application_says_so(shop: ClientShop) -> 
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
 
 
-async def test_what_its_developer_did_wrong_is_told_them_and_no_visitor_is_blamed(
+async def test_wrong_application_credentials_are_logged_and_answered_with_503(
     shop: ClientShop, caplog: pytest.LogCaptureFixture
 ) -> None:
     jwt = shop.studio.other_user.jwt
@@ -270,6 +270,6 @@ async def test_the_application_of_the_guide_does_what_the_guide_says(
         assert statuses == [200, 403, 401]
 
 
-def test_every_other_example_of_the_guide_is_python() -> None:
+def test_every_example_of_the_guide_compiles_as_python() -> None:
     for block in blocks():
         compile(block, GUIDE.name, "exec")

@@ -26,7 +26,7 @@ GROUP = Resource("groups", "0" * 23 + "a")
 MINUTE = 60
 
 
-async def test_what_is_held_is_allowed_and_nothing_else(shop: ClientShop) -> None:
+async def test_only_assigned_rules_are_allowed(shop: ClientShop) -> None:
     browser_client, gatehouse = shop.studio.other_user, shop.client()
     await shop.save(browser_client, private_data=KICK, public_data={"see": {"value": True, "params": "a,b"}})
     user = await gatehouse.user(browser_client.jwt)
@@ -85,9 +85,7 @@ async def test_a_role_that_is_taken_away_is_gone_within_two_seconds(shop: Client
 
 
 @pytest.mark.parametrize("blocked", [True, False], ids=["blocked", "signed out everywhere"])
-async def test_anyone_who_is_blocked_or_signed_out_is_unknown_within_two_seconds(
-    shop: ClientShop, *, blocked: bool
-) -> None:
+async def test_blocked_or_signed_out_user_is_unknown_within_two_seconds(shop: ClientShop, *, blocked: bool) -> None:
     browser_client, gatehouse, services = (
         shop.studio.other_user,
         shop.client(stale_seconds=MINUTE),
@@ -110,7 +108,7 @@ async def test_anyone_who_is_blocked_or_signed_out_is_unknown_within_two_seconds
         await gatehouse.allows(user, "user.kick")
 
 
-async def test_what_ends_is_over_at_its_end(shop: ClientShop) -> None:
+async def test_expiring_permission_ends_on_time(shop: ClientShop) -> None:
     browser_client, clock = shop.studio.other_user, shop.studio.service.clock
     entry = {"value": True, "expired": clock.now() + 1}
     await shop.save(browser_client, private_data={"user": {"kick": entry}})
@@ -121,7 +119,7 @@ async def test_what_ends_is_over_at_its_end(shop: ClientShop) -> None:
     assert not await gatehouse.allows(user, "user.kick")
 
 
-async def test_without_the_service_nothing_is_allowed_beyond_the_age_of_the_answer(shop: ClientShop) -> None:
+async def test_nothing_is_allowed_beyond_max_age_while_the_service_is_down(shop: ClientShop) -> None:
     browser_client, gatehouse, clock = shop.studio.other_user, shop.client(), shop.studio.service.clock
     await shop.save(browser_client, private_data=KICK)
     user = await gatehouse.user(browser_client.jwt)
@@ -154,7 +152,7 @@ async def test_a_service_that_has_stopped_allows_nothing(installed_url: str, tmp
             await gatehouse.allows(user, "user.kick")
 
 
-async def test_who_asks_for_it_goes_on_for_a_while_without_the_service(shop: ClientShop) -> None:
+async def test_stale_permissions_are_used_for_stale_seconds_while_the_service_is_down(shop: ClientShop) -> None:
     browser_client, clock = shop.studio.other_user, shop.studio.service.clock
     await shop.save(browser_client, private_data=KICK)
     gatehouse = shop.client(stale_seconds=MINUTE)

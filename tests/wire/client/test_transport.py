@@ -98,13 +98,13 @@ async def test_half_an_answer_is_none(answer: bytes) -> None:
             await transport.send(GET)
 
 
-async def test_no_one_waits_for_ever() -> None:
+async def test_silent_server_is_unavailable_after_the_timeout() -> None:
     async with run_server(Other(b"")) as port, transport_to(port, patience=0.05) as transport:
         with pytest.raises(Unavailable):
             await transport.send(GET)
 
 
-async def test_no_one_there_is_unavailable() -> None:
+async def test_closed_port_is_unavailable() -> None:
     async with transport_to(free_port()) as transport:
         with pytest.raises(Unavailable):
             await transport.send(GET)

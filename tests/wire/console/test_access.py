@@ -134,7 +134,7 @@ async def test_the_beginnings_of_permissions_are_suggested_where_someone_may_rea
         assert f'<option value="{one}">' in offered
 
 
-async def test_who_can_shows_each_cell_with_its_way_and_its_end(
+async def test_holder_matrix_shows_the_source_and_end_of_each_cell(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     end = studio.clock.now() + 86_400

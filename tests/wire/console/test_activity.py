@@ -79,9 +79,7 @@ async def spoil(studio: RunningService, record_id: str) -> None:
     await studio.services.storage.runner.write(verb)
 
 
-async def test_what_happened_is_found_by_each_filter_and_paged_to_its_end(
-    studio: RunningService, console_browsers: ConsoleBrowsers
-) -> None:
+async def test_activity_is_filtered_and_paged(studio: RunningService, console_browsers: ConsoleBrowsers) -> None:
     ada = await console_browsers(ADA)
     await fill(studio, 130)
     found = {
@@ -141,7 +139,7 @@ async def test_an_owner_sees_what_happened_to_their_project_and_no_one_else_anyt
     assert "only the first 2" in (await olga.get(LOG)).text
 
 
-async def test_who_may_only_view_a_project_sees_what_happened_to_it_and_nothing_of_its_schemas_and_groups(
+async def test_project_viewer_sees_project_activity_only(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     await change_project(console_browsers, ADA, "By Ada")
@@ -226,7 +224,7 @@ async def each_record(
             assert "Record not found" in answer.json()["error"]
 
 
-async def test_what_was_refused_is_listed_with_its_reason_for_anyone_who_administers(
+async def test_refused_requests_are_listed_with_their_reason_for_administrators(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     ada = await console_browsers(ADA)

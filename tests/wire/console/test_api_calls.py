@@ -73,7 +73,7 @@ WITHOUT = {
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the console shows curl, and there is none here")
-async def test_every_object_shows_its_api_call_whose_answer_is_the_json_beside_it(
+async def test_every_object_shows_its_api_call_and_the_matching_json(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     paths = [*OBJECTS, *await fill_studio(studio, await console_browsers(ADA))]
@@ -112,7 +112,7 @@ async def test_a_list_shows_no_call_that_would_be_refused_and_no_json_longer_tha
             assert (CALL.search(page) is None, RECORD.search(page) is None) == (False, not is_shown), path
 
 
-async def test_who_can_looks_for_no_one_twice_its_call_is_shown_without_the_answer(
+async def test_holder_matrix_shows_its_api_call_without_the_response(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     page = (

@@ -72,7 +72,7 @@ def listed_rows(page: str) -> Sequence[str]:
     return re.findall(r'<tr data-row="(\d+)"', page)
 
 
-async def test_what_the_review_foretells_is_what_applying_does_and_undo_takes_back(
+async def test_review_predicts_what_apply_changes_and_undo_reverts(
     service: RunningService, filled_console: ConsoleBrowsers
 ) -> None:
     manager = await filled_console(OLGA)
@@ -134,7 +134,7 @@ async def test_a_limited_role_says_who_will_find_no_seat_and_no_more_get_one(
     assert (await record_of(service, SHOP, MAX)).root.roles == (Assignment(role="cashier", end=NO_END),)
 
 
-async def test_what_may_not_be_given_is_not_offered_and_refused(
+async def test_unassignable_roles_are_not_offered_and_refused(
     service: RunningService, filled_console: ConsoleBrowsers
 ) -> None:
     manager, olga = await filled_console(MAX), await filled_console(OLGA)
@@ -198,7 +198,7 @@ async def test_strangers_are_found_by_who_may_know_them(filled_console: ConsoleB
         assert f"<small>{OLGA}</small>" in review
 
 
-async def test_who_is_not_told_of_roles_sees_the_names_they_work_with(filled_console: ConsoleBrowsers) -> None:
+async def test_person_without_role_access_sees_only_role_names(filled_console: ConsoleBrowsers) -> None:
     manager, olga = await filled_console(MAX), await filled_console(OLGA)
 
     async def columns(browser_client: HttpBrowser, query: str = "") -> Sequence[str]:

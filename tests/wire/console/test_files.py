@@ -69,7 +69,9 @@ NO_LISTS = {
 }
 
 
-async def test_every_list_is_a_file_as_well(studio: RunningService, console_browsers: ConsoleBrowsers) -> None:
+async def test_every_list_can_be_downloaded_as_a_file(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
     await apply_document(studio, MORE)
     ada = await console_browsers(ADA)
     paths = [*LISTS, *await fill_lists(studio, ada)]

@@ -12,7 +12,7 @@ from tests.support.console import ADA, SHOP, ConsoleBrowsers
 from tests.support.service import RunningService
 
 
-async def test_while_the_console_is_built_others_are_served_and_a_failure_is_tried_again(
+async def test_console_build_blocks_no_requests_and_is_retried_after_a_failure(
     studio: RunningService, console_browsers: ConsoleBrowsers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     builds = 0
@@ -54,7 +54,9 @@ async def test_op_13_a_stranger_is_not_told_what_there_is_and_no_one_finds_a_deb
         assert (await ada.get("/console/debug")).status_code == 404
 
 
-async def test_no_address_of_the_console_is_a_dead_end(console_browsers: ConsoleBrowsers) -> None:
+async def test_console_form_urls_redirect_on_get_and_unknown_urls_link_back(
+    console_browsers: ConsoleBrowsers,
+) -> None:
     """A browser keeps the address a form was sent to, and asks for it again."""
     ada = await console_browsers(ADA)
     for tab in ("matrix", "users"):

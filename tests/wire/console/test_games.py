@@ -37,7 +37,7 @@ async def test_a_session_is_listed_found_and_shown_without_its_secrets(
     assert (await ada.get(f"{GAMES}/{shop.gsid}")).status_code == 404  # the whole of it is no name of a page
 
 
-async def test_who_may_see_an_application_sees_its_sessions_without_the_people_in_them(
+async def test_application_viewer_sees_its_sessions_without_personal_data(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     shop, wiki = await register_game(studio, app_id=SHOP), await register_game(studio, app_id=WIKI)

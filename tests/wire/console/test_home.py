@@ -41,7 +41,7 @@ async def test_the_refused_sign_ins_lead_to_their_hours_and_from_there_to_what_e
     assert '<a href="/console/activity/refusals">' in numbers
 
 
-async def test_what_cannot_be_written_is_counted_the_next_time(
+async def test_sign_in_tally_adds_up_over_several_flushes(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     await console_browsers(PIA)

@@ -40,7 +40,9 @@ async def test_rights_are_given_and_entrances_changed_only_after_a_fresh_proof(
         )
 
 
-async def test_who_has_no_right_gets_no_form_back(studio: RunningService, console_browsers: ConsoleBrowsers) -> None:
+async def test_form_post_without_the_right_is_forbidden(
+    studio: RunningService, console_browsers: ConsoleBrowsers
+) -> None:
     await apply_document(studio, VIEWER)
     pia = await console_browsers(PIA)
     page = await pia.get(f"/console/projects/{PROJECT}")

@@ -52,5 +52,5 @@ async def test_beyond_a_limit_the_count_says_so(studio: RunningService, monkeypa
     assert match.count == 3
 
 
-def test_every_tag_that_the_service_keeps_is_counted() -> None:
+def test_every_system_tag_has_a_count() -> None:
     assert conditions.COMPUTED_TAGS.keys() == SYSTEM_TAGS

@@ -51,7 +51,7 @@ async def apply_changes(browser_client: HttpBrowser, review: str) -> str:
     return page.text
 
 
-async def test_what_the_review_foretells_is_what_applying_does_and_undo_takes_back(
+async def test_review_predicts_what_apply_changes_and_undo_reverts(
     service: RunningService, filled_console: ConsoleBrowsers
 ) -> None:
     olga = await filled_console(OLGA)
@@ -79,7 +79,7 @@ async def test_what_the_review_foretells_is_what_applying_does_and_undo_takes_ba
     assert changes_between(before, await held_names(service, SHOP, *PEOPLE)) == {}
 
 
-async def test_nothing_that_the_table_does_not_show_is_lost(
+async def test_values_not_shown_in_the_matrix_are_kept(
     service: RunningService, filled_console: ConsoleBrowsers
 ) -> None:
     olga = await filled_console(OLGA)
@@ -120,7 +120,7 @@ async def test_a_stale_apply_shows_the_other_change_and_keeps_what_is_staged(
     assert roles["cashier"].meta["private_data"]["store"]["refund"] == {"value": False}
 
 
-async def test_what_cannot_be_is_said_in_the_review_and_left_out(
+async def test_invalid_changes_are_reported_in_the_review_and_skipped(
     service: RunningService, filled_console: ConsoleBrowsers
 ) -> None:
     olga = await filled_console(OLGA)
@@ -154,7 +154,7 @@ async def test_rights_are_those_of_the_schema_and_of_who_may_see_what_people_hol
     assert forged.status_code == 403
 
 
-async def test_who_may_change_a_schema_and_not_read_it_is_told_nothing_of_what_others_saved(
+async def test_schema_editor_without_read_access_learns_nothing_of_other_saves(
     service: RunningService, filled_console: ConsoleBrowsers
 ) -> None:
     """The schema, its versions and the log are closed to them: so is what a stale save or a form tells of them."""

@@ -212,7 +212,7 @@ async def test_a_lost_factor_is_removed_for_a_reason_on_record(
     assert (await ada.post(removal, reason="again")).status_code == 404
 
 
-async def test_where_and_with_what_someone_signs_in_is_answered_over_the_api_to_anyone_who_sees_the_tab(
+async def test_sessions_and_methods_api_answers_exactly_the_people_who_see_the_tab(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     await apply_document(studio, MORE)
@@ -267,7 +267,7 @@ async def with_everything(studio: RunningService, user_id: str) -> list[str]:
     return [enrolment.secret, *recovery, "$argon2", *encoded]
 
 
-async def test_what_someone_may_do_is_shown_with_where_it_comes_from(console_browsers: ConsoleBrowsers) -> None:
+async def test_permissions_of_a_person_are_shown_with_their_source(console_browsers: ConsoleBrowsers) -> None:
     ada = await console_browsers(ADA)
     page = (await ada.get(f"{HERE}/{PIA}/permissions")).text
     assert "Role moderator" in page
@@ -300,7 +300,7 @@ async def test_rules_of_their_own_are_listed_only_where_there_is_one(
     assert ">Shop</a>: In the whole application" in page.partition('id="entries"')[2].partition("</section>")[0]
 
 
-async def test_what_was_done_to_and_by_a_person_is_told_apart(console_browsers: ConsoleBrowsers) -> None:
+async def test_activity_about_and_by_a_person_is_separate(console_browsers: ConsoleBrowsers) -> None:
     ada = await console_browsers(ADA)
     await act(ada, PIA, "block")
     about = (await ada.get(f"{HERE}/{PIA}/activity")).text
@@ -313,7 +313,7 @@ async def test_what_was_done_to_and_by_a_person_is_told_apart(console_browsers: 
     assert any(f",user.blocked,{ADA},{PIA}," in line for line in lines)
 
 
-async def test_what_changed_of_a_person_is_told_in_words_about_that_person(
+async def test_changes_to_a_person_are_described_in_words(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     await apply_document(
@@ -326,7 +326,7 @@ async def test_what_changed_of_a_person_is_told_in_words_about_that_person(
     assert "What you may do" not in said
 
 
-async def test_from_a_person_it_is_one_step_to_change_a_role(console_browsers: ConsoleBrowsers) -> None:
+async def test_person_page_links_to_roles_and_assignments(console_browsers: ConsoleBrowsers) -> None:
     ada = await console_browsers(ADA)
     page = (await ada.get(f"{HERE}/{PIA}/roles")).text
     assert f'<a href="/console/roles/{SHOP}/moderator">moderator</a>' in page
@@ -337,7 +337,7 @@ async def test_from_a_person_it_is_one_step_to_change_a_role(console_browsers: C
     assert f'data-row="{MAX}"' not in found
 
 
-async def test_no_one_is_found_under_an_id_that_no_one_has(console_browsers: ConsoleBrowsers) -> None:
+async def test_unknown_person_id_is_not_found(console_browsers: ConsoleBrowsers) -> None:
     answer = await (await console_browsers(ADA)).get(f"{HERE}/999")
     assert answer.status_code == 404
     assert "No person has this ID." in answer.text

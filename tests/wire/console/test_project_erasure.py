@@ -137,7 +137,7 @@ async def test_a_removed_project_goes_for_good_and_only_its_names_stay(
     assert (entry.actor, entry.details["applications"], entry.details["groups"]) == (ADA, 2, 2)
 
 
-async def test_only_an_administrator_removes_for_good_and_only_what_is_removed(
+async def test_only_administrators_erase_and_only_removed_projects(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     ada, olga = await console_browsers(ADA), await console_browsers(OLGA)

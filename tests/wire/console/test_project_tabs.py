@@ -48,7 +48,7 @@ async def group_id(studio: RunningService, title: str) -> str:
     return next(one for one, group in groups.items() if group.title == title)
 
 
-async def test_no_one_comes_in_by_any_path_whose_rights_do_not_open_it(
+async def test_every_project_path_is_forbidden_without_the_right(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     testers = await group_id(studio, "Testers")
@@ -187,7 +187,7 @@ async def test_a_group_is_made_filled_by_list_and_condition_and_removed(
     assert "Insiders" not in (await olga.follow()).text
 
 
-async def test_who_manages_one_group_comes_to_it_without_seeing_the_project(
+async def test_group_manager_opens_the_group_without_access_to_the_project(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     testers = await group_id(studio, "Testers")
@@ -262,7 +262,7 @@ async def test_a_new_application_stands_in_the_project(console_browsers: Console
 
 
 @pytest.mark.parametrize("user_id", [ADA, OLGA], ids=("an administrator", "the owner"))
-async def test_who_sees_the_members_sees_what_one_gains_before_it_is_saved(
+async def test_people_who_see_members_see_the_impact_before_saving(
     console_browsers: ConsoleBrowsers, user_id: str
 ) -> None:
     browser_client, path = await console_browsers(user_id), f"{PAGE}/members/{PIA}"

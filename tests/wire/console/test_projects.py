@@ -58,7 +58,7 @@ async def test_a_stale_save_shows_the_other_change_and_overwrites_nothing(
     assert (await studio.services.storage.projects.project(PROJECT)).project.description == "of both"
 
 
-async def test_what_a_command_refuses_comes_back_with_what_was_typed(console_browsers: ConsoleBrowsers) -> None:
+async def test_refused_form_keeps_the_typed_values(console_browsers: ConsoleBrowsers) -> None:
     olga = await console_browsers(OLGA)
     await olga.get(PAGE)
     page = await olga.post(PAGE, title="Mind Games", description="kept", aliases="no spaces here")

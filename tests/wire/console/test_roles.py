@@ -104,7 +104,7 @@ async def test_a_save_shows_who_gains_and_who_loses_before_it_is_applied(
     assert role.meta == {"public_data": {"badge": {"gold": {"value": True}}}}  # the matrix is elsewhere
 
 
-async def test_who_may_not_see_what_people_hold_is_told_so_and_saves_all_the_same(
+async def test_role_editor_without_access_to_people_can_save_without_seeing_the_impact(
     console_browsers: ConsoleBrowsers,
 ) -> None:
     dev = await console_browsers(DEV)
@@ -134,7 +134,7 @@ async def test_a_stale_save_shows_the_other_condition_in_words(console_browsers:
         assert words in page.text
 
 
-async def test_who_has_a_role_is_told_with_the_way(console_browsers: ConsoleBrowsers) -> None:
+async def test_role_members_are_listed_with_their_source(console_browsers: ConsoleBrowsers) -> None:
     olga = await console_browsers(OLGA)
     page = await olga.get(f"{BETA}/members")
     assert "Pia" in page.text

@@ -123,7 +123,7 @@ async def test_mail_and_health_say_how_it_is(studio: RunningService, console_bro
     assert " records, <time" in page
 
 
-async def test_what_a_setting_is_reads_as_words(console_browsers: ConsoleBrowsers) -> None:
+async def test_setting_values_are_shown_in_words(console_browsers: ConsoleBrowsers) -> None:
     ada = await console_browsers(ADA)
     policies = (await ada.get(f"{HERE}/policies")).text
     assert "1 second<" in policies

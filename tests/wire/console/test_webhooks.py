@@ -96,7 +96,7 @@ def a_delivery(webhook: Webhook, number: int) -> Delivery:
     )
 
 
-async def test_anyone_who_does_not_administer_sees_none(console_browsers: ConsoleBrowsers) -> None:
+async def test_webhooks_are_hidden_from_people_who_are_not_administrators(console_browsers: ConsoleBrowsers) -> None:
     olga = await console_browsers(OLGA)
     assert (await olga.get(PATH)).status_code == 403
     assert (await olga.get(f"{PATH}/new")).status_code == 403

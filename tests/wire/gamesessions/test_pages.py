@@ -140,7 +140,9 @@ async def test_a_live_session_is_asked_all_the_same_and_only_a_post_answers(
     assert await state_of(service, game.gsid) == {"state": "signing_in", "closed": "", "waiting": True}
 
 
-async def test_what_reads_ahead_does_nothing(service: RunningService, signed_in_browser: HttpBrowser) -> None:
+async def test_prefetch_and_head_requests_change_nothing(
+    service: RunningService, signed_in_browser: HttpBrowser
+) -> None:
     game, begun = await register_game(service), await count_rows(service, interactions)
     for headers in ({"Sec-Purpose": "prefetch;prerender"}, {"Purpose": "prefetch"}):
         answer = await signed_in_browser.client.get(f"/?gsid={game.gsid}", headers=headers)
@@ -200,7 +202,7 @@ async def test_gs_20_what_was_asked_for_at_creation_wins(
     assert not {"jwt", "factor", "meta", "stoken", "login"} & body.keys()
 
 
-async def test_how_many_ways_one_source_begins_is_bounded(migrated_url: str, tmp_path: Path) -> None:
+async def test_sign_in_flows_from_one_source_are_rate_limited(migrated_url: str, tmp_path: Path) -> None:
     async with running_service(
         migrated_url, tmp_path / "data", environment={"GATEHOUSE__RATES__LOGIN": "3"}
     ) as service:
@@ -293,7 +295,7 @@ async def test_gs_18_addresses_that_prove_nothing_are_no_sign_of_closeness(
     assert len(choices_in(page)) == 3
 
 
-async def test_in_the_same_network_no_number_is_asked_for(
+async def test_code_match_is_skipped_in_the_same_network(
     service: RunningService, signed_in_browser: HttpBrowser
 ) -> None:
     game = await register_game(service, code="1")
@@ -430,7 +432,9 @@ async def test_the_form_of_a_second_tab_leads_on_after_the_sign_in_in_the_first(
     await open_question(browser_client, second)
 
 
-async def test_no_ends_it_and_is_recorded(service: RunningService, signed_in_browser: HttpBrowser) -> None:
+async def test_denied_confirmation_ends_the_session_and_is_recorded(
+    service: RunningService, signed_in_browser: HttpBrowser
+) -> None:
     game = await register_game(service)
     polling = game.start_poll()
     await wait_until_held(service)
@@ -469,7 +473,7 @@ async def test_whom_the_application_does_not_let_in_is_told_which_and_whom_to_as
     )
 
 
-async def test_of_two_applications_the_one_that_lets_them_not_in_is_named(
+async def test_denial_names_the_application_that_refuses(
     service: RunningService, signed_in_browser: HttpBrowser
 ) -> None:
     launcher = await create_application(service.services.storage, name="Launcher")
@@ -483,9 +487,7 @@ async def test_of_two_applications_the_one_that_lets_them_not_in_is_named(
     assert ("Sky Raiders" in page.text, "Launcher" in page.text) == (True, False)
 
 
-async def test_anyone_who_administers_is_told_the_missing_right_and_no_one_else(
-    service: RunningService, bob: HttpBrowser
-) -> None:
+async def test_only_administrators_see_the_missing_permission(service: RunningService, bob: HttpBrowser) -> None:
     """As on the page of an application that a web client stands for."""
     ada = await service.services.administration.create(
         login="ada@studio.example",
@@ -514,7 +516,9 @@ async def test_anyone_who_administers_is_told_the_missing_right_and_no_one_else(
 # -- afterwards --
 
 
-async def test_no_one_else_is_told_whom_to_ask(service: RunningService, signed_in_browser: HttpBrowser) -> None:
+async def test_denial_page_is_hidden_from_other_people(
+    service: RunningService, signed_in_browser: HttpBrowser
+) -> None:
     game = await names(service)
     await game.close("Error")
     page = await signed_in_browser.get(f"/game/denied?gsid={game.gsid}")

@@ -62,7 +62,7 @@ async def test_a_session_confirmed_before_the_poll_is_answered_at_once(service: 
     assert (await game.poll()).json()["status"] == "OK"
 
 
-async def test_no_factor_no_jwt(service: RunningService, anna: User) -> None:
+async def test_no_jwt_is_issued_without_a_factor(service: RunningService, anna: User) -> None:
     game = await register_game(service)
     await approve_in_storage(game, anna)
     assert (await game.poll()).json().keys() == LOGIN_DATA
@@ -151,7 +151,7 @@ async def test_gs_12_after_ok_nothing_is_delivered_again(service: RunningService
     assert await refusal_reason(service, await poll_ended_session(game)) == "the answer was already delivered"
 
 
-async def test_of_many_polls_at_once_exactly_one_gets_the_answer(service: RunningService, anna: User) -> None:
+async def test_exactly_one_of_many_concurrent_polls_gets_the_result(service: RunningService, anna: User) -> None:
     game = await register_game(service, factor="f")
     polls = [game.start_poll() for _ in range(4)]
     await approve_when_held(game, anna)

@@ -166,7 +166,9 @@ async def test_two_locations_cannot_be_read(service: RunningService) -> None:
 
 
 @pytest.mark.parametrize("proof", ["the signature over the gsid", "the location"])
-async def test_with_a_key_the_signature_or_the_location_makes_the_owner(service: RunningService, proof: str) -> None:
+async def test_signature_or_location_proves_the_owner_of_a_session_with_a_key(
+    service: RunningService, proof: str
+) -> None:
     game = await register_game(service, public_key=application_public_key())
     query = f"?location={game.location}" if proof == "the location" else ""
     headers = {} if query else {"Request_Sign": sign_as_application(game.gsid.encode())}
@@ -180,7 +182,7 @@ async def test_with_a_key_the_signature_or_the_location_makes_the_owner(service:
     assert (await polling) == "CANCELLED"
 
 
-async def test_with_a_key_a_socket_without_proof_is_seen_and_neither_hears_nor_cancels(
+async def test_unproven_socket_of_a_session_with_a_key_gets_no_events_and_cancels_nothing(
     service: RunningService,
 ) -> None:
     game = await register_game(service, public_key=application_public_key())
@@ -256,7 +258,7 @@ async def test_a_cancelled_sign_in_is_told_and_ends_the_socket(
     assert (await row(game)).cancels == 0
 
 
-async def test_anyone_who_connects_late_hears_where_things_stand(service: RunningService) -> None:
+async def test_late_socket_receives_the_current_state(service: RunningService) -> None:
     game = await register_game(service)
     await service.services.game_purpose.open_page(game.gsid)
     async with connect_game_socket(game) as socket:
@@ -298,7 +300,7 @@ async def test_ws_04_only_the_end_of_the_owners_last_socket_cancels(service: Run
     again.cancel()
 
 
-async def test_anyone_who_comes_back_in_time_cancels_nothing(service: RunningService) -> None:
+async def test_reconnect_within_the_grace_period_cancels_nothing(service: RunningService) -> None:
     game = await register_game(service)
     polling = game.start_poll()
     await wait_until_held(service)
@@ -506,7 +508,7 @@ def game_at(node: RunningService, game: Game) -> Game:
     return Game(service=node, gsid=game.gsid, location=game.location, answer=game.answer)
 
 
-async def test_of_polls_that_begin_at_two_nodes_in_one_second_the_newer_takes_the_answer(
+async def test_newer_of_two_polls_at_two_nodes_in_one_second_gets_the_result(
     nodes: tuple[RunningService, RunningService],
 ) -> None:
     here, there = nodes

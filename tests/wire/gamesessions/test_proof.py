@@ -155,7 +155,7 @@ async def test_a_key_may_be_sent_in_two_spellings_and_two_keys_may_not(service: 
 
 
 @pytest.mark.parametrize("as_text", ["der", "pem", "pkcs1", "header"])
-async def test_with_a_key_only_a_signature_counts_wherever_it_comes_from(
+async def test_session_with_a_public_key_accepts_only_signed_polls_from_any_address(
     service: RunningService, anna: User, as_text: str
 ) -> None:
     public = {
@@ -302,7 +302,7 @@ async def test_ip_is_believed_from_a_trusted_proxy_only(installed_url: str, tmp_
 
 
 @pytest.mark.parametrize("header", ["Ip", "Authorization"])
-async def test_what_a_client_says_of_its_address_through_a_proxy_that_names_it_says_nothing(
+async def test_client_address_claims_are_ignored_behind_a_trusted_proxy(
     installed_url: str, tmp_path: Path, header: str
 ) -> None:
     environment = {

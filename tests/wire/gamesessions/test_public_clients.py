@@ -46,7 +46,7 @@ async def anna(service: RunningService) -> User:
     )
 
 
-async def test_one_posts_multipart_without_a_factor_and_polls_for_ever(service: RunningService, anna: User) -> None:
+async def test_multipart_client_polls_without_a_factor_until_the_result(service: RunningService, anna: User) -> None:
     fields: dict[str, Any] = {"files": {"app_id": (None, "0")}}
     game = game_from_response(service, await service.client.post(GET_GSID, **fields))
     for _ in range(2):

@@ -42,7 +42,7 @@ async def test_a_code_and_a_picture_come_when_they_are_asked_for(service: Runnin
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_every_endpoint_reads_every_kind_of_body(service: RunningService, anna: User, kind: str) -> None:
+async def test_every_endpoint_reads_every_body_format(service: RunningService, anna: User, kind: str) -> None:
     sent: dict[str, Any] = {
         "json": {"json": {"factor": "f"}},
         "form": {"data": {"factor": "f"}},

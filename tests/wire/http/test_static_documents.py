@@ -43,7 +43,9 @@ def static(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 @pytest.mark.parametrize("path", PATHS)
-async def test_both_ways_give_the_same_answer(service: RunningService, path: str, static: list[bool]) -> None:
+async def test_static_and_regular_paths_return_the_same_response(
+    service: RunningService, path: str, static: list[bool]
+) -> None:
     await service.client.get(path)  # the first asks whether the keys have changed
     static.clear()
     quick = await service.client.get(path)

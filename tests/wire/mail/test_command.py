@@ -45,7 +45,7 @@ async def test_a_test_mail_is_sent_at_once(gatehouse: CommandLine, mailbox: Mail
     assert mailbox.taken[0]["Subject"] == "Test-E-Mail von Studio login"
 
 
-async def test_what_the_server_says_is_told(gatehouse: CommandLine, mailbox: Mailbox) -> None:
+async def test_mail_server_reply_is_shown(gatehouse: CommandLine, mailbox: Mailbox) -> None:
     mailbox.recipient_reply = lambda _: "550 5.7.1 relaying denied"
     async with mail_server(mailbox) as port:
         said = await asyncio.to_thread(gatehouse.expect_failure, "mail", "test", TO, environment=settings(port))
@@ -53,7 +53,7 @@ async def test_what_the_server_says_is_told(gatehouse: CommandLine, mailbox: Mai
     assert "Connect" in gatehouse.expect_failure("mail", "test", TO, environment=settings(refusing_port()))
 
 
-def test_without_a_server_the_mail_is_shown_in_development(gatehouse: CommandLine) -> None:
+def test_test_email_is_printed_in_development_without_a_server(gatehouse: CommandLine) -> None:
     output = gatehouse("mail", "test", TO)
     assert f"to {TO}: Test email from Gatehouse" in output
     assert f"Test email for {TO} sent to this terminal" in output

@@ -30,7 +30,7 @@ async def deliver(carrier: SmtpTransport, mail: OutboxMail, clock: MovableClock)
     await OutboxWorker(store=OutboxInMemory(), transport=carrier, sealer=master_keys(), clock=clock).deliver_now(mail)
 
 
-async def test_what_was_queued_arrives_and_the_outbox_is_empty(
+async def test_queued_mail_is_delivered_and_the_outbox_is_emptied(
     storage: Storage, mailbox: Mailbox, clock: MovableClock
 ) -> None:
     mails = [composed_mail(clock, template) for template in MailTemplate]
@@ -183,7 +183,7 @@ async def test_a_server_that_closes_the_door_between_two_letters_gets_the_second
     assert len(mailbox.taken) == 2
 
 
-async def test_no_one_listening_is_told_with_the_address(clock: MovableClock) -> None:
+async def test_unreachable_mail_server_is_reported_with_its_address(clock: MovableClock) -> None:
     port = refusing_port()
     with pytest.raises(ServerUnusable, match=rf"127\.0\.0\.1:{port}"):
         await deliver(smtp_transport_to(port), composed_mail(clock), clock)

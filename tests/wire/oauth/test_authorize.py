@@ -80,7 +80,7 @@ async def test_someone_signed_in_goes_straight_back_with_a_code_of_their_session
     assert await count_sign_in_flows(service) == 0
 
 
-async def test_without_offline_access_a_grant_ends_with_its_access_token(
+async def test_grant_without_offline_access_ends_with_its_access_token(
     service: RunningService, signed_in_browser: HttpBrowser, web: RelyingPartyClient
 ) -> None:
     parameters = redirect_parameters(await signed_in_browser.get(web.authorize_path(scope="openid")))
@@ -441,7 +441,7 @@ async def test_claims_may_name_who_is_expected_as_a_hint_does(
 
 
 @pytest.mark.usefixtures("anna")
-async def test_anyone_who_signs_in_instead_of_the_person_that_claims_name_is_refused(
+async def test_sign_in_as_another_person_than_the_requested_sub_is_refused(
     service: RunningService, browser_client: HttpBrowser, web: RelyingPartyClient
 ) -> None:
     claims = json.dumps({"id_token": {"sub": {"value": "1000000009"}}})

@@ -285,7 +285,7 @@ async def test_an_address_that_fails_is_tried_again_ever_more_slowly(
     assert (await logout_setup.events()).count("client.logout_told") == 1
 
 
-async def test_after_a_day_it_is_given_up_and_recorded(
+async def test_backchannel_logout_is_abandoned_after_a_day_and_recorded(
     logout_setup: LogoutSetup, oidc_client: RelyingPartyClient, account_browser: AccountBrowser
 ) -> None:
     logout_setup.shop.respond = lambda _: BUSY

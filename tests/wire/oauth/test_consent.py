@@ -169,7 +169,7 @@ async def test_a_decision_counts_once(
     assert await count_grants(service) == 1
 
 
-async def test_only_the_session_that_was_asked_can_decide(
+async def test_only_the_session_that_was_asked_may_decide_on_consent(
     service: RunningService, signed_in_browser: HttpBrowser, third_party_client: RelyingPartyClient
 ) -> None:
     page = await open_consent_page(signed_in_browser, third_party_client)
@@ -243,7 +243,7 @@ async def test_the_account_page_lists_what_was_allowed_and_withdrawing_ends_it(
     await account_browser.client.aclose()
 
 
-async def test_no_one_withdraws_for_another(
+async def test_no_one_withdraws_consent_for_another_account(
     service: RunningService, signed_in_browser: HttpBrowser, anna: User, third_party_client: RelyingPartyClient
 ) -> None:
     await open_consent_page(signed_in_browser, third_party_client)

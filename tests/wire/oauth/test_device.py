@@ -141,7 +141,7 @@ async def test_someone_signed_in_is_asked_all_the_same(
     success_body(await poll(tv, given["device_code"]))
 
 
-async def test_no_is_an_answer_and_is_recorded(
+async def test_denied_device_request_is_recorded(
     service: RunningService, tv: RelyingPartyClient, browser_client: HttpBrowser, anna: User
 ) -> None:
     given = await ask(tv)
@@ -164,7 +164,7 @@ async def test_a_device_that_asks_too_often_is_slowed_down(service: RunningServi
     assert oauth_error(await poll(tv, code)) == (400, "authorization_pending")
 
 
-async def test_after_ten_minutes_it_is_over(
+async def test_device_request_expires_after_ten_minutes(
     service: RunningService, tv: RelyingPartyClient, browser_client: HttpBrowser, anna: User
 ) -> None:
     given = await ask(tv)
@@ -250,14 +250,16 @@ async def test_a_confidential_client_proves_itself_and_keeps_its_codes_to_itself
     assert claims_of(success_body(await poll(console, given["device_code"]))["id_token"])["sub"] == anna.user_id
 
 
-async def test_of_many_polls_at_once_one_gets_the_tokens(tv: RelyingPartyClient, browser_client: HttpBrowser) -> None:
+async def test_only_one_of_many_concurrent_polls_gets_the_tokens(
+    tv: RelyingPartyClient, browser_client: HttpBrowser
+) -> None:
     given = await ask(tv)
     await answer_request(browser_client, given["user_code"], "confirm")
     answers = await asyncio.gather(*(poll(tv, given["device_code"]) for _ in range(5)))
     assert sorted(answer.status_code for answer in answers) == [200, 400, 400, 400, 400]
 
 
-async def test_what_the_application_does_not_let_in_is_not_signed_in(
+async def test_device_sign_in_is_denied_to_people_the_application_does_not_admit(
     service: RunningService, tv: RelyingPartyClient, browser_client: HttpBrowser
 ) -> None:
     """The page says which application and, to anyone who administers, which rule."""
@@ -296,7 +298,7 @@ async def test_what_the_application_does_not_let_in_is_not_signed_in(
     await ada.client.aclose()
 
 
-async def test_anyone_who_is_blocked_before_the_device_asks_again_is_not_signed_in(
+async def test_account_blocked_before_the_next_poll_gets_no_tokens(
     service: RunningService, tv: RelyingPartyClient, browser_client: HttpBrowser, anna: User
 ) -> None:
     given = await ask(tv)
@@ -336,7 +338,7 @@ async def test_a_device_goes_on_when_the_browser_that_confirmed_it_signs_out(
     assert (await tv.userinfo(tokens["access_token"])).status_code == 401
 
 
-async def test_anyone_who_signs_in_meanwhile_does_not_answer_for_the_one_who_was_asked(
+async def test_another_account_cannot_answer_a_pending_device_confirmation(
     service: RunningService, tv: RelyingPartyClient, browser_client: HttpBrowser
 ) -> None:
     await service.services.administration.create(
@@ -376,7 +378,7 @@ async def test_a_session_from_a_short_token_cannot_choose_itself_for_a_device(
     assert oauth_error(await poll(stick, given["device_code"])) == (400, "authorization_pending")
 
 
-async def test_neither_the_confirmation_nor_the_grant_takes_a_limited_session(
+async def test_limited_session_can_neither_confirm_nor_create_a_device_grant(
     service: RunningService, tv: RelyingPartyClient, browser_client: HttpBrowser, anna: User
 ) -> None:
     them, store = service.services, service.services.storage.sign_in_flows

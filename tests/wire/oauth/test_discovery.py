@@ -57,7 +57,7 @@ async def test_az_23_discovery_lists_s256_only(service: RunningService) -> None:
     assert (await read(service))["code_challenge_methods_supported"] == ["S256"]
 
 
-async def test_both_addresses_answer_alike_to_everyone_and_may_be_kept(service: RunningService) -> None:
+async def test_both_discovery_urls_return_the_same_public_cacheable_document(service: RunningService) -> None:
     assert await read(service) == await read(service, PLAIN)
     answer = await service.client.get(OPENID, headers={"Origin": "https://shop.example"})
     assert answer.headers["access-control-allow-origin"] == "*"
@@ -66,7 +66,7 @@ async def test_both_addresses_answer_alike_to_everyone_and_may_be_kept(service: 
     assert again.status_code == 304
 
 
-async def test_every_address_it_names_is_served(service: RunningService) -> None:
+async def test_every_url_in_the_discovery_document_is_served(service: RunningService) -> None:
     document = await read(service)
     named = {value for name, value in document.items() if name.endswith(("_endpoint", "_uri"))}
     answers = {address: (await service.client.get(address)).status_code for address in [*named, f"{OPENID}/else"]}

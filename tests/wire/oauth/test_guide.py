@@ -43,14 +43,14 @@ async def run_script(script: str, **values: str) -> str:
     return said.decode()
 
 
-def test_every_client_of_the_guide_is_made(place: InstallationPaths) -> None:
+def test_every_client_of_the_guide_is_created(place: InstallationPaths) -> None:
     web, device, native = blocks("console")
     assert len(made_by(web, place)) == len(made_by(native, place)) == 43
     assert made_by(device, place) == ""
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the guide shows curl, and there is none here")
-async def test_by_hand_a_code_becomes_tokens_that_refresh_and_tell_who_it_is(
+async def test_guide_commands_exchange_a_code_refresh_tokens_and_read_userinfo(
     service: RunningService, anna: User, place: InstallationPaths
 ) -> None:
     secret = await asyncio.to_thread(made_by, blocks("console")[2], place)

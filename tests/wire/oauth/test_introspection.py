@@ -52,7 +52,7 @@ async def test_a_narrowed_access_token_says_so(oidc_client: RelyingPartyClient, 
     assert success_body(await introspect(oidc_client, tokens["refresh_token"])) == INACTIVE  # rotated
 
 
-async def test_what_is_over_or_never_was_is_inactive_without_a_word(
+async def test_expired_revoked_or_unknown_token_is_inactive_without_details(
     service: RunningService, oidc_client: RelyingPartyClient, anna: User
 ) -> None:
     tokens = await issue_tokens(oidc_client, anna)
@@ -77,7 +77,7 @@ async def test_another_clients_tokens_are_inactive_unless_it_is_of_the_same_appl
         assert success_body(await introspect(second, token))["client_id"] == "first"
 
 
-async def test_anyone_who_asks_has_to_prove_themselves(
+async def test_introspection_requires_client_authentication(
     service: RunningService, oidc_client: RelyingPartyClient, app: RelyingPartyClient, anna: User
 ) -> None:
     token = (await issue_tokens(oidc_client, anna))["access_token"]

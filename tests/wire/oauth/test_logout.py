@@ -76,13 +76,15 @@ async def test_an_expired_hint_is_one_still(
     assert not await is_signed_in(browser_client)
 
 
-async def test_without_an_address_the_person_is_told_here(browser_client: HttpBrowser, id_token: str) -> None:
+async def test_logout_without_a_redirect_uri_shows_a_confirmation_page(
+    browser_client: HttpBrowser, id_token: str
+) -> None:
     page = await browser_client.get(path(id_token_hint=id_token))
     assert (page.status_code, "You're signed out" in page.text) == (200, True)
     assert not await is_signed_in(browser_client)
 
 
-async def test_by_form_it_is_the_same(browser_client: HttpBrowser, id_token: str) -> None:
+async def test_logout_by_post_works_like_logout_by_get(browser_client: HttpBrowser, id_token: str) -> None:
     fields = {"id_token_hint": id_token, "post_logout_redirect_uri": BYE, "state": "s", "client_id": "shelf"}
     posted = await browser_client.client.post(LOGOUT, data=fields, headers={"Origin": "https://shop.example"})
     assert sent_to(await browser_client.get(sent_to(posted))) == f"{BYE}?state=s"
@@ -146,7 +148,7 @@ async def test_a_hint_of_another_client_than_is_named_ends_nothing(
 
 
 @pytest.mark.usefixtures("id_token")
-async def test_without_a_hint_the_person_is_asked_and_then_led_back(browser_client: HttpBrowser) -> None:
+async def test_logout_without_a_hint_asks_first_and_then_redirects(browser_client: HttpBrowser) -> None:
     page = await browser_client.get(path(client_id="shelf", post_logout_redirect_uri=BYE, state="s"))
     assert page.status_code == 200
     assert "Web shop" in page.text
@@ -157,7 +159,7 @@ async def test_without_a_hint_the_person_is_asked_and_then_led_back(browser_clie
 
 
 @pytest.mark.usefixtures("id_token")
-async def test_no_leaves_the_person_signed_in(browser_client: HttpBrowser) -> None:
+async def test_canceled_logout_leaves_the_person_signed_in(browser_client: HttpBrowser) -> None:
     await browser_client.get(path(client_id="shelf", post_logout_redirect_uri=BYE))
     assert sent_to(await browser_client.post(f"{LOGOUT}/confirm", decision="cancel")) == "/"
     assert await is_signed_in(browser_client)
@@ -174,7 +176,7 @@ async def test_an_address_without_a_client_is_nobodys(browser_client: HttpBrowse
 
 
 @pytest.mark.usefixtures("id_token")
-async def test_what_the_form_brings_back_is_checked_again(browser_client: HttpBrowser) -> None:
+async def test_logout_form_parameters_are_validated_again(browser_client: HttpBrowser) -> None:
     await browser_client.get(path(client_id="shelf", post_logout_redirect_uri=BYE))
     forged = {"decision": "confirm", "post_logout_redirect_uri": "https://evil.example/"}
     assert (await browser_client.post(f"{LOGOUT}/confirm", **forged)).status_code == 400
@@ -199,7 +201,7 @@ async def test_a_hint_about_someone_else_asks_first(
     assert await is_signed_in(browser_client)
 
 
-async def test_no_one_signed_in_is_led_back_by_a_hint_and_else_told_here(
+async def test_logout_without_a_session_redirects_only_with_a_hint(
     service: RunningService, browser_client: HttpBrowser, id_token: str
 ) -> None:
     signed_out_browser = HttpBrowser(service)

@@ -54,7 +54,7 @@ async def test_roles_groups_and_rules_are_told_in_the_id_token_and_at_userinfo(
         assert "doc.can_edit" in where["rules"]
 
 
-async def test_what_was_taken_away_is_not_told_again(service: RunningService, anna: User) -> None:
+async def test_removed_role_is_missing_from_later_claims(service: RunningService, anna: User) -> None:
     number = await a_shop(service)
     oidc_client = await a_mapping_client(service, number)
     await give(service, number, anna, root=("editor",))

@@ -47,7 +47,7 @@ async def expect_accepted(browser_client: HttpBrowser, client: RelyingPartyClien
         assert "code" in parameters, uri
 
 
-async def test_in_host_mode_any_path_and_query_of_the_host_will_do(
+async def test_host_mode_accepts_any_path_and_query_of_the_host(
     signed_in_browser: HttpBrowser, host_client: RelyingPartyClient
 ) -> None:
     await expect_accepted(

@@ -382,7 +382,7 @@ async def test_ui_13_tokens_outlive_the_keys_that_signed_them(
     assert success_body(await web.refresh(second["refresh_token"]))
 
 
-async def test_only_a_refresh_token_is_one(web: RelyingPartyClient, anna: User) -> None:
+async def test_only_an_intact_refresh_token_is_accepted_for_refresh(web: RelyingPartyClient, anna: User) -> None:
     tokens = await web.tokens(await web.issue_code(anna))
     token = tokens["refresh_token"]
     head, payload, signature = token.split(".")

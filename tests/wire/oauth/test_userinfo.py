@@ -75,7 +75,7 @@ async def test_ui_02_no_other_kind_of_token_is_taken(
 
 
 @pytest.mark.parametrize("path", ["userinfo", "exchange", "exchangeToken"])
-async def test_where_only_bearer_counts_basic_is_answered_with_bearer(
+async def test_bearer_only_endpoint_answers_basic_with_a_bearer_challenge(
     service: RunningService, oidc_client: RelyingPartyClient, path: str
 ) -> None:
     answer = await service.client.post(f"/proxy/oauth/{path}", headers=oidc_client.headers)

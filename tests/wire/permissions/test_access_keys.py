@@ -198,7 +198,7 @@ async def test_ak_12_guessing_keys_is_limited_and_the_right_key_still_works(stud
     assert int(answer.headers["retry-after"]) > 0
 
 
-async def test_what_else_a_record_shows_is_ignored_and_what_is_nowhere_refused(studio: Studio) -> None:
+async def test_read_only_fields_are_ignored_and_unknown_fields_refused(studio: Studio) -> None:
     known = key_request("save", studio.shop, comment="a", created="x", hash="mine", application_id=1, id="y")
     made = (await studio.expect_ok("accessKey", known, studio.owner.headers))["data"]
     assert made["hash"] != "mine"

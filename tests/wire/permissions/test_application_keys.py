@@ -137,7 +137,7 @@ async def test_service_meta_public_key_is_published_under_one_id(studio: Studio)
     assert listed["data"] == []
 
 
-async def test_there_are_at_most_ten_custom_keys_however_many_race(studio: Studio) -> None:
+async def test_custom_keys_stay_within_ten_under_concurrent_saves(studio: Studio) -> None:
     save = key_request(studio, "save", public_key=the_pem())
     answers = await asyncio.gather(*(studio.post("application/keys", save, studio.owner.headers) for _ in range(12)))
     assert sorted(answer.status_code for answer in answers) == [200] * 10 + [409] * 2

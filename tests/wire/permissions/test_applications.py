@@ -70,7 +70,7 @@ async def test_ap_01_can_create_app_creates_outside_a_project_and_updates_nothin
     assert await audit_records(studio, AuditEvent.APPLICATION_CREATED)
 
 
-async def test_anyone_who_makes_an_application_outside_a_project_may_work_with_it(studio: Studio) -> None:
+async def test_creator_of_an_application_outside_a_project_may_manage_it(studio: Studio) -> None:
     maker = await create_person_with(studio, {ROOT: holdings_with_rules("can_create_app")})
     number = (await save(studio, maker, name="Chess"))["application_id"]
     await save(studio, maker, application_id=number, description="Mine")
@@ -88,7 +88,7 @@ async def test_anyone_who_makes_an_application_outside_a_project_may_work_with_i
     assert "secret_data" not in (await studio.expect_ok("meta/data", theirs, maker.headers))["data"]
 
 
-async def test_anyone_who_makes_an_application_in_a_project_gets_roles_on_it(studio: Studio) -> None:
+async def test_creator_of_an_application_in_a_project_gets_roles_on_it(studio: Studio) -> None:
     maker = await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES)})
     made = await save(studio, maker, name="Chess", project_id=PROJECT)
     assert made["project_id"] == PROJECT
@@ -471,7 +471,7 @@ async def test_ap_10_a_removed_application_stays_removed(studio: Studio) -> None
 
 
 @pytest.mark.parametrize("gone", ["removed", "moved out"])
-async def test_what_is_held_on_an_application_goes_when_it_leaves_its_project(studio: Studio, gone: str) -> None:
+async def test_rights_on_an_application_end_when_it_leaves_its_project(studio: Studio, gone: str) -> None:
     number, rule = (
         studio.shop.application_id,
         f"{PROJECT}/applications/{studio.shop.application_id}/app.can_manage_users",
@@ -584,7 +584,7 @@ async def test_a_save_of_an_old_version_is_refused_and_one_without_wins(studio: 
     assert (await get(studio, owner, shop))["description"] == "c"
 
 
-async def test_what_is_made_has_no_stored_version_to_be_saved_from(studio: Studio) -> None:
+async def test_creating_an_object_with_a_version_is_a_conflict(studio: Studio) -> None:
     for path, body in (
         ("application", save_request(name="New", project_id=PROJECT, version=5)),
         ("group", save_request(project_id=PROJECT, title="New", version=5)),

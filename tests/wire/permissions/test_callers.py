@@ -87,7 +87,7 @@ async def test_pa_02_a_jwt_needs_its_own_factor(studio: Studio) -> None:
 
 
 @pytest.mark.parametrize("more", [{}, {"Content-Type": "application/json"}])
-async def test_anyone_who_shows_everything_in_headers_needs_no_body(studio: Studio, more: dict[str, str]) -> None:
+async def test_request_with_all_credentials_in_headers_needs_no_body(studio: Studio, more: dict[str, str]) -> None:
     path = "/api/permissions/user/info"
     answer = await studio.service.client.post(path, headers={**studio.owner.headers, **more})
     assert (answer.status_code, answer.json()) == (200, {"status": "OK", "projects": 1})

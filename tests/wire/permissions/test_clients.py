@@ -108,7 +108,7 @@ async def test_clients_are_managed_with_the_right_to_save_their_application_and_
     assert (left["client_id"], left["version"]) == ("web", 1)
 
 
-async def test_what_reaches_beyond_the_application_takes_an_administrator_in_person(studio: Studio) -> None:
+async def test_client_fields_beyond_the_application_require_an_administrator_in_person(studio: Studio) -> None:
     admin = await create_administrator(studio)
     shop, other = studio.shop.application_id, studio.other.application_id
     vouched = bearer_headers(admin.jwt, Service_Jwt=await studio.service_jwt())
@@ -200,7 +200,7 @@ WRONG: tuple[tuple[dict[str, object], str], ...] = (
 )
 
 
-async def test_what_cannot_be_is_refused_by_the_name_of_its_field(studio: Studio) -> None:
+async def test_invalid_client_field_is_refused_by_name(studio: Studio) -> None:
     shop, admin = studio.shop.application_id, await create_administrator(studio)
     for data, place in WRONG:
         said = await studio.expect_error(400, "client", client_request("create", shop, **WEB | data), admin.headers)
@@ -303,7 +303,7 @@ async def signed_in(studio: Studio, record: Any, secret: str) -> dict[str, Any]:
     return await client.tokens(await client.issue_code(user))
 
 
-async def test_of_saves_that_race_one_with_a_version_wins_and_all_without_do(studio: Studio) -> None:
+async def test_only_one_concurrent_versioned_save_wins_and_all_unversioned_ones_do(studio: Studio) -> None:
     shop, headers = studio.shop.application_id, studio.owner.headers
     await create_client(studio)
     for given, won in (({"version": 1}, [200, 409, 409, 409]), ({}, [200] * 4)):

@@ -190,7 +190,7 @@ async def test_a_schema_is_read_as_it_was_by_anyone_who_may_read_it_as_it_is(stu
     await studio.expect_error(400, "meta/schema", request_for_version("1"), studio.owner.headers)
 
 
-async def test_one_group_and_one_member_are_read_alone(studio: Studio) -> None:
+async def test_single_group_and_single_member_can_be_read(studio: Studio) -> None:
     made = [
         (
             await studio.expect_ok(

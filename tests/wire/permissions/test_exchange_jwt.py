@@ -35,7 +35,7 @@ async def test_the_new_jwt_is_for_the_keys_application_and_ends_with_the_old_one
     assert "typ" not in after
 
 
-async def test_without_the_factor_the_new_jwt_has_no_fac(studio: Studio) -> None:
+async def test_exchanged_jwt_has_no_fac_without_the_factor(studio: Studio) -> None:
     key = await studio.access_key()
     jwt = await exchange_jwt(studio, key)
     assert "fac" not in claims_of(jwt)
@@ -82,7 +82,7 @@ async def test_an_exchanged_jwt_is_not_exchanged_again(studio: Studio) -> None:
     await studio.expect_error(403, "exchangeJwt", ask, {"Authorization": f"Bearer {key}"})
 
 
-async def test_only_an_access_key_exchanges(studio: Studio) -> None:
+async def test_only_an_access_key_may_exchange_a_jwt(studio: Studio) -> None:
     ask = {"jwt": studio.owner.jwt, "factor": FACTOR}
     await studio.expect_error(401, "exchangeJwt", ask, {})
     await studio.expect_error(401, "exchangeJwt", ask, studio.owner.headers)

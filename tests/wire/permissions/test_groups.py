@@ -356,7 +356,7 @@ async def test_a_project_one_may_not_see_is_no_other_place_than_none(studio: Stu
     assert answers[0].content == answers[1].content
 
 
-async def test_who_lets_themselves_in_by_a_condition_is_audited_too(studio: Studio) -> None:
+async def test_group_manager_matching_their_own_new_condition_is_audited(studio: Studio) -> None:
     made = await make(studio)
     manager = await a_manager(studio, made["id"])
     for others in ([{"uid": [studio.other_user.user_id]}], [{"domain": "studio.example"}]):

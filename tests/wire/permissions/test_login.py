@@ -71,7 +71,7 @@ async def test_allowed_domains_of_its_project_bind_an_application(studio: Studio
 
 
 @pytest.mark.usefixtures("anna")
-async def test_no_one_logs_in_to_what_is_removed_or_never_was(studio: Studio) -> None:
+async def test_login_to_a_removed_or_unknown_application_is_denied(studio: Studio) -> None:
     storage, shop = studio.service.services.storage, studio.shop.application_id
     assert (await log_in(studio.service, app_id=99_999))["status"] == "DENIED"
     assert (await log_in(studio.service, app_id=shop, gapp_id=99_999))["status"] == "DENIED"

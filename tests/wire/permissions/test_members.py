@@ -52,7 +52,7 @@ def sources(members: Mapping[str, Any]) -> dict[str, list[str]]:
     return {user_id: [step["source"] for step in one["path"]] for user_id, one in members.items()}
 
 
-async def test_every_way_of_holding_a_rule_at_the_root_is_found(studio: Studio) -> None:
+async def test_members_finds_every_source_of_a_rule_at_the_root(studio: Studio) -> None:
     await people(studio)
     await put_roles(
         studio,
@@ -92,7 +92,7 @@ async def test_a_default_reaches_everyone_but_those_who_are_told_no(studio: Stud
     assert set((await find_members(studio)).popitem()[1]["path"][0]) == {"source", "scope"}
 
 
-async def test_in_a_project_grants_assignments_and_entries_count(studio: Studio) -> None:
+async def test_members_of_a_project_come_from_grants_assignments_and_entries(studio: Studio) -> None:
     await people(studio)
     await put_roles(studio, role_granting("given"), role_granting("granted"))
     await put_group(studio, ANN, conditions=[{"purchase": "game"}])
@@ -109,7 +109,7 @@ async def test_in_a_project_grants_assignments_and_entries_count(studio: Studio)
     assert set(await find_members(studio, project_id=PROJECT, resource=resource)) == {OTHER_USER, ANN, BEN, CAT}
 
 
-async def test_who_has_a_role_and_until_when(studio: Studio) -> None:
+async def test_members_of_a_role_are_listed_with_their_end(studio: Studio) -> None:
     await people(studio)
     now = studio.service.clock.now()
     await put_roles(
@@ -139,7 +139,7 @@ async def test_pages_follow_the_ids_of_users(studio: Studio) -> None:
     assert seen == [[OWNER, OTHER_USER], [ANN, BEN], [CAT, DAN]]
 
 
-async def test_it_is_told_as_csv_when_that_is_asked_for(studio: Studio) -> None:
+async def test_members_are_returned_as_csv_on_request(studio: Studio) -> None:
     await put_roles(studio, role_granting("-sum"))
     await set_user_roles(studio, OTHER_USER, {ROOT: ["-sum"]})
     await set_user_roles(studio, OWNER, {ROOT: ["-sum"]})
@@ -155,7 +155,7 @@ async def test_it_is_told_as_csv_when_that_is_asked_for(studio: Studio) -> None:
         assert (row["user_id"], row["until"], row["source"], row["role"]) == (OWNER, "", "assigned_role", "'-sum")
 
 
-async def test_anyone_who_takes_json_too_gets_json(studio: Studio) -> None:
+async def test_client_that_also_accepts_json_gets_json(studio: Studio) -> None:
     await put_roles(studio)
     ask = question_body(studio, rule="user.kick")
     for accepted in ("application/json;q=0.9, text/csv;q=0.1", "text/csv, application/json", "*/*"):
@@ -163,7 +163,7 @@ async def test_anyone_who_takes_json_too_gets_json(studio: Studio) -> None:
         assert answer.json()["status"] == "OK"
 
 
-async def test_it_needs_to_read_everyone_and_to_see_the_roles(studio: Studio) -> None:
+async def test_members_requires_the_rights_to_read_everyone_and_to_list_roles(studio: Studio) -> None:
     await put_roles(studio, role_granting("given"))
     ask = question_body(studio, rule="user.kick")
     await studio.expect_error(403, "members", ask, studio.other_user.headers)

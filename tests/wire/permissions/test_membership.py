@@ -107,7 +107,7 @@ async def test_each_user_named_is_replaced_null_removes_and_others_stay(studio: 
     assert (await get(studio, studio.owner))["users"].keys() == {OWNER}
 
 
-async def test_what_is_held_elsewhere_stays(studio: Studio) -> None:
+async def test_removal_from_a_project_keeps_rights_held_elsewhere(studio: Studio) -> None:
     who = await create_person_with(
         studio, {ROOT: holdings_with_rules("can_create_app"), IN_PROJECT: holdings_with("group_manager")}
     )
@@ -115,14 +115,14 @@ async def test_what_is_held_elsewhere_stays(studio: Studio) -> None:
     await studio.expect_ok("application", {"action": "save", "data": {"name": "Mine"}}, who.headers)
 
 
-async def test_what_is_told_can_be_saved_back_as_it_is(studio: Studio) -> None:
+async def test_membership_can_be_saved_back_as_read(studio: Studio) -> None:
     who = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
     users = (await get(studio, studio.owner))["users"]
     assert users[who.user_id] == {"private_data": {"project": {"can_view_project": {"value": True}}}}
     assert (await save(studio, studio.owner, users=users))["users"] == users
 
 
-async def test_what_is_held_on_something_that_is_gone_can_be_saved_back_and_nothing_new_on_it(studio: Studio) -> None:
+async def test_rights_on_a_disconnected_service_can_be_saved_back_but_not_extended(studio: Studio) -> None:
     shop, gone = str(studio.shop.application_id), studio.other.application_id
     await connect(studio, gone)
     who = await create_person_with(studio, {service_scope(PROJECT, gone): holdings_with("service_administrator")})
@@ -219,7 +219,7 @@ async def test_owners_are_made_and_unmade_by_owners(studio: Studio) -> None:
     await save(studio, boss, users={deputy.user_id: owner})
 
 
-async def test_no_one_gives_what_they_do_not_hold_there(studio: Studio) -> None:
+async def test_no_one_assigns_rights_they_do_not_hold_in_the_project(studio: Studio) -> None:
     shop = studio.shop.application_id
     manager = await create_person_with(
         studio, {IN_PROJECT: holdings_with_rules("project.can_manage_project", "project.can_view_project")}
@@ -328,7 +328,7 @@ async def test_an_owner_is_changed_by_owners_alone(studio: Studio) -> None:
     await save(studio, await create_administrator(studio), users={OWNER: owner})
 
 
-async def test_who_was_an_owner_once_is_a_member_like_others(studio: Studio) -> None:
+async def test_former_owner_is_treated_as_an_ordinary_member(studio: Studio) -> None:
     deputy = await create_person_with(studio, {IN_PROJECT: holdings_with("project_administrator")})
     past = Assignment(role="project_owner", end=End(expired=1))
     former = await create_person_with(studio, {IN_PROJECT: holdings_with(past, "group_manager")})
@@ -365,7 +365,7 @@ async def test_a_service_gives_nothing_beyond_its_own_application(studio: Studio
     )
 
 
-async def test_who_has_an_end_gives_nothing_that_ends_later(studio: Studio) -> None:
+async def test_person_with_an_expiring_role_assigns_nothing_that_ends_later(studio: Studio) -> None:
     now, role = studio.service.clock.now(), "project_administrator"
     deputy = await create_person_with(
         studio, {IN_PROJECT: holdings_with(Assignment(role=role, end=End(expired=now + 60)))}
@@ -390,7 +390,7 @@ async def test_who_has_an_end_gives_nothing_that_ends_later(studio: Studio) -> N
     await studio.expect_error(403, "project/membership", save_request(), deputy.headers)
 
 
-async def test_who_holds_with_a_ttl_gives_with_one_no_longer(studio: Studio) -> None:
+async def test_person_with_a_ttl_role_assigns_nothing_with_a_longer_ttl(studio: Studio) -> None:
     role, now = "project_administrator", studio.service.clock.now()
     deputy = await create_person_with(studio, {IN_PROJECT: holdings_with(Assignment(role=role, end=End(ttl=60)))})
     friend = studio.other_user.user_id
@@ -412,7 +412,7 @@ async def test_the_longest_of_several_ways_to_hold_a_right_decides(studio: Studi
     await studio.expect_error(403, "project/membership", save_request(users={friend: more}), deputy.headers)
 
 
-async def test_who_administers_for_a_time_makes_nothing_that_lasts(studio: Studio) -> None:
+async def test_temporary_administrator_assigns_nothing_permanent(studio: Studio) -> None:
     await create_administrator(studio)
     now = studio.service.clock.now()
     guest = await create_person_with(

@@ -205,7 +205,7 @@ async def test_pr_10_only_what_can_be_connected_is_connected(studio: Studio) -> 
     await save(studio, owner, settings=connecting_services(studio.shop))
 
 
-async def test_what_is_connected_can_be_saved_back_after_it_was_unpublished(studio: Studio) -> None:
+async def test_connected_service_can_be_saved_back_after_it_was_unpublished(studio: Studio) -> None:
     storage = studio.service.services.storage
     service = await create_application(storage, "moderator", name="Chat", service_meta={"name": "Chat"})
     saved = await save(studio, studio.owner, settings=connecting_services(service))
@@ -244,7 +244,7 @@ async def test_a_grant_lands_in_the_members_record_of_that_application(studio: S
 # -- removing -----------------------------------------------------------------------------------------
 
 
-async def test_nothing_is_held_on_a_service_while_it_is_not_connected(studio: Studio) -> None:
+async def test_rights_on_a_service_apply_only_while_it_is_connected(studio: Studio) -> None:
     number = studio.shop.application_id
     await save(studio, studio.owner, settings=connecting_services(studio.shop))
     who = await create_person_with(studio, {service_scope(PROJECT, number): holdings_with("service_administrator")})
@@ -357,7 +357,7 @@ async def test_pr_14_who_runs_one_project_reaches_nothing_of_another(studio: Stu
     )
 
 
-async def test_what_a_project_gives_ends_when_the_application_moves_away(studio: Studio) -> None:
+async def test_rights_granted_by_a_project_end_when_the_application_moves_away(studio: Studio) -> None:
     storage, shop = studio.service.services.storage, studio.shop.application_id
     await publish(storage, a_project("Elsewhere"), owners=[studio.owner.user_id])
     role = {"name": "moderator", "permissions": [{"name": "user.kick", "value": True}]}

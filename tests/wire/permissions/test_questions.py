@@ -117,7 +117,7 @@ async def test_an_alias_of_a_project_is_as_good_as_its_id(studio: Studio) -> Non
     assert (await explain(studio, project_id="mg"))["scope"] == {"project_id": PROJECT}
 
 
-async def test_in_a_project_that_no_one_can_have_nothing_is_held(studio: Studio) -> None:
+async def test_impossible_project_name_grants_nothing(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
     await set_user_roles(studio, OTHER_USER, {ROOT: ["moderator"], P: ["moderator"]})
     resource = {"kind": "applications", "id": studio.shop.application_id}
@@ -129,7 +129,7 @@ async def test_in_a_project_that_no_one_can_have_nothing_is_held(studio: Studio)
     assert len(explanation["scope"]["project_id"]) < len(name)  # not all of what is sent comes back
 
 
-async def test_what_is_held_in_a_project_counts_on_nothing_that_is_not_its_own(studio: Studio) -> None:
+async def test_project_rights_apply_only_to_resources_of_the_project(studio: Studio) -> None:
     """R5: on every resource of the project, whether it was asked about before or not."""
     await put_roles(studio, role_granting("moderator"))
     await set_user_roles(studio, OTHER_USER, {P: ["moderator"]})
@@ -265,7 +265,7 @@ async def test_an_unknown_application_is_not_found(studio: Studio) -> None:
 # -- explain ------------------------------------------------------------------------------------------
 
 
-async def test_what_is_allowed_is_explained_by_what_decides(studio: Studio) -> None:
+async def test_explanation_of_an_allowed_rule_names_the_deciding_source(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
     await set_user_roles(studio, OTHER_USER, {ROOT: ["moderator"]})
     explanation = await explain(studio)
@@ -280,7 +280,7 @@ async def test_what_is_allowed_is_explained_by_what_decides(studio: Studio) -> N
     assert explanation["sentences"][0] == "Allowed: private_data.user.kick at the root."
 
 
-async def test_what_is_held_in_the_project_decides_though_the_resource_says_no(studio: Studio) -> None:
+async def test_project_entry_overrides_a_denial_on_the_resource(studio: Studio) -> None:
     await put_roles(studio, role_granting("moderator"))
     on_shop = application_scope(PROJECT, studio.shop.application_id)
     yes, no = ({"user": {"kick": {"value": value}}} for value in (True, False))
@@ -431,7 +431,7 @@ async def test_a_stranger_cannot_tell_a_project_from_one_that_is_not_there(studi
     assert [one["kind"] for one in shown["missing"]] == ["project_unknown"]
 
 
-async def test_who_may_not_see_a_project_cannot_try_out_what_it_has(studio: Studio) -> None:
+async def test_person_without_project_access_cannot_probe_its_resources(studio: Studio) -> None:
     """They develop one of its applications, and are told the same of what it has and of what it has not."""
     storage = studio.service.services.storage
     one = await create_application(storage, name="Tools", project_id=PROJECT)
@@ -474,7 +474,7 @@ async def test_a_stranger_hears_of_no_role_group_or_condition(studio: Studio) ->
     assert not [one for one in SECRETS if one in explanation]
 
 
-async def test_who_holds_something_in_a_project_hears_that_it_is_closed_and_not_by_what(studio: Studio) -> None:
+async def test_project_member_learns_that_a_project_is_closed_but_not_why(studio: Studio) -> None:
     await a_guarded_project(studio)
     await set_user_roles(studio, OTHER_USER, {P: ["hidden"]})
     explanation = await explain(studio, project_id="codename")

@@ -599,7 +599,7 @@ async def test_the_roles_gatehouse_is_run_by_apply_to_whom_they_are_given_and_no
     await studio.expect_ok("roles", words, boss.headers)
 
 
-async def test_no_role_takes_can_administer_away(studio: Studio) -> None:
+async def test_no_role_may_deny_can_administer(studio: Studio) -> None:
     boss = await create_administrator(studio)
     denied = {"private_data": {"can_administer": {"value": False}}}
     role = {"name": "None", "protected": True, "meta": denied, "condition": {"everyone": True}}

@@ -479,7 +479,7 @@ async def test_pa_11_an_action_is_one_of_those_there_are(studio: Studio) -> None
         await studio.expect_error(400, path, body, studio.owner.headers)
 
 
-async def test_what_no_save_may_change_is_ignored_by_every_one_of_them(studio: Studio) -> None:
+async def test_read_only_fields_are_ignored_by_every_save(studio: Studio) -> None:
     boss, number = await create_administrator(studio), studio.shop.application_id
     group = {"action": "save", "data": {"project_id": PROJECT, "title": "Testers"}}
     group_id = (await studio.expect_ok("group", group, boss.headers))["data"]["id"]

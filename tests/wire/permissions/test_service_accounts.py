@@ -46,7 +46,7 @@ async def a_manager(studio: Studio, role: str | Assignment = "project_administra
     return someone
 
 
-async def test_its_jwt_is_shown_once_and_needs_no_factor(studio: Studio) -> None:
+async def test_service_account_jwt_is_shown_once_and_needs_no_factor(studio: Studio) -> None:
     account = await create_account(studio, comment="builds", roles=["app_developer"])
     assert account["jwt_expired"] == studio.service.clock.now() + 90 * 86_400
     assert (account["name"], account["comment"], account["created_by"]) == ("ci", "builds", studio.owner.user_id)
@@ -57,7 +57,7 @@ async def test_its_jwt_is_shown_once_and_needs_no_factor(studio: Studio) -> None
     assert own["user_id"] == account["user_id"]
 
 
-async def test_it_reads_anyone_in_applications_of_its_project_and_writes_nothing(studio: Studio) -> None:
+async def test_service_account_reads_everyone_in_project_applications_and_writes_nothing(studio: Studio) -> None:
     account = await create_account(studio)
     ask = {"action": "get", "application_id": studio.shop.application_id, "data": {"user_id": OTHER_USER}}
     assert (await studio.expect_ok("meta/data", ask, bearer_headers(account)))["user_id"] == OTHER_USER
@@ -81,7 +81,7 @@ async def test_a_revoked_one_is_refused_at_once(studio: Studio) -> None:
     assert (await list_accounts(studio))[0]["version"] == 2
 
 
-async def test_it_is_refused_the_moment_its_project_is_removed(studio: Studio) -> None:
+async def test_service_account_is_refused_once_its_project_is_removed(studio: Studio) -> None:
     account = await create_account(studio)
     await studio.service.services.storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
     await studio.expect_error(401, "meta/data", own_record(studio.shop), bearer_headers(account))
@@ -89,7 +89,7 @@ async def test_it_is_refused_the_moment_its_project_is_removed(studio: Studio) -
     await studio.expect_error(403, "serviceAccount", again, studio.owner.headers)
 
 
-async def test_only_who_manages_the_project_makes_lists_and_revokes_them(studio: Studio) -> None:
+async def test_only_project_managers_create_list_and_revoke_service_accounts(studio: Studio) -> None:
     account = await create_account(studio)
     for ask in (
         account_request("save", project_id=PROJECT, name="two"),
@@ -101,7 +101,7 @@ async def test_only_who_manages_the_project_makes_lists_and_revokes_them(studio:
         await studio.expect_error(403, "serviceAccount", ask, studio.other_user.headers)
 
 
-async def test_it_gets_no_role_its_maker_could_not_give(studio: Studio) -> None:
+async def test_service_account_gets_no_role_its_creator_cannot_assign(studio: Studio) -> None:
     manager = await a_manager(studio)
     await create_account(studio, manager, roles=["project_administrator"])
     for roles in (["project_owner"], ["administrator"]):
@@ -110,7 +110,7 @@ async def test_it_gets_no_role_its_maker_could_not_give(studio: Studio) -> None:
     assert [one["name"] for one in await list_accounts(studio)] == ["ci"]
 
 
-async def test_it_never_owns_a_project_anyone_who_would_give_it_that(studio: Studio) -> None:
+async def test_service_account_cannot_own_a_project(studio: Studio) -> None:
     ask = account_request("save", project_id=PROJECT, name="two", roles=["project_owner"])
     assert "cannot own" in await studio.expect_error(403, "serviceAccount", ask, studio.owner.headers)
     account = await create_account(studio)
@@ -119,7 +119,7 @@ async def test_it_never_owns_a_project_anyone_who_would_give_it_that(studio: Stu
     assert "cannot own" in await studio.expect_error(403, "project/membership", later, studio.owner.headers)
 
 
-async def test_it_is_good_from_its_ip_ranges_only(studio: Studio) -> None:
+async def test_service_account_is_accepted_only_from_its_ip_ranges(studio: Studio) -> None:
     near = await create_account(studio, ip_ranges=["127.0.0.0/8"])
     far = await create_account(studio, name="far", ip_ranges=["10.0.0.0/8"])
     await studio.expect_ok("meta/data", own_record(studio.shop), bearer_headers(near))
@@ -128,7 +128,7 @@ async def test_it_is_good_from_its_ip_ranges_only(studio: Studio) -> None:
     assert "ip_ranges[0]" in await studio.expect_error(400, "serviceAccount", ask, studio.owner.headers)
 
 
-async def test_with_a_public_key_each_request_is_signed(studio: Studio) -> None:
+async def test_service_account_with_a_public_key_must_sign_each_request(studio: Studio) -> None:
     key = generate_private_key(65_537, 2048)
     pem = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
     account = await create_account(studio, public_key=pem)
@@ -164,7 +164,7 @@ async def test_names_are_unique_in_a_project(studio: Studio) -> None:
     await studio.expect_error(409, "serviceAccount", ask, studio.owner.headers)
 
 
-async def test_no_service_makes_or_revokes_them(studio: Studio) -> None:
+async def test_no_vouching_service_creates_or_revokes_service_accounts(studio: Studio) -> None:
     """Its JWT would open what the service that vouches does not reach (R6)."""
     account = await create_account(studio)
     headers = {"Authorization": f"Bearer {studio.owner.jwt}", "Service-Jwt": await studio.service_jwt()}
@@ -180,7 +180,7 @@ async def test_no_service_makes_or_revokes_them(studio: Studio) -> None:
     )
 
 
-async def test_it_does_not_outlive_its_makers_right(studio: Studio) -> None:
+async def test_service_account_expires_with_the_right_of_its_creator(studio: Studio) -> None:
     now, role = studio.service.clock.now(), "project_administrator"
     maker = await a_manager(studio, Assignment(role=role, end=End(expired=now + 60)))
     account = await create_account(studio, maker, roles=[role])

@@ -212,7 +212,7 @@ async def test_gains_and_losses_are_named_for_each_person(busy: Studio) -> None:
     assert (result["truncated"], result["after"]) == (False, None)
 
 
-async def test_nothing_is_written(busy: Studio) -> None:
+async def test_simulation_writes_nothing(busy: Studio) -> None:
     storage = busy.service.services.storage
     before = await read_all_tables(storage)
     for row in CHANGES:
@@ -220,7 +220,7 @@ async def test_nothing_is_written(busy: Studio) -> None:
     assert await read_all_tables(storage) == before
 
 
-async def test_what_the_save_refuses_is_refused(busy: Studio) -> None:
+async def test_simulation_refuses_what_the_save_refuses(busy: Studio) -> None:
     for status, said, change in (
         (400, "everyone", {"kind": "role", "data": {"name": "given", "condition": {"everyone": 1}}}),
         (409, "changed in the meantime", {"kind": "role", "data": {"name": "given", "version": 77}}),
@@ -239,7 +239,7 @@ async def test_what_the_save_refuses_is_refused(busy: Studio) -> None:
     await busy.expect_error(409, "simulate", question_body(busy, change=full), busy.owner.headers)
 
 
-async def test_it_needs_the_right_of_members_and_that_of_the_save(busy: Studio) -> None:
+async def test_simulation_requires_the_rights_of_members_and_of_the_save(busy: Studio) -> None:
     change = {"kind": "role", "data": {"name": "given", "protected": True}}
     await busy.expect_error(403, "simulate", question_body(busy, change=change), busy.other_user.headers)
     reads = {part: {"canRead": {"value": "all"}} for part in ("roles", "private", "public")}

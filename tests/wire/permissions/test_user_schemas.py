@@ -170,7 +170,7 @@ async def test_sc_08_no_one_grants_themselves_more_than_they_may_grant(studio: S
         await studio.expect_error(403, "meta/data", {**central, "data": data}, sly.headers)
 
 
-async def test_no_one_gives_secret_data_they_do_not_hold_nor_makes_it_last(studio: Studio) -> None:
+async def test_no_one_assigns_secret_data_they_do_not_hold_or_for_longer(studio: Studio) -> None:
     other, now = await create_person_with(studio), studio.service.clock.now()
     giver = await create_person_with(
         studio, secret_data=secret_document("canRead", secret=("all", "all"), roles=("self", "none"))
@@ -328,7 +328,7 @@ async def test_sc_10_lists_tell_what_counts_and_the_tree_what_is_written(studio:
     assert tree["version"] == 1
 
 
-async def test_with_exp_tells_the_seconds_left(studio: Studio) -> None:
+async def test_with_exp_option_returns_the_seconds_left(studio: Studio) -> None:
     who = await person_with_everything(studio)
     data = await get(studio, who, who.user_id, "list_short", with_exp=True, project_id=PROJECT)
     shop = studio.shop.application_id
@@ -655,7 +655,7 @@ async def test_tags_and_purchases_are_written_by_administrators(studio: Studio) 
         assert cleared["data"] == {"user_id": studio.other_user.user_id, field: []}
 
 
-async def test_what_someone_holds_can_be_given_back_as_it_was_told(studio: Studio) -> None:
+async def test_user_record_can_be_saved_back_as_read(studio: Studio) -> None:
     who = await person_with_everything(studio)
     boss = await create_administrator(studio)
     tree = await get(studio, boss, who.user_id)
@@ -682,7 +682,7 @@ async def test_project_access_of_a_stranger_is_nothing_to_a_visitor(studio: Stud
     assert not await audit_records(studio, AuditEvent.USER_SCHEMA_SAVED)
 
 
-async def test_who_manages_a_project_writes_nothing_where_it_has_no_say(studio: Studio) -> None:
+async def test_project_manager_writes_only_to_applications_of_the_project(studio: Studio) -> None:
     manager = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_manage_project")})
     for access in ({PROJECT: {}}, {PROJECT: {"roles": []}}, {}):
         body = {

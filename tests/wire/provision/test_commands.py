@@ -36,7 +36,7 @@ def test_a_file_is_planned_applied_and_exported(gatehouse: CommandLine, file: Pa
     assert gatehouse("export") == exported.read_text()
 
 
-def test_no_command_prints_a_secret_that_it_was_given(gatehouse: CommandLine, file: Path, tmp_path: Path) -> None:
+def test_no_command_prints_a_given_secret(gatehouse: CommandLine, file: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.yaml"
     bad.write_text(file.read_text().replace("[localhost]", "[]"))
     results = [

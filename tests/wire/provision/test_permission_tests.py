@@ -88,7 +88,7 @@ def a_file(tmp_path: Path, *cases: Mapping[str, object], **rest: object) -> Path
 
 
 @pytest.mark.parametrize("case", TRUE, ids=str)
-def test_what_is_so_passes_and_its_opposite_fails(
+def test_true_case_passes_and_its_opposite_fails(
     gatehouse: CommandLine, tmp_path: Path, case: Mapping[str, Any]
 ) -> None:
     assert gatehouse("test", a_file(tmp_path, case)) == "1 cases, 0 failed.\n"
@@ -118,7 +118,7 @@ def test_a_failing_case_is_one_line_that_says_why(gatehouse: CommandLine, tmp_pa
     assert summary == "2 cases, 1 failed."
 
 
-def test_what_is_forbidden_under_a_name_that_no_rule_has_fails(gatehouse: CommandLine, tmp_path: Path) -> None:
+def test_may_not_with_an_unknown_rule_fails(gatehouse: CommandLine, tmp_path: Path) -> None:
     file = a_file(
         tmp_path,
         {**SHOP, "user": "1001", "may_not": ["user.kcik", "public_data.user.kick", "desk"]},
@@ -133,7 +133,7 @@ def test_what_is_forbidden_under_a_name_that_no_rule_has_fails(gatehouse: Comman
     )
 
 
-def test_what_an_entry_of_anybody_names_can_be_forbidden(gatehouse: CommandLine, tmp_path: Path) -> None:
+def test_may_not_accepts_a_rule_named_only_in_an_entry(gatehouse: CommandLine, tmp_path: Path) -> None:
     held = {"1002": {"private_data": {"gate": {"value": True}}}}
     [shop] = MODEL["applications"]
     model = {**MODEL, "applications": [{**shop, "users": held}]}
@@ -272,7 +272,7 @@ async def test_a_refusal_of_the_service_is_no_test_result(studio: Studio, tmp_pa
     assert "answered check with 401: invalid token" in wrong.err
 
 
-def test_what_answers_without_json_is_no_test_result(tmp_path: Path) -> None:
+def test_non_json_response_is_an_error_and_no_test_result(tmp_path: Path) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         answering = threading.Thread(target=answer_once, args=(listener,))
         answering.start()

@@ -137,7 +137,7 @@ applications:
 """
 
 
-def test_what_no_longer_fits_is_left_out_of_an_export_and_told(
+def test_export_leaves_out_and_reports_entries_that_no_longer_apply(
     place: InstallationPaths, tmp_path: Path, sqlite_template: Path
 ) -> None:
     gatehouse, file, exported = place.command_line(), tmp_path / "change.yaml", tmp_path / "export.yaml"
@@ -226,7 +226,7 @@ async def apply_document(service: RunningService, document: Mapping[str, Any]) -
     return {change.name: change.generated_secret for change in plan.changes if change.generated_secret}
 
 
-async def test_what_is_applied_is_in_force_at_once(service: RunningService) -> None:
+async def test_applied_changes_take_effect_immediately(service: RunningService) -> None:
     document = yaml.safe_load(R7.read_text())
     document["service_accounts"][0]["ip_ranges"] = []
     made = await apply_document(service, document)

@@ -44,7 +44,7 @@ def race(requests: Sequence[Sequence[tuple[int, str]]]) -> list[int]:
     return [status for client in clients for status in json.loads(client.communicate(timeout=60)[0])]
 
 
-async def test_of_many_clients_with_one_link_exactly_one_becomes_administrator(
+async def test_exactly_one_of_many_clients_with_one_link_becomes_administrator(
     migrated_url: str, tmp_path: Path
 ) -> None:
     logins = [[f"racer{client}{n}@studio.example" for n in range(EACH)] for client in range(CLIENTS)]

@@ -64,7 +64,7 @@ async def test_an_unknown_an_old_and_an_expired_link_look_alike(service: Running
     assert len(pages) == 1
 
 
-async def test_what_is_wrong_with_the_form_is_said_and_the_link_lives_on(service: RunningService) -> None:
+async def test_invalid_setup_form_shows_the_error_and_keeps_the_link_valid(service: RunningService) -> None:
     token = await new_link(service)
     for fields, words in (
         ({"password": "short", "repeated": "short"}, "at least 10 characters"),
@@ -79,7 +79,7 @@ async def test_what_is_wrong_with_the_form_is_said_and_the_link_lives_on(service
     assert (await submit(service, token)).status_code == 200
 
 
-async def test_what_was_typed_comes_back_escaped_and_no_password_does(service: RunningService) -> None:
+async def test_setup_form_echoes_escaped_input_and_never_the_password(service: RunningService) -> None:
     token = await new_link(service)
     answer = await submit(service, token, nick='"><script>alert(1)</script>', repeated="another password")
     assert "<script>" not in answer.text

@@ -12,7 +12,7 @@ from tests.wire.webhooks.test_delivery import is_signed
 DAY = 86_400
 
 
-async def test_no_one_but_an_administrator_may_do_anything_and_no_service_in_their_name(
+async def test_only_administrators_without_a_vouching_service_manage_webhooks(
     webhook_setup: WebhookSetup,
 ) -> None:
     hook = await webhook_setup.create_webhook()
@@ -53,7 +53,7 @@ WRONG: tuple[tuple[dict[str, object], str], ...] = (
 )
 
 
-async def test_what_cannot_be_is_refused_by_name(webhook_setup: WebhookSetup) -> None:
+async def test_invalid_webhook_field_is_refused_by_name(webhook_setup: WebhookSetup) -> None:
     usual = {"url": "https://shop.example/", "events": ["account"]}
     for data, place in WRONG:
         assert place in await webhook_setup.expect_error(400, "save", **{**usual, **data})
@@ -121,7 +121,7 @@ async def test_secrets_move_to_another_master_key_like_every_secret(webhook_setu
     assert len(places) == 2
 
 
-async def test_there_is_a_most(webhook_setup: WebhookSetup) -> None:
+async def test_webhooks_are_limited_in_number(webhook_setup: WebhookSetup) -> None:
     made = [await webhook_setup.create_webhook() for _ in range(MAX_WEBHOOKS)]
     ask = {"url": webhook_setup.url, "events": ["account"]}
     assert "at most 32" in await webhook_setup.expect_error(409, "save", **ask)

@@ -111,7 +111,7 @@ async def test_a_serving_process_tells_of_what_it_seals_without_being_asked(webh
     assert received_events(webhook_setup.receiver) == [("user.created", anna.user_id)]
 
 
-async def test_nothing_personal_secret_or_written_by_hand_is_in_what_is_sent(webhook_setup: WebhookSetup) -> None:
+async def test_delivery_contains_no_personal_secret_or_free_text_data(webhook_setup: WebhookSetup) -> None:
     await webhook_setup.create_webhook("account", "session", "permission")
     anna = await webhook_setup.create_user()
     studio = webhook_setup.studio
@@ -129,7 +129,7 @@ async def test_nothing_personal_secret_or_written_by_hand_is_in_what_is_sent(web
     assert tables_that_mention(await read_all_tables(webhook_setup.service.services.storage), "whsec_") == set()
 
 
-async def test_one_that_fails_is_tried_later_and_later_with_the_same_id_and_a_new_signature(
+async def test_failed_delivery_is_retried_with_backoff_same_id_and_new_signature(
     webhook_setup: WebhookSetup,
 ) -> None:
     hook = await webhook_setup.create_webhook()
@@ -159,7 +159,7 @@ async def test_one_that_fails_is_tried_later_and_later_with_the_same_id_and_a_ne
     assert all(is_signed(received, hook["secret"]) for received in webhook_setup.receiver.received)
 
 
-async def test_after_a_day_it_is_given_up_and_after_several_in_a_row_the_webhook_is_stopped_on_record(
+async def test_delivery_is_abandoned_after_a_day_and_repeated_failures_stop_the_webhook(
     webhook_setup: WebhookSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery, "MAX_CONSECUTIVE_FAILURES", 3)
@@ -278,7 +278,7 @@ async def test_a_node_that_dies_between_sending_and_marking_is_followed_by_one_t
     assert (entry["state"], entry["tries"]) == ("delivered", 2)
 
 
-async def test_of_several_nodes_one_makes_each_delivery(
+async def test_each_delivery_is_made_by_one_of_several_nodes(
     webhook_setup: WebhookSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery, "RECORD_BATCH", 3)
@@ -347,7 +347,7 @@ async def test_redelivering_sends_the_same_event_and_a_test_sends_a_ping_once(we
     assert anna.user_id not in str(message)
 
 
-async def test_what_happens_while_it_is_disabled_comes_later_unless_that_is_not_wanted(
+async def test_events_of_a_disabled_webhook_are_delivered_later_unless_skipped(
     webhook_setup: WebhookSetup,
 ) -> None:
     hook = await webhook_setup.create_webhook()

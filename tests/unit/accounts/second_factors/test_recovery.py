@@ -34,5 +34,5 @@ def test_a_code_is_the_same_however_it_is_typed(typed: str) -> None:
         "-" * 99,
     ],
 )
-def test_what_cannot_be_a_code_is_not_looked_for(typed: str) -> None:
+def test_malformed_recovery_code_is_rejected_before_lookup(typed: str) -> None:
     assert normalize_recovery_code(typed) is None

@@ -13,6 +13,10 @@ from gatehouse import logs
 
 
 class LogStream(io.BytesIO):
+    def getvalue(self) -> bytes:
+        logs.access_log.flush()
+        return super().getvalue()
+
     def lines(self) -> list[bytes]:
         return self.getvalue().splitlines()
 
@@ -27,6 +31,7 @@ def capture_logs() -> Iterator[LogStream]:
     root = logging.getLogger()
     kept, level = root.handlers[:], root.level
     stream = LogStream()
+    structlog.contextvars.clear_contextvars()  # a request of an earlier test may have left its id
     logs.configure(stream=stream)
     try:
         yield stream

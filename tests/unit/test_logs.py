@@ -1,7 +1,8 @@
 import ast
+import asyncio
 import io
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 import structlog
@@ -196,3 +197,25 @@ def test_a_person_reads_the_line_of_a_request_as_they_read_the_others(stream: Lo
     logs.configure(dev=True, stream=stream)
     logs.access_log.write(A_REQUEST)
     assert b"endpoint=oauth.token" in stream.getvalue()
+
+
+async def turn_loop_until(is_true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not is_true():  # noqa: ASYNC110 - nothing announces a write
+            await asyncio.sleep(0)
+
+
+async def test_lines_of_requests_are_written_together_and_before_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.BytesIO()
+    out = logs.BestEffortStream(stream)
+    out.write_soon(b"one\n")
+    out.write_soon(b"two\n")
+    assert stream.getvalue() == b""
+    out.write(b"three\n")
+    assert stream.getvalue() == b"one\ntwo\nthree\n"
+    for _ in range(logs.BATCH_LINES):
+        out.write_soon(b"-\n")
+    assert stream.getvalue().count(b"-") == logs.BATCH_LINES
+    monkeypatch.setattr(logs, "BATCH_SECONDS", 0)
+    out.write_soon(b"last\n")
+    await turn_loop_until(lambda: stream.getvalue().endswith(b"last\n"))

@@ -1,10 +1,16 @@
 """Metrics for Prometheus, with label sets that no caller can make grow (checklist HT-17)."""
 
-from collections.abc import Callable, Iterable
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client import CollectorRegistry, Gauge, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 
 OTHER: Final = "other"  # every path and method that is not in the table
 METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS", "POST"})
@@ -14,7 +20,26 @@ BUCKETS: Final = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.
 MEDIA_TYPE: Final = CONTENT_TYPE_LATEST
 
 
-class Metrics:
+class Durations:
+    """A histogram over BUCKETS."""
+
+    __slots__ = ("_counts", "total")
+
+    def __init__(self) -> None:
+        self._counts = [0] * (len(BUCKETS) + 1)
+        self.total = 0.0  # seconds
+
+    def add(self, seconds: float) -> None:
+        self._counts[bisect_left(BUCKETS, seconds)] += 1
+        self.total += seconds
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """The upper bound of each bucket, and how many lasted at most so long."""
+        bounds = [*map(floatToGoString, BUCKETS), "+Inf"]
+        return list(zip(bounds, accumulate(self._counts), strict=True))
+
+
+class Metrics(Collector):
     """The metrics of one process, in a registry of their own."""
 
     def __init__(
@@ -28,21 +53,9 @@ class Metrics:
         self._names = frozenset(endpoint_names)
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
-        self._requests = Counter(
-            "gatehouse_requests",
-            "Completed requests.",
-            ("endpoint", "method", "status"),
-            registry=self.registry,
-        )
-        self._seconds = Histogram(
-            "gatehouse_request_seconds",
-            "Time from request to end of response.",
-            ("endpoint",),
-            buckets=BUCKETS,
-            registry=self.registry,
-        )
-        # Finding the series of a label set costs more than counting, so each is found once.
-        self._series_cache: dict[tuple[str, str, str], tuple[Counter, Histogram]] = {}
+        self._requests: dict[tuple[str, str, str], int] = {}
+        self._seconds: dict[str, Durations] = {}
+        self.registry.register(self)
         Gauge(
             "gatehouse_held_requests", "Requests being held open (long polling).", registry=self.registry
         ).set_function(held_requests)
@@ -56,11 +69,25 @@ class Metrics:
         """Count one request; all unknown endpoints and methods share one label."""
         name = endpoint if endpoint in self._names else OTHER
         labels = (name, method if method in METHODS else OTHER, status_class(status))
-        known = self._series_cache.get(labels)
-        if known is None:
-            known = self._series_cache[labels] = (self._requests.labels(*labels), self._seconds.labels(name))
-        known[0].inc()
-        known[1].observe(seconds)
+        self._requests[labels] = self._requests.get(labels, 0) + 1
+        durations = self._seconds.get(name)
+        if durations is None:
+            durations = self._seconds[name] = Durations()
+        durations.add(seconds)
+
+    def collect(self) -> Iterator[Metric]:
+        """The request metrics, made when they are read: counting is all that a request waits for."""
+        requests = CounterMetricFamily(
+            "gatehouse_requests", "Completed requests.", labels=("endpoint", "method", "status")
+        )
+        for labels, count in self._requests.items():
+            requests.add_metric(labels, count)
+        seconds = HistogramMetricFamily(
+            "gatehouse_request_seconds", "Time from request to end of response.", labels=("endpoint",)
+        )
+        for name, durations in self._seconds.items():
+            seconds.add_metric((name,), durations.buckets(), durations.total)
+        yield from (requests, seconds)
 
     def text(self) -> bytes:
         return generate_latest(self.registry)

@@ -5,13 +5,15 @@ The standard library's Event and deque take 700 bytes each before anything is in
 
 import asyncio
 import select
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeVar
 
 from uvicorn.protocols.http.flow_control import FlowControl
-from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
 T = TypeVar("T")
+
+STATUSES_WITHOUT_BODY: Final = (204, 304)
 
 
 class CompactEvent(asyncio.Event):
@@ -108,6 +110,42 @@ class ResponseTransport(asyncio.Transport):
 
 def do_nothing() -> None:
     pass
+
+
+class ResponseCycle(RequestResponseCycle):
+    """Like its base class, but a head is rendered and checked as a whole."""
+
+    async def send(self, message: Any) -> None:  # noqa: ANN401 - ASGI's, by its type
+        if self.response_started or message["type"] != "http.response.start" or self.disconnected:
+            await super().send(message)
+            return
+        if self.flow.write_paused:
+            await self.flow.drain()
+        head = self._render_head(message["status"], message.get("headers", ()))
+        self.response_started = True
+        self.waiting_for_100_continue = False
+        self.transport.write(head)
+
+    def _render_head(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+        """Raise ValueError for a name or value that would break its line (checklist HT-13)."""
+        lines = [STATUS_LINE[status]]
+        closes = False
+        for name, value in (*self.default_headers, *headers):
+            lines.append(b"%b: %b\r\n" % (name, value))
+            if name == b"content-length":
+                self.expected_content_length, self.chunked_encoding = int(value), False
+            elif name == b"connection" and b"close" in value.lower():
+                self.keep_alive, closes = False, True
+        if not self.keep_alive and not closes:
+            lines.append(b"connection: close\r\n")
+        if self.chunked_encoding is None and self.scope["method"] != "HEAD" and status not in STATUSES_WITHOUT_BODY:
+            self.chunked_encoding = True
+            lines.append(b"transfer-encoding: chunked\r\n")
+        lines.append(b"\r\n")
+        head = b"".join(lines)
+        if not head.count(b"\n") == head.count(b"\r") == len(lines) or b"\0" in head:
+            raise ValueError("line break in a response header")
+        return head
 
 
 def mark_disconnected(cycle: RequestResponseCycle) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from http import HTTPStatus
 from typing import Any, Final, cast
+from urllib.parse import unquote
 
 import httptools
 from uvicorn._types import ASGI3Application
@@ -22,6 +23,7 @@ from gatehouse.web.server.compact import (
     CompactEvent,
     CompactFlowControl,
     CompactQueue,
+    ResponseCycle,
     ResponseTransport,
     has_hung_up,
     mark_disconnected,
@@ -201,22 +203,48 @@ class HardenedHttpProtocol(HttpToolsProtocol):
             return
         # An underscore is how a caller imitates a header that a proxy vouches for (S-11).
         self.headers[:] = [(name, value.strip(BLANK)) for name, value in self.headers if b"_" not in name]
-        self.scope[CONNECTION_KEY] = self  # type: ignore[typeddict-unknown-key]
-        super().on_headers_complete()
+        self._complete_scope()
         if not self.parser.should_upgrade():
-            self._phase = Phase.BODY
-            self._disable_keep_alive(self.cycle)
-            self.cycle.transport = self._line
-            self.cycle.message_event = CompactEvent()
-            self.headers = []  # trailers go here, not under a running application
+            self._start_request()
 
-    def _disable_keep_alive(self, cycle: RequestResponseCycle) -> None:
-        """An answer that does not wait for it is the last one, and says so.
+    def _complete_scope(self) -> None:
+        scope = self.scope
+        target = httptools.parse_url(self.url)
+        path = target.path.decode("ascii")
+        scope["method"] = self.parser.get_method().decode("ascii")
+        scope["http_version"] = self.parser.get_http_version()
+        scope["path"] = unquote(path) if "%" in path else path
+        scope["raw_path"] = target.path
+        scope["query_string"] = target.query or b""
+        scope[CONNECTION_KEY] = self  # type: ignore[typeddict-unknown-key]
 
-        The rest of the body may never come, or be meant as something else; and a client that is not told sends its
-        next request on a connection that is about to end (RFC 9112 §9.6).
-        """
-        self._keeps_alive, cycle.keep_alive = cycle.keep_alive, False
+    def _start_request(self) -> None:
+        """Start the application, or queue the request behind the one that is being answered."""
+        cycle = ResponseCycle(
+            scope=self.scope,
+            transport=self._line,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=False,
+            default_headers=self.server_state.default_headers,
+            message_event=CompactEvent(),
+            expect_100_continue=self.expect_100_continue,
+            # A response that does not wait for the body is the last one of its connection, and says so: the rest of
+            # the body may never come, or be meant as something else (RFC 9112 §9.6).
+            keep_alive=False,
+            on_response=self.on_response_complete,
+        )
+        self._keeps_alive = self.scope["http_version"] != "1.0" and self.parser.should_keep_alive()
+        before = cast("RequestResponseCycle | None", self.cycle)
+        self.cycle = cycle
+        if before is None or before.response_complete:
+            self._start_asgi_task(cycle, self.app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((cycle, self.app))
+        self._phase = Phase.BODY
+        self.headers = []  # trailers go here, not under a running application
 
     def _restore_keep_alive(self, cycle: RequestResponseCycle) -> None:
         if not cycle.response_started:

@@ -5,6 +5,8 @@ a secret handed to the log by mistake does not get into it. What is printed is b
 colour the line (checklist HT-15, S-25).
 """
 
+import asyncio
+import atexit
 import io
 import logging
 import sys
@@ -39,6 +41,8 @@ with hide_module("rich"), hide_module("greenlet"):
 MAX_VALUE: Final = 512  # characters
 MAX_TRACE_LINES: Final = 120
 MAX_FRAMES: Final = 30
+BATCH_SECONDS: Final = 0.05  # that the line of a request waits for others
+BATCH_LINES: Final = 500  # written at once when so many wait
 REDACTED: Final = "[redacted: key is not on the allow list]"
 
 ALLOWED_KEYS: Final = frozenset(
@@ -118,38 +122,68 @@ class AccessLogLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BestEffortStream(io.BufferedIOBase):
-    """A log that cannot be written ends nothing that it tells about: what has no room is not told (faults R-09)."""
+    """A log that cannot be written fails no request: what does not fit is dropped (faults R-09)."""
 
     def __init__(self, out: BinaryIO) -> None:
         self._out = out
+        self._pending: list[bytes] = []
 
     def write(self, line: bytes) -> int:  # type: ignore[override]
-        with suppress(OSError):
-            return self._out.write(line)
-        return 0
+        """Write the line now, after those that wait."""
+        return self._write(b"".join((*self._take_pending(), line)))
+
+    def write_soon(self, line: bytes) -> None:
+        """Write the line together with others, at most BATCH_SECONDS later."""
+        self._pending.append(line)
+        if len(self._pending) == BATCH_LINES:
+            self.flush()
+        elif len(self._pending) == 1:
+            self._flush_later()
 
     def flush(self) -> None:
+        if self._pending:
+            self._write(b"".join(self._take_pending()))
         with suppress(OSError):
             self._out.flush()
+
+    def _take_pending(self) -> list[bytes]:
+        lines, self._pending = self._pending, []
+        return lines
+
+    def _write(self, lines: bytes) -> int:
+        with suppress(OSError):
+            return self._out.write(lines)
+        return 0
+
+    def _flush_later(self) -> None:
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            self.flush()
+        else:
+            loop.call_later(BATCH_SECONDS, self.flush)
 
 
 class AccessLogWriter:
     """The one line there is for every request, written past the processors: they cost a quarter of a small answer."""
 
     def __init__(self) -> None:
-        self._out: BinaryIO | None = None
+        self._out: BestEffortStream | None = None
 
-    def set_output(self, out: BinaryIO | None) -> None:
+    def set_output(self, out: BestEffortStream | None) -> None:
         self._out = out
 
     def write(self, line: AccessLogLine) -> None:
         if self._out is None:  # for a person to read, or not configured: as all the others
             fields = msgspec.structs.asdict(line)
-            told = {name: fields[name] for name in ("endpoint", "method", "status", "ms", "source")}
-            structlog.get_logger(line.logger).info(line.event, **told)
+            printed = {name: fields[name] for name in ("endpoint", "method", "status", "ms", "source")}
+            structlog.get_logger(line.logger).info(line.event, **printed)
             return
-        self._out.write(msgspec.json.encode(line) + b"\n")
-        self._out.flush()
+        self._out.write_soon(msgspec.json.encode(line) + b"\n")
+
+    def flush(self) -> None:
+        if self._out is not None:
+            self._out.flush()
 
 
 access_log: Final = AccessLogWriter()
@@ -158,9 +192,10 @@ access_log: Final = AccessLogWriter()
 def configure(*, dev: bool = False, level: str = "info", stream: BinaryIO | None = None) -> None:
     """Send all logs of this process to the stream (stderr): JSON, or with `dev` lines for a person."""
     stderr = stream or sys.stderr.buffer
-    out = cast("BinaryIO", BestEffortStream(stderr))
-    told = logging.getLevelNamesMapping()[level.upper()] <= logging.INFO
-    access_log.set_output(out if told and not dev else None)
+    out = BestEffortStream(stderr)
+    atexit.register(out.flush)
+    logs_requests = logging.getLevelNamesMapping()[level.upper()] <= logging.INFO
+    access_log.set_output(out if logs_requests and not dev else None)
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -172,7 +207,7 @@ def configure(*, dev: bool = False, level: str = "info", stream: BinaryIO | None
             *_renderers(dev=dev, colors=stderr.isatty()),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.BytesLoggerFactory(out),
+        logger_factory=structlog.BytesLoggerFactory(cast("BinaryIO", out)),
         cache_logger_on_first_use=False,
     )
     _take_over_standard_logging(level)

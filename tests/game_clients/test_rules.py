@@ -24,19 +24,19 @@ SIGNED_IN = {
 }
 OK = ScriptedReply(body=SIGNED_IN)
 NOT_JSON = [
-    '{"status": "OK"} x',
-    '{"status": "OK",}',
-    '{"status": "OK" "nick": "x"}',
-    '{"status": "OK", "nick": "\\x"}',
-    '{"status": "OK", "nick": "\\u12"}',
-    '{"status": "OK", "nick": "a\nb"}',
-    '{"status": "OK", "ts": 01}',
-    '{"status": "OK", "ts": 1.}',
-    '{"status": "OK", "ts": tru}',
-    '{"status": "OK", "meta": [1, 2}',
-    '{"status": "OK", "meta": ' + "[" * 40 + "]" * 40 + "}",
-    '{"status": "OK", "nick": "',
-    '{"status": "OK", "nick": "\\',
+    '{"status": "ERROR"} x',
+    '{"status": "ERROR",}',
+    '{"status": "ERROR" "nick": "x"}',
+    '{"status": "ERROR", "nick": "\\x"}',
+    '{"status": "ERROR", "nick": "\\u12"}',
+    '{"status": "ERROR", "nick": "a\nb"}',
+    '{"status": "ERROR", "ts": 01}',
+    '{"status": "ERROR", "ts": 1.}',
+    '{"status": "ERROR", "ts": tru}',
+    '{"status": "ERROR", "meta": [1, 2}',
+    '{"status": "ERROR", "meta": ' + "[" * 40 + "]" * 40 + "}",
+    '{"status": "ERROR", "nick": "',
+    '{"status": "ERROR", "nick": "\\',
     '{"status"',
 ]
 NOT_SECURE = [
@@ -138,16 +138,22 @@ def test_a_game_that_cancels_during_a_pause_does_not_wait_for_its_end(game: Game
 
 
 def unreachable_by(game: Game, answers: Sequence[str]) -> None:
-    """Each of the answers is the first and only one of a sign-in."""
-    with scripted_responder(*(ScriptedReply(body=answer.encode()) for answer in answers)) as service:
-        output = game.play(",".join(service.address for _ in answers), "patience=0")
+    """A client that read one of them would be refused. Registration is not tried again, so no pause is waited for."""
+    with scripted_responder(registered=[ScriptedReply(body=answer.encode()) for answer in answers]) as service:
+        output = game.play(",".join(service.address for _ in answers))
     assert output["outcome"].split() == ["unreachable"] * len(answers)
-    assert len(service.polls) == len(answers)
-    assert service.closings == [{"gsid": GSID, "status": "Error"}] * len(answers)
+    assert len(service.calls) == len(answers)
 
 
 def test_an_answer_that_no_one_understands_is_no_answer(game: Game) -> None:
-    unreachable_by(game, ["", "[]", '{"status": "OK"'])
+    unreachable_by(game, ["", "[]", '{"status": "ERROR"'])
+
+
+def test_a_poll_that_no_one_understands_is_sent_again(game: Game) -> None:
+    with scripted_responder(ScriptedReply(body=b'{"status": "OK"'), error("rec-5")) as service:
+        output = game.play(service.address)
+    assert (output["outcome"], output["error"]) == ("refused", "rec-5")
+    assert len(service.polls) == 2
 
 
 def test_a_service_that_is_not_there_is_unreachable(game: Game) -> None:

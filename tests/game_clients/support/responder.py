@@ -80,7 +80,7 @@ class Responder:
 
     def wait_for(self, name: str) -> ReceivedCall:
         with self._changed:
-            assert self._changed.wait_for(lambda: self._first(name), PATIENCE), f"no_one asked for {name}"
+            assert self._changed.wait_for(lambda: self._first(name), PATIENCE), f"{name} was not called"
             found = self._first(name)
         assert found is not None
         return found

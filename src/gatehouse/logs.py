@@ -11,6 +11,7 @@ import io
 import logging
 import sys
 import traceback
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -126,7 +127,7 @@ class BestEffortStream(io.BufferedIOBase):
 
     def __init__(self, out: BinaryIO) -> None:
         self._out = out
-        self._pending: list[bytes] = []
+        self._pending: deque[bytes] = deque()  # of the event loop; other threads may take from it
 
     def write(self, line: bytes) -> int:  # type: ignore[override]
         """Write the line now, after those that wait."""
@@ -146,9 +147,10 @@ class BestEffortStream(io.BufferedIOBase):
         with suppress(OSError):
             self._out.flush()
 
-    def _take_pending(self) -> list[bytes]:
-        lines, self._pending = self._pending, []
-        return lines
+    def _take_pending(self) -> Iterator[bytes]:
+        with suppress(IndexError):
+            while True:
+                yield self._pending.popleft()
 
     def _write(self, lines: bytes) -> int:
         with suppress(OSError):

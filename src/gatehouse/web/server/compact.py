@@ -116,11 +116,11 @@ class ResponseCycle(RequestResponseCycle):
     """Like its base class, but a head is rendered and checked as a whole."""
 
     async def send(self, message: Any) -> None:  # noqa: ANN401 - ASGI's, by its type
-        if self.response_started or message["type"] != "http.response.start" or self.disconnected:
-            await super().send(message)
-            return
         if self.flow.write_paused:
             await self.flow.drain()
+        if self.response_started or self.disconnected or message["type"] != "http.response.start":
+            await super().send(message)
+            return
         head = self._render_head(message["status"], message.get("headers", ()))
         self.response_started = True
         self.waiting_for_100_continue = False

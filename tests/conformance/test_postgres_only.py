@@ -3,8 +3,8 @@
 import asyncio
 import os
 import signal
-import time
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -375,6 +375,15 @@ async def test_a_lock_that_is_not_given_in_time_makes_the_write_unavailable_and_
         assert await storage.installation.value("half") is None
 
 
+async def insert_the_same(url: str) -> None:
+    """Wait until no other transaction holds the row, and store nothing."""
+    async with postgres_session(url) as session:
+        transaction = session.transaction()
+        await transaction.start()
+        await session.execute("INSERT INTO installation (name, value) VALUES ('half', 'mine')")
+        await transaction.rollback()
+
+
 async def test_a_process_that_stands_still_between_two_statements_loses_its_transaction(
     migrated_postgres_url: str,
 ) -> None:
@@ -386,7 +395,9 @@ async def test_a_process_that_stands_still_between_two_statements_loses_its_tran
 
         def write_and_stand_still() -> Verb[None]:
             yield INSERT_FACT(name="half", value="done")
-            time.sleep(1)  # the loop too stands still, as that of a process that was stopped
+            # The loop too stands still, as that of a process that was stopped, until the server has rolled back.
+            with ThreadPoolExecutor(1) as thread:
+                thread.submit(asyncio.run, insert_the_same(migrated_postgres_url)).result()
             yield INSERT_FACT(name="other half", value="done")
 
         with pytest.raises(Unavailable):

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random  # noqa: TID251 - a run is repeated by its seed, and nothing here is a secret
 from typing import Any, Final
@@ -92,6 +93,12 @@ class ClientPool:
         self._clients.append(made)
         return made
 
+    async def wait(self, seconds: float) -> None:
+        """Wait so long, or until the run is over."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.over.wait()
+
     async def ask_again(self) -> None:
         """Every request whose answer was lost, now that all is well (I14)."""
         lost, self.lost = self.lost, []
@@ -121,7 +128,7 @@ class FaultClient:
         reply = await self._ask_once(ask, node, repeats)
         if self.pool.storm and ask.op in WRITES and ask.repeatable and not repeats:
             for _ in range(2):
-                await asyncio.sleep(STORM_SECONDS)
+                await self.pool.wait(STORM_SECONDS)
                 await self._ask_once(ask, None, reply.operation.number)
         return reply
 
@@ -175,7 +182,7 @@ class FaultClient:
 
     async def pause(self, seconds: float = 0.03) -> None:
         """A client's own pace: the machine has other work."""
-        await asyncio.sleep(seconds * self.chance.uniform(0.5, 1.5))
+        await self.pool.wait(seconds * self.chance.uniform(0.5, 1.5))
 
 
 def judge_answer(ask: CheckedRequest, answer: httpx2.Response) -> JudgedAnswer:

@@ -25,16 +25,18 @@ class HealthCheckingProxy:
         self._failed: Counter[int] = Counter()
         self._turn = 0
         self._carrying: set[asyncio.Task[None] | None] = set()
-        self._over = False
+        self._over = asyncio.Event()
 
     async def watch(self) -> None:
-        while not self._over:
+        while not self._over.is_set():
             await asyncio.gather(*(self._check(port) for port in self._ports))
-            await asyncio.sleep(CHECK_SECONDS)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CHECK_SECONDS):
+                    await self._over.wait()
 
     async def close(self) -> None:
         """Until whatever is under way has ended."""
-        self._over = True
+        self._over.set()
         await asyncio.gather(*(task for task in self._carrying if task is not None), return_exceptions=True)
 
     async def _check(self, port: int) -> None:

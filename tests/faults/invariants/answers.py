@@ -84,7 +84,7 @@ def every_lost_answer_was_asked_for_again(history: History, acts: Sequence[Act])
     """Without this I14 would hold for a run in which no one asks."""
     answered = {one.repeats for one in history if one.repeats and one.result is not Result.INFO}
     return [
-        f"I14: no_one asked again: {describe(one)}"
+        f"I14: nothing asked again: {describe(one)}"
         for one in operations_of(history, *acts)
         if one.result is Result.INFO and not one.repeats and one.number not in answered
     ]

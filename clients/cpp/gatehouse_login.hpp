@@ -327,7 +327,7 @@ inline long seconds_of(std::string_view digits, long otherwise) {
 // -- HTTP ------------------------------------------------------------------------------------------------------------
 
 struct Answer {
-    long http = 0;  // 0 when nobody answered
+    long http = 0;  // 0 when there was no answer
     bool timed_out = false, cancelled = false;
     std::string trouble, body, location, retry_after;
     Object members;
@@ -387,7 +387,7 @@ public:
         while (Clock::now() - started < session_lives) {
             const std::string asked = "{\"gsid\":" + quoted(session.gsid) + ",\"states\":\"1\"}";
             const Answer answer = send("getGsidResult", asked, session.location, options_.poll_timeout, true);
-            long seconds = -1;  // nobody answered
+            long seconds = -1;  // there was no answer
             if (auto result = judge(answer, seconds)) return *result;
             milliseconds before_next{1'000 * seconds};
             if (seconds >= 0) {

@@ -145,7 +145,7 @@ public static class GatehouseLogin
 
     private sealed class Answer
     {
-        public int Http; // 0 when nobody answered
+        public int Http; // 0 when there was no answer
         public bool TimedOut;
         public bool Cancelled;
         public string Trouble = "";
@@ -340,7 +340,7 @@ public static class GatehouseLogin
             return status == "OK" ? SignedIn(answer) : Cancelled();
         }
 
-        /// <summary>Seconds until the next poll; null when nobody answered.</summary>
+        /// <summary>Seconds until the next poll; null when there was no answer.</summary>
         private int? Pause(Answer answer)
         {
             if (answer.Http == 429)

@@ -191,7 +191,7 @@ func _ending(answer):
 	return result
 
 
-# Seconds until the next poll; -1 when nobody answered.
+# Seconds until the next poll; -1 when there was no answer.
 func _pause(answer):
 	if answer.http == 429:
 		return int(answer.retry_after) if answer.retry_after.is_valid_integer() else 60

@@ -200,7 +200,7 @@ class _Client:
             self._on_state(state)
 
     def _judge(self, answer: _Answer) -> tuple[float | None, Result | None]:
-        """How long to wait before the next poll (None: nobody answered), or the end."""
+        """How long to wait before the next poll (None: there was no answer), or the end."""
         body, status = answer.body, answer.body.get("status")
         if answer.status == 429:  # noqa: PLR2004
             wait = float(answer.retry_after) if answer.retry_after.isdigit() else 60.0

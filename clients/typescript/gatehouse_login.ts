@@ -54,7 +54,7 @@ export interface Options {
 }
 
 interface Answer {
-  readonly http: number; // 0 when nobody answered
+  readonly http: number; // 0 when there was no answer
   readonly body: Readonly<Record<string, unknown>>;
   readonly location: string;
   readonly retryAfter: string;
@@ -72,7 +72,7 @@ const LEAST_TIMEOUT = 1_000; // what comes at the end of all patience is still a
 const SESSION_LIVES = 1_200_000; // no session of the service gets older
 const LONGEST_PAUSE = 90; // seconds: an unpolled session ends after 120, so a longer Retry-After is an end
 const MARGIN = 20; // milliseconds: timers may be early, polls may not
-const NOBODY: Answer = {
+const NO_ANSWER: Answer = {
   http: 0, body: {}, location: "", retryAfter: "", timedOut: false, cancelled: false, trouble: "",
 };
 
@@ -204,7 +204,7 @@ class Client {
     } catch (trouble) {
       const cancelled = signal?.aborted ?? false;
       const timedOut = limit.signal.aborted && !cancelled;
-      return { ...NOBODY, cancelled, timedOut, trouble: timedOut ? "timeout" : reason(trouble) };
+      return { ...NO_ANSWER, cancelled, timedOut, trouble: timedOut ? "timeout" : reason(trouble) };
     } finally {
       clearTimeout(timer);
       signal?.removeEventListener("abort", cancel);
@@ -215,7 +215,7 @@ class Client {
 async function read(response: Response): Promise<Answer> {
   const said = await response.text();
   return {
-    ...NOBODY,
+    ...NO_ANSWER,
     http: response.status,
     body: members(said),
     location: response.headers.get("Location") ?? "",
@@ -279,7 +279,7 @@ function ending(answer: Answer): Result | null {
   };
 }
 
-/** Seconds until the next poll; null when nobody answered. */
+/** Seconds until the next poll; null when there was no answer. */
 function pause(answer: Answer): number | null {
   if (answer.http === 429) return /^[0-9]{1,7}$/.test(answer.retryAfter) ? Number(answer.retryAfter) : 60;
   if (answer.http !== 200 || text(answer, "status") !== "RETRY") return null;

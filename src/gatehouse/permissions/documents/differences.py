@@ -78,7 +78,7 @@ def _simple_test_text(test: Single) -> str:
         case HasPurchase(purchase):
             words = f"purchase {purchase}"
         case Everyone(holds):
-            words = "everyone" if holds else "nobody"
+            words = "everyone" if holds else "no one"
         case _:
             assert_never(test)
     return words

@@ -167,7 +167,7 @@ def _failed_test(test: SimpleTest, who: ConditionSubject, address: Address | Non
         case HasPurchase(purchase):
             return FailedTest("purchase", purchase, ", ".join(sorted(who.purchases)))
         case Everyone():
-            return FailedTest("everyone", "nobody", who.user_id)
+            return FailedTest("everyone", "no one", who.user_id)
         case _:
             assert_never(test)
 

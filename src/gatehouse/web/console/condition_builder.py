@@ -37,7 +37,7 @@ from gatehouse.web.pages.translations import Translator
 ALL: Final = "all"
 ANY: Final = "any"
 GROUP_KINDS: Final = (ALL, ANY)
-KINDS_WITHOUT_VALUE: Final = ("everyone", "nobody")
+KINDS_WITHOUT_VALUE: Final = ("everyone", "none")
 TEST_KINDS: Final = ("domain", "tag", "uid", "purchase", *KINDS_WITHOUT_VALUE)
 TEST_KINDS_WITH_ADDRESS: Final = ("domain", "tag", "uid", "purchase", "ip", *KINDS_WITHOUT_VALUE)
 MAX_NAMES_SHOWN: Final = 3  # of people, in words
@@ -172,7 +172,7 @@ def kind_and_value(test: ConditionTest) -> tuple[str, str]:
         case FromNetwork(network):
             return "ip", str(network)
         case Everyone(holds):
-            return "everyone" if holds else "nobody", ""
+            return "everyone" if holds else "none", ""
         case AllOf() | AnyOf():
             raise TypeError("a group of tests")
         case _:
@@ -294,7 +294,7 @@ def condition_words(  # noqa: PLR0911 - one a kind
         case FromNetwork(network):
             return t("condition.words_ip", value=network)
         case Everyone(holds):
-            return t("condition.words_everyone") if holds else t("condition.words_nobody")
+            return t("condition.words_everyone") if holds else t("condition.words_none")
         case AllOf(parts):
             return t("condition.and").join(part_words(t, part, names) for part in parts)
         case AnyOf(parts):

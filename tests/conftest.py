@@ -37,6 +37,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
+    items.sort(key=needs_no_browser)  # the first worker starts with the first ones: one browser, not one per worker
+
+
+def needs_no_browser(item: pytest.Item) -> bool:
+    return "browser" not in getattr(item, "fixturenames", ())
 
 
 def uses_database(item: pytest.Item, database: str) -> bool:

@@ -15,7 +15,7 @@ from typing import Final
 
 import apsw
 from cryptography.hazmat.backends.openssl import backend
-from tests.interop.toolchains import PEER_LOCK, PYTHON_PEER_LOCK
+from tests.interop.toolchains import PEER_LOCK, PYTHON_PEER_LOCK, find_keycloak, keycloak_version
 from tests.support.find_programs import find_postgres, version_of
 
 PACKAGES: Final = ("gatehouse", "uvicorn", "starlette", "asyncpg", "cryptography")
@@ -68,6 +68,7 @@ def peers() -> dict[str, str]:
     return {
         "oidc-provider": packages["node_modules/oidc-provider"]["version"],
         **dict(pinned),
+        **({} if find_keycloak() is None else {"Keycloak": keycloak_version()}),
         **{name: version(name) for name in compared},
     }
 

@@ -1,4 +1,4 @@
-"""Single sign-on beside node `oidc-provider` and django-oauth-toolkit, in one run (goals P1 to P7).
+"""Single sign-on beside node `oidc-provider`, django-oauth-toolkit and Keycloak, in one run (goals P1 to P7).
 
 The contenders run side by side, all pinned to the same core, one busy at a time; rounds alternate between them, and
 what counts is the ratio. Each has a client with a secret, a person who is signed in already, no consent to ask for,
@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from secrets import token_urlsafe
@@ -32,6 +32,7 @@ from tools.install import ensure_installed
 
 SECONDS: Final = 1.5
 PATIENT_SECONDS: Final = 5.0  # for a server that takes a good part of a second when sixteen ask at once
+REQUEST_TIMEOUT: Final = 60.0  # for the first token of a server that has just started
 REDIRECT: Final = "http://127.0.0.1:9/callback"  # no one is there, and no one goes
 SECRET: Final = token_urlsafe(32)  # of the peer's client
 SCOPE: Final = "openid email profile offline_access"
@@ -39,6 +40,7 @@ CODE: Final = re.compile(r"[?&]code=([^&]+)")
 OURS: Final = "Gatehouse"
 PEER: Final = "oidc-provider"
 PYTHON_PEER: Final = "django-oauth-toolkit"
+KEYCLOAK: Final = "Keycloak"
 WALKS: Final = ("flow", "exchange", "refresh")
 ANSWERS: Final = {"flow": 2, "refresh": 1}  # of one round, in which two tokens are signed
 WORKS: Final = (
@@ -52,21 +54,24 @@ WORKS: Final = (
     ("JWKS", "JWKS", "RS256"),
 )
 
-# The least that we should be times as quick as the other, by work, our storage and the other's.
+# The least that we should be times as quick as the other, by work, our storage, the other and its storage.
 LEAST: Final = {
-    ("flow RS256", "SQLite", "memory"): 2.3,
-    ("flow RS256", "SQLite", "SQLite"): 4.5,
-    ("flow RS256", "PostgreSQL", "PostgreSQL"): 2.5,
-    ("flow ES256", "SQLite", "memory"): 3.5,
-    ("flow ES256", "PostgreSQL", "PostgreSQL"): 5.0,
-    ("refresh RS256", "SQLite", "SQLite"): 2.0,
-    ("refresh RS256", "PostgreSQL", "PostgreSQL"): 2.0,
-    ("refresh ES256", "SQLite", "SQLite"): 3.0,
-    ("refresh ES256", "PostgreSQL", "PostgreSQL"): 3.0,
-    ("userinfo", "SQLite", "memory"): 4.0,
-    ("userinfo", "PostgreSQL", "PostgreSQL"): 2.5,
-    ("discovery", "SQLite", "memory"): 1.5,
-    ("JWKS", "SQLite", "memory"): 1.5,
+    ("flow RS256", "SQLite", PEER, "memory"): 2.3,
+    ("flow RS256", "SQLite", PEER, "SQLite"): 4.5,
+    ("flow RS256", "PostgreSQL", PEER, "PostgreSQL"): 2.5,
+    ("flow ES256", "SQLite", PEER, "memory"): 3.5,
+    ("flow ES256", "PostgreSQL", PEER, "PostgreSQL"): 5.0,
+    ("refresh RS256", "SQLite", PEER, "SQLite"): 2.0,
+    ("refresh RS256", "PostgreSQL", PEER, "PostgreSQL"): 2.0,
+    ("refresh ES256", "SQLite", PEER, "SQLite"): 3.0,
+    ("refresh ES256", "PostgreSQL", PEER, "PostgreSQL"): 3.0,
+    ("userinfo", "SQLite", PEER, "memory"): 4.0,
+    ("userinfo", "PostgreSQL", PEER, "PostgreSQL"): 2.5,
+    ("discovery", "SQLite", PEER, "memory"): 1.5,
+    ("JWKS", "SQLite", PEER, "memory"): 1.5,
+    ("flow RS256", "PostgreSQL", KEYCLOAK, "PostgreSQL"): 5.0,
+    ("refresh RS256", "PostgreSQL", KEYCLOAK, "PostgreSQL"): 5.0,
+    ("userinfo", "PostgreSQL", KEYCLOAK, "PostgreSQL"): 1.5,
 }
 
 
@@ -83,8 +88,10 @@ class Contender:
     secret: str
     scratch: Path
     cookie: str = ""
+    scope: str = SCOPE
     seconds: float = SECONDS
     endpoints: dict[str, str]
+    pids: tuple[int, ...] = ()  # the processes of the server
 
     def sign_in(self) -> "Contender":
         person = PersonInBrowser(self.issuer)
@@ -102,7 +109,7 @@ class Contender:
             "client_id": self.client_id,
             "response_type": "code",
             "redirect_uri": REDIRECT,
-            "scope": SCOPE,
+            "scope": self.scope,
             "nonce": "bench",
             "state": "bench",
         }
@@ -141,7 +148,7 @@ class Contender:
 
     def _read(self, work: str) -> float:
         if work == "discovery":
-            return request_rate(self.port, "/.well-known/openid-configuration")
+            return request_rate(self.port, f"{self.path('issuer')}/.well-known/openid-configuration")
         if work == "JWKS":
             return request_rate(self.port, self.path("jwks_uri"))
         file = self.scratch / "userinfo.http"
@@ -150,7 +157,7 @@ class Contender:
         return request_rate(self.port, f"@{file}")
 
     def access_token(self) -> str:
-        with httpx2.Client(headers={"Cookie": self.cookie}) as client:
+        with httpx2.Client(headers={"Cookie": self.cookie}, timeout=REQUEST_TIMEOUT) as client:
             found = CODE.search(client.get(self.authorize).headers["location"])
             assert found is not None  # noqa: S101 - the person is signed in
             fields = {"grant_type": "authorization_code", "code": found[1], "redirect_uri": REDIRECT}
@@ -185,13 +192,17 @@ def on_sqlite(program: Program, scratch: Path) -> Iterator[Figure]:
         yield from compare_all([*ours, *theirs])
 
 
-def on_postgres(program: Program, scratch: Path, urls: Sequence[str]) -> Iterator[Figure]:
+def on_postgres(
+    program: Program, scratch: Path, urls: Sequence[str], others: Iterable[AbstractContextManager[Contender]] = ()
+) -> Iterator[Figure]:
+    """`others` are optional contenders on databases of their own, started here."""
     with ExitStack() as stack:
         ours = stack.enter_context(gatehouse(program, scratch / "sso-postgres", urls[0], "PostgreSQL"))
         theirs = [
             stack.enter_context(oidc_provider(scratch, "PostgreSQL", alg, url))
             for alg, url in zip(("RS256", "ES256"), urls[1:], strict=True)
         ]
+        theirs += [stack.enter_context(other) for other in others]
         yield from compare_all([*ours, *theirs])
 
 
@@ -206,7 +217,7 @@ def side_by_side(name: str, work: str, contenders: Sequence[Contender]) -> Itera
     rates = [median(rates) for rates in zip(*rounds, strict=True)]
     us, ours = contenders[0], rates[0]
     for other, rate in zip(contenders[1:], rates[1:], strict=True):
-        least = LEAST.get((name, us.storage, other.storage)) if other.name == PEER else None
+        least = LEAST.get((name, us.storage, other.name, other.storage))
         title = f"{name}, {us.storage}: times {other.name} on {other.storage}"
         yield Figure(name=title, value=ours / rate, unit=RATIO, least=least)
     for one, rate in zip(contenders, rates, strict=True):
@@ -320,10 +331,10 @@ def limits(figures: Iterable[Figure]) -> Iterator[Figure]:
     if exchange is not None:
         share = exchange * (signed["RS256"] + signed["EdDSA"] + write + answer) / 1e6
         yield Figure(name="exchange RS256, share of the limit", value=share, unit="", least=0.6)
-    for name, ours, theirs in LEAST:
+    for name, ours, other, theirs in LEAST:
         work, _, alg = name.partition(" ")
-        peer = known.get(f"{name}, {PEER} on {theirs}")
+        peer = known.get(f"{name}, {other} on {theirs}")
         if work in ANSWERS and peer is not None:
             rate = 1e6 / (signed[alg] + signed["EdDSA"] + ANSWERS[work] * answer)
-            title = f"{name}, {ours}: signatures and empty answers alone, times {PEER} on {theirs}"
+            title = f"{name}, {ours}: signatures and empty answers alone, times {other} on {theirs}"
             yield Figure(name=title, value=rate / peer, unit=RATIO)

@@ -17,6 +17,8 @@ from tests.interop.toolchains import (
     GO_SOURCE,
     JAVA_CLIENT,
     JAVA_SOURCE,
+    KEYCLOAK_HOME,
+    KEYCLOAK_LOCK,
     NODE_CLIENTS,
     NODE_LOCK,
     PEER,
@@ -33,6 +35,7 @@ from tests.interop.toolchains import (
     find_go_client,
     find_godot,
     find_java_client,
+    find_keycloak,
     find_mod_auth_openidc,
     find_mono,
     find_node,
@@ -43,6 +46,7 @@ from tests.interop.toolchains import (
     find_typescript,
     go_sources,
     java_sources,
+    keycloak_version,
     stamp,
 )
 from tests.support.find_programs import DOWNLOADS
@@ -50,7 +54,7 @@ from tests.support.find_programs import DOWNLOADS
 from tools.install import CouldNotGet, InstallMethod, Program, download_node, run
 
 GO_PLACES: Final = "/usr/local/go/bin:/usr/lib/go/bin"  # where it is installed without being on PATH
-COPY_PLUGIN: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
+DEPENDENCY_PLUGIN: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 
 
 def install_node_clients() -> None:
@@ -119,21 +123,40 @@ def build_java_client() -> None:
     jars = JAVA_CLIENT / "jars"
     with tempfile.TemporaryDirectory(dir=DOWNLOADS) as repository:
         quietly = ["-q", "-B", f"-Dmaven.repo.local={repository}", "-f", str(JAVA_SOURCE / "pom.xml")]
-        run(["mvn", *quietly, COPY_PLUGIN, f"-DoutputDirectory={jars}"])
-    check_jars(jars)
+        run(["mvn", *quietly, f"{DEPENDENCY_PLUGIN}:copy-dependencies", f"-DoutputDirectory={jars}"])
+    check_digests(jars, JAVA_SOURCE / "jars.sha256")
     run(
         ["javac", "-nowarn", "-cp", f"{jars}/*", "-d", str(JAVA_CLIENT / "classes"), str(JAVA_SOURCE / "Client.java")]
     )
     stamp(JAVA_CLIENT, *java_sources())
 
 
-def check_jars(jars: Path) -> None:
-    """Maven locks versions but no bytes; this list does."""
-    lines = (JAVA_SOURCE / "jars.sha256").read_text().splitlines()
-    wanted = {name: digest for digest, name in map(str.split, lines)}
-    found = {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in jars.iterdir()}
+def install_keycloak() -> None:
+    if shutil.which("mvn") is None or shutil.which("java") is None:
+        raise CouldNotGet("no Java with Maven is installed")
+    renew(KEYCLOAK_HOME)
+    artifact = f"org.keycloak:keycloak-quarkus-dist:{keycloak_version()}:tar.gz"
+    with tempfile.TemporaryDirectory(dir=DOWNLOADS) as workshop:
+        archives = Path(workshop, "archives")
+        quietly = ["-q", "-B", f"-Dmaven.repo.local={workshop}/repository"]
+        run(
+            ["mvn", *quietly, f"{DEPENDENCY_PLUGIN}:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={archives}"],
+            Path(workshop),
+        )
+        check_digests(archives, KEYCLOAK_LOCK)
+        archive = next(archives.iterdir())
+        run(["tar", "-xzf", str(archive), "-C", str(KEYCLOAK_HOME), "--strip-components=1"])
+    options = ["--db=postgres", "--health-enabled=false", "--metrics-enabled=false"]
+    run([str(KEYCLOAK_HOME / "bin" / "kc.sh"), "build", *options])
+    stamp(KEYCLOAK_HOME, KEYCLOAK_LOCK)
+
+
+def check_digests(directory: Path, lock: Path) -> None:
+    """Compare every file with the lock: Maven locks versions but no bytes."""
+    wanted = {name: digest for digest, name in map(str.split, lock.read_text().splitlines())}
+    found = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in directory.iterdir()}
     if found != wanted:
-        raise CouldNotGet("the checksums of the jars do not match")
+        raise CouldNotGet(f"the checksums do not match {lock.name}")
 
 
 def renew(home: Path) -> None:
@@ -200,4 +223,9 @@ PYTHON_PEER_PROGRAM: Final = Program(
     download=InstallMethod(
         description="Python registry, bench/django_oauth_toolkit/requirements.txt", install=install_python_peer
     ),
+)
+KEYCLOAK_PROGRAM: Final = Program(
+    name="optional Keycloak",
+    find=find_keycloak,
+    download=InstallMethod(description="Maven Central, bench/keycloak/dist.sha256", install=install_keycloak),
 )

@@ -10,6 +10,7 @@ import pytest
 from tests.interop.toolchains import (
     GO_SOURCE,
     JAVA_SOURCE,
+    KEYCLOAK_LOCK,
     NODE_LOCK,
     PEER_LOCK,
     PYTHON_LOCK,
@@ -56,3 +57,7 @@ def test_every_go_module_and_jar_has_its_digest() -> None:
     assert all(f"{module} h1:" in digests for module in modules)
     jars = (JAVA_SOURCE / "jars.sha256").read_text().splitlines()
     assert all(re.fullmatch(r"[0-9a-f]{64} \S+\.jar", line) for line in jars)
+
+
+def test_keycloak_archive_has_its_version_and_digest() -> None:
+    assert re.fullmatch(r"[0-9a-f]{64} keycloak-quarkus-dist-26\.\d+\.\d+\.tar\.gz\n", KEYCLOAK_LOCK.read_text())

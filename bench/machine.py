@@ -15,7 +15,7 @@ from typing import Final
 
 import apsw
 from cryptography.hazmat.backends.openssl import backend
-from tests.interop.toolchains import PEER_LOCK, PYTHON_PEER_LOCK
+from tests.interop.toolchains import HYDRA_SOURCE, OPENFGA_SOURCE, PEER_LOCK, PYTHON_PEER_LOCK
 from tests.support.find_programs import find_postgres, version_of
 
 PACKAGES: Final = ("gatehouse", "uvicorn", "starlette", "asyncpg", "cryptography")
@@ -68,8 +68,15 @@ def peers() -> dict[str, str]:
     return {
         "oidc-provider": packages["node_modules/oidc-provider"]["version"],
         **dict(pinned),
+        "Ory Hydra": go_version(HYDRA_SOURCE, "github.com/ory/hydra/v2"),
+        "OpenFGA": go_version(OPENFGA_SOURCE, "github.com/openfga/openfga"),
         **{name: version(name) for name in compared},
     }
+
+
+def go_version(source: Path, module: str) -> str:
+    found = re.search(rf"^(?:require|\t)\s*{re.escape(module)} v(\S+)", (source / "go.mod").read_text(), re.MULTILINE)
+    return "" if found is None else found[1]
 
 
 def processor() -> str:

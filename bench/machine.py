@@ -15,7 +15,14 @@ from typing import Final
 
 import apsw
 from cryptography.hazmat.backends.openssl import backend
-from tests.interop.toolchains import PEER_LOCK, PYTHON_PEER_LOCK, find_keycloak, keycloak_version
+from tests.interop.toolchains import (
+    HYDRA_SOURCE,
+    PEER_LOCK,
+    PYTHON_PEER_LOCK,
+    find_hydra,
+    find_keycloak,
+    keycloak_version,
+)
 from tests.support.find_programs import find_postgres, version_of
 
 PACKAGES: Final = ("gatehouse", "uvicorn", "starlette", "asyncpg", "cryptography")
@@ -69,8 +76,14 @@ def peers() -> dict[str, str]:
         "oidc-provider": packages["node_modules/oidc-provider"]["version"],
         **dict(pinned),
         **({} if find_keycloak() is None else {"Keycloak": keycloak_version()}),
+        **({} if find_hydra() is None else {"Ory Hydra": go_version(HYDRA_SOURCE, "github.com/ory/hydra/v2")}),
         **{name: version(name) for name in compared},
     }
+
+
+def go_version(source: Path, module: str) -> str:
+    found = re.search(rf"^(?:require|\t)\s*{re.escape(module)} v(\S+)", (source / "go.mod").read_text(), re.MULTILINE)
+    return "" if found is None else found[1]
 
 
 def processor() -> str:

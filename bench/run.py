@@ -22,6 +22,7 @@ from bench.console import console
 from bench.cores import cores
 from bench.figures import RATIO, ROUNDS, Figure, table
 from bench.growth import SIZES, growth
+from bench.hydra_server import has_hydra, hydra
 from bench.keycloak_server import has_keycloak, keycloak
 from bench.login_storm import beside_logins
 from bench.machine import this_machine
@@ -115,6 +116,7 @@ def measure_sign_on(place: Workspace) -> Iterator[Figure]:
     if place.cluster is not None:
         databases = [place.postgres() for _ in range(3)]
         others = [keycloak(place.directory(), place.postgres())] if has_keycloak() else []
+        others += [hydra(place.directory(), place.postgres())] if has_hydra() else []
         yield from single_sign_on.on_postgres(place.program, place.directory(), databases, others)
 
 

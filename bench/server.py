@@ -6,19 +6,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Final
 
+import httpx2
 from bench.figures import ROUNDS, Figure, per_second
 from bench.machine import on_core
-from tests.support.processes import free_port, inherited_environment
+from tests.support.processes import START_TIMEOUT, DidNotStart, WatchedProcess, free_port, inherited_environment
 
 CONNECTIONS: Final = 16
 SECONDS: Final = 2.0
 IDLE_SECONDS: Final = 1.0
+POLL_SECONDS: Final = 0.05
 PATHS: Final = ("/healthz", "/proxy/oauth/keys")  # the empty handler, and the public keys
 START_GOAL: Final = 2_000.0  # milliseconds (P11)
 MEMORY_GOAL: Final = 90.0  # megabytes (P11)
@@ -76,6 +78,18 @@ def wait_until_ready(process: subprocess.Popen[str]) -> None:
     assert process.stdout is not None  # noqa: S101 - it was asked for
     if not any(line.startswith("ready ") for line in process.stdout):
         raise RuntimeError("gatehouse serve did not start; start it by hand to see why")
+
+
+def wait_until_healthy(process: WatchedProcess, url: str) -> None:
+    """For a server that does not print when it is ready."""
+    end = time.monotonic() + START_TIMEOUT
+    while process.running and time.monotonic() < end:
+        with suppress(httpx2.TransportError):
+            if httpx2.get(url).is_success:
+                return
+        time.sleep(POLL_SECONDS)
+    process.kill()
+    raise DidNotStart(f"no healthy response from {url}:\n{process.output()}")
 
 
 def start_times(program: Program, data: Path, urls: list[str], kind: str) -> list[Figure]:

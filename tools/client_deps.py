@@ -15,12 +15,16 @@ from tests.interop.toolchains import (
     CLIENTS,
     GO_CLIENT,
     GO_SOURCE,
+    HYDRA_HOME,
+    HYDRA_SOURCE,
     JAVA_CLIENT,
     JAVA_SOURCE,
     KEYCLOAK_HOME,
     KEYCLOAK_LOCK,
     NODE_CLIENTS,
     NODE_LOCK,
+    OPENFGA_HOME,
+    OPENFGA_SOURCE,
     PEER,
     PEER_HOME,
     PEER_LOCK,
@@ -34,16 +38,19 @@ from tests.interop.toolchains import (
     find_git_credential_oauth,
     find_go_client,
     find_godot,
+    find_hydra,
     find_java_client,
     find_keycloak,
     find_mod_auth_openidc,
     find_mono,
     find_node,
     find_node_clients,
+    find_openfga,
     find_peer,
     find_python_clients,
     find_python_peer,
     find_typescript,
+    go_lock,
     go_sources,
     java_sources,
     keycloak_version,
@@ -54,6 +61,7 @@ from tests.support.find_programs import DOWNLOADS
 from tools.install import CouldNotGet, InstallMethod, Program, download_node, run
 
 GO_PLACES: Final = "/usr/local/go/bin:/usr/lib/go/bin"  # where it is installed without being on PATH
+BUILD_TIMEOUT: Final = 3_600  # seconds; the large programs take minutes on an idle machine
 DEPENDENCY_PLUGIN: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 
 
@@ -105,15 +113,30 @@ def install_python_packages(home: Path, lock: Path) -> None:
 
 
 def build_go_client() -> None:
+    build_go_program(GO_CLIENT / "go-oidc", GO_SOURCE, ".")
+    stamp(GO_CLIENT, *go_sources())
+
+
+def build_hydra() -> None:
+    build_go_program(HYDRA_HOME / "hydra", HYDRA_SOURCE, "github.com/ory/hydra/v2")
+    stamp(HYDRA_HOME, *go_lock(HYDRA_SOURCE))
+
+
+def build_openfga() -> None:
+    build_go_program(OPENFGA_HOME / "openfga", OPENFGA_SOURCE, "github.com/openfga/openfga/cmd/openfga")
+    stamp(OPENFGA_HOME, *go_lock(OPENFGA_SOURCE))
+
+
+def build_go_program(program: Path, source: Path, package: str) -> None:
+    """Build a package in the versions that the go.mod and go.sum of the source name."""
     go = shutil.which("go") or shutil.which("go", path=GO_PLACES)
     if go is None:
         raise CouldNotGet("Go is not installed")
-    renew(GO_CLIENT)
+    renew(program.parent)
     with tempfile.TemporaryDirectory(dir=DOWNLOADS) as workshop:
         places = {name: f"{workshop}/{name}" for name in ("GOMODCACHE", "GOCACHE", "GOPATH")}
-        environment = {**places, "GOFLAGS": "-modcacherw -mod=readonly", "GOTOOLCHAIN": "local"}
-        run([go, "build", "-o", str(GO_CLIENT / "go-oidc"), "."], GO_SOURCE, environment)
-    stamp(GO_CLIENT, *go_sources())
+        options = {"GOFLAGS": "-modcacherw -mod=readonly", "GOTOOLCHAIN": "local", "CGO_ENABLED": "0"}
+        run([go, "build", "-o", str(program), package], source, {**places, **options}, timeout=BUILD_TIMEOUT)
 
 
 def build_java_client() -> None:
@@ -228,4 +251,14 @@ KEYCLOAK_PROGRAM: Final = Program(
     name="optional Keycloak",
     find=find_keycloak,
     download=InstallMethod(description="Maven Central, bench/keycloak/dist.sha256", install=install_keycloak),
+)
+HYDRA_PROGRAM: Final = Program(
+    name="optional Ory Hydra",
+    find=find_hydra,
+    download=InstallMethod(description="Go module proxy, bench/hydra/go.sum", install=build_hydra),
+)
+OPENFGA_PROGRAM: Final = Program(
+    name="optional OpenFGA",
+    find=find_openfga,
+    download=InstallMethod(description="Go module proxy, bench/openfga/go.sum", install=build_openfga),
 )

@@ -112,7 +112,13 @@ def download_node(*, why: str) -> tuple[str, list[str]]:
     return found
 
 
-def run(command: Sequence[str], cwd: Path | None = None, environment: Mapping[str, str] | None = None) -> None:
+def run(
+    command: Sequence[str],
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    *,
+    timeout: float = PATIENCE,
+) -> None:
     try:
         ended = subprocess.run(
             command,
@@ -121,7 +127,7 @@ def run(command: Sequence[str], cwd: Path | None = None, environment: Mapping[st
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=timeout,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as trouble:

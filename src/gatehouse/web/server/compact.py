@@ -11,6 +11,8 @@ from typing import Any, Final, TypeVar
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
+from gatehouse.web.http.responses import Header
+
 T = TypeVar("T")
 
 STATUSES_WITHOUT_BODY: Final = (204, 304)
@@ -71,41 +73,22 @@ class CompactQueue(list[T]):
 
 
 class ResponseTransport(asyncio.Transport):
-    """The transport as one request's response sees it: closing it leaves the client time to read.
-
-    A head waits for its body, at most until the next turn of the loop, so that both leave as one.
-    """
+    """The transport as one request's response sees it: closing it leaves the client time to read."""
 
     def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
         super().__init__()
         self._transport = transport
         self._close = close
-        self._pending: bytes | bytearray | memoryview | None = None
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        if self._pending is None:
-            self._pending = data
-            asyncio.get_running_loop().call_soon(self.flush)
-        else:
-            held, self._pending = self._pending, None
-            self._transport.writelines((held, data))
-
-    def flush(self) -> None:
-        if self._pending is not None:
-            held, self._pending = self._pending, None
-            self._transport.write(held)
-
-    def is_closing(self) -> bool:
-        return self._transport.is_closing()
+        self.write = transport.write  # type: ignore[method-assign]
+        self.writelines = transport.writelines  # type: ignore[method-assign]
+        self.is_closing = transport.is_closing  # type: ignore[method-assign]
 
     def close(self) -> None:
-        self.flush()
         self._close()
 
     def detach(self) -> None:
         """The connection is gone, or belongs to another request."""
         self._close = do_nothing
-        self._pending = None
 
 
 def do_nothing() -> None:
@@ -113,37 +96,55 @@ def do_nothing() -> None:
 
 
 class ResponseCycle(RequestResponseCycle):
-    """Like its base class, but a head is rendered and checked as a whole."""
+    """Like its base class, but a head is checked and written as a whole, together with what is first of the body."""
+
+    _head: bytes = b""  # that is not yet written
 
     async def send(self, message: Any) -> None:  # noqa: ANN401 - ASGI's, by its type
         if self.flow.write_paused:
             await self.flow.drain()
-        if self.response_started or self.disconnected or message["type"] != "http.response.start":
+        if self.disconnected:
+            return
+        if not self.response_started and message["type"] == "http.response.start":
+            self._head = self._render_head(message["status"], message.get("headers", ()))
+            self.response_started = True
+            self.waiting_for_100_continue = False
+        elif self._head and message["type"] == "http.response.body":
+            await self._send_with_head(message)
+        else:
+            await super().send(message)
+
+    async def _send_with_head(self, message: Any) -> None:  # noqa: ANN401
+        head, self._head = self._head, b""
+        body = message.get("body", b"")
+        is_whole = not message.get("more_body") and len(body) == self.expected_content_length
+        if not is_whole or self.chunked_encoding or self.scope["method"] == "HEAD":
+            self.transport.write(head)
             await super().send(message)
             return
-        head = self._render_head(message["status"], message.get("headers", ()))
-        self.response_started = True
-        self.waiting_for_100_continue = False
-        self.transport.write(head)
+        self.transport.writelines((head, body))
+        self.response_complete = True
+        self.message_event.set()
+        if not self.keep_alive:
+            self.transport.close()
+        self.on_response()
 
-    def _render_head(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    def _render_head(self, status: int, headers: Iterable[Header]) -> bytes:
         """Raise ValueError for a name or value that would break its line (checklist HT-13)."""
-        lines = [STATUS_LINE[status]]
-        closes = False
-        for name, value in (*self.default_headers, *headers):
-            lines.append(b"%b: %b\r\n" % (name, value))
-            if name == b"content-length":
-                self.expected_content_length, self.chunked_encoding = int(value), False
-            elif name == b"connection" and b"close" in value.lower():
-                self.keep_alive, closes = False, True
-        if not self.keep_alive and not closes:
-            lines.append(b"connection: close\r\n")
-        if self.chunked_encoding is None and self.scope["method"] != "HEAD" and status not in STATUSES_WITHOUT_BODY:
+        sent = [*self.default_headers, *headers]
+        named = dict(sent)  # names are in lower case
+        length = named.get(b"content-length")
+        if length is not None:
+            self.expected_content_length, self.chunked_encoding = int(length), False
+        elif self.scope["method"] != "HEAD" and status not in STATUSES_WITHOUT_BODY:
             self.chunked_encoding = True
-            lines.append(b"transfer-encoding: chunked\r\n")
-        lines.append(b"\r\n")
-        head = b"".join(lines)
-        if not head.count(b"\n") == head.count(b"\r") == len(lines) or b"\0" in head:
+            sent.append((b"transfer-encoding", b"chunked"))
+        if b"close" in named.get(b"connection", b"").lower():
+            self.keep_alive = False
+        elif not self.keep_alive:
+            sent.append((b"connection", b"close"))
+        head = b"\r\n".join([STATUS_LINE[status][:-2], *map(b": ".join, sent), b"", b""])
+        if not head.count(b"\n") == head.count(b"\r") == len(sent) + 2 or b"\0" in head:
             raise ValueError("line break in a response header")
         return head
 

@@ -26,17 +26,50 @@ class ProtocolLimits:
 
 
 class Deadline:
-    """At most one timer; setting it anew forgets the old one."""
+    """One callback, after a time that is set anew for every request.
+
+    A timer that would fire too early runs on, and looks again when it fires: to set a later time costs a reading of
+    the clock, not a new timer.
+    """
+
+    __slots__ = ("_callback", "_clock", "_due", "_fires_at", "_timer")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._timer: Timer | None = None
+        self._fires_at = 0.0
+        self._due = 0.0
+        self._callback: Callable[[], None] | None = None
 
     def set(self, seconds: float, callback: Callable[[], None]) -> None:
-        self.cancel()
-        self._timer = self._clock.call_later(seconds, callback)
+        self._callback = callback
+        self._due = self._clock.monotonic() + seconds
+        if self._timer is None or self._fires_at > self._due:
+            self._start_timer(seconds)
 
     def cancel(self) -> None:
+        self._callback = None
+
+    def close(self) -> None:
+        """Cancel, and let go of the timer too."""
+        self._callback = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def _start_timer(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._fires_at = self._due
+        self._timer = self._clock.call_later(seconds, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        callback, left = self._callback, self._due - self._clock.monotonic()
+        if callback is None:
+            return
+        if left > 0:
+            self._start_timer(left)
+        else:
+            self._callback = None
+            callback()

@@ -29,7 +29,13 @@ from gatehouse.web.server.compact import (
     mark_disconnected,
 )
 from gatehouse.web.server.limits import Deadline, ProtocolLimits
-from gatehouse.web.server.request_head import RequestHead, RequestRefused, check_head, refusal_from, refusal_response
+from gatehouse.web.server.request_head import (
+    RequestRefused,
+    check_headers,
+    check_request_line,
+    refusal_from,
+    refusal_response,
+)
 from gatehouse.web.server.static_documents import StaticDocuments
 
 CONNECTION_KEY: Final = "gatehouse.line"  # where a request finds its connection in the scope
@@ -105,8 +111,6 @@ class HardenedHttpProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._leaving = True
-        self._client_owes.cancel()
-        self._client_reads.cancel()
         if self._answering is not None:
             mark_disconnected(self._answering)  # the base class tells only the newest of pipelined requests
         super().connection_lost(exc)
@@ -119,6 +123,8 @@ class HardenedHttpProtocol(HttpToolsProtocol):
 
         With ten thousand held polls, a run of the garbage collector takes a quarter of a second (P9).
         """
+        self._client_owes.close()
+        self._client_reads.close()
         self._line.detach()
         self.pipeline.clear()
         self.parser = self.cycle = self.scope = None  # type: ignore[assignment] # as the base class has them in the beginning
@@ -137,7 +143,7 @@ class HardenedHttpProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         try:
             for start in range(0, len(data), PARSE_SLICE):
-                if self._ignores_input():
+                if self._leaving or self._refusal is not None:
                     return
                 self._feed(data[start : start + PARSE_SLICE])
         except RequestRefused as refused:
@@ -157,29 +163,23 @@ class HardenedHttpProtocol(HttpToolsProtocol):
 
     def _feed(self, data: bytes) -> None:
         self._unreported += len(data)
-        rest = data
-        while rest:
-            rest = self._parse(rest)
-        self._refuse_endless_input()
-
-    def _parse(self, data: bytes) -> bytes:
-        """Parse, and return what has to be parsed next."""
-        try:
-            self.parser.feed_data(data)
-        except httptools.HttpParserError as error:
-            raise refusal_from(error) from error
-        except httptools.HttpParserUpgrade as upgrade:
-            if self._should_upgrade():
-                self.handle_websocket_upgrade()
-                return b""
-            return self._head_without_upgrade() + data[upgrade.args[0] :]
-        return b""
+        while data:
+            try:
+                self.parser.feed_data(data)
+            except httptools.HttpParserError as error:
+                raise refusal_from(error) from error
+            except httptools.HttpParserUpgrade as upgrade:
+                data = self._upgrade(data[upgrade.args[0] :])
+            else:
+                break
+        if self._unreported > self._limits.header_bytes:
+            self._refuse_endless_input()
 
     def _refuse_endless_input(self) -> None:
-        """A head that goes on and on, or chunk extensions, or trailers: the parser does not count them."""
+        """Refuse a head that goes on and on, chunk extensions and trailers: the parser does not count them."""
         if self._phase is Phase.HEAD and self._unreported > self._limits.head_bytes + PARSE_SLICE:
             raise RequestRefused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
-        if self._phase is Phase.BODY and self._unreported > self._limits.header_bytes:
+        if self._phase is Phase.BODY:
             raise RequestRefused(HTTPStatus.BAD_REQUEST)
 
     def on_message_begin(self) -> None:
@@ -188,31 +188,38 @@ class HardenedHttpProtocol(HttpToolsProtocol):
         self._requests += 1
 
     def on_url(self, url: bytes) -> None:
-        super().on_url(url)
+        self.url += url
         if len(self.url) > self._limits.url_bytes:
             raise RequestRefused(HTTPStatus.REQUEST_URI_TOO_LONG)
 
     def on_headers_complete(self) -> None:
         self._unreported = 0
-        self._check_head()
-        self._static_response = self._find_static_response()
-        if self._static_response is not None:
-            return
-        self._upgrade_is_ignored = self.parser.should_upgrade() and not self._should_upgrade()
+        parser = self.parser
+        method, version = parser.get_method(), parser.get_http_version()
+        check_request_line(method, self.url, version)
+        check_headers(self.headers, version, self._limits)
+        if len(self.pipeline) >= self._limits.pipelined:
+            raise RequestRefused(HTTPStatus.BAD_REQUEST)
+        if method == b"GET":
+            self._static_response = self._find_static_response(version)
+            if self._static_response is not None:
+                return
+        upgrades = parser.should_upgrade()
+        self._upgrade_is_ignored = upgrades and not self._should_upgrade()
         if self._upgrade_is_ignored:
             return
         # An underscore is how a caller imitates a header that a proxy vouches for (S-11).
         self.headers[:] = [(name, value.strip(BLANK)) for name, value in self.headers if b"_" not in name]
-        self._complete_scope()
-        if not self.parser.should_upgrade():
+        self._complete_scope(method, version)
+        if not upgrades:
             self._start_request()
 
-    def _complete_scope(self) -> None:
+    def _complete_scope(self, method: bytes, version: str) -> None:
         scope = self.scope
         target = httptools.parse_url(self.url)
         path = target.path.decode("ascii")
-        scope["method"] = self.parser.get_method().decode("ascii")
-        scope["http_version"] = self.parser.get_http_version()
+        scope["method"] = method.decode("ascii")
+        scope["http_version"] = version
         scope["path"] = unquote(path) if "%" in path else path
         scope["raw_path"] = target.path
         scope["query_string"] = target.query or b""
@@ -236,7 +243,7 @@ class HardenedHttpProtocol(HttpToolsProtocol):
             on_response=self.on_response_complete,
         )
         self._keeps_alive = self.scope["http_version"] != "1.0" and self.parser.should_keep_alive()
-        before = cast("RequestResponseCycle | None", self.cycle)
+        before: RequestResponseCycle | None = self.cycle
         self.cycle = cycle
         if before is None or before.response_complete:
             self._start_asgi_task(cycle, self.app)
@@ -246,27 +253,20 @@ class HardenedHttpProtocol(HttpToolsProtocol):
         self._phase = Phase.BODY
         self.headers = []  # trailers go here, not under a running application
 
-    def _restore_keep_alive(self, cycle: RequestResponseCycle) -> None:
+    def _complete_body(self, cycle: RequestResponseCycle) -> None:
         if not cycle.response_started:
             cycle.keep_alive = self._keeps_alive
-
-    def _check_head(self) -> None:
-        head = self._request_head()
-        if len(head.names) > self._limits.headers or head.size > self._limits.header_bytes:
-            raise RequestRefused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
-        if len(self.pipeline) >= self._limits.pipelined:
-            raise RequestRefused(HTTPStatus.BAD_REQUEST)
-        check_head(head)
+        if not cycle.response_complete:
+            cycle.more_body = False
+            cycle.message_event.set()
 
     def on_body(self, body: bytes) -> None:
         self._unreported = 0
         super().on_body(body)
 
-    def _find_static_response(self) -> bytes | None:
+    def _find_static_response(self, version: str) -> bytes | None:
         """A pre-rendered response, for a request that waits for no other and whose response need not wait either."""
-        parser = self.parser
-        is_plain = parser.get_method() == b"GET" and parser.get_http_version() == "1.1"
-        if self._static_documents is None or not is_plain or not self._can_respond_now():
+        if self._static_documents is None or version != "1.1" or not self._can_respond_now():
             return None
         return self._static_documents.response(self.url, self.client, self.headers, self.server_state.default_headers)
 
@@ -275,9 +275,8 @@ class HardenedHttpProtocol(HttpToolsProtocol):
             response, self._static_response = self._static_response, None
             self._write_response(response)
         elif not self._upgrade_is_ignored:
-            super().on_message_complete()
             if self._phase is Phase.BODY:  # else it is an upgrade's
-                self._restore_keep_alive(self.cycle)
+                self._complete_body(self.cycle)
             self._phase = Phase.BETWEEN
 
     def _can_respond_now(self) -> bool:
@@ -289,25 +288,21 @@ class HardenedHttpProtocol(HttpToolsProtocol):
         self.server_state.total_requests += 1
         self._phase = Phase.BETWEEN
 
-    def _request_head(self) -> RequestHead:
-        return RequestHead(
-            method=self.parser.get_method(),
-            target=self.url,
-            version=self.parser.get_http_version(),
-            names=[name for name, _ in self.headers],
-            values=[value for _, value in self.headers],
-        )
-
     # Upgrades
 
     def _should_upgrade(self) -> bool:
         """Never while an earlier request still owns the connection."""
         return self._answering is None and super()._should_upgrade()
 
+    def _upgrade(self, rest: bytes) -> bytes:
+        """Hand the connection over, or return what has to be parsed instead."""
+        if self._should_upgrade():
+            self.handle_websocket_upgrade()
+            return b""
+        return self._head_without_upgrade() + rest
+
     def handle_websocket_upgrade(self) -> None:
         self._leaving = True
-        self._client_owes.cancel()
-        self._client_reads.cancel()
         super().handle_websocket_upgrade()
         self._release_references()
 
@@ -317,10 +312,9 @@ class HardenedHttpProtocol(HttpToolsProtocol):
         The old one takes whatever follows for another protocol's bytes: uvicorn lets the body of
         an ignored upgrade be read as the next request.
         """
-        head = self._request_head()
+        lines = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())]
         self.parser = httptools.HttpRequestParser(self)
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as the base class does
-        lines = [b"%b %b HTTP/%b" % (head.method, head.target, head.version.encode())]
         lines += [b"%b: %b" % header for header in self.headers if header[0] != b"upgrade"]
         return b"\r\n".join([*lines, b"", b""])
 
@@ -328,11 +322,12 @@ class HardenedHttpProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._answering = cycle
-        super()._start_asgi_task(cycle, app)
+        task = self.loop.create_task(cycle.run_asgi(app))
+        task.add_done_callback(self.tasks.discard)
+        self.tasks.add(task)
 
     def on_response_complete(self) -> None:
         """Replaces the base class's, whose idle deadline runs on the loop's own clock."""
-        self._line.flush()
         self.server_state.total_requests += 1
         self._answering = None
         if self._leaving or self.transport.is_closing():
@@ -365,7 +360,6 @@ class HardenedHttpProtocol(HttpToolsProtocol):
             self._answering = None
 
     def _send_refusal(self, status: HTTPStatus) -> None:
-        self._line.flush()
         self.transport.write(refusal_response(status, self.server_state.default_headers))
         self._linger()
 
@@ -374,9 +368,6 @@ class HardenedHttpProtocol(HttpToolsProtocol):
     def shutdown(self) -> None:
         self._keeps_alive = False
         super().shutdown()
-
-    def _ignores_input(self) -> bool:
-        return self._leaving or self._refusal is not None
 
     def _close_after_response(self) -> None:
         if self._phase is Phase.BETWEEN:
@@ -406,7 +397,7 @@ class HardenedHttpProtocol(HttpToolsProtocol):
     def _update_deadline(self) -> None:
         """Start the deadline of what the client owes us now, unless that one is running already."""
         owed = (self._phase, self._requests, self._answering)
-        if self._ignores_input() or owed == self._watched:
+        if self._leaving or self._refusal is not None or owed == self._watched:
             return
         self._watched = owed
         self._client_owes.cancel()

@@ -23,14 +23,13 @@ from gatehouse.app.readiness import readiness_checks
 from gatehouse.app.services import Services
 from gatehouse.kernel.graphics import Color, image_media_type
 from gatehouse.settings import Settings
-from gatehouse.throttle.rate_limiter import RateLimiter
 from gatehouse.web.api.game_sockets import GameSocketEndpoint
 from gatehouse.web.api.health import HealthEndpoints, Readiness, allow_bearer
 from gatehouse.web.console.lazy_console import ConsoleHandler, LazyConsole, SignInGate
 from gatehouse.web.http.context import AccessLog, RequestContext
 from gatehouse.web.http.errors import ErrorRenderer
 from gatehouse.web.http.metrics import Metrics
-from gatehouse.web.http.routing import Endpoint, EndpointRateLimiter, RateClass, build_application
+from gatehouse.web.http.routing import Endpoint, build_application
 from gatehouse.web.pages.api_docs import docs_endpoints
 from gatehouse.web.pages.assets import Assets, packaged_assets
 from gatehouse.web.pages.branding import DARK_LOGO_FILE, LOGO_FILE, BrandAssets, BrandFile
@@ -99,11 +98,10 @@ def build_app(
         identify_reader=services.browsers.read,
         permissions_always_200=settings.permissions.always_200,
     )
-    limiter = EndpointRateLimits(services.rate_limiter)
-    sockets = game_sockets(services, errors=errors, limiter=limiter, stopping=stopping)
+    sockets = game_sockets(services, errors=errors, stopping=stopping)
     served = build_application(
         table,
-        limiter=limiter,
+        limiter=services.rate_limiter,
         errors=errors,
         is_registered_origin=services.client_origins.is_registered,
         more_routes=[sockets.route()],
@@ -118,7 +116,7 @@ def build_app(
     )
     return ServedApp(
         app=context,
-        static_documents=StaticDocuments(table, context=context, limiter=limiter, log=log),
+        static_documents=StaticDocuments(table, context=context, limiter=services.rate_limiter, log=log),
         readiness=readiness,
         metrics=metrics,
     )
@@ -162,26 +160,14 @@ def lazy_console(
     return LazyConsole(build, sign_in_gate)
 
 
-def game_sockets(
-    services: Services, *, errors: ErrorRenderer, limiter: EndpointRateLimiter, stopping: ShutdownSignal
-) -> GameSocketEndpoint:
+def game_sockets(services: Services, *, errors: ErrorRenderer, stopping: ShutdownSignal) -> GameSocketEndpoint:
     stopping.when_begun(services.presence.stop)
     return GameSocketEndpoint(
         presence=services.presence,
         records=services.game_refusals,
         errors=errors,
-        limiter=limiter,
+        limiter=services.rate_limiter,
         clock=services.clock,
         base_url=services.base_url,
         sockets_per_source=services.settings.game.sockets_per_source,
     )
-
-
-class EndpointRateLimits:
-    """Requests per minute by class of endpoint."""
-
-    def __init__(self, limiter: RateLimiter) -> None:
-        self._limiter = limiter
-
-    def admit(self, rate_class: RateClass, source: str) -> int:
-        return self._limiter.admit(rate_class.value, source)

@@ -14,6 +14,7 @@ import traceback
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import BinaryIO, Final, cast
@@ -91,6 +92,7 @@ ALLOWED_KEYS: Final = frozenset(
         "worker",
     }
 )
+current_request_id: Final[ContextVar[str | None]] = ContextVar("request_id", default=None)  # in the task of a request
 TRACE_KEY: Final = "exception"  # made and cleaned here, line by line
 
 QUIET_LOGGERS: Final = {
@@ -200,7 +202,7 @@ def configure(*, dev: bool = False, level: str = "info", stream: BinaryIO | None
     access_log.set_output(out if logs_requests and not dev else None)
     structlog.configure(
         processors=[
-            structlog.contextvars.merge_contextvars,
+            add_request_id,
             structlog.stdlib.add_logger_name,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -224,6 +226,11 @@ def clean_value(text: str) -> str:
     return "".join(
         letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in text
     )
+
+
+def add_request_id(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    request_id = current_request_id.get()
+    return event if request_id is None else {"request_id": request_id, **event}
 
 
 def redact(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

@@ -31,13 +31,13 @@ def capture_logs() -> Iterator[LogStream]:
     root = logging.getLogger()
     kept, level = root.handlers[:], root.level
     stream = LogStream()
-    structlog.contextvars.clear_contextvars()  # a request of an earlier test may have left its id
+    logs.current_request_id.set(None)  # a request of an earlier test may have left its id
     logs.configure(stream=stream)
     try:
         yield stream
     finally:
         structlog.reset_defaults()
         logs.access_log.set_output(None)
-        structlog.contextvars.clear_contextvars()
+        logs.current_request_id.set(None)
         root.handlers[:] = kept
         root.setLevel(level)

@@ -28,11 +28,10 @@ class Clock(Protocol):
 class SystemClock:
     """The clock of a running service."""
 
+    monotonic = staticmethod(time.monotonic)
+
     def now(self) -> int:
         return int(time.time())  # noqa: TID251 - the one place that may
-
-    def monotonic(self) -> float:
-        return time.monotonic()
 
     def call_later(self, seconds: float, callback: Callable[[], object]) -> Timer:
         return asyncio.get_running_loop().call_later(seconds, callback)

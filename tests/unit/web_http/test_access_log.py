@@ -1,7 +1,7 @@
 import pytest
-import structlog
 from structlog.testing import capture_logs
 
+from gatehouse import logs
 from gatehouse.web.http.errors import Dialect
 from gatehouse.web.http.metrics import Metrics, status_class
 from tests.support.sample_asgi_app import SampleAsgiApp, call_app, raising_endpoint
@@ -45,7 +45,7 @@ async def test_an_error_is_counted_with_its_status() -> None:
 
 async def test_every_line_of_a_request_carries_its_id() -> None:
     app = SampleAsgiApp(endpoints=[raising_endpoint(RuntimeError("boom"))]).app()
-    with capture_logs(processors=[structlog.contextvars.merge_contextvars]) as lines:
+    with capture_logs(processors=[logs.add_request_id]) as lines:
         answer = await call_app(app, "POST", "/fails")
     assert [(line["event"], line["request_id"]) for line in lines] == [
         ("request failed", answer.headers["x-request-id"]),

@@ -76,10 +76,13 @@ class CallerAddress:
 
 def resolve_caller_address(scope: Scope, trusted_proxies: tuple[Network, ...]) -> CallerAddress:
     """The caller, by the peer of the connection and the headers. Raises UnreadableChain."""
-    peer = peer_of(scope)
-    forwarded = any(name in CHAIN_HEADERS for name, _ in scope["headers"])
-    if not trusted_proxies or not any_network_contains(trusted_proxies, peer):
-        return cached_caller_address(peer, proven=not forwarded)
+    forwarded = not CHAIN_HEADERS.isdisjoint(dict(scope["headers"]))
+    host = (scope.get("client") or ("", 0))[0]
+    if not trusted_proxies:
+        return cached_direct_caller(host, proven=not forwarded)
+    peer = peer_address(host)
+    if not any_network_contains(trusted_proxies, peer):
+        return cached_direct_caller(host, proven=not forwarded)
     if not forwarded:
         # One of the operator's proxies that does not name its client: it may be anyone.
         return cached_caller_address(peer, proven=False, by_proxy=True)
@@ -97,21 +100,22 @@ def cached_caller_address(address: Address, *, proven: bool, by_proxy: bool = Fa
     return CallerAddress(address=address, source=source_of(address), proven=proven, by_proxy=by_proxy)
 
 
-def peer_of(scope: Scope) -> Address:
-    """The other end of the connection.
+@lru_cache(maxsize=PEER_CACHE_SIZE)
+def cached_direct_caller(host: str, *, proven: bool) -> CallerAddress:
+    return cached_caller_address(peer_address(host), proven=proven)
+
+
+@lru_cache(maxsize=PEER_CACHE_SIZE)
+def peer_address(host: str) -> Address:
+    """The address of the other end of the connection.
 
     A Unix socket has none, nor has a client that disconnected early. Both look alike, so neither may pass for the
     loopback address: we serve TCP only, and refuse.
     """
-    address = cached_peer_address((scope.get("client") or ("", 0))[0])
+    address = parse_address(host.partition("%")[0])  # the zone of a link-local peer is our interface's name
     if address is None:
         raise UnreadableChain
     return address
-
-
-@lru_cache(maxsize=PEER_CACHE_SIZE)
-def cached_peer_address(host: str) -> Address | None:
-    return parse_address(host.partition("%")[0])  # the zone of a link-local peer is our interface's name
 
 
 def caller_address_of(scope: Scope) -> CallerAddress:

@@ -6,17 +6,17 @@ the path dispatcher and the application of the path. Plain ASGI: Starlette's Bas
 
 from collections.abc import Iterable
 from http import HTTPStatus
+from operator import itemgetter
 from typing import Final
 
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from structlog.contextvars import bind_contextvars
 
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.kernel.addresses import Network
 from gatehouse.kernel.clock import Clock
 from gatehouse.kernel.ids import new_request_id
-from gatehouse.logs import AccessLogLine, access_log
+from gatehouse.logs import AccessLogLine, access_log, current_request_id
 from gatehouse.web.http.client_address import (
     CALLER_ADDRESS_KEY,
     CallerAddress,
@@ -30,6 +30,7 @@ from gatehouse.web.http.responses import Header
 
 MILLISECONDS: Final = 1_000
 NO_SOURCE: Final = "-"
+name_of: Final = itemgetter(0)
 RESPONSE_STARTS: Final = ("http.response.start", "websocket.http.response.start")
 
 # Headers of every response (S-08, S-09, checklist HT-01).
@@ -95,20 +96,18 @@ class AccessLog:
 
     def __init__(self, *, metrics: Metrics, clock: Clock) -> None:
         self._metrics = metrics
-        self._clock = clock
-
-    def start_timer(self) -> float:
-        return self._clock.monotonic()
+        self.start_timer = clock.monotonic
 
     def record_request(
         self, *, endpoint: str, method: str, status: int, begun: float, source: str, request_id: str
     ) -> None:
-        seconds = self._clock.monotonic() - begun
+        seconds = self.start_timer() - begun
+        method = method if method in METHODS else OTHER
         self._metrics.observe(endpoint=endpoint, method=method, status=status, seconds=seconds)
         access_log.write(
             AccessLogLine(
                 endpoint=endpoint,
-                method=method if method in METHODS else OTHER,
+                method=method,
                 status=status,
                 ms=round(seconds * MILLISECONDS, 1),
                 source=source,
@@ -136,8 +135,7 @@ class RequestContext:
         self._app = app
         self._errors = errors
         self._headers = (*SECURITY_HEADERS, HSTS) if https else SECURITY_HEADERS
-        self._header_names = frozenset(name for name, _ in self._headers)
-        self._missing_cache: dict[tuple[bytes, ...], tuple[Header, ...]] = {}  # small: responses set few of them
+        self._missing_cache: dict[tuple[bytes, ...], tuple[Header, ...]] = {}  # by names: endpoints set few
         self._trusted_proxies = trusted_proxies
         self._log = log
 
@@ -147,7 +145,7 @@ class RequestContext:
             return
         request_id = new_request_id()
         scope.setdefault("state", {})["request_id"] = request_id
-        bind_contextvars(request_id=request_id)  # never unbound: every request is a task of its own
+        current_request_id.set(request_id)  # never reset: every request is a task of its own
         begun = self._log.start_timer() if self._log else 0.0
         status = 0
 
@@ -157,13 +155,23 @@ class RequestContext:
                 status = message["status"]
                 present = message.get("headers", ())
                 own = (b"x-request-id", request_id.encode())
-                message = {**message, "headers": [*present, *self.missing_headers(present), own]}
+                message["headers"] = [*present, *self.missing_headers(present), own]
             await send(message)
 
         try:
             await self._app_for(scope)(scope, receive, send_with_headers)
         finally:
-            self._record(scope, status, begun)
+            if self._log is not None and scope["type"] == "http":
+                state = scope["state"]
+                caller = state.get(CALLER_ADDRESS_KEY)
+                self._log.record_request(
+                    endpoint=state.get("endpoint", OTHER),
+                    method=scope["method"],
+                    status=status,
+                    begun=begun,
+                    source=caller.source if caller else NO_SOURCE,
+                    request_id=request_id,
+                )
 
     def resolve(self, scope: Scope) -> CallerAddress:
         """The caller, by the peer of the connection and the headers. Raises UnreadableChain."""
@@ -171,37 +179,25 @@ class RequestContext:
 
     def missing_headers(self, present: Iterable[Header]) -> Iterable[Header]:
         """The headers that a response lacks: a page may set its own policy, a static file its own caching."""
-        names = tuple(lower for name, _ in present if (lower := name.lower()) in self._header_names)
+        names = tuple(map(name_of, present))
         missing = self._missing_cache.get(names)
         if missing is None:
-            missing = tuple(header for header in self._headers if header[0] not in names)
-            if len(set(names)) == len(names):  # else an endpoint that repeats a header could make the cache grow
+            set_already = {name.lower() for name in names}
+            missing = tuple(header for header in self._headers if header[0] not in set_already)
+            if len(set_already) == len(names):  # else an endpoint that repeats a header could make the cache grow
                 self._missing_cache[names] = missing
         return missing
 
     def _app_for(self, scope: Scope) -> ASGIApp:
         """The application, with the caller's address in the state; without an address, a refusal."""
         try:
-            scope["state"][CALLER_ADDRESS_KEY] = self.resolve(scope)
+            scope["state"][CALLER_ADDRESS_KEY] = resolve_caller_address(scope, self._trusted_proxies)
         except UnreadableChain:
             return self._refuse
         return self._app
 
     async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._errors.refuse(HTTPStatus.BAD_REQUEST, scope, receive, send)
-
-    def _record(self, scope: Scope, status: int, begun: float) -> None:
-        if self._log is None or scope["type"] != "http":
-            return
-        state = scope["state"]
-        self._log.record_request(
-            endpoint=str(state.get("endpoint", OTHER)),
-            method=scope["method"],
-            status=status,
-            begun=begun,
-            source=str(getattr(state.get(CALLER_ADDRESS_KEY), "source", NO_SOURCE)),
-            request_id=state["request_id"],
-        )
 
 
 def origin_of(request: HTTPConnection, actor: str) -> AuditOrigin:

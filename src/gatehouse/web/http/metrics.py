@@ -1,6 +1,7 @@
 """Metrics for Prometheus, with label sets that no caller can make grow (checklist HT-17)."""
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 from typing import Final
@@ -53,7 +54,7 @@ class Metrics(Collector):
         self._names = frozenset(endpoint_names)
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
-        self._requests: dict[tuple[str, str, str], int] = {}
+        self._requests: dict[tuple[str, str, int], int] = {}
         self._seconds: dict[str, Durations] = {}
         self.registry.register(self)
         Gauge(
@@ -66,9 +67,9 @@ class Metrics(Collector):
         ).set_function(permission_cache)
 
     def observe(self, *, endpoint: str, method: str, status: int, seconds: float) -> None:
-        """Count one request; all unknown endpoints and methods share one label."""
+        """Count one request; all unknown endpoints share one label, as do all unknown methods."""
         name = endpoint if endpoint in self._names else OTHER
-        labels = (name, method if method in METHODS else OTHER, status_class(status))
+        labels = (name, method if method in METHODS else OTHER, status)
         self._requests[labels] = self._requests.get(labels, 0) + 1
         durations = self._seconds.get(name)
         if durations is None:
@@ -80,8 +81,11 @@ class Metrics(Collector):
         requests = CounterMetricFamily(
             "gatehouse_requests", "Completed requests.", labels=("endpoint", "method", "status")
         )
-        for labels, count in self._requests.items():
-            requests.add_metric(labels, count)
+        by_class: Counter[tuple[str, str, str]] = Counter()
+        for (name, method, status), count in self._requests.items():
+            by_class[name, method, status_class(status)] += count
+        for labels, total in by_class.items():
+            requests.add_metric(labels, total)
         seconds = HistogramMetricFamily(
             "gatehouse_request_seconds", "Time from request to end of response.", labels=("endpoint",)
         )

@@ -10,7 +10,7 @@ import hashlib
 import secrets
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import Final
 
 import msgspec
@@ -54,6 +54,11 @@ class AccessToken:
     distrust_count: int
 
 
+@cache
+def scopes_in(bits: int) -> frozenset[str]:
+    return frozenset(scope for scope, bit in SCOPE_BITS.items() if bits & bit)
+
+
 class AccessTokens:
     def __init__(self, key: bytes) -> None:
         self._key = key
@@ -81,7 +86,7 @@ class AccessTokens:
         return AccessToken(
             grant_id=grant_id.hex(),
             ends_at=int.from_bytes(rest[:END_BYTES]),
-            scopes=frozenset(scope for scope, bit in SCOPE_BITS.items() if bits & bit),
+            scopes=scopes_in(bits),
             distrust_count=int.from_bytes(rest_of_body[:DISTRUSTED_BYTES]),
         )
 
@@ -203,7 +208,9 @@ class AccessTokenVerifier:
         holder = await self._store.find_live_grant(read.grant_id, now)
         if holder is None or not (include_expired or await self._is_trusted(read, holder)):
             return None
-        return VerifiedAccessToken(token=replace(read, scopes=read.scopes & set(holder.scopes)), holder=holder)
+        if not read.scopes.issubset(holder.scopes):
+            read = replace(read, scopes=read.scopes & set(holder.scopes))
+        return VerifiedAccessToken(token=read, holder=holder)
 
     async def _is_trusted(self, token: AccessToken, holder: GrantHolder) -> bool:
         """Whether no key was distrusted since the token was issued: distrust ends earlier sign-ins."""

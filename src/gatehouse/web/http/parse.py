@@ -11,13 +11,15 @@ from functools import lru_cache
 from typing import Final, TypeVar
 
 import msgspec
-from starlette.requests import HTTPConnection, Request
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
+from starlette.types import Message, Scope
 
 from gatehouse.kernel.background import run_off_loop
 from gatehouse.kernel.errors import BadInput
 from gatehouse.web.http import parse_form, parse_json
 from gatehouse.web.http.errors import UnsupportedMediaType
 
+BODY_KEY: Final = "gatehouse.body"  # where the scope keeps the body that was read
 MAX_CONTENT_TYPE_LENGTH: Final = 256  # characters; the parsers of the libraries are never shown a longer one
 CONTENT_TYPE_CACHE_SIZE: Final = 64  # clients send one of a few over and over
 BYTES_PER_WEIGHT: Final = 10  # that are parsed for a unit of weight
@@ -54,9 +56,29 @@ class ContentType:
     boundary: str = ""
 
 
+def header_values(scope: Scope, name: bytes) -> list[str]:
+    """The values of a header, one for each of its lines; `name` in lower case."""
+    return [value.decode("latin-1") for given, value in scope["headers"] if given == name]
+
+
 async def raw_body(request: Request) -> bytes:
     """The body as it came, readable before and after it was parsed: Request-Sign and Signature are over it."""
-    return await request.body()
+    body: bytes | None = request.scope.get(BODY_KEY)
+    if body is None:
+        message = await receive_part(request)
+        parts = [message.get("body", b"")]
+        while message.get("more_body"):
+            message = await receive_part(request)
+            parts.append(message.get("body", b""))
+        body = request.scope[BODY_KEY] = b"".join(parts)
+    return body
+
+
+async def receive_part(request: Request) -> Message:
+    message = await request.receive()
+    if message["type"] == "http.disconnect":
+        raise ClientDisconnect
+    return message
 
 
 async def read_json(request: Request, into: type[StructT], *, may_be_empty: bool = False) -> StructT:
@@ -102,7 +124,7 @@ def query_pairs(request: HTTPConnection) -> parse_form.Pairs:
 
 def content_type(request: Request, kinds: frozenset[BodyKind]) -> ContentType:
     """Read the one Content-Type strictly; anything but the kinds asked for is UnsupportedMediaType."""
-    given = request.headers.getlist("content-type")
+    given = header_values(request.scope, b"content-type")
     parsed = _parse_content_type(given[0]) if len(given) == 1 and len(given[0]) <= MAX_CONTENT_TYPE_LENGTH else None
     if parsed is None or parsed.kind not in kinds:
         wanted = " or ".join(sorted(kind.value for kind in kinds))

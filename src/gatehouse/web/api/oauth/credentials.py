@@ -13,7 +13,7 @@ from gatehouse.oauth.errors import InvalidClient, InvalidRequest
 from gatehouse.tokens.claims import InvalidToken
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.context import origin_of
-from gatehouse.web.http.parse import BodyKind, content_type, query_pairs, read_body
+from gatehouse.web.http.parse import BodyKind, content_type, header_values, query_pairs, raw_body, read_body
 
 BEARER: Final = re.compile(r"bearer +([^\s,]+)", re.ASCII | re.IGNORECASE)
 BASIC: Final = re.compile(r"basic +([A-Za-z0-9+/]+={0,2})", re.ASCII | re.IGNORECASE)
@@ -35,7 +35,7 @@ class AccessTokenForm(msgspec.Struct, frozen=True, kw_only=True):
 
 def credentials_of(request: Request, asked: ClientCredentialFields) -> ClientCredentials:
     """Raise InvalidClient for a header that is doubled or cannot be read (checklist TK-24)."""
-    given = request.headers.getlist("authorization")
+    given = header_values(request.scope, b"authorization")
     if len(given) > 1:
         raise InvalidClient("duplicate Authorization header")
     header = given[0] if given else ""
@@ -77,7 +77,7 @@ def refuse_query(request: Request, into: type[msgspec.Struct]) -> None:
 
 def bearer_of(request: Request) -> str:
     """The Bearer; empty without one. Raises InvalidToken for a header that is doubled or of another kind."""
-    given = request.headers.getlist("authorization")
+    given = header_values(request.scope, b"authorization")
     if not given:
         return ""
     found = BEARER.fullmatch(given[0])
@@ -98,7 +98,7 @@ async def access_token_of(request: Request) -> str:
 
 
 async def access_token_in_form(request: Request) -> str:
-    if request.method != "POST" or not await request.body() or not is_form(request):
+    if request.scope["method"] != "POST" or not await raw_body(request) or not is_form(request):
         return ""
     return (await read_body(request, AccessTokenForm, kinds=FORM_ONLY)).access_token
 

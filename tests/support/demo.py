@@ -80,9 +80,7 @@ async def running_demo(url: str, data: Path) -> AsyncIterator[Demo]:
     async with open_services(loaded, clock=clock, serving=True) as services:
         await services.audit_sealer.seal_all()
         served = build_app(services, stopping=stopping, demo=True)
-        async with serve_in_loop(
-            served.app, port=port, clock=clock, stopping=stopping, static_documents=served.static_documents
-        ):
+        async with serve_in_loop(served.app, port=port, clock=clock, stopping=stopping):
             yield loaded.settings.server.base_url, secrets
 
 

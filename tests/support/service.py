@@ -63,9 +63,7 @@ async def running_service(
         async with open_services(loaded, clock=clock, serving=True) as services:
             served = build_app(services, stopping=stopping)
             async with (
-                serve_in_loop(
-                    served.app, port=port, clock=clock, stopping=stopping, static_documents=served.static_documents
-                ),
+                serve_in_loop(served.app, port=port, clock=clock, stopping=stopping),
                 httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=10, verify=NO_TRUST_STORE) as client,
             ):
                 yield RunningService(

@@ -36,7 +36,6 @@ from gatehouse.web.pages.branding import DARK_LOGO_FILE, LOGO_FILE, BrandAssets,
 from gatehouse.web.pages.rendering import PageRenderer
 from gatehouse.web.pages.setup import NO_SAMPLES, SampleCommands
 from gatehouse.web.server.server import ShutdownSignal
-from gatehouse.web.server.static_documents import StaticDocuments
 
 
 def branding(settings: Settings) -> BrandAssets:
@@ -59,7 +58,6 @@ def load_logo(path: Path) -> BrandFile:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedApp:
     app: ASGIApp
-    static_documents: StaticDocuments  # served without the application
     readiness: Readiness
     metrics: Metrics
 
@@ -116,7 +114,6 @@ def build_app(
     )
     return ServedApp(
         app=context,
-        static_documents=StaticDocuments(table, context=context, limiter=services.rate_limiter, log=log),
         readiness=readiness,
         metrics=metrics,
     )

@@ -167,7 +167,6 @@ async def run_service(loaded: LoadedSettings, *, worker: int | None, demo: bool)
             port=settings.server.port,
             clock=clock,
             stopping=stopping,
-            static_documents=served.static_documents,
             when_ready=lambda: report_ready(settings.server.base_url, clock),
             leave_seconds=settings.server.leave_seconds,
         )

@@ -62,15 +62,10 @@ class KeySetPublisher:
         self._document = jwks_document(())
         self._refreshed_at = float("-inf")
 
-    @property
-    def is_fresh(self) -> bool:
-        """Whether `document` may be published as it is; else `confirm` first."""
-        return self._clock.monotonic() < self._refreshed_at + VERSION_CACHE_SECONDS
-
     async def refresh(self) -> None:
-        if self.is_fresh:
-            return
         began = self._clock.monotonic()
+        if began < self._refreshed_at + VERSION_CACHE_SECONDS:
+            return
         with suppress(Unavailable, TimeoutError):
             async with asyncio.timeout(VERSION_TIMEOUT):
                 await self._keyring.refresh()

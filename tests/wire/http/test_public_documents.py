@@ -1,10 +1,9 @@
-"""Pre-rendered documents are answered as the ordinary path would answer them."""
+"""The key sets and the metadata: the same for everyone, and cacheable."""
 
 import pytest
 
 from gatehouse.audit.model import AuditOrigin
 from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose
-from gatehouse.web.server.static_documents import StaticDocuments
 from tests.support.raw_http import raw_connection, send_request
 from tests.support.service import RunningService, running_service
 
@@ -14,8 +13,6 @@ PATHS = (
     "/.well-known/openid-configuration",
     "/.well-known/oauth-authorization-server",
 )
-OF_THIS_REQUEST = {"x-request-id", "date"}
-LONG_WAY = {"If-None-Match": '"another"'}  # a condition that does not hold
 
 
 def a_get(path: str, *lines: str) -> bytes:
@@ -26,38 +23,17 @@ def port_of(service: RunningService) -> int:
     return int(service.base_url.rpartition(":")[2])
 
 
-@pytest.fixture
-def static(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Of each request to one of the documents, whether it was answered without the application."""
-    seen: list[bool] = []
-    found = StaticDocuments.response
-
-    def note_answer(documents: StaticDocuments, *asked: object) -> bytes | None:
-        answer = found(documents, *asked)  # type: ignore[arg-type]
-        if asked[0] in {path.encode() for path in PATHS}:
-            seen.append(answer is not None)
-        return answer
-
-    monkeypatch.setattr(StaticDocuments, "response", note_answer)
-    return seen
-
-
 @pytest.mark.parametrize("path", PATHS)
-async def test_static_and_regular_paths_return_the_same_response(
-    service: RunningService, path: str, static: list[bool]
-) -> None:
-    await service.client.get(path)  # the first asks whether the keys have changed
-    static.clear()
-    quick = await service.client.get(path)
-    slow = await service.client.get(path, headers=LONG_WAY)
-    assert static == [True, False]
-    assert (quick.status_code, quick.content) == (slow.status_code, slow.content) == (200, quick.content)
-    headers = [
-        sorted((name, value) for name, value in answer.headers.items() if name not in OF_THIS_REQUEST)
-        for answer in (quick, slow)
-    ]
-    assert headers[0] == headers[1]
-    assert quick.headers["x-request-id"] != slow.headers["x-request-id"]
+async def test_a_document_is_cacheable_tagged_and_open_to_every_origin(service: RunningService, path: str) -> None:
+    answer = await service.client.get(path)
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers["cache-control"].startswith("public, max-age=")
+    assert answer.headers["access-control-allow-origin"] == "*"
+    known = await service.client.get(path, headers={"If-None-Match": answer.headers["etag"]})
+    assert (known.status_code, known.content, known.headers["etag"]) == (304, b"", answer.headers["etag"])
+    other = await service.client.get(path, headers={"If-None-Match": '"another"'})
+    assert (other.status_code, other.content) == (200, answer.content)
 
 
 @pytest.mark.parametrize(
@@ -67,24 +43,21 @@ async def test_static_and_regular_paths_return_the_same_response(
         ("Expect: 100-continue", "Content-Length: 0"),
         ("Content-Length: 0",),
         ("Upgrade: h2c", "Connection: Upgrade"),
-        ('If-None-Match: "x"',),
     ],
 )
-async def test_whatever_asks_for_more_goes_the_long_way(
-    service: RunningService, lines: tuple[str, ...], static: list[bool]
-) -> None:
+async def test_unusual_requests_get_the_document_too(service: RunningService, lines: tuple[str, ...]) -> None:
     answer = await send_request(port_of(service), a_get(PATHS[0], *lines))
     assert answer.status == 200
-    assert set(static) == {False}
+    assert b'"keys"' in answer.body
 
 
-async def test_head_a_query_and_http_1_0_go_the_long_way(service: RunningService, static: list[bool]) -> None:
-    assert (await service.client.head(PATHS[0])).status_code == 200
+async def test_head_a_query_and_http_1_0_are_answered(service: RunningService) -> None:
+    head = await service.client.head(PATHS[0])
+    assert (head.status_code, head.content) == (200, b"")
     assert (await service.client.get(f"{PATHS[0]}?x=1")).status_code == 200
     async with raw_connection(port_of(service)) as connection:
         connection.send(f"GET {PATHS[0]} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
         assert (await connection.read_response()).status == 200
-    assert static == []  # it was not even asked for
 
 
 async def test_answers_to_pipelined_requests_keep_their_order(service: RunningService) -> None:
@@ -108,19 +81,16 @@ async def test_a_new_key_is_in_the_next_answer(service: RunningService) -> None:
     assert answer.headers["content-length"] == str(len(answer.content))
 
 
-async def test_the_limit_holds_for_both_ways_together(
+async def test_all_documents_share_one_rate_limit(
     migrated_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     limits = {"GATEHOUSE__RATES__KEYS": "6"}
     async with running_service(migrated_url, tmp_path_factory.mktemp("limited"), environment=limits) as service:
-        statuses = [
-            (await service.client.get(PATHS[number % 4], headers=LONG_WAY if number % 2 else {})).status_code
-            for number in range(10)
-        ]
+        statuses = [(await service.client.get(PATHS[number % 4])).status_code for number in range(10)]
     assert statuses == [200] * 6 + [429] * 4
 
 
-async def test_a_strangers_chain_that_cannot_be_read_is_told_so_by_the_long_way(
+async def test_an_unreadable_chain_of_addresses_is_refused(
     migrated_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     proxied = {"GATEHOUSE__SERVER__TRUSTED_PROXIES": "127.0.0.0/8"}

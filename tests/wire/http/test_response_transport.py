@@ -1,4 +1,4 @@
-"""How a response is written: in one piece if it is ready, and without delay."""
+"""How a response is written: its head together with its body, if that is there at once."""
 
 import asyncio
 from asyncio.selector_events import _SelectorSocketTransport  # type: ignore[attr-defined]
@@ -15,10 +15,11 @@ GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 BODY = b"what was asked for"
 
 
-class Telling:
-    """An application that begins to answer, and goes on when it may."""
+class PausingApp:
+    """An application that starts a response, and sends its body when it may."""
 
-    def __init__(self) -> None:
+    def __init__(self, *parts: bytes) -> None:
+        self.parts = parts
         self.may_go_on = asyncio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -27,11 +28,11 @@ class Telling:
                 await send({"type": f"{begun}.complete"})
             await send({"type": f"{begun}.complete"})
             return
-        length = str(2 * len(BODY)).encode()
+        length = str(sum(map(len, self.parts))).encode()
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
         await self.may_go_on.wait()
-        await send({"type": "http.response.body", "body": BODY, "more_body": True})
-        await send({"type": "http.response.body", "body": BODY})
+        for number, part in enumerate(self.parts, 1):
+            await send({"type": "http.response.body", "body": part, "more_body": number < len(self.parts)})
 
 
 @pytest.fixture
@@ -49,22 +50,22 @@ def written_pieces(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
 
 async def test_head_and_body_leave_as_one(written_pieces: list[bytes]) -> None:
-    telling = Telling()
-    telling.may_go_on.set()
-    async with serve_in_loop(telling, clock=MovableClock()) as server, raw_connection(server.port) as line:
+    app = PausingApp(BODY)
+    app.may_go_on.set()
+    async with serve_in_loop(app, clock=MovableClock()) as server, raw_connection(server.port) as line:
         line.send(GET)
-        assert (await line.read_response()).body == BODY * 2
-    answered = [piece for piece in written_pieces if piece != GET]
-    assert len(answered) == 2
-    assert answered[0].startswith(b"HTTP/1.1 200 OK\r\n")
-    assert answered[0].endswith(b"\r\n\r\n" + BODY)
+        assert (await line.read_response()).body == BODY
+    (answered,) = [piece for piece in written_pieces if piece != GET]
+    assert answered.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert answered.endswith(b"\r\n\r\n" + BODY)
 
 
-async def test_a_head_does_not_wait_for_a_body_that_takes_its_time(written_pieces: list[bytes]) -> None:
-    telling = Telling()
-    async with serve_in_loop(telling, clock=MovableClock()) as server, raw_connection(server.port) as line:
+async def test_a_head_waits_for_the_first_part_of_its_body(written_pieces: list[bytes]) -> None:
+    """ASGI asks this of a server."""
+    app = PausingApp(BODY, BODY)
+    async with serve_in_loop(app, clock=MovableClock()) as server, raw_connection(server.port) as line:
         line.send(GET)
         await run_ready_tasks()
-        assert [piece.endswith(b"\r\n\r\n") for piece in written_pieces if piece != GET] == [True]
-        telling.may_go_on.set()
+        assert written_pieces == [GET]
+        app.may_go_on.set()
         assert (await line.read_response()).body == BODY * 2

@@ -11,7 +11,7 @@ from gatehouse.keys.jwks import JwkSet, KeySetPublisher
 from gatehouse.oauth.discovery import Metadata
 from gatehouse.web.http.errors import Dialect
 from gatehouse.web.http.responses import NOT_MODIFIED, cacheable_response
-from gatehouse.web.http.routing import Cors, Endpoint, RateClass, StaticDocument
+from gatehouse.web.http.routing import Cors, Endpoint, RateClass
 
 # Well under the time a key is published before it signs (S-06), so that caches have it in time.
 KEYS_CACHE_CONTROL: Final = "public, max-age=300"
@@ -20,9 +20,6 @@ KEYS_CACHE_CONTROL: Final = "public, max-age=300"
 class KeySetEndpoints:
     def __init__(self, publisher: KeySetPublisher) -> None:
         self._publisher = publisher
-
-    def confirmed_body(self) -> bytes | None:
-        return self._publisher.document().body if self._publisher.is_fresh else None
 
     async def show(self, request: Request) -> Response:
         await self._publisher.refresh()
@@ -41,7 +38,6 @@ class KeySetEndpoints:
             summary="Public signing keys (JWKS)",
             answers={200: JwkSet, NOT_MODIFIED: None},
             cors=Cors.ANYONE,
-            static=StaticDocument(body=self.confirmed_body, cache_control=KEYS_CACHE_CONTROL),
         )
         permissions = replace(
             oauth,
@@ -81,7 +77,6 @@ class DiscoveryEndpoints:
             summary="OpenID Connect configuration",
             answers={200: Metadata, NOT_MODIFIED: None},
             cors=Cors.ANYONE,
-            static=StaticDocument(body=lambda: self._body, cache_control=METADATA_CACHE_CONTROL),
         )
         plain = replace(
             openid,

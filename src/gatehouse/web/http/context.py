@@ -19,7 +19,6 @@ from gatehouse.kernel.ids import new_request_id
 from gatehouse.logs import AccessLogLine, access_log, current_request_id
 from gatehouse.web.http.client_address import (
     CALLER_ADDRESS_KEY,
-    CallerAddress,
     UnreadableChain,
     caller_address_of,
     resolve_caller_address,
@@ -172,10 +171,6 @@ class RequestContext:
                     source=caller.source if caller else NO_SOURCE,
                     request_id=request_id,
                 )
-
-    def resolve(self, scope: Scope) -> CallerAddress:
-        """The caller, by the peer of the connection and the headers. Raises UnreadableChain."""
-        return resolve_caller_address(scope, self._trusted_proxies)
 
     def missing_headers(self, present: Iterable[Header]) -> Iterable[Header]:
         """The headers that a response lacks: a page may set its own policy, a static file its own caching."""

@@ -1,7 +1,8 @@
 """The few shapes of a response. Caches store nothing unless an endpoint says that they may."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -16,24 +17,23 @@ NO_STORE: Final = {"Cache-Control": "no-store"}
 SEE_OTHER: Final = 303  # after a POST with credentials never a status that repeats the body (checklist LG-25)
 NOT_MODIFIED: Final = 304
 TAG_DIGITS: Final = 32
+TAG_CACHE_SIZE: Final = 32  # documents; few are served, and each of them often
+MAX_CACHED_DOCUMENT: Final = 32_768  # bytes
+JSON_HEADERS: Final[tuple[Header, ...]] = ((b"cache-control", b"no-store"), (b"content-type", b"application/json"))
 
 
-class JsonResponse(Response):
-    """Encoded here: Starlette's constructor costs more than the encoding."""
+class PreparedResponse(Response):
+    """A body and headers as they are sent: Starlette's constructor costs more than encoding a small body."""
 
-    def __init__(self, body: bytes, status: int) -> None:
+    def __init__(self, body: bytes, status: int, headers: Iterable[Header]) -> None:
         self.status_code = status
         self.background = None
         self.body = body
-        self.raw_headers = [
-            (b"cache-control", b"no-store"),
-            (b"content-length", b"%d" % len(body)),
-            (b"content-type", b"application/json"),
-        ]
+        self.raw_headers = [*headers, (b"content-length", b"%d" % len(body))]
 
 
 def json_response(value: object, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    response = JsonResponse(msgspec.json.encode(value), status)
+    response = PreparedResponse(msgspec.json.encode(value), status, JSON_HEADERS)
     if headers:
         response.headers.update(headers)
     return response
@@ -67,11 +67,23 @@ def see_other(location: str, *, headers: Mapping[str, str] | None = None) -> Res
 def cacheable_response(request: Request, body: bytes, *, media_type: str, cache_control: str) -> Response:
     """An answer that is the same for everyone: tagged by its content, 304 for a caller who has it."""
     tag = entity_tag(body)
-    headers = {"Cache-Control": cache_control, "ETag": tag}
-    if tag in request.headers.get("if-none-match", ""):
-        return Response(None, NOT_MODIFIED, headers)
-    return Response(body, 200, headers, media_type=media_type)
+    known = request.headers.get("if-none-match")
+    if known and tag in known:
+        return Response(None, NOT_MODIFIED, {"Cache-Control": cache_control, "ETag": tag})
+    headers = (
+        (b"cache-control", cache_control.encode()),
+        (b"etag", tag.encode()),
+        (b"content-type", media_type.encode()),
+    )
+    return PreparedResponse(body, 200, headers)
 
 
 def entity_tag(body: bytes) -> str:
+    return cached_digest_tag(body) if len(body) <= MAX_CACHED_DOCUMENT else digest_tag(body)
+
+
+def digest_tag(body: bytes) -> str:
     return f'"{hashlib.sha256(body).hexdigest()[:TAG_DIGITS]}"'
+
+
+cached_digest_tag: Final = lru_cache(maxsize=TAG_CACHE_SIZE)(digest_tag)

@@ -11,7 +11,6 @@ from enum import Enum, StrEnum
 from typing import Final, Protocol
 
 import msgspec
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -22,7 +21,7 @@ from starlette.websockets import WebSocketClose
 from gatehouse.kernel.errors import TooMany, Unavailable
 from gatehouse.web.http.client_address import caller_address_of
 from gatehouse.web.http.errors import Dialect, ErrorRenderer
-from gatehouse.web.http.parse import JSON_ONLY, BodyKind
+from gatehouse.web.http.parse import JSON_ONLY, BodyKind, header_values
 from gatehouse.web.http.responses import Header
 
 DEFAULT_BODY_LIMIT: Final = 256 * 1024  # bytes (S-19)
@@ -77,15 +76,6 @@ class EndpointRateLimiter(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StaticDocument:
-    """A JSON document that is the same for everyone, open to every origin (web/server/static_documents.py)."""
-
-    # The very same object for as long as it says the same; None when the endpoint has to be asked.
-    body: Callable[[], bytes | None]
-    cache_control: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
     """One row of the table. `name` is the label in logs and metrics, and the operation's id."""
 
@@ -104,7 +94,6 @@ class Endpoint:
     auth: RequiredAuth = RequiredAuth.NONE
     body_limit: int = DEFAULT_BODY_LIMIT  # bytes
     cors: Cors = Cors.NONE
-    static: StaticDocument | None = None  # what the handler answers to a GET without conditions
     hidden: bool = False  # pages and the like, not told by the OpenAPI document
 
     def __post_init__(self) -> None:
@@ -231,7 +220,7 @@ class PathApplication:
 
     async def _registered_origin(self, scope: Scope) -> str:
         """The caller's origin, if a client registered it; that the database is away is for the handler to say."""
-        given = Headers(scope=scope).getlist("origin")
+        given = header_values(scope, b"origin")
         if len(given) != 1:
             return ""
         try:

@@ -36,7 +36,6 @@ from gatehouse.web.server.request_head import (
     refusal_from,
     refusal_response,
 )
-from gatehouse.web.server.static_documents import StaticDocuments
 
 CONNECTION_KEY: Final = "gatehouse.line"  # where a request finds its connection in the scope
 PARSE_SLICE: Final = 4_096  # bytes given to the parser at a time: a limit is noticed within one slice
@@ -64,8 +63,6 @@ class HardenedHttpProtocol(HttpToolsProtocol):
         "_phase",
         "_refusal",
         "_requests",
-        "_static_documents",
-        "_static_response",
         "_told_when_lost",
         "_unreported",
         "_upgrade_is_ignored",
@@ -81,12 +78,9 @@ class HardenedHttpProtocol(HttpToolsProtocol):
         *,
         limits: ProtocolLimits,
         clock: Clock,
-        static_documents: StaticDocuments | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self.pipeline = cast("Any", CompactQueue())
-        self._static_documents = static_documents
-        self._static_response: bytes | None = None  # the response to the request whose head was just read
         self._limits = limits
         self._client_owes = Deadline(clock)
         self._client_reads = Deadline(clock)
@@ -200,10 +194,6 @@ class HardenedHttpProtocol(HttpToolsProtocol):
         check_headers(self.headers, version, self._limits)
         if len(self.pipeline) >= self._limits.pipelined:
             raise RequestRefused(HTTPStatus.BAD_REQUEST)
-        if method == b"GET":
-            self._static_response = self._find_static_response(version)
-            if self._static_response is not None:
-                return
         upgrades = parser.should_upgrade()
         self._upgrade_is_ignored = upgrades and not self._should_upgrade()
         if self._upgrade_is_ignored:
@@ -264,28 +254,11 @@ class HardenedHttpProtocol(HttpToolsProtocol):
         self._unreported = 0
         super().on_body(body)
 
-    def _find_static_response(self, version: str) -> bytes | None:
-        """A pre-rendered response, for a request that waits for no other and whose response need not wait either."""
-        if self._static_documents is None or version != "1.1" or not self._can_respond_now():
-            return None
-        return self._static_documents.response(self.url, self.client, self.headers, self.server_state.default_headers)
-
     def on_message_complete(self) -> None:
-        if self._static_response is not None:
-            response, self._static_response = self._static_response, None
-            self._write_response(response)
-        elif not self._upgrade_is_ignored:
-            if self._phase is Phase.BODY:  # else it is an upgrade's
-                self._complete_body(self.cycle)
-            self._phase = Phase.BETWEEN
-
-    def _can_respond_now(self) -> bool:
-        """Whether an answer may go to the line at once: none is owed before it, and the last one has been taken."""
-        return self._answering is None and not self.pipeline and not self.flow.write_paused
-
-    def _write_response(self, response: bytes) -> None:
-        self.transport.write(response)
-        self.server_state.total_requests += 1
+        if self._upgrade_is_ignored:
+            return
+        if self._phase is Phase.BODY:  # else it is an upgrade's
+            self._complete_body(self.cycle)
         self._phase = Phase.BETWEEN
 
     # Upgrades

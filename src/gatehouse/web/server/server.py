@@ -24,7 +24,6 @@ from gatehouse.kernel.errors import Misconfigured
 from gatehouse.web.server.limits import ProtocolLimits
 from gatehouse.web.server.protocol import HardenedHttpProtocol
 from gatehouse.web.server.sockets import LazyWebSocketProtocol
-from gatehouse.web.server.static_documents import StaticDocuments
 
 DRAIN_SECONDS: Final = 30  # seconds that requests in flight may take to finish after a signal
 CLOSE_SECONDS: Final = 4  # seconds more for the application to close what it holds open: 35 in all (OP-07)
@@ -201,7 +200,6 @@ def make_server(
     clock: Clock,
     stopping: ShutdownSignal,
     ws: str | None = None,
-    static_documents: StaticDocuments | None = None,
     when_ready: Callable[[], object] | None = None,
     leave_seconds: float = 0,
 ) -> HttpServer:
@@ -214,7 +212,7 @@ def make_server(
         lifespan="on",  # "auto" would serve on after a start-up that failed
         http=cast(
             "type[asyncio.Protocol]",
-            partial(HardenedHttpProtocol, limits=limits, clock=clock, static_documents=static_documents),
+            partial(HardenedHttpProtocol, limits=limits, clock=clock),
         ),
         ws=ws or cast("type[asyncio.Protocol]", LazyWebSocketProtocol(clock)),
         ws_per_message_deflate=False,
@@ -238,7 +236,6 @@ async def serve_in_loop(
     clock: Clock,
     stopping: ShutdownSignal | None = None,
     ws: str | None = None,
-    static_documents: StaticDocuments | None = None,
 ) -> AsyncIterator[HttpServer]:
     """Serve inside the running event loop, without touching signals; leaving drains as a signal would."""
     server = make_server(
@@ -249,7 +246,6 @@ async def serve_in_loop(
         clock=clock,
         stopping=stopping or ShutdownSignal(),
         ws=ws,
-        static_documents=static_documents,
     )
     server.config.load()
     server.lifespan = server.config.lifespan_class(server.config)

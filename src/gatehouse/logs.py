@@ -13,32 +13,15 @@ import sys
 import traceback
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import BinaryIO, Final, cast
 
 import msgspec
-
-
-@contextmanager
-def hide_module(module: str) -> Iterator[None]:
-    """Let imports inside find that module missing, unless it is loaded already."""
-    if module in sys.modules:
-        yield
-        return
-    sys.modules[module] = None  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        del sys.modules[module]
-
-
-# structlog loads both where they are installed: 14 MB for tracebacks that we never print, 1 MB for threads we lack.
-with hide_module("rich"), hide_module("greenlet"):
-    import structlog
-    from structlog.typing import EventDict, Processor, WrappedLogger
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
 
 MAX_VALUE: Final = 512  # characters
 MAX_TRACE_LINES: Final = 120

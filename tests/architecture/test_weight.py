@@ -4,8 +4,6 @@ import subprocess
 import sys
 
 HEAVY = (
-    "rich",
-    "greenlet",
     "OpenSSL",
     "pyasn1",
     "asyncpg",

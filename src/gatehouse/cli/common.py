@@ -2,13 +2,16 @@
 
 import shlex
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import wraps
+from itertools import zip_longest
 from pathlib import Path
 from typing import Final, TypeVar
+from unicodedata import combining, east_asian_width
 
 import click
 import msgspec
@@ -123,21 +126,22 @@ def print_json(value: object) -> None:
 # Output of commands: tables, facts, progress.
 
 
-NO_WRAP_WIDTH: Final = 10_000  # columns
+COLUMN_GAP: Final = "  "
+PROGRESS_SECONDS: Final = 0.1  # between two updates
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
+    """Print a row per line, with columns as wide as their widest value."""
+    lines = [[printable(str(cell)) for cell in row] for row in ([headings] if headings else []) + [*rows]]
+    widths = [max(map(display_width, column)) for column in zip_longest(*lines, fillvalue="")]
+    for line in lines:
+        padded = (cell + " " * (width - display_width(cell)) for cell, width in zip(line, widths, strict=False))
+        click.echo(COLUMN_GAP.join(padded).rstrip())
 
-    table = Table(*headings, box=None, pad_edge=False, show_header=bool(headings))
-    for column in table.columns:
-        column.overflow = "fold"
-    for row in rows:
-        table.add_row(*(printable(str(cell)) for cell in row))
-    # Values are other people's text: no markup, no emoji codes. Nothing is wrapped outside a terminal.
-    width = None if sys.stdout.isatty() else NO_WRAP_WIDTH
-    Console(markup=False, emoji=False, highlight=False, width=width).print(table)
+
+def display_width(text: str) -> int:
+    """The columns that a terminal needs: East Asian characters take two, combining marks none."""
+    return sum(0 if combining(one) else 2 if east_asian_width(one) in "WF" else 1 for one in text)
 
 
 def printable(text: str) -> str:
@@ -168,11 +172,22 @@ def show_progress(work: str, total: int | None = None) -> Iterator[Callable[[int
 
     Yields a function that takes the number reached so far; any thread may call it.
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    started = time.monotonic()
+    printed_at = 0.0
 
-    console = Console(stderr=True, markup=False)
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,}"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(work, total=total)
-        yield lambda reached: bar.update(task, completed=reached)
+    def tell(reached: int) -> None:
+        nonlocal printed_at
+        now = time.monotonic()
+        if now - printed_at < PROGRESS_SECONDS:
+            return
+        printed_at = now
+        share = f" ({reached * 100 // total} %)" if total else ""
+        click.echo(f"\r{work}: {reached:,}{share}, {now - started:.0f} s", err=True, nl=False)
+
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    try:
+        yield tell
+    finally:
+        click.echo("\r\x1b[K", err=True, nl=False)  # clear the line

@@ -13,6 +13,7 @@ from gatehouse.cli.common import (
     load_settings,
     print_json,
     print_problems,
+    print_table,
     read_settings,
 )
 from gatehouse.settings import LoadedSettings, LoadPurpose, SettingsRefused
@@ -67,13 +68,5 @@ def print_refusal(refused: SettingsRefused, *, as_json: bool) -> None:
 
 
 def print_settings(loaded: LoadedSettings) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    for heading in ("setting", "value", "source"):
-        table.add_column(heading, overflow="fold")
-    for name in ALL_SETTINGS:
-        table.add_row(name, display_line(display_value(loaded.settings, name)), loaded.sources[name])
-    # Values are other people's text: no markup, no emoji codes.
-    Console(markup=False, emoji=False, highlight=False).print(table)
+    rows = [(name, display_line(display_value(loaded.settings, name)), loaded.sources[name]) for name in ALL_SETTINGS]
+    print_table(("setting", "value", "source"), rows)

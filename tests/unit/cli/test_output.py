@@ -17,6 +17,16 @@ def test_a_table_is_not_folded_where_no_one_looks(capsys: pytest.CaptureFixture[
     assert [line.split() for line in lines] == [["name", "value"], ["a", long], ["[red]:smile:", "1"]]
 
 
+def test_columns_are_aligned_with_characters_of_any_width(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(("name", "value"), [("日本", "a"), ("e\u0301", "b"), ("\x1b[2J", "c")])
+    assert capsys.readouterr().out.splitlines() == [
+        "name  value",
+        "日本  a",
+        "e\u0301     b",
+        "\N{REPLACEMENT CHARACTER}[2J  c",
+    ]
+
+
 def test_facts_are_words(capsys: pytest.CaptureFixture[str]) -> None:
     print_facts({"blocked": False, "password": True, "tags": ["a", "b"], "country": None, "rev": 0})
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]

@@ -37,7 +37,6 @@ from tests.support.studio import PROJECT
 
 RACES: Final = int(os.environ.get("FAULT_RACES", "36"))  # noqa: TID251 - said to the tests
 EACH: Final = 2  # requests at each node
-TOGETHER: Final = 0.0001  # seconds from the first request to the last of a round; on a busy machine of the best
 KINDS: Final = 9
 
 
@@ -180,4 +179,5 @@ async def test_r_12_of_requests_that_start_together_at_two_nodes_as_many_win_as_
     ] == []
     assert any(one.op is Act.SPEND and one.ok for one in history)
     assert {one.result for one in history if one.op is Act.ADD and one.key.startswith(GUESSES)} >= {Result.OK}
-    assert min(sender.spreads) < TOGETHER
+    fastest = min(one.t1 - one.t0 for one in history)
+    assert min(sender.spreads) < fastest  # all requests of a round were sent before the first could be answered

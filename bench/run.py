@@ -27,6 +27,7 @@ from bench.keycloak_server import has_keycloak, keycloak
 from bench.login_storm import beside_logins
 from bench.machine import this_machine
 from bench.many_users import many_users
+from bench.openfga_server import has_openfga, openfga
 from bench.peers import peers, speed_ratios
 from bench.permission_requests import permission_rates, write_model
 from bench.permissions import permissions
@@ -112,10 +113,13 @@ def measure_start(place: Workspace) -> Iterator[Figure]:
 
 def measure_answers(place: Workspace) -> Iterator[Figure]:
     yield from response_rates(place.program, place.directory(), place.sqlite())
-    yield from permission_rates(place.program, place.directory(), place.sqlite(), "SQLite")
+    compared = has_openfga()
+    others = [openfga()] if compared else []
+    yield from permission_rates(place.program, place.directory(), place.sqlite(), "SQLite", others=others)
     if place.cluster is not None:
+        others = [openfga(place.postgres())] if compared else []
         url, pids = place.postgres(), (place.postgres_pid,)
-        yield from permission_rates(place.program, place.directory(), url, "PostgreSQL", database=pids)
+        yield from permission_rates(place.program, place.directory(), url, "PostgreSQL", database=pids, others=others)
 
 
 def measure_sign_on(place: Workspace) -> Iterator[Figure]:

@@ -37,7 +37,7 @@ from bench.row_sizes import sizes
 from bench.server import EMPTY, Program, get_request, measure_requests, response_rates, start_times
 from bench.signatures import signatures
 from bench.sockets import sockets
-from bench.storage import storage, synced_write
+from bench.storage import driver_costs, storage, synced_write
 from tests.support.find_programs import find_postgres
 from tests.support.postgres import PostgresCluster
 
@@ -102,6 +102,7 @@ def measure_permissions(_place: Workspace) -> Iterator[Figure]:
 def measure_storage(place: Workspace) -> Iterator[Figure]:
     yield synced_write(place.scratch)
     for kind, new in place.databases():
+        yield from driver_costs(new(), kind)
         yield from storage(new(), kind)
 
 

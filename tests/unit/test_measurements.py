@@ -14,6 +14,8 @@ import pytest
 from bench import simulate as simulation
 from bench.costs import ASSUMED, Costs
 from bench.figures import Figure
+from bench.floors import REST, floor_stacks
+from bench.floors import WORKS as FLOOR_WORKS
 from bench.load import LoadResult, numbered
 from bench.machine import Machine
 from bench.processes import process_tree, processor_seconds, stopped
@@ -77,6 +79,27 @@ def test_a_limit_is_made_of_what_was_measured_in_the_same_run() -> None:
         f"refresh ES256, SQLite: {alone} SQLite": pytest.approx(5.0),
     }
     assert list(limits(measured[1:])) == []
+
+
+def test_floors_are_subtracted_from_the_cost_of_one_request(tmp_path: Path) -> None:
+    known = {
+        "sign a user token, RS256": 400.0,
+        "sign a user token, EdDSA": 40.0,
+        "durable insert, driver alone, SQLite": 50.0,
+        "lookup by key, driver alone, SQLite": 10.0,
+        "bare uvicorn, empty 200, 16 connections": 25_000.0,  # 40 µs
+        "flow RS256, Gatehouse on SQLite": 1_000.0,  # 1,000 µs
+        "userinfo, Gatehouse on SQLite": 25_000.0,  # 40 µs, less than the floor
+        "userinfo, Gatehouse on PostgreSQL": 2_000.0,  # no floor was measured
+    }
+    measured = [Figure(name=name, value=value, unit="") for name, value in known.items()]
+    flow, userinfo = floor_stacks(measured)
+    assert flow.parts.keys() == {*FLOOR_WORKS["flow RS256"], REST}
+    assert sum(flow.parts.values()) == pytest.approx(1_000)
+    assert flow.parts[REST] == pytest.approx(1_000 - 400 - 40 - 2 * 50 - 10 - 2 * 40)
+    assert userinfo.parts[REST] == 0
+    place = save_run({"answers": measured}, MACHINE, 1_800_000_000, tmp_path)
+    assert ET.fromstring((place / "floors.svg").read_text()) is not None  # noqa: S314 - our own
 
 
 def test_a_round_has_a_rate_and_the_processor_time_of_one_operation() -> None:

@@ -1,6 +1,7 @@
-"""Screens of the console in a large house: how long the server takes for each.
+"""The time of console screens in a large installation.
 
-100,000 people, of whom 10,000 hold roles in an application of 500 rules and 40 roles, beside 100 groups by condition.
+It has 100,000 people, 10,000 of them with roles in an application of 500 rules and 40 roles, and 100 groups by
+condition.
 """
 
 import asyncio
@@ -37,7 +38,7 @@ RULES: Final = 20  # of an area
 ROLES: Final = 40
 HOLDERS: Final = 10_000
 GROUPS: Final = 100
-PATIENCE: Final = 120.0  # seconds
+TIMEOUT: Final = 120.0  # seconds
 LOGIN: Final = "ada@studio.example"
 
 
@@ -47,13 +48,13 @@ def console(url: str, data: Path, kind: str) -> list[Figure]:
 
 
 def screens(application_id: int) -> dict[str, str]:
-    someone, shop = name_of(MANY_USERS // 2), f"/console/applications/{application_id}"
+    user_id, shop = name_of(MANY_USERS // 2), f"/console/applications/{application_id}"
     return {
         "home": "/console",
         "people": "/console/people",
-        "people, searched": f"/console/people?q={someone}",
+        "people, searched": f"/console/people?q={user_id}",
         "people, the last page": "/console/people?page=4000",
-        "a person": f"/console/people/{someone}",
+        "a person": f"/console/people/{user_id}",
         "projects": "/console/projects",
         "groups of a project": f"/console/projects/{PROJECT}/groups",
         "applications": "/console/applications",
@@ -62,7 +63,7 @@ def screens(application_id: int) -> dict[str, str]:
         "users by roles": f"{shop}/users",
         "roles": "/console/roles",
         "a role": f"/console/roles/{application_id}/role7",
-        "check": f"/console/access/check?user_id={someone}&application_id={application_id}&rule=area7.rule3",
+        "check": f"/console/access/check?user_id={user_id}&application_id={application_id}&rule=area7.rule3",
         "who can": f"/console/access/who?application_id={application_id}",
         "activity": "/console/activity",
         "settings": "/console/settings",
@@ -81,13 +82,15 @@ async def measure(url: str, data: Path, kind: str) -> list[Figure]:
             login=LOGIN, nick="Ada", password=PASSWORD, origin=ORIGIN, administrator=True
         )
         browser_client = HttpBrowser(service)
-        browser_client.client.timeout = PATIENCE
+        browser_client.client.timeout = TIMEOUT
         await browser_client.sign_in(LOGIN)
         figures = []
         for name, path in screens(application_id).items():
-            taken = await time_request(browser_client.client, path)
+            milliseconds = await time_request(browser_client.client, path)
             figures.append(
-                Figure(name=f"console, {name}, {MANY_USERS:,} people, {kind}", value=taken, unit="ms", goal=GOAL)
+                Figure(
+                    name=f"console, {name}, {MANY_USERS:,} people, {kind}", value=milliseconds, unit="ms", goal=GOAL
+                )
             )
         await browser_client.client.aclose()
     return figures
@@ -96,7 +99,7 @@ async def measure(url: str, data: Path, kind: str) -> list[Figure]:
 async def create_model(storage: Storage) -> int:
     application = await create_application(storage, *(some_role(number) for number in range(ROLES)))
     await publish(storage)
-    leaf = {"value": False, "protected": False, "description": "What it is about"}
+    leaf = {"value": False, "protected": False, "description": "Description"}
     rules: Tree = {f"area{area}": {f"rule{n}": leaf for n in range(RULES)} for area in range(AREAS)}
     schema = ApplicationSchema(application_id=application.application_id, private_data=rules, updated_at=NOW)
     await storage.applications.edit_schema(application.application_id, set_fields(schema=schema))
@@ -108,8 +111,8 @@ async def create_model(storage: Storage) -> int:
 
 
 def some_role(number: int) -> Role:
-    held = {f"area{(number + n) % AREAS}": {f"rule{m}": {"value": True} for m in range(RULES)} for n in range(5)}
-    return a_role(f"role{number}", meta={"private_data": held})
+    areas = {f"area{(number + n) % AREAS}": {f"rule{m}": {"value": True} for m in range(RULES)} for n in range(5)}
+    return a_role(f"role{number}", meta={"private_data": areas})
 
 
 def insert_people(application_id: int, numbers: range) -> Verb[None]:
@@ -117,9 +120,11 @@ def insert_people(application_id: int, numbers: range) -> Verb[None]:
     yield Statement(insert(user_ids)).bulk([{"user_id": name} for name in names])
     yield Statement(insert(users)).bulk([a_row(name) for name in names])
     yield Statement(insert(user_tags)).bulk([{"user_id": name_of(n), "tag": tag_of(n)} for n in numbers])
-    held = [an_assignment(application_id, number, n) for number in numbers if number < HOLDERS for n in range(3)]
-    if held:
-        yield Statement(insert(role_assignments)).bulk(held)
+    assignments = [
+        an_assignment(application_id, number, n) for number in numbers if number < HOLDERS for n in range(3)
+    ]
+    if assignments:
+        yield Statement(insert(role_assignments)).bulk(assignments)
 
 
 def an_assignment(application_id: int, number: int, place: int) -> dict[str, object]:
@@ -137,12 +142,12 @@ def an_assignment(application_id: int, number: int, place: int) -> dict[str, obj
 
 
 async def time_request(client: httpx2.AsyncClient, path: str) -> float:
-    """Milliseconds, the median of several; the first, which compiles the template, is not counted."""
-    taken = []
+    """Milliseconds, the median of several requests without the first, which compiles the template."""
+    times = []
     for _ in range(TIMES + 1):
         begin = perf_counter()
-        answer = await client.get(path)
-        taken.append((perf_counter() - begin) * 1_000)
-        if answer.status_code != httpx2.codes.OK:
-            raise LookupError(f"{path} answered {answer.status_code}")
-    return median(taken[1:])
+        response = await client.get(path)
+        times.append((perf_counter() - begin) * 1_000)
+        if response.status_code != httpx2.codes.OK:
+            raise LookupError(f"{path} answered {response.status_code}")
+    return median(times[1:])

@@ -1,15 +1,16 @@
-"""One process and as many as there are cores, on PostgreSQL (goal P8).
+"""One process compared with one per core, on PostgreSQL (goal P8).
 
-Nothing is pinned but the client: processes, database and client share the machine, as they do in real life.
+Only the client is pinned: processes, database and client share the cores.
 """
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from statistics import median
 from typing import Final
 
-from bench.figures import ROUNDS, Figure
+from bench.figures import RATIO, Figure
+from bench.rounds import alternate, median_rate, rate_figures, spread_figure
 from bench.server import Program
 from bench.single_sign_on import gatehouse
 
@@ -17,19 +18,22 @@ LEAST: Final = 1.6  # times one process
 WORKS: Final = (("flow RS256", "flow"), ("refresh RS256", "refresh"), ("userinfo", "userinfo"), ("JWKS", "JWKS"))
 
 
-def cores(program: Program, scratch: Path, urls: Sequence[str]) -> Iterator[Figure]:
-    """Two empty databases: each service has an address of its own, and a database knows one."""
+def cores(program: Program, scratch: Path, urls: Sequence[str], database: int) -> Iterator[Figure]:
+    """Needs two empty databases, because each service stores its own address; `database` is the pid of PostgreSQL."""
     number = max(2, len(os.sched_getaffinity(0)))
     settings = {"GATEHOUSE__SERVER__WORKERS": str(number)}
     with (
         gatehouse(program, scratch / "one", urls[0], "PostgreSQL", pinned=False) as one,
         gatehouse(program, scratch / "all", urls[1], "PostgreSQL", pinned=False, settings=settings) as several,
     ):
+        contenders = [replace(found[0], database=(database,)) for found in (one, several)]
         for name, work in WORKS:
-            rounds = [(one[0].rate(work), several[0].rate(work)) for _ in range(ROUNDS)]
-            alone, together = (median(rates) for rates in zip(*rounds, strict=True))
+            results = alternate([contender.turn(work) for contender in contenders])
+            alone, together = results
+            title = f"{name}, PostgreSQL, {number} processes"
+            ratio = median_rate(together) / median_rate(alone)
             least = LEAST if work == "flow" else None
-            title = f"{name}, PostgreSQL, {number} processes: times one process"
-            yield Figure(name=title, value=together / alone, unit="x", least=least)
-            yield Figure(name=f"{name}, PostgreSQL, one process, not pinned", value=alone, unit="/s")
-            yield Figure(name=f"{name}, PostgreSQL, {number} processes", value=together, unit="/s")
+            yield Figure(name=f"{title}: times one process", value=ratio, unit=RATIO, least=least)
+            yield spread_figure(title, results)
+            yield from rate_figures(f"{name}, PostgreSQL, one process, not pinned", alone)
+            yield from rate_figures(title, together)

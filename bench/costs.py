@@ -1,12 +1,12 @@
-"""What one of each thing costs: as the newest runs under bench/results/ measured it, or as assumed where none did."""
+"""Unit costs for capacity plans: the newest ones measured under bench/results/, or assumed ones."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 GATEHOUSE: Final = "Gatehouse on PostgreSQL"
-# Stand-ins, rough ones: rates as a prototype reached them on one core, Argon2id at 28 ms, memory of those that wait
-# as in docs/decisions/0021-holding-a-poll.md, rows as measured on PostgreSQL 15 with 100,000 of each.
+# Rough values: rates of a prototype on one core, Argon2id at 28 ms, memory of waiting games as in
+# docs/decisions/0021-holding-a-poll.md, row sizes of PostgreSQL 15 with 100,000 rows each.
 ASSUMED: Final = {
     f"flow RS256, {GATEHOUSE}": 550.0,  # a second, of one core
     f"refresh RS256, {GATEHOUSE}": 850.0,
@@ -45,7 +45,7 @@ class Costs:
         return self.measured.get(name, ASSUMED[name])
 
     def row(self, table: str) -> float:
-        """Bytes on the disk, its part of every index included."""
+        """Bytes on disk, including its share of every index."""
         return self[f"row of {table}, PostgreSQL, with its indexes"]
 
     @property

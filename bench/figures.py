@@ -1,4 +1,4 @@
-"""What was measured."""
+"""Measured figures, their goals, and their table."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import Final
 
 ROUNDS: Final = 3
-HALF_OF_A_ROUND: Final = 0.5  # seconds
+ROUND_SECONDS: Final = 0.5
 RATIO: Final = "x"
 
 
@@ -16,14 +16,14 @@ class Figure:
     name: str
     value: float
     unit: str
-    goal: float | None = None  # the most it should be (docs: bench/README.md)
-    least: float | None = None  # the least it should be
-    curve: str = ""  # the name of the curve that it is a point of
-    at: float = 0.0  # where on that curve
+    goal: float | None = None  # the value is to be below it (bench/README.md)
+    least: float | None = None  # the value is to be at least this
+    curve: str = ""  # the name of the curve that this is a point of
+    at: float = 0.0  # the x value of that point
 
     @property
     def reached(self) -> bool | None:
-        """None where nothing was asked for."""
+        """None without a goal."""
         if self.least is not None:
             return self.value >= self.least
         return None if self.goal is None else self.value < self.goal
@@ -41,7 +41,7 @@ def per_second(name: str, rates: Sequence[float]) -> Figure:
     return Figure(name=name, value=median(rates), unit="/s")
 
 
-def cost(name: str, work: Callable[[], object], *, rounds: int = ROUNDS, seconds: float = HALF_OF_A_ROUND) -> Figure:
+def cost(name: str, work: Callable[[], object], *, rounds: int = ROUNDS, seconds: float = ROUND_SECONDS) -> Figure:
     """Microseconds of one call, the median of several rounds."""
     return Figure(name=name, value=median(one_round(work, seconds) for _ in range(rounds)), unit="µs")
 
@@ -63,5 +63,5 @@ def table(figures: Iterable[Figure]) -> str:
 
 
 def format_value(figure: Figure) -> str:
-    """A ratio to the hundredth: one decides by it."""
+    """A ratio has two decimals, because goals are ratios."""
     return f"{figure.value:,.2f}" if figure.unit == RATIO else f"{figure.value:,.1f}"

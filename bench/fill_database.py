@@ -1,4 +1,8 @@
-"""A database that was filled a moment ago."""
+"""Fill a database with many people: one INSERT … SELECT for each table, executed by the database.
+
+Row `n` follows from its number alone, so that a measurement knows every key. Secrets and names are scattered over
+their whole range, like random ones. Ids begin with the time, like ours (kernel/ids.py).
+"""
 
 import asyncio
 from collections.abc import Mapping
@@ -22,28 +26,22 @@ ANALYZE: Final = Statement(text("ANALYZE"))
 
 
 def analyze() -> Verb[None]:
-    """What a database does by itself some time after it was filled."""
+    """As a database does some time after it was filled."""
     yield ANALYZE()
-
-
-# A house with many people, made by the database itself: one INSERT … SELECT for each table.
-#
-# Row `n` follows from its number alone, so that a measurement knows every key. Secrets and names are scattered over
-# their whole range as random ones are. Ids begin with the time, as ours do (kernel/ids.py).
 
 
 CLIENT: Final = "web"
 NODE: Final = "node"  # that registered the games
-ROLES: Final = 20  # of the application; each person holds one of them
-SCATTER_FACTOR: Final = 2_654_435_761  # prime to 2**32: no two numbers below that are scattered to the same place
+ROLES: Final = 20  # of the application; each person has one of them
+SCATTER_FACTOR: Final = 2_654_435_761  # prime to 2**32, so that no two smaller numbers have the same result
 SCATTER_RANGE: Final = 2**32
 FIRST_USER_ID: Final = 2_000_000_000
 HASH: Final = "$argon2id$v=19$m=19456,t=2,p=1$" + "A" * 22 + "$" + "A" * 43
-CACHE_KIB: Final = 2**20  # for the filling alone
-# Indexes are made again when most rows are there: sorted at once they take a tenth of the time. The rest comes after
-# them: a page that was filled by sorting has no room, so that the next row costs a new page. Where a house has grown
-# row by row most pages have room.
-LATE: Final = 5  # every so many rows one comes after the indexes
+CACHE_KIB: Final = 2**20  # only while the database is filled
+# Indexes are created again after most rows are inserted, which takes a tenth of the time. The rest of the rows is
+# inserted after them: a page that was filled by sorting is full, so that the next row costs a new page. In a database
+# that has grown row by row most pages are not full.
+LATE: Final = 5  # one of so many rows is inserted after the indexes
 SQLITE_INDEXES: Final = (
     "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL"
 )
@@ -61,11 +59,11 @@ DAY: Final = 86_400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlDialect:
-    """Where the two databases say the same thing differently."""
+    """SQL that differs between the two databases."""
 
-    hexadecimal: str  # of so many digits
+    hexadecimal: str  # a number, with a number of digits
     blob: str
-    numbers: str  # so many numbers `n` from 0 on
+    numbers: str  # the numbers `n` from 0 to a count
     no: str
 
 
@@ -96,12 +94,12 @@ def login_of(number: int) -> str:
 
 
 def key_of(number: int) -> str:
-    """Thirty-two hexadecimal digits: the id of whatever has a long one."""
+    """Thirty-two hexadecimal digits, for long ids."""
     return "".join(f"{scatter(number + salt):08x}" for salt in range(4))
 
 
 def id_of(number: int) -> str:
-    """The same with the time first: what is new comes last."""
+    """The same with the time first, so that new ids sort last."""
     return f"{number:08x}{key_of(number)[8:]}"
 
 
@@ -114,23 +112,23 @@ def digest_of(number: int) -> bytes:
 
 
 class RowTemplates:
-    """The same in the words of a database."""
+    """The columns of every row, as SQL of a database."""
 
-    def __init__(self, words: SqlDialect, application_id: int) -> None:
-        self._words = words
+    def __init__(self, dialect: SqlDialect, application_id: int) -> None:
+        self._dialect = dialect
         user = f"CAST({FIRST_USER_ID} + {scatter_sql()} AS TEXT)"
         login = f"'player' || CAST({scatter_sql()} AS TEXT) || '@studio.example'"
-        first, second, *more = (words.hexadecimal.format(scatter_sql(salt), 8) for salt in range(4))
+        first, second, *more = (dialect.hexadecimal.format(scatter_sql(salt), 8) for salt in range(4))
         key = " || ".join([first, second, *more])
-        identity = " || ".join([words.hexadecimal.format("n", 8), second, *more])
+        identity = " || ".join([dialect.hexadecimal.format("n", 8), second, *more])
         gsid = f"{first} || '-0000-4000-8000-0000' || {second}"
-        digest = f"CAST({key} AS {words.blob})"
-        whose = {"user_id": user}
-        lasting = {"created_at": str(NOW), "ends_at": f"{NOW + 30 * DAY} + n % {DAY}"}
+        digest = f"CAST({key} AS {dialect.blob})"
+        owner = {"user_id": user}
+        lifetime = {"created_at": str(NOW), "ends_at": f"{NOW + 30 * DAY} + n % {DAY}"}
         self.tables: Mapping[Table, Mapping[str, str]] = {
-            user_ids: whose,
+            user_ids: owner,
             users: {
-                **whose,
+                **owner,
                 "kind": "'person'",
                 "login": login,
                 "login_key": login,
@@ -141,10 +139,10 @@ class RowTemplates:
                 "reg_time": f"{NOW} - n",
                 "version": "1",
             },
-            user_tags: {**whose, "tag": "'team' || CAST(n % 500 AS TEXT)"},
+            user_tags: {**owner, "tag": "'team' || CAST(n % 500 AS TEXT)"},
             sessions: {
-                **whose,
-                **lasting,
+                **owner,
+                **lifetime,
                 "digest": digest,
                 "session_id": identity,
                 "auth": "'login'",
@@ -154,10 +152,10 @@ class RowTemplates:
                 "address": "'192.0.2.7'",
                 "agent": "'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'",
             },
-            login_tokens: {**whose, "digest": digest, "ends_at": lasting["ends_at"]},
+            login_tokens: {**owner, "digest": digest, "ends_at": lifetime["ends_at"]},
             grants: {
-                **whose,
-                **lasting,
+                **owner,
+                **lifetime,
                 "grant_id": identity,
                 "client_id": f"'{CLIENT}'",
                 "session_id": identity,
@@ -170,18 +168,18 @@ class RowTemplates:
                 "generation": "1",
             },
             game_sessions: {
-                **lasting,
+                **lifetime,
                 "gsid": gsid,
                 "location": digest,
                 "address": "'192.0.2.7'",
                 "address_proven": "true",
                 "code": "'42'",
-                "options": f"CAST({key} || {key} || {key} AS {words.blob})",
+                "options": f"CAST({key} || {key} || {key} AS {dialect.blob})",
                 "state": "'pending'",
                 "holder": f"'{NODE}'",
             },
             role_assignments: {
-                **whose,
+                **owner,
                 "application_id": str(application_id),
                 "role_key": f"'role' || CAST(n % {ROLES} AS TEXT)",
             },
@@ -191,7 +189,7 @@ class RowTemplates:
                 "event": "'session.opened'",
                 "actor": user,
                 "subject": user,
-                "request_id": words.hexadecimal.format(scatter_sql(), 8),
+                "request_id": dialect.hexadecimal.format(scatter_sql(), 8),
                 "personal": """'{"address":"192.0.2.7","agent":"Firefox"}'""",
                 **dict.fromkeys(("salt", "commitment", "mac"), digest),
                 "place": "n + 1",
@@ -201,17 +199,17 @@ class RowTemplates:
     def statement(self, table: Table, number: int, *, which: str = "true") -> str:
         values = {column.name: self._default_value(column.type) for column in table.c if not column.nullable}
         values |= self.tables[table]
-        source = self._words.numbers.format(number)
+        source = self._dialect.numbers.format(number)
         columns, cells = ", ".join(values), ", ".join(values.values())
-        return f"INSERT INTO {table.name} ({columns}) SELECT {cells} FROM {source} WHERE {which}"  # noqa: S608 - all of it ours
+        return f"INSERT INTO {table.name} ({columns}) SELECT {cells} FROM {source} WHERE {which}"  # noqa: S608 - no input
 
     def _default_value(self, kind: object) -> str:
         if isinstance(kind, JsonDocument):
             return "'{}'"
         if isinstance(kind, LargeBinary):
-            return f"CAST('' AS {self._words.blob})"
+            return f"CAST('' AS {self._dialect.blob})"
         if isinstance(kind, Boolean):
-            return self._words.no
+            return self._dialect.no
         return "0" if isinstance(kind, BigInteger) else "''"
 
 
@@ -220,7 +218,7 @@ def scatter_sql(salt: int = 0) -> str:
 
 
 async def fill_database(url: str, application_id: int, people: int) -> None:
-    """So many people, each with a session, a token, a grant, a game that waits, a role and an audit record."""
+    """Insert people, each with a session, a token, a grant, a waiting game, a role and an audit record."""
     if url.startswith("sqlite:"):
         await asyncio.to_thread(fill_sqlite, sqlite_path(url), application_id, people)
     else:
@@ -255,8 +253,8 @@ async def fill_postgres(url: str, application_id: int, people: int) -> None:
         for drop, _ in indexes:
             await connection.execute(drop)
         await connection.execute(rows.statement(table, people, which=f"n % {LATE} <> 0"))
-        for _, make in indexes:
-            await connection.execute(make)
+        for _, create in indexes:
+            await connection.execute(create)
         await connection.execute(rows.statement(table, people, which=f"n % {LATE} = 0"))
     await connection.execute("VACUUM ANALYZE")
     await connection.execute("CHECKPOINT")

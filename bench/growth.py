@@ -1,9 +1,9 @@
 """How the cost of each hot operation grows with the number of rows (goal P14).
 
 Databases of a thousand to a million people, each with as many sessions, refresh tokens, waiting games, role
-assignments and audit records (bench/fill_database.py). Rounds alternate between them; each person is asked for the
-first time. Timed is storage and evaluation, with one caller; what an empty handler takes
-over HTTP, the same for every house, is measured beside it and added for the ratio of the whole request.
+assignments and audit records (bench/fill_database.py). Rounds alternate between them, and no person is cached. Timed
+are storage and evaluation, with one caller. The cost of an empty handler over HTTP, the same for every database, is
+measured too and added for the ratio of the whole request.
 """
 
 import asyncio
@@ -26,8 +26,7 @@ from tests.support.permission_builders import a_role, create_application, instal
 from gatehouse.accounts.model import LoginTokenRecord
 from gatehouse.gamesessions.model import PollId, PollMark
 from gatehouse.kernel.clock import SystemClock
-from gatehouse.oauth.store import RedeemOutcome
-from gatehouse.oauth.store import RotationOutcome as Turning
+from gatehouse.oauth.store import RedeemOutcome, RotationOutcome
 from gatehouse.permissions.evaluation.effective import EffectivePermissions
 from gatehouse.permissions.evaluation.loader import PermissionLoader
 from gatehouse.permissions.evaluation.shapes import DEFAULT_OPTIONS, Shape, render_shape
@@ -37,11 +36,11 @@ from gatehouse.storage.database import Storage, open_storage
 
 SIZES: Final = (1_000, 10_000, 100_000, 1_000_000)
 ROUNDS: Final = 5
-ASKED: Final = 100  # people of one round; the smallest house has enough for all rounds
-GOAL: Final = 1.5  # times as slow at most
-STRIDE: Final = 7_919  # a prime: one walks through the whole house, whatever its size
+CASES: Final = 100  # people of one round; the smallest database has enough for all rounds
+GOAL: Final = 1.5  # times the cost of the smallest database
+STRIDE: Final = 7_919  # a prime, so that the cases are spread over a database of any size
 LATER: Final = NOW + 60
-PENDING_MOST: Final = GameSettings().pending_most  # what a service counts up to
+PENDING_MOST: Final = GameSettings().pending_most  # the count ends there
 
 Operation = Callable[["FilledDatabase", "OperationCase"], Awaitable[object]]
 
@@ -52,8 +51,8 @@ class OperationFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationCase:
-    person: int  # no one asked for them before
-    new: int  # nothing in the house has this number, nor the next one
+    person: int  # not cached
+    new: int  # neither this number nor the next one is used in the database
 
     @property
     def user_id(self) -> str:
@@ -78,13 +77,13 @@ class FilledDatabase:
     storage: Storage
     people: int
     application_id: int
-    reading: PermissionLoader
+    loader: PermissionLoader
     numbers: Iterator[int] = field(default_factory=count)
 
     def cases(self) -> list[OperationCase]:
         return [
             OperationCase(person=number * STRIDE % self.people, new=self.people + 2 * number)
-            for number in islice(self.numbers, ASKED)
+            for number in islice(self.numbers, CASES)
         ]
 
 
@@ -97,7 +96,7 @@ async def find_session(database: FilledDatabase, case: OperationCase) -> None:
     expect(await database.storage.sessions.find_session(digest_of(case.person), LATER))
 
 
-async def keep_login(database: FilledDatabase, case: OperationCase) -> None:
+async def save_login(database: FilledDatabase, case: OperationCase) -> None:
     expect(await database.storage.logins.save_login(case.login(case.new), a_record(subject=case.user_id)))
 
 
@@ -122,8 +121,8 @@ async def exchange(database: FilledDatabase, case: OperationCase) -> None:
 
 async def refresh(database: FilledDatabase, case: OperationCase) -> None:
     expect(await database.storage.grants.find_live_grant(id_of(case.person), LATER))
-    turned = await database.storage.grants.rotate(id_of(case.person), 1, LATER, grace=0, reused=a_record)
-    expect(turned.outcome is Turning.ROTATED)
+    rotated = await database.storage.grants.rotate(id_of(case.person), 1, LATER, grace=0, reused=a_record)
+    expect(rotated.outcome is RotationOutcome.ROTATED)
 
 
 async def userinfo(database: FilledDatabase, case: OperationCase) -> None:
@@ -157,21 +156,21 @@ async def take_answer(database: FilledDatabase, case: OperationCase) -> None:
 
 
 async def effective_list(database: FilledDatabase, case: OperationCase) -> None:
-    told = render_shape(await effective_permissions(database, case), Shape.LIST, DEFAULT_OPTIONS, NOW)
-    expect(len(told) >= RULES)
+    lines = render_shape(await effective_permissions(database, case), Shape.LIST, DEFAULT_OPTIONS, NOW)
+    expect(len(lines) >= RULES)
 
 
 async def check(database: FilledDatabase, case: OperationCase) -> None:
-    neighbour = replace(case, person=(case.person + 1) % database.people)  # no one has read their list
+    neighbour = replace(case, person=(case.person + 1) % database.people)  # their list is not cached
     rule = Rule(RuleSection.PRIVATE, f"area{neighbour.person % ROLES}.rule7")
     expect((await effective_permissions(database, neighbour)).allows(ROOT, rule))
 
 
 async def effective_permissions(database: FilledDatabase, case: OperationCase) -> EffectivePermissions:
-    facts = await database.reading.load_facts(case.user_id, (database.application_id,))
+    facts = await database.loader.load_facts(case.user_id, (database.application_id,))
     if facts is None:
         raise OperationFailed(case)
-    return await database.reading.evaluate(await database.reading.load_input(facts), database.application_id, None)
+    return await database.loader.evaluate(await database.loader.load_input(facts), database.application_id, None)
 
 
 async def count_waiting(database: FilledDatabase, _case: OperationCase) -> None:
@@ -189,11 +188,11 @@ def expect(truth: object) -> None:
         raise OperationFailed
 
 
-# In this order: some need what another made.
+# In this order: some operations need the rows of an earlier one.
 OPERATIONS: Final[Mapping[str, Operation]] = {
     "account by login": sign_in,
     "session by cookie": find_session,
-    "login kept": keep_login,
+    "login saved": save_login,
     "authorize": authorize,
     "code exchange": exchange,
     "userinfo": userinfo,
@@ -205,22 +204,22 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "effective list": effective_list,
     "check": check,
 }
-# What no one waits for, once a round: it may grow, but must be told.
+# Background work, measured once a round: it has no goal.
 DUTIES: Final[Mapping[str, Operation]] = {"waiting games counted": count_waiting, "sweep of nothing": sweep_nothing}
 
 
 def growth(urls: Sequence[str], kind: str, empty: float, sizes: Sequence[int] = SIZES) -> list[Figure]:
-    """One empty database for each size; `empty` is what a handler that does nothing takes, in microseconds."""
+    """Needs one empty database for each size; `empty` is the cost of an empty handler in microseconds."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(measure(urls, kind, empty, sizes))
 
 
 async def measure(urls: Sequence[str], kind: str, empty: float, sizes: Sequence[int]) -> list[Figure]:
     async with AsyncExitStack() as stack:
-        houses = [await filled_database(stack, url, people) for url, people in zip(urls, sizes, strict=True)]
-        for services in houses:
-            await one_round(services)  # statements are prepared, the model is read
-        rounds = [[await one_round(services) for services in houses] for _ in range(ROUNDS)]
+        databases = [await filled_database(stack, url, people) for url, people in zip(urls, sizes, strict=True)]
+        for database in databases:
+            await one_round(database)  # prepares statements, reads the model
+        rounds = [[await one_round(database) for database in databases] for _ in range(ROUNDS)]
     return [
         figure
         for name in rounds[0][0]
@@ -230,7 +229,7 @@ async def measure(urls: Sequence[str], kind: str, empty: float, sizes: Sequence[
 
 
 async def filled_database(stack: AsyncExitStack, url: str, people: int) -> FilledDatabase:
-    async with open_storage(url, migrate=True) as empty:  # closed again: filling wants the database for itself
+    async with open_storage(url, migrate=True) as empty:  # closed before the database is filled
         await install_central(empty)
         application = await create_application(empty, *(some_role(number) for number in range(ROLES)))
         await empty.clients.create_client(a_client(CLIENT), a_record())
@@ -240,7 +239,7 @@ async def filled_database(stack: AsyncExitStack, url: str, people: int) -> Fille
         storage=storage,
         people=people,
         application_id=application.application_id,
-        reading=PermissionLoader(store=storage.permissions, clock=SystemClock()),
+        loader=PermissionLoader(store=storage.permissions, clock=SystemClock()),
     )
 
 
@@ -257,21 +256,21 @@ async def one_round(database: FilledDatabase) -> dict[str, float]:
 
 
 async def time_each(database: FilledDatabase, operation: Operation, cases: Sequence[OperationCase]) -> float:
-    """The median: what else the machine does in between hits few of them."""
-    taken = []
+    """The median, because other work of the machine disturbs few of them."""
+    times = []
     for case in cases:
         begin = perf_counter()
         await operation(database, case)
-        taken.append(perf_counter() - begin)
-    return median(taken) * 1e6
+        times.append(perf_counter() - begin)
+    return median(times) * 1e6
 
 
 def curve(name: str, empty: float, sizes: Sequence[int], rounds: Sequence[Sequence[float]]) -> Iterator[Figure]:
-    """Ratios first: they are taken within each round, where the machine was the same."""
+    """Ratios first: each is taken within one round."""
     title = f"growth, {name}: {sizes[-1]:,} by {sizes[0]:,} people"
     whole = median((row[-1] + empty) / (row[0] + empty) for row in rounds)
     yield Figure(name=f"{title}, with HTTP", value=whole, unit="x", goal=GOAL)
     yield Figure(name=f"{title}, storage alone", value=median(row[-1] / row[0] for row in rounds), unit="x")
-    for size, taken in zip(sizes, zip(*rounds, strict=True), strict=True):
+    for size, times in zip(sizes, zip(*rounds, strict=True), strict=True):
         title = f"growth, {name}, {size:,} people"
-        yield Figure(name=title, value=median(taken), unit="µs", curve=name, at=size)
+        yield Figure(name=title, value=median(times), unit="µs", curve=name, at=size)

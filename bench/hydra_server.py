@@ -1,4 +1,4 @@
-"""Ory Hydra on PostgreSQL, for bench/single_sign_on.py: it signs with RS256, its client secret has a cheap hash."""
+"""Ory Hydra on PostgreSQL, a contender of bench/single_sign_on.py: RS256, and a cheap hash of the client secret."""
 
 import asyncio
 import base64
@@ -14,10 +14,11 @@ from typing import Any, Final
 import httpx2
 import msgspec
 from bench import load_hydra
+from bench.load import LoadResult
 from bench.load_hydra import HydraLoad
 from bench.machine import on_core
-from bench.server import wait_until_healthy
-from bench.single_sign_on import HYDRA, PATIENT_SECONDS, REDIRECT, SCOPE, SECRET, Contender, run_load
+from bench.server import run_load, wait_until_healthy
+from bench.single_sign_on import HYDRA, REDIRECT, SCOPE, SECRET, SLOW_SECONDS, Contender
 from cryptography.hazmat.primitives.asymmetric import rsa
 from tests.interop.person import LOGIN, NICK
 from tests.interop.toolchains import find_hydra
@@ -26,7 +27,7 @@ from tools.client_deps import HYDRA_PROGRAM
 from tools.install import ensure_installed
 
 SUBJECT: Final = "1001"
-PAGES: Final = "http://127.0.0.1:9"  # no one is there: bench/load_hydra.py accepts in their place
+PAGES: Final = "http://127.0.0.1:9"  # nothing listens there: bench/load_hydra.py accepts in place of the pages
 CONNECTIONS: Final = 10  # to the database, as the others have
 KEY_SETS: Final = ("hydra.openid.id-token", "hydra.jwt.access-token")
 ACCEPT: Final[dict[str, dict[str, Any]]] = {
@@ -51,8 +52,8 @@ class HydraContender(Contender):
     def hydra_load(self, kind: str) -> HydraLoad:
         return HydraLoad(**msgspec.structs.asdict(self.load(kind)), admin_port=self.admin_port, accept=ACCEPT)
 
-    def _walk(self, kind: str) -> float:
-        return run_load("bench.load_hydra", self.hydra_load(kind), self.scratch)
+    def _measure_sequence(self, kind: str) -> LoadResult:
+        return run_load("bench.load_hydra", self.hydra_load(kind))
 
 
 def has_hydra() -> bool:
@@ -63,7 +64,7 @@ def has_hydra() -> bool:
 @contextmanager
 def hydra(scratch: Path, database_url: str) -> Iterator[Contender]:
     program = find_hydra()
-    assert program is not None  # noqa: S101 - asked before
+    assert program is not None  # noqa: S101 - the caller has checked
     port, admin_port = free_port(), free_port()
     issuer, admin = f"http://localhost:{port}", f"http://{LOOPBACK}:{admin_port}"
     config = scratch / "hydra.json"
@@ -92,8 +93,7 @@ def hydra(scratch: Path, database_url: str) -> Iterator[Contender]:
             admin_port=admin_port,
             client_id=created["client_id"],
             secret=SECRET,
-            scratch=scratch,
-            seconds=PATIENT_SECONDS,
+            seconds=SLOW_SECONDS,
             endpoints={
                 **{key: value for key, value in endpoints.items() if isinstance(value, str)},
                 "introspection_endpoint": f"{admin}/admin/oauth2/introspect",

@@ -16,7 +16,7 @@ from typing import Final
 import httpx2
 from bench.machine import on_core
 from bench.single_sign_on import KEYCLOAK as NAME
-from bench.single_sign_on import PATIENT_SECONDS, REDIRECT, REQUEST_TIMEOUT, SECRET, Contender
+from bench.single_sign_on import REDIRECT, REQUEST_TIMEOUT, SECRET, SLOW_SECONDS, Contender
 from tests.interop.person import LOGIN, NICK, PASSWORD
 from tests.interop.toolchains import KEYCLOAK, find_keycloak
 from tests.support.processes import LOOPBACK, DidNotStart, WatchedProcess, free_port
@@ -47,10 +47,10 @@ def has_keycloak() -> bool:
 
 
 @contextmanager
-def keycloak(scratch: Path, database_url: str) -> Iterator[Contender]:
+def keycloak(database_url: str) -> Iterator[Contender]:
     """Start Keycloak on an empty database and yield it when it is warm."""
     home = find_keycloak()
-    assert home is not None  # noqa: S101 - asked before
+    assert home is not None  # noqa: S101 - the caller has checked
     (home / "data" / "import").mkdir(parents=True, exist_ok=True)
     shutil.copy(KEYCLOAK / "realm.json", home / "data" / "import" / "bench-realm.json")
     port = free_port()
@@ -84,9 +84,8 @@ def keycloak(scratch: Path, database_url: str) -> Iterator[Contender]:
                 port=port,
                 client_id="bench",
                 secret=SECRET,
-                scratch=scratch,
                 scope="openid email profile",
-                seconds=PATIENT_SECONDS,
+                seconds=SLOW_SECONDS,
                 endpoints=endpoints,
                 pids=(java_pid(process),),
             )
@@ -105,15 +104,15 @@ def wait_for_discovery(process: WatchedProcess, address: str) -> dict[str, str]:
                 if answer.is_success:
                     return {key: value for key, value in answer.json().items() if isinstance(value, str)}
             time.sleep(POLL_SECONDS)
-    raise DidNotStart(f"Keycloak does not serve {address}; it said:\n{process.output()}")
+    raise DidNotStart(f"Keycloak does not serve {address}; its output:\n{process.output()}")
 
 
 def sign_in(contender: Contender) -> Contender:
     """Send the login form once and keep the cookies of the session."""
     with httpx2.Client(timeout=REQUEST_TIMEOUT, verify=NO_TRUST_STORE) as client:
-        page = client.get(contender.authorize)
+        page = client.get(contender.authorize_url())
         form = LOGIN_FORM.search(page.text)
-        assert form is not None, page.text  # noqa: S101 - no one is signed in yet
+        assert form is not None, page.text  # noqa: S101 - a new session
         fields = {"username": LOGIN, "password": PASSWORD}
         answer = client.post(unescape(form[1]), data=fields, headers={"Cookie": cookie_header(client)})
         assert answer.headers.get("location", "").startswith(REDIRECT), answer.text  # noqa: S101
@@ -125,7 +124,7 @@ def warm_up(contender: Contender) -> None:
     contender.access_token()  # loads the code of a flow without a load of requests
     for _ in range(WARM_UP_ROUNDS):
         for work in WARM_UP:
-            contender.rate(work)
+            contender.measure(work)
 
 
 def cookie_header(client: httpx2.Client) -> str:

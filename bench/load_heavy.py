@@ -1,9 +1,9 @@
-"""A client in a process of its own that asks for something heavy again and again.
+"""A client in a process of its own that repeats a heavy request.
 
     python -m bench.load_heavy PORT FILE AT_ONCE SECONDS
 
-FILE holds the whole request. Prints JSON: how often there was which status, the longest answer in bytes, and the
-milliseconds that half of the answers took.
+FILE contains the whole request. Prints JSON: the count of each status, the longest response in bytes, and the median
+of the response times in milliseconds.
 """
 
 import asyncio
@@ -18,14 +18,14 @@ import msgspec
 import uvloop
 
 LOOPBACK: Final = "127.0.0.1"
-PATIENCE: Final = 120.0  # seconds beyond those of the run
+TIMEOUT: Final = 120.0  # seconds beyond those of the run
 BUFFER: Final = 2**20
 
 
 class HeavyResult(msgspec.Struct, frozen=True, kw_only=True):
-    answers: dict[str, int]
+    statuses: dict[str, int]
     longest: int  # bytes
-    taken: float  # milliseconds
+    p50: float  # milliseconds
 
 
 class HeavyClient:
@@ -33,23 +33,23 @@ class HeavyClient:
         self._port = port
         self._request = request
         self._end = perf_counter() + seconds
-        self._answers: Counter[str] = Counter()
+        self._statuses: Counter[str] = Counter()
         self._longest = 0
-        self._taken: list[float] = []
+        self._times: list[float] = []
 
     async def run(self, at_once: int) -> HeavyResult:
         await asyncio.gather(*(self._connection() for _ in range(at_once)))
-        return HeavyResult(answers=dict(self._answers), longest=self._longest, taken=median(self._taken) * 1e3)
+        return HeavyResult(statuses=dict(self._statuses), longest=self._longest, p50=median(self._times) * 1e3)
 
     async def _connection(self) -> None:
-        while not self._taken or perf_counter() < self._end:
+        while not self._times or perf_counter() < self._end:
             begin = perf_counter()
             reader, writer = await asyncio.open_connection(LOOPBACK, self._port)
             writer.write(self._request)
             status, length = await read_response(reader)
-            self._answers[status] += 1
+            self._statuses[status] += 1
             self._longest = max(self._longest, length)
-            self._taken.append(perf_counter() - begin)
+            self._times.append(perf_counter() - begin)
             writer.close()
 
 
@@ -63,12 +63,12 @@ async def read_response(reader: asyncio.StreamReader) -> tuple[str, int]:
 
 
 async def main(port: int, request: bytes, at_once: int, seconds: float) -> HeavyResult:
-    async with asyncio.timeout(seconds + PATIENCE):
+    async with asyncio.timeout(seconds + TIMEOUT):
         return await HeavyClient(port, request, seconds).run(at_once)
 
 
 if __name__ == "__main__":
     uvloop.install()
     port, path, at_once, seconds = sys.argv[1:]
-    told = asyncio.run(main(int(port), Path(path).read_bytes(), int(at_once), float(seconds)))
-    print(msgspec.json.encode(told).decode())
+    result = asyncio.run(main(int(port), Path(path).read_bytes(), int(at_once), float(seconds)))
+    print(msgspec.json.encode(result).decode())

@@ -1,35 +1,24 @@
-"""A load generator in a process of its own that walks through OAuth at Ory Hydra, which has no sign-in pages.
+"""A load generator in a process of its own for OAuth at Ory Hydra, which has no sign-in pages.
 
-    python -m bench.load_hydra FILE
+    python -m bench.load_hydra
 
-FILE is a HydraLoad as JSON. Hydra redirects every authorize request to a login page and then to a consent page, also
-with an active session and `skip_consent`. Both pages are left out: the client accepts at the admin API, as the pages
-would, and goes on with the address in the response. Prints the rate of whole rounds, as bench/load_oauth.py does.
+Reads a HydraLoad as JSON from stdin and prints a LoadResult as JSON, for the operations of bench/load_oauth.py. Hydra
+redirects every authorize request to a login page and then to a consent page, also with an active session and
+`skip_consent`. Both pages are left out: the client accepts at the admin API, as the pages would, and goes on with the
+address in the response.
 """
 
 import asyncio
 import sys
 from collections.abc import Callable, Coroutine
-from pathlib import Path
 from typing import Any, Final, cast
 from urllib.parse import parse_qs, quote
 
 import httptools
 import msgspec
 import uvloop
-from bench.load_oauth import (
-    CODES,
-    COLLECTING,
-    LOOPBACK,
-    OK,
-    PATIENCE,
-    REDIRECTS,
-    LoadRun,
-    OAuthLoad,
-    OAuthResponse,
-    Requests,
-    tokens_in,
-)
+from bench.load import LOOPBACK, OK, TIMEOUT, LoadResult, LoadRun
+from bench.load_oauth import CODES, COLLECT_SECONDS, REDIRECTS, OAuthLoad, OAuthResponse, Requests, tokens_in
 
 SESSION_COOKIE: Final = "ory_hydra_session_dev"
 
@@ -60,7 +49,7 @@ class HydraConnection(asyncio.Protocol):
         return await self._pending
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's is one in all but name
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's does not inherit from it
 
     def data_received(self, data: bytes) -> None:
         self._parser.feed_data(data)
@@ -87,11 +76,11 @@ class HydraConnection(asyncio.Protocol):
             self._pending.set_result(response)
 
 
-class HydraWalk:
+class HydraClient:
     """One client with a connection to each of the two ports of Hydra."""
 
-    def __init__(self, load: HydraLoad, public: HydraConnection, admin: HydraConnection) -> None:
-        self.ask = Requests(load)
+    def __init__(self, load: HydraLoad, requests: Requests, public: HydraConnection, admin: HydraConnection) -> None:
+        self.requests = requests
         self.public = public
         self.cookies: dict[str, str] = {}  # of the last authorize
         self._load = load
@@ -100,13 +89,13 @@ class HydraWalk:
     async def authorize(self) -> HydraResponse:
         """The redirect to the client."""
         self.cookies = {}
-        response = await self._get(self._load.authorize)
+        response = await self._get(self.requests.authorize_path())
         for page in ("login", "consent"):
             response = await self._get(await self._accept(page, response))
         return response
 
     async def redeem(self) -> HydraResponse:
-        response = await self.public.send(self.ask.redeem(await self.authorize()))
+        response = await self.public.send(self.requests.redeem(await self.authorize()))
         tokens_in(response)
         return response
 
@@ -134,22 +123,22 @@ class HydraWalk:
         return target.removeprefix(f"http://{self._load.host}")
 
 
-Script = Callable[[HydraWalk, LoadRun], Coroutine[Any, Any, None]]
+Script = Callable[[HydraClient, LoadRun], Coroutine[Any, Any, None]]
 
 
 def flow(connections: int) -> Script:
-    """Count after the first round of every connection: those are slow, since all begin at once."""
+    """Count after the first flow of every connection: those are slow, because all begin together."""
     warm = 0
 
-    async def script(walk: HydraWalk, run: LoadRun) -> None:
+    async def script(client: HydraClient, run: LoadRun) -> None:
         nonlocal warm
         while warm < connections:
-            await walk.redeem()
+            await client.redeem()
             warm += 1
         run.start()
-        await walk.redeem()
-        while run.count_round():
-            await walk.redeem()
+        await client.redeem()
+        while run.count():
+            await client.redeem()
 
     return script
 
@@ -157,67 +146,68 @@ def flow(connections: int) -> Script:
 def refresh(connections: int) -> Script:
     barrier = asyncio.Barrier(connections)  # sign-ins are not part of the measurement
 
-    async def script(walk: HydraWalk, run: LoadRun) -> None:
-        response: OAuthResponse = await walk.redeem()
+    async def script(client: HydraClient, run: LoadRun) -> None:
+        response: OAuthResponse = await client.redeem()
         await barrier.wait()
         run.start()
-        response = await walk.public.send(walk.ask.refresh(response))
-        while run.count_round():
-            response = await walk.public.send(walk.ask.refresh(response))
+        response = await client.public.send(client.requests.refresh(response))
+        while run.count():
+            response = await client.public.send(client.requests.refresh(response))
 
     return script
 
 
 def collect(redemptions: list[bytes]) -> Script:
-    async def script(walk: HydraWalk, run: LoadRun) -> None:
-        while len(redemptions) < CODES and run.elapsed() < COLLECTING:
-            redemptions.append(walk.ask.redeem(await walk.authorize()))
+    async def script(client: HydraClient, run: LoadRun) -> None:
+        while len(redemptions) < CODES and run.elapsed() < COLLECT_SECONDS:
+            redemptions.append(client.requests.redeem(await client.authorize()))
         run.finish()
 
     return script
 
 
 def redeem(redemptions: list[bytes]) -> Script:
-    async def script(walk: HydraWalk, run: LoadRun) -> None:
+    async def script(client: HydraClient, run: LoadRun) -> None:
         while redemptions and not run.done.done():
-            tokens_in(await walk.public.send(redemptions.pop()))
-            run.count_round()
+            tokens_in(await client.public.send(redemptions.pop()))
+            run.count()
         run.finish()
 
     return script
 
 
-async def open_walk(load: HydraLoad) -> HydraWalk:
+async def open_client(load: HydraLoad, requests: Requests) -> HydraClient:
     loop = asyncio.get_running_loop()
     _, public = await loop.create_connection(HydraConnection, LOOPBACK, load.port)
     _, admin = await loop.create_connection(HydraConnection, LOOPBACK, load.admin_port)
-    return HydraWalk(load, public, admin)
+    return HydraClient(load, requests, public, admin)
 
 
 async def sign_in(load: HydraLoad) -> str:
     """The session cookie of a new session."""
-    walk = await open_walk(load)
-    await walk.redeem()
-    return f"{SESSION_COOKIE}={walk.cookies[SESSION_COOKIE]}"
+    client = await open_client(load, Requests(load))
+    await client.redeem()
+    return f"{SESSION_COOKIE}={client.cookies[SESSION_COOKIE]}"
 
 
 async def access_token(load: HydraLoad) -> str:
-    walk = await open_walk(load)
-    return str(tokens_in(await walk.redeem())["access_token"])
+    client = await open_client(load, Requests(load))
+    return str(tokens_in(await client.redeem())["access_token"])
 
 
-async def measure(load: HydraLoad, script: Script, *, started: bool = True) -> float:
-    walks = [await open_walk(load) for _ in range(load.connections)]
-    run = LoadRun(load.seconds)
+async def measure(load: HydraLoad, script: Script, *, started: bool = True) -> LoadResult:
+    requests = Requests(load)
+    clients = [await open_client(load, requests) for _ in range(load.connections)]
+    run = LoadRun(load)
     if started:
         run.start()
-    async with asyncio.timeout(load.seconds + PATIENCE), asyncio.TaskGroup() as tasks:
-        for walk in walks:
-            tasks.create_task(script(walk, run))
+    async with asyncio.timeout(load.seconds + TIMEOUT), asyncio.TaskGroup() as tasks:
+        for client in clients:
+            tasks.create_task(script(client, run))
     return await run.done
 
 
-async def main(load: HydraLoad) -> float:
+async def main(load: HydraLoad) -> LoadResult:
     if load.kind == "flow":
         return await measure(load, flow(load.connections), started=False)
     if load.kind == "refresh":
@@ -229,4 +219,5 @@ async def main(load: HydraLoad) -> float:
 
 if __name__ == "__main__":
     uvloop.install()
-    print(asyncio.run(main(msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=HydraLoad))))
+    asked = msgspec.json.decode(sys.stdin.buffer.read(), type=HydraLoad)
+    print(msgspec.json.encode(asyncio.run(main(asked))).decode())

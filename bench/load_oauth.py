@@ -1,39 +1,33 @@
-"""A load generator in a process of its own that walks through OAuth: each request is made from the answer before.
+"""A load generator in a process of its own for OAuth, where each request is made from the response before.
 
-    python -m bench.load_oauth FILE
+    python -m bench.load_oauth
 
-FILE is a Walk as JSON. Prints the rate of whole rounds: of `flow` (authorize with a live session, then the code for
-tokens), `exchange` (codes for tokens, the codes made beforehand) or `refresh` (each connection its own chain of
-refresh tokens). Any answer that is not as it should be ends the run.
+Reads an OAuthLoad as JSON from stdin and prints a LoadResult as JSON. An operation is a `flow` (authorize with an
+active session, then the code for tokens), an `exchange` (a code for tokens, from codes issued beforehand) or a
+`refresh` (each connection has its own chain of refresh tokens). An unexpected response ends the run.
 """
 
 import asyncio
 import sys
 from collections.abc import Callable, Generator
-from pathlib import Path
-from time import perf_counter
+from itertools import count
 from typing import Final, cast
 from urllib.parse import parse_qs, quote
 
 import httptools
 import msgspec
 import uvloop
+from bench.load import FIRST_NUMBER, NUMBER, OK, Load, LoadResult, LoadRun, measure
 
-LOOPBACK: Final = "127.0.0.1"
-PATIENCE: Final = 20.0  # seconds beyond those of the run
-CODES: Final = 1_000  # made for one `exchange`, or as many as there are
-COLLECTING: Final = 5.0  # seconds later
-OK: Final = 200
+CODES: Final = 1_000  # issued for one `exchange`, at most
+COLLECT_SECONDS: Final = 5.0  # at most, for issuing them
 REDIRECTS: Final = (302, 303)
 
 
-class OAuthLoad(msgspec.Struct, frozen=True, kw_only=True):
+class OAuthLoad(Load, frozen=True, kw_only=True):
     kind: str
     host: str
-    port: int
-    connections: int
-    seconds: float
-    authorize: str  # path and query
+    authorize: str  # path and query, with `{number}` where each request has another number
     cookie: str
     token: str  # path
     basic: str  # the client's credentials
@@ -50,91 +44,72 @@ Script = Generator[bytes, OAuthResponse, None]
 
 
 class Requests:
-    """The requests of one walk, as they go over the wire."""
+    """The requests of a load, as bytes."""
 
-    def __init__(self, walk: OAuthLoad) -> None:
-        self._walk = walk
-        self.authorize = (
-            f"GET {walk.authorize} HTTP/1.1\r\nHost: {walk.host}\r\nCookie: {walk.cookie}\r\n\r\n".encode()
-        )
+    def __init__(self, load: OAuthLoad) -> None:
+        self._load = load
+        self._numbers = count(FIRST_NUMBER)
 
-    def redeem(self, answer: OAuthResponse) -> bytes:
-        if answer.status not in REDIRECTS or not answer.location.startswith(self._walk.redirect_uri):
-            raise ConnectionError(f"no way back to the client: {answer}")
-        code = parse_qs(answer.location.partition("?")[2])["code"][0]
+    def authorize_path(self) -> str:
+        return self._load.authorize.replace(NUMBER.decode(), str(next(self._numbers)))
+
+    def authorize(self) -> bytes:
+        head = f"GET {self.authorize_path()} HTTP/1.1\r\nHost: {self._load.host}\r\nCookie: {self._load.cookie}"
+        return f"{head}\r\n\r\n".encode()
+
+    def redeem(self, response: OAuthResponse) -> bytes:
+        if response.status not in REDIRECTS or not response.location.startswith(self._load.redirect_uri):
+            raise ConnectionError(f"no redirect to the client: {response}")
+        code = parse_qs(response.location.partition("?")[2])["code"][0]
         return self._post(f"grant_type=authorization_code&code={quote(code)}")
 
-    def refresh(self, answer: OAuthResponse) -> bytes:
-        return self._post(f"grant_type=refresh_token&refresh_token={tokens_in(answer)['refresh_token']}")
+    def refresh(self, response: OAuthResponse) -> bytes:
+        return self._post(f"grant_type=refresh_token&refresh_token={tokens_in(response)['refresh_token']}")
 
     def _post(self, form: str) -> bytes:
-        body = f"{form}&redirect_uri={quote(self._walk.redirect_uri, safe='')}"
+        body = f"{form}&redirect_uri={quote(self._load.redirect_uri, safe='')}"
         head = (
-            f"POST {self._walk.token} HTTP/1.1\r\nHost: {self._walk.host}\r\n"
-            f"Authorization: Basic {self._walk.basic}\r\n"
+            f"POST {self._load.token} HTTP/1.1\r\nHost: {self._load.host}\r\n"
+            f"Authorization: Basic {self._load.basic}\r\n"
             f"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {len(body)}\r\n\r\n"
         )
         return (head + body).encode()
 
 
-def tokens_in(answer: OAuthResponse) -> dict[str, str | int]:
-    if answer.status != OK:
-        raise ConnectionError(f"no tokens: {answer}")
-    return msgspec.json.decode(answer.body, type=dict[str, str | int])
+def tokens_in(response: OAuthResponse) -> dict[str, str | int]:
+    if response.status != OK:
+        raise ConnectionError(f"no tokens: {response}")
+    return msgspec.json.decode(response.body, type=dict[str, str | int])
 
 
-class LoadRun:
-    """What all connections of one measurement share."""
-
-    def __init__(self, seconds: float) -> None:
-        self.done: asyncio.Future[float] = asyncio.get_running_loop().create_future()
-        self._rounds = 0
-        self._begin = 0.0
-        self._seconds = seconds
-
-    def start(self) -> None:
-        self._begin = self._begin or perf_counter()
-
-    def count_round(self) -> bool:
-        """Count a round; True while there is to be another."""
-        self._rounds += 1
-        if self.elapsed() >= self._seconds:
-            self.finish()
-        return not self.done.done()
-
-    def elapsed(self) -> float:
-        return perf_counter() - self._begin
-
-    def finish(self) -> None:
-        if not self.done.done():
-            self.done.set_result(self._rounds / self.elapsed())
-
-    def fail(self, trouble: Exception) -> None:
-        if not self.done.done():
-            self.done.set_exception(trouble)
-
-
-def flow(ask: Requests, run: LoadRun) -> Script:
+def flow(requests: Requests, run: LoadRun) -> Script:
     run.start()
     while True:
-        tokens_in((yield ask.redeem((yield ask.authorize))))
-        if not run.count_round():
+        tokens_in((yield requests.redeem((yield requests.authorize()))))
+        if not run.count():
             return
 
 
-def refresh(ask: Requests, run: LoadRun) -> Script:
-    answer = yield ask.redeem((yield ask.authorize))
+def sign_in(requests: Requests, run: LoadRun, refreshes: list[bytes], connections: int) -> Script:
+    """Collect a refresh request for each connection, which is not part of the measurement."""
+    refreshes.append(requests.refresh((yield requests.redeem((yield requests.authorize())))))
+    if len(refreshes) == connections:
+        run.finish()
+
+
+def refresh(requests: Requests, run: LoadRun, refreshes: list[bytes]) -> Script:
+    request = refreshes.pop()
     run.start()
     while True:
-        answer = yield ask.refresh(answer)
-        if not run.count_round():
+        request = requests.refresh((yield request))
+        if not run.count():
             return
 
 
-def collect(ask: Requests, run: LoadRun, redemptions: list[bytes]) -> Script:
+def collect(requests: Requests, run: LoadRun, redemptions: list[bytes]) -> Script:
     run.start()
-    while len(redemptions) < CODES and run.elapsed() < COLLECTING:
-        redemptions.append(ask.redeem((yield ask.authorize)))
+    while len(redemptions) < CODES and run.elapsed() < COLLECT_SECONDS:
+        redemptions.append(requests.redeem((yield requests.authorize())))
     run.finish()
 
 
@@ -142,7 +117,7 @@ def redeem(run: LoadRun, redemptions: list[bytes]) -> Script:
     run.start()
     while redemptions:
         tokens_in((yield redemptions.pop()))
-        if not run.count_round():
+        if not run.count():
             return
     run.finish()
 
@@ -151,12 +126,12 @@ class OAuthConnection(asyncio.Protocol):
     def __init__(self, script: Script, run: LoadRun) -> None:
         self._script = script
         self._run = run
-        self._answer = OAuthResponse()
+        self._response = OAuthResponse()
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's is one in all but name
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's does not inherit from it
         self._step(lambda: next(self._script))
 
     def data_received(self, data: bytes) -> None:
@@ -167,54 +142,46 @@ class OAuthConnection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if name.lower() == b"location":
-            self._answer.location = value.decode()
+            self._response.location = value.decode()
 
     def on_body(self, body: bytes) -> None:
-        self._answer.body += body
+        self._response.body += body
 
     def on_message_complete(self) -> None:
-        answer, self._answer = self._answer, OAuthResponse()
-        answer.status = self._parser.get_status_code()
-        self._step(lambda: self._script.send(answer))
+        response, self._response = self._response, OAuthResponse()
+        response.status = self._parser.get_status_code()
+        self._step(lambda: self._script.send(response))
 
     def _step(self, step: Callable[[], bytes]) -> None:
         try:
             request = step()
         except StopIteration:
             return
-        except (ConnectionError, KeyError, msgspec.MsgspecError) as trouble:
-            self._run.fail(trouble)
+        except (ConnectionError, KeyError, msgspec.MsgspecError) as error:
+            self._run.fail(error)
             return
         if self._transport is not None:
             self._transport.write(request)
 
 
-async def measure(walk: OAuthLoad, script: Callable[[LoadRun], Script]) -> float:
-    run = LoadRun(walk.seconds)
-    loop = asyncio.get_running_loop()
-    opened = [
-        await loop.create_connection(lambda: OAuthConnection(script(run), run), LOOPBACK, walk.port)
-        for _ in range(walk.connections)
-    ]
-    try:
-        async with asyncio.timeout(walk.seconds + PATIENCE):
-            return await run.done
-    finally:
-        for transport, _ in opened:
-            transport.close()
+async def run_script(load: OAuthLoad, script: Callable[[LoadRun], Script]) -> LoadResult:
+    run = LoadRun(load)
+    return await measure(load, run, lambda: OAuthConnection(script(run), run))
 
 
-async def main(walk: OAuthLoad) -> float:
-    ask = Requests(walk)
-    if walk.kind == "flow":
-        return await measure(walk, lambda run: flow(ask, run))
-    if walk.kind == "refresh":
-        return await measure(walk, lambda run: refresh(ask, run))
-    redemptions: list[bytes] = []
-    await measure(walk, lambda run: collect(ask, run, redemptions))
-    return await measure(walk, lambda run: redeem(run, redemptions))
+async def main(load: OAuthLoad) -> LoadResult:
+    requests = Requests(load)
+    prepared: list[bytes] = []
+    if load.kind == "flow":
+        return await run_script(load, lambda run: flow(requests, run))
+    if load.kind == "refresh":
+        await run_script(load, lambda run: sign_in(requests, run, prepared, load.connections))
+        return await run_script(load, lambda run: refresh(requests, run, prepared))
+    await run_script(load, lambda run: collect(requests, run, prepared))
+    return await run_script(load, lambda run: redeem(run, prepared))
 
 
 if __name__ == "__main__":
     uvloop.install()
-    print(asyncio.run(main(msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=OAuthLoad))))
+    asked = msgspec.json.decode(sys.stdin.buffer.read(), type=OAuthLoad)
+    print(msgspec.json.encode(asyncio.run(main(asked))).decode())

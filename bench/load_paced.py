@@ -1,9 +1,9 @@
-"""A client in a process of its own that asks at a steady pace, whether or not it was answered in time.
+"""A client in a process of its own that sends requests at a steady rate, even if responses are late.
 
     python -m bench.load_paced PORT keys|logins CONNECTIONS PER_SECOND SECONDS
 
-prints JSON: the milliseconds within which half, 99 % and all were answered, and how often there was which status. The
-clock of a request starts when it was due, so that a server that stops answering is not asked less.
+Prints JSON: the median, the 99th percentile and the longest of the response times in milliseconds, and the count of
+each status. The time of a request starts when it was due, so that a server does not gain by stopping to answer.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ import msgspec
 import uvloop
 
 LOOPBACK: Final = "127.0.0.1"
-PATIENCE: Final = 60.0  # seconds beyond those of the run
+TIMEOUT: Final = 60.0  # seconds beyond those of the run
 BLOCKED: Final = b'"BLOCKED"'
 
 
@@ -27,7 +27,7 @@ class PacedResult(msgspec.Struct, frozen=True, kw_only=True):
     p50: float
     p99: float
     longest: float
-    answers: dict[str, int]
+    statuses: dict[str, int]
 
 
 def keys_request(_number: int) -> bytes:
@@ -35,7 +35,7 @@ def keys_request(_number: int) -> bytes:
 
 
 def login_request(number: int) -> bytes:
-    """Each from an address and for an account of its own: no throttle spares the server a password check."""
+    """Each has its own address and account, so that no throttle prevents the password check."""
     body = json.dumps({"login": f"no_one{number}@studio.example", "password": "a wrong one"}).encode()
     address = f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
     head = (
@@ -56,17 +56,17 @@ class PacedClient:
         self._numbers: Iterator[int] = itertools.count()
         self._begin = perf_counter()
         self._end = self._begin + seconds
-        self._taken: list[float] = []
-        self._answers: Counter[str] = Counter()
+        self._times: list[float] = []
+        self._statuses: Counter[str] = Counter()
 
     async def run(self, connections: int) -> PacedResult:
         await asyncio.gather(*(self._connection() for _ in range(connections)))
-        taken = sorted(self._taken)
+        times = sorted(self._times)
         return PacedResult(
-            p50=taken[len(taken) // 2] * 1e3,
-            p99=taken[len(taken) * 99 // 100] * 1e3,
-            longest=taken[-1] * 1e3,
-            answers=dict(self._answers),
+            p50=times[len(times) // 2] * 1e3,
+            p99=times[len(times) * 99 // 100] * 1e3,
+            longest=times[-1] * 1e3,
+            statuses=dict(self._statuses),
         )
 
     async def _connection(self) -> None:
@@ -77,8 +77,8 @@ class PacedClient:
                 break
             await asyncio.sleep(max(0.0, due - perf_counter()))
             writer.write(self._request(number))
-            self._answers[await read_status(reader)] += 1
-            self._taken.append(perf_counter() - due)
+            self._statuses[await read_status(reader)] += 1
+            self._times.append(perf_counter() - due)
         writer.close()
 
 
@@ -91,12 +91,12 @@ async def read_status(reader: asyncio.StreamReader) -> str:
 
 
 async def main(port: int, what: str, connections: int, per_second: float, seconds: float) -> PacedResult:
-    async with asyncio.timeout(seconds + PATIENCE):
+    async with asyncio.timeout(seconds + TIMEOUT):
         return await PacedClient(port, REQUESTS[what], per_second=per_second, seconds=seconds).run(connections)
 
 
 if __name__ == "__main__":
     uvloop.install()
     port, what, connections, per_second, seconds = sys.argv[1:]
-    told = asyncio.run(main(int(port), what, int(connections), float(per_second), float(seconds)))
-    print(msgspec.json.encode(told).decode())
+    result = asyncio.run(main(int(port), what, int(connections), float(per_second), float(seconds)))
+    print(msgspec.json.encode(result).decode())

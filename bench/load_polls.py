@@ -1,11 +1,11 @@
-"""Games that poll, in a process of their own, and a person who confirms some of them.
+"""Games that poll, and a person who confirms some of them, in a process of their own.
 
     python -m bench.load_polls PORT POLLS SECONDS CONFIRM_PORT LOGIN PASSWORD
 
-registers POLLS sessions at PORT, whose polls come within SECONDS, holds half of them and prints `half`; after a line
-on stdin holds the others and prints `held`; after the next line signs in at CONFIRM_PORT, confirms some of those that
-are held then, one after the other, and prints the milliseconds from each yes to the answer of its poll, as JSON.
-Anyone who is told RETRY polls again after its delay.
+Registers POLLS sessions at PORT and starts their polls within SECONDS: prints `half` after half of them, and after a
+line on stdin starts the others and prints `held`. After the next line it signs in at CONFIRM_PORT, confirms some of
+the sessions whose polls are held, one after the other, and prints the milliseconds from each confirmation to the
+response of its poll, as JSON. After RETRY a session polls again with the delay of the response.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from tests.support.browser import hidden_fields
 
 AT_ONCE: Final = 50
 SAMPLE: Final = 150
-HELD: Final = 25.0  # seconds, of the 30 for which a poll is held
+HELD_SECONDS: Final = 25.0  # of the 30 for which a poll is held
 REGISTER: Final = (
     b"POST /proxy/api/gameSession/getGsid HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     b'Content-Length: 14\r\nConnection: close\r\n\r\n{"factor":"f"}'
@@ -34,31 +34,31 @@ class Poller(asyncio.Protocol):
         body = json.dumps({"gsid": gsid})
         self.gsid = gsid
         self._request = (POLL % (location, len(body), body)).encode()
-        self._answer = b""
+        self._response = b""
         self.answered: asyncio.Future[float] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        self._ask()
+        self._poll()
 
     def is_held(self) -> bool:
-        """And will be for some seconds more."""
-        return time.perf_counter() - self._asked_at < HELD
+        """Whether it is held, and for some seconds more."""
+        return time.perf_counter() - self._polled_at < HELD_SECONDS
 
-    def _ask(self) -> None:
-        self._asked_at = time.perf_counter()
+    def _poll(self) -> None:
+        self._polled_at = time.perf_counter()
         self._transport.write(self._request)
 
     def data_received(self, data: bytes) -> None:
-        self._answer += data
-        head, ends, body = self._answer.partition(HEAD_ENDS)
+        self._response += data
+        head, ends, body = self._response.partition(HEAD_ENDS)
         if not ends or not body.endswith(b"}"):
             return
-        self._answer = b""
-        told = json.loads(body)
-        if told["status"] == "RETRY":
-            asyncio.get_running_loop().call_later(told["delay"], self._ask)
-        elif told["status"] == "OK":
+        self._response = b""
+        result = json.loads(body)
+        if result["status"] == "RETRY":
+            asyncio.get_running_loop().call_later(result["delay"], self._poll)
+        elif result["status"] == "OK":
             self.answered.set_result(time.perf_counter())
         else:
             self.answered.set_exception(ConnectionError(f"{head!r} {body!r}"))
@@ -69,7 +69,7 @@ class Poller(asyncio.Protocol):
 
 
 class ConfirmingPerson:
-    """Signed in once; says yes to whatever waits."""
+    """A person who is signed in and confirms sessions."""
 
     def __init__(self, client: httpx2.AsyncClient) -> None:
         self._client = client
@@ -80,7 +80,7 @@ class ConfirmingPerson:
         (await self._client.post("/sign-in", data=form)).raise_for_status()
 
     async def confirm(self, poller: Poller) -> float:
-        """Milliseconds from the yes to the game's answer."""
+        """Milliseconds from the confirmation to the response of the poll."""
         page = await self._client.get("/", params={"gsid": poller.gsid})
         form = {**hidden_fields(page.text), "decision": "confirm"}
         began = time.perf_counter()
@@ -103,12 +103,12 @@ async def poll(port: int, gsid: str, location: str) -> Poller:
 
 
 async def start_polls(port: int, sessions: list[tuple[str, str]], seconds: float) -> list[Poller]:
-    """They come one after the other, as games do."""
-    held = []
+    """Start them evenly over the seconds."""
+    pollers = []
     for start in range(0, len(sessions), AT_ONCE):
         await asyncio.sleep(AT_ONCE / len(sessions) * seconds)
-        held += await asyncio.gather(*(poll(port, *one) for one in sessions[start : start + AT_ONCE]))
-    return held
+        pollers += await asyncio.gather(*(poll(port, *one) for one in sessions[start : start + AT_ONCE]))
+    return pollers
 
 
 async def run(port: int, polls: int, seconds: int, confirm_port: int, *account: str) -> None:

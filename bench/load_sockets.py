@@ -1,9 +1,9 @@
-"""Games that wait, in a process of their own: each registers a session and holds a WebSocket, answering pings.
+"""Games that wait, in a process of their own: each registers a session and answers the pings of a WebSocket.
 
     python -m bench.load_sockets PORT SOCKETS
 
-registers, opens half of the sockets and prints `half`; after a line on stdin opens the others and prints `open`;
-after the next line prints how many pings came since, and ends. A socket that is closed meanwhile ends the run.
+Registers the sessions, opens half of the sockets and prints `half`; after a line on stdin opens the others and prints
+`open`; after the next line prints the number of pings since then, and ends. A closed socket ends the run.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ import uvloop
 LOOPBACK: Final = "127.0.0.1"
 AT_ONCE: Final = 50
 PING: Final = b"\x89\x00"
-PONG: Final = b"\x8a\x80\x00\x00\x00\x00"  # masked with nothing
+PONG: Final = b"\x8a\x80\x00\x00\x00\x00"  # masked with zeros
 HEAD_ENDS: Final = b"\r\n\r\n"
 SWITCHED: Final = b"HTTP/1.1 101 "
 REGISTER: Final = (
@@ -40,14 +40,14 @@ class SocketCounter:
 
 
 class SocketClient(asyncio.Protocol):
-    def __init__(self, gsid: str, crowd: SocketCounter) -> None:
+    def __init__(self, gsid: str, counter: SocketCounter) -> None:
         self._handshake = (HANDSHAKE % gsid).encode()
-        self._crowd = crowd
+        self._counter = counter
         self._head = b""
         self.opened: asyncio.Future[None] | None = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's is one in all but name
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's does not inherit from it
         self._transport.write(self._handshake)
 
     def data_received(self, data: bytes) -> None:
@@ -59,16 +59,16 @@ class SocketClient(asyncio.Protocol):
             self.opened.set_result(None)
             self.opened = None
             if not self._head.startswith(SWITCHED):
-                self._crowd.fail(f"the server answered {self._head!r}")
+                self._counter.fail(f"the server answered {self._head!r}")
 
     def connection_lost(self, _: Exception | None) -> None:
-        self._crowd.fail("the server closed a socket")
+        self._counter.fail("the server closed a socket")
 
     def _answer(self, data: bytes) -> None:
-        """One ping at a time; anything else would be the end of the session."""
+        """Expects one ping at a time: anything else ends a session."""
         if data != PING:
-            self._crowd.fail(f"the server says {data!r}")
-        self._crowd.pings += 1
+            self._counter.fail(f"the server sent {data!r}")
+        self._counter.pings += 1
         self._transport.write(PONG)
 
 
@@ -81,36 +81,37 @@ async def register(port: int) -> str:
     return gsid
 
 
-async def open_socket(port: int, gsid: str, crowd: SocketCounter) -> None:
-    _, sitter = await asyncio.get_running_loop().create_connection(lambda: SocketClient(gsid, crowd), LOOPBACK, port)
-    if sitter.opened is not None:
-        await sitter.opened
+async def open_socket(port: int, gsid: str, counter: SocketCounter) -> None:
+    loop = asyncio.get_running_loop()
+    _, client = await loop.create_connection(lambda: SocketClient(gsid, counter), LOOPBACK, port)
+    if client.opened is not None:
+        await client.opened
 
 
 async def run(port: int, sockets: int) -> None:
     gsids = []
     for _ in range(0, sockets, AT_ONCE):
         gsids += await asyncio.gather(*(register(port) for _ in range(AT_ONCE)))
-    crowd = SocketCounter()
-    await open_sockets(port, gsids[: sockets // 2], crowd)
+    counter = SocketCounter()
+    await open_sockets(port, gsids[: sockets // 2], counter)
     await signal_and_wait("half")
-    await open_sockets(port, gsids[sockets // 2 :], crowd)
-    crowd.pings = 0
+    await open_sockets(port, gsids[sockets // 2 :], counter)
+    counter.pings = 0
     await asyncio.wait(
-        [asyncio.create_task(signal_and_wait("open")), crowd.failed], return_when=asyncio.FIRST_COMPLETED
+        [asyncio.create_task(signal_and_wait("open")), counter.failed], return_when=asyncio.FIRST_COMPLETED
     )
-    if crowd.failed.done():
-        crowd.failed.result()
-    print(crowd.pings)
+    if counter.failed.done():
+        counter.failed.result()
+    print(counter.pings)
 
 
-async def open_sockets(port: int, gsids: list[str], crowd: SocketCounter) -> None:
+async def open_sockets(port: int, gsids: list[str], counter: SocketCounter) -> None:
     for start in range(0, len(gsids), AT_ONCE):
-        await asyncio.gather(*(open_socket(port, gsid, crowd) for gsid in gsids[start : start + AT_ONCE]))
+        await asyncio.gather(*(open_socket(port, gsid, counter) for gsid in gsids[start : start + AT_ONCE]))
 
 
 async def signal_and_wait(word: str) -> None:
-    """Say it, and wait for a line."""
+    """Print a word and wait for a line on stdin."""
     print(word, flush=True)
     await asyncio.to_thread(sys.stdin.readline)
 

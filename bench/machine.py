@@ -1,4 +1,4 @@
-"""Where it was measured: figures of two machines, or of a busy one, cannot be compared."""
+"""The machine of a run: figures of two machines, or of a busy one, cannot be compared."""
 
 import json
 import os
@@ -17,16 +17,18 @@ import apsw
 from cryptography.hazmat.backends.openssl import backend
 from tests.interop.toolchains import (
     HYDRA_SOURCE,
+    OPENFGA_SOURCE,
     PEER_LOCK,
     PYTHON_PEER_LOCK,
     find_hydra,
     find_keycloak,
+    find_openfga,
     keycloak_version,
 )
 from tests.support.find_programs import find_postgres, version_of
 
 PACKAGES: Final = ("gatehouse", "uvicorn", "starlette", "asyncpg", "cryptography")
-BUSY: Final = 0.5  # processes that want a core, for each there is
+BUSY: Final = 0.5  # of the load, for each core
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +70,7 @@ def versions() -> dict[str, str]:
 
 
 def peers() -> dict[str, str]:
-    """Whom we are compared with, as their locks name them."""
+    """The versions of the peers, from their lock files."""
     packages = json.loads(PEER_LOCK.read_text())["packages"]
     pinned = re.findall(r"^(django-oauth-toolkit|gunicorn)==(\S+)", PYTHON_PEER_LOCK.read_text(), re.MULTILINE)
     compared = [name for name in ("casbin", "cedarpy") if find_spec(name) is not None]
@@ -77,6 +79,7 @@ def peers() -> dict[str, str]:
         **dict(pinned),
         **({} if find_keycloak() is None else {"Keycloak": keycloak_version()}),
         **({} if find_hydra() is None else {"Ory Hydra": go_version(HYDRA_SOURCE, "github.com/ory/hydra/v2")}),
+        **({} if find_openfga() is None else {"OpenFGA": go_version(OPENFGA_SOURCE, "github.com/openfga/openfga")}),
         **{name: version(name) for name in compared},
     }
 
@@ -92,13 +95,15 @@ def processor() -> str:
 
 
 def commit() -> str:
-    told = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
-    return told.stdout.strip()
+    described = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
+    )
+    return described.stdout.strip()
 
 
 @contextmanager
 def on_core(number: int) -> Iterator[None]:
-    """What is started inside stays on that core, so that client and server do not push each other around."""
+    """Pin what is started inside to that core, so that client and server do not compete for one."""
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {sorted(allowed)[number % len(allowed)]})
     try:

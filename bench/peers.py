@@ -1,6 +1,6 @@
-"""The same questions put to pycasbin and cedarpy, in the same run (goal P12).
+"""The same permissions in pycasbin and cedarpy, in the same run (goal P12).
 
-Both are asked what they can be asked: roles with rules, no parameters, no ends, no groups by condition.
+Compared is what both support: roles with rules, without parameters, expiry and groups by condition.
 """
 
 import json
@@ -37,7 +37,7 @@ BY_DOMAIN: Final = ' when { principal.domain == "studio.example" }'
 def peers() -> list[Figure]:
     missing = [name for name in ("casbin", "cedarpy") if find_spec(name) is None]
     if missing:
-        print(f"Without {' and '.join(missing)}: `make bench` installs what is compared with.")
+        print(f"Not compared with {' and '.join(missing)}: `make bench` installs them.")
     return [
         *(pycasbin() if "casbin" not in missing else ()),
         *(cedar() if "cedarpy" not in missing else ()),
@@ -45,11 +45,11 @@ def peers() -> list[Figure]:
 
 
 def speed_ratios(figures: Iterable[Figure]) -> Iterator[Figure]:
-    """Of what was measured of ours and of theirs: the list that is kept, and single checks (goal P12)."""
+    """Our cached list and our checks compared with theirs (goal P12)."""
     known = {one.name: one.value for one in figures}
     check = known["check of 100 rules"] / 100
     for theirs, ours, name, least in (
-        ("pycasbin: the same list", known["the same list again"], "permission list, kept: times pycasbin", 1_000),
+        ("pycasbin: the same list", known["the same list again"], "permission list, cached: times pycasbin", 1_000),
         ("pycasbin: one check", check, "permission check: times pycasbin", 100),
         ("pycasbin, FastEnforcer: one check", check, "permission check: times pycasbin's FastEnforcer", None),
         ("cedarpy: one check", check, "permission check: times cedarpy", None),
@@ -59,7 +59,7 @@ def speed_ratios(figures: Iterable[Figure]) -> Iterator[Figure]:
 
 
 def pycasbin() -> list[Figure]:
-    import casbin  # noqa: PLC0415 - there only for a comparison
+    import casbin  # noqa: PLC0415 - installed only for `make bench`
 
     with NamedTemporaryFile("w", suffix=".conf") as model:
         model.write(MODEL)
@@ -67,7 +67,7 @@ def pycasbin() -> list[Figure]:
         plain = fill_enforcer(casbin.Enforcer(model.name))
         fast = fill_enforcer(casbin.FastEnforcer(model.name, cache_key_order=[2, 1]))
     ask = (USER, f"area{ROLES - 1}.rule{RULES - 1}", "do")
-    assert plain.enforce(*ask)  # noqa: S101 - a comparison with a wrong answer is none
+    assert plain.enforce(*ask)  # noqa: S101 - a wrong answer would be no comparison
     assert fast.enforce(*ask)  # noqa: S101
     return [
         cost("pycasbin: the same list", lambda: plain.get_implicit_permissions_for_user(USER)),
@@ -107,7 +107,7 @@ def cedar() -> list[Figure]:
         "resource": f'Application::"{APPLICATION}"',
         "context": {},
     }
-    known = cedarpy.PolicySet.from_str(policies)  # parsed once, as we compile once
+    known = cedarpy.PolicySet.from_str(policies)  # parsed once, as our roles are compiled once
     people = cedarpy.Entities.from_json_str(json.dumps(entities))
     assert cedarpy.is_authorized(request, known, people).allowed  # noqa: S101
     return [cost("cedarpy: one check", lambda: cedarpy.is_authorized(request, known, people))]

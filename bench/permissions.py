@@ -1,4 +1,4 @@
-"""What evaluating a person's permissions costs in the room, without storage and HTTP (goals P12, P13)."""
+"""The cost of evaluating a person's permissions, without storage and HTTP (goals P12, P13)."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -45,27 +45,26 @@ OPTIONS: Final = ShapeOptions()
 
 
 def permissions() -> list[Figure]:
-    model, facts, nothing = build_model(), build_facts([ROOT]), Structure(version=1, projects={}, connecting={})
+    model, facts, no_projects = build_model(), build_facts([ROOT]), Structure(version=1, projects={}, connecting={})
     grouped = many_groups()
-    known = evaluate_once(model, facts, nothing)
-    reading, kept = (
-        PermissionLoader(store=cast("PermissionStore", OneApplicationStore(model, nothing)), clock=SystemClock()),
-        with_state(facts, model),
-    )
-    asked = [Rule(RuleSection.PRIVATE, f"area{n % ROLES}.rule{n % RULES}") for n in range(CHECKS)]
+    effective = evaluate_once(model, facts, no_projects)
+    store = cast("PermissionStore", OneApplicationStore(model, no_projects))
+    loader, facts_with_state = PermissionLoader(store=store, clock=SystemClock()), with_state(facts, model)
+    rules = [Rule(RuleSection.PRIVATE, f"area{n % ROLES}.rule{n % RULES}") for n in range(CHECKS)]
     in_projects = build_facts([Scope(f"p{n}") for n in range(PROJECTS)])
     ten = Structure(version=1, projects={f"p{n}": a_project(f"p{n}") for n in range(PROJECTS)}, connecting={})
     return [
         with_goal(
             1_200,
             cost(
-                "20 roles of 50 rules: evaluate and list", lambda: render_list(evaluate_once(model, facts, nothing))
+                "20 roles of 50 rules: evaluate and list",
+                lambda: render_list(evaluate_once(model, facts, no_projects)),
             ),
         ),
-        with_goal(50, cost("the same list again", lambda: cached_list(reading, kept))),
+        with_goal(50, cost("the same list again", lambda: cached_list(loader, facts_with_state))),
         cost("the same in 10 projects", lambda: render_list(evaluate_once(model, in_projects, ten))),
         cost("the same beside 500 conditional groups", lambda: render_list(evaluate_once(model, facts, grouped))),
-        with_goal(1_000, cost("check of 100 rules", lambda: [known.allows(ROOT, rule) for rule in asked])),
+        with_goal(1_000, cost("check of 100 rules", lambda: [effective.allows(ROOT, rule) for rule in rules])),
     ]
 
 
@@ -78,7 +77,7 @@ def evaluate_once(model: ApplicationModel, facts: Facts, structure: Structure) -
 
 
 class OneApplicationStore:
-    """What Reading loads once; the rest of its store is never asked."""
+    """What PermissionLoader loads once; it does not use the rest of a store here."""
 
     def __init__(self, model: ApplicationModel, structure: Structure) -> None:
         self._model = model
@@ -95,19 +94,19 @@ def with_state(facts: Facts, model: ApplicationModel) -> Facts:
     return replace(facts, applications={APPLICATION: state_of(model)})
 
 
-def cached_list(reading: PermissionLoader, facts: Facts) -> tuple[str, ...]:
-    """From facts that were just read to the list, when nothing has changed."""
+def cached_list(loader: PermissionLoader, facts: Facts) -> tuple[str, ...]:
+    """The list from facts that have not changed since it was cached."""
 
-    async def answer() -> tuple[str, ...]:
-        case = await reading.load_input(facts)
-        return await reading.render_list(case, await reading.evaluate(case, APPLICATION, None), Shape.LIST, OPTIONS)
+    async def render() -> tuple[str, ...]:
+        loaded = await loader.load_input(facts)
+        return await loader.render_list(loaded, await loader.evaluate(loaded, APPLICATION, None), Shape.LIST, OPTIONS)
 
     try:
-        answer().send(None)
+        render().send(None)
     except StopIteration as end:
-        listed: tuple[str, ...] = end.value
-        return listed
-    raise AssertionError("nothing in it waits")
+        lines: tuple[str, ...] = end.value
+        return lines
+    raise AssertionError("it waited for something")
 
 
 def render_list(effective: EffectivePermissions) -> tuple[str, ...]:
@@ -132,14 +131,14 @@ def a_role(number: int) -> Role:
 
 def build_facts(scopes: list[Scope]) -> Facts:
     roles = tuple(Assignment(role=f"role{n}") for n in range(CONDITIONAL, ROLES))
-    held = {scope: ScopeHoldings(roles=roles) for scope in scopes}
+    holdings = {scope: ScopeHoldings(roles=roles) for scope in scopes}
     return Facts(
         subject=ConditionSubject("1001", "studio.example", frozenset({"staff"})),
         login="anna@studio.example",
         blocked=False,
         rev=0,
         has_strong_factor=True,
-        records={APPLICATION: UserRecord(application_id=APPLICATION, user_id="1001", scopes=held)},
+        records={APPLICATION: UserRecord(application_id=APPLICATION, user_id="1001", scopes=holdings)},
         structure=1,
     )
 
@@ -154,7 +153,7 @@ def a_project(project_id: str) -> ProjectModel:
 
 
 def many_groups() -> Structure:
-    """One project grants a role to each of many groups; the person belongs to the one of their tag."""
+    """One project that grants a role to each of many groups; the person belongs to one of them by tag."""
     tags = ["staff", *(f"tag{n}" for n in range(1, GROUPS))]
     groups = [a_group(f"{n:024x}", tag) for n, tag in enumerate(tags)]
     grants = tuple(GroupGrant(group_id=one.group_id, roles=("role7",), action=GrantAction.GRANT) for one in groups)

@@ -1,4 +1,4 @@
-"""Plots as SVG: bars, lines and small multiples; readable on light and on dark ground."""
+"""Plots as SVG: bars, stacked bars, lines and small multiples, readable on a light and on a dark background."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +19,12 @@ text { font: 12px system-ui, sans-serif; fill: #333 }
 .line1 { stroke: #228833; fill: none; stroke-width: 2; stroke-dasharray: 6 3 }
 .line2 { stroke: #aa3377; fill: none; stroke-width: 2; stroke-dasharray: 2 3 }
 .line3 { stroke: #998800; fill: none; stroke-width: 2; stroke-dasharray: 8 3 2 3 }
+.part0 { fill: #4477aa }
+.part1 { fill: #66ccee }
+.part2 { fill: #228833 }
+.part3 { fill: #ccbb44 }
+.part4 { fill: #aa3377 }
+.part5 { fill: #bbbbbb }
 @media (prefers-color-scheme: dark) {
   text { fill: #ddd }
   .quiet { fill: #999 }
@@ -33,7 +39,9 @@ text { font: 12px system-ui, sans-serif; fill: #333 }
   .line3 { stroke: #ccbb44 }
 }
 """
-LINES: Final = 4  # that look different
+LINES: Final = 4  # styles
+PARTS: Final = 6  # colors
+LEGEND_WIDTH: Final = 150
 WIDTH: Final = 940
 LABELS: Final = 410  # for the names of bars
 VALUES: Final = 80
@@ -48,8 +56,14 @@ LEFT, RIGHT, TOP, BOTTOM = 44, 12, 28, 24
 class Bar:
     label: str
     value: float
-    mark: float | None = None  # what it should reach
+    mark: float | None = None  # the goal
     good: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    label: str
+    parts: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +76,10 @@ def bars(title: str, rows: Sequence[Bar], *, unit: str) -> str:
     """On a logarithmic scale, with a line at 1."""
     values = [*(row.value for row in rows), *(row.mark for row in rows if row.mark)]
     low, high = min([1.0, *values]) * 0.8, max(values)
-    room = WIDTH - LABELS - VALUES
+    width = WIDTH - LABELS - VALUES
 
     def place(value: float) -> float:
-        return LABELS + room * log10(value / low) / max(log10(high / low), 1e-9)
+        return LABELS + width * log10(value / low) / max(log10(high / low), 1e-9)
 
     drawn = []
     for number, row in enumerate(rows):
@@ -78,16 +92,37 @@ def bars(title: str, rows: Sequence[Bar], *, unit: str) -> str:
             drawn.append(path("mark", [(place(row.mark), top), (place(row.mark), top + ROW - 2)]))
     end = HEAD + len(rows) * ROW
     drawn.append(path("axis", [(place(1.0), HEAD - 4), (place(1.0), end)]))
-    drawn.append(text_element(8, end + 16, "dashed: what it should reach; logarithmic", kind="quiet"))
+    drawn.append(text_element(8, end + 16, "dashed: the goal; logarithmic scale", kind="quiet"))
     return sheet(WIDTH, end + 26, title, drawn)
 
 
+def stacked_bars(title: str, rows: Sequence[Stack], *, unit: str) -> str:
+    """Each part has one color in all bars; the scale is linear."""
+    names = list(dict.fromkeys(name for row in rows for name in row.parts))
+    scale = (WIDTH - LABELS - VALUES) / max(sum(row.parts.values()) for row in rows)
+    drawn = []
+    for number, row in enumerate(rows):
+        top, left = HEAD + number * ROW, float(LABELS)
+        drawn.append(text_element(LABELS - 8, top + 14, row.label, anchor="end"))
+        for name, value in row.parts.items():
+            color = f"part{names.index(name) % PARTS}"
+            drawn.append(box(color, left, top + 3, value * scale, ROW - 8, title=f"{name}: {value:,.0f} {unit}"))
+            left += value * scale
+        drawn.append(text_element(left + 6, top + 14, f"{sum(row.parts.values()):,.0f} {unit}", kind="quiet"))
+    end = HEAD + len(rows) * ROW
+    for number, name in enumerate(names):
+        left = 12 + number * LEGEND_WIDTH
+        drawn.append(box(f"part{number % PARTS}", left, end + 8, 12, 12))
+        drawn.append(text_element(left + 18, end + 18, name))
+    return sheet(WIDTH, end + 30, title, drawn)
+
+
 def small_multiples(title: str, panels: Mapping[str, Sequence[Line]], *, mark: float | None = None) -> str:
-    """One small plot for each name, all on the same scales; the x axis is logarithmic."""
+    """One small plot for each name, all with the same scales; the x axis is logarithmic."""
     every = [point for lines in panels.values() for line in lines for point in line.points]
     most = max([y for _, y in every] + ([mark * 4 / 3] if mark else []))
     if mark:
-        most = min(most, mark * 2)  # what is far above is cut off: that it is above is what counts
+        most = min(most, mark * 2)  # cut off: how far above the goal does not matter
     drawn = []
     for number, (name, lines) in enumerate(panels.items()):
         x, y = number % COLUMNS * PANEL[0], HEAD + number // COLUMNS * PANEL[1]
@@ -98,15 +133,14 @@ def small_multiples(title: str, panels: Mapping[str, Sequence[Line]], *, mark: f
 
 
 def lines(title: str, panels: Mapping[str, Sequence[Line]]) -> str:
-    """One plot below the other, each on its own scale and with its own legend; the x axis is plain."""
+    """Plots below each other, each with its own scale and legend; the x axis is linear."""
     drawn = []
     tall = PANEL[1] + 20
     for number, (name, curves) in enumerate(panels.items()):
         most = max(y for curve in curves for _, y in curve.points) or 1.0
-        told = panel(name, curves, most, None, size=(WIDTH, PANEL[1])) + legend(
-            [one.label for one in curves], tall - 8
-        )
-        drawn.append(f'<g transform="translate(0 {HEAD + number * tall})">{told}</g>')
+        plot = panel(name, curves, most, None, size=(WIDTH, PANEL[1]))
+        labels = legend([one.label for one in curves], tall - 8)
+        drawn.append(f'<g transform="translate(0 {HEAD + number * tall})">{plot}{labels}</g>')
     return sheet(WIDTH, HEAD + len(panels) * tall + 8, title, drawn)
 
 
@@ -167,13 +201,15 @@ def text_element(x: float, y: float, text: str, *, anchor: str = "start", kind: 
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" class="{kind}">{escape(text)}</text>'
 
 
-def box(kind: str, x: float, y: float, width: float, height: float) -> str:
-    return f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"/>'
+def box(kind: str, x: float, y: float, width: float, height: float, *, title: str = "") -> str:
+    """A rectangle; its title is shown by browsers under the pointer."""
+    inside = f"<title>{escape(title)}</title>" if title else ""
+    return f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}">{inside}</rect>'
 
 
 def path(kind: str, points: Sequence[tuple[float, float]]) -> str:
-    told = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    return f'<polyline class="{kind}" points="{told}"/>'
+    pairs = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    return f'<polyline class="{kind}" points="{pairs}"/>'
 
 
 def short(number: float) -> str:

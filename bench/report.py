@@ -1,4 +1,4 @@
-"""Keeps a run under bench/results/: JSON for programs, a table and plots for people."""
+"""Store a run under bench/results/: JSON for programs, a table and plots for people."""
 
 import json
 import time
@@ -8,23 +8,24 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.figures import RATIO, Figure, format_value
+from bench.floors import floor_stacks
 from bench.machine import Machine
-from bench.plots import Bar, Line, bars, small_multiples
+from bench.plots import Bar, Line, bars, small_multiples, stacked_bars
 
 RESULTS: Final = Path(__file__).parent / "results"
 FIGURES: Final = "figures.json"
-PEERS: Final = "times "  # in the name of a ratio to someone else's server
+PEERS: Final = "times "  # in the name of a ratio to a peer
 
 
 def save_run(parts: Mapping[str, Sequence[Figure]], machine: Machine, at: int, results: Path = RESULTS) -> Path:
     place = results / time.strftime("%Y-%m-%d-%H%M%S", time.gmtime(at))
     place.mkdir(parents=True)
-    told = {
+    document = {
         "at": at,
         "machine": asdict(machine),
         "parts": {part: [asdict(one) for one in figures] for part, figures in parts.items()},
     }
-    (place / FIGURES).write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n")
+    (place / FIGURES).write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
     (place / "table.md").write_text(page(parts, machine, at))
     for name, plot in plots(parts).items():
         (place / f"{name}.svg").write_text(plot)
@@ -32,11 +33,11 @@ def save_run(parts: Mapping[str, Sequence[Figure]], machine: Machine, at: int, r
 
 
 def newest_figures(results: Path = RESULTS) -> dict[str, float]:
-    """The newest value of each figure ever kept here, by its name; empty where nothing was."""
+    """The newest stored value of each figure, by its name."""
     known: dict[str, float] = {}
     for file in sorted(results.glob(f"*/{FIGURES}")):
-        told: dict[str, Any] = json.loads(file.read_text())
-        known |= {one["name"]: one["value"] for figures in told["parts"].values() for one in figures}
+        document: dict[str, Any] = json.loads(file.read_text())
+        known |= {one["name"]: one["value"] for figures in document["parts"].values() for one in figures}
     return known
 
 
@@ -46,7 +47,7 @@ def page(parts: Mapping[str, Sequence[Figure]], machine: Machine, at: int) -> st
     lines += [f"- Python {machine.python}, {', '.join(f'{k} {v}' for k, v in machine.versions.items() if v)}"]
     lines += [f"- load before the first measurement: {machine.load:.1f}"]
     if not machine.is_quiet:
-        lines += ["", "**The machine was busy: only ratios mean anything.**"]
+        lines += ["", "**The machine was busy: compare ratios only.**"]
     for part, figures in parts.items():
         ratios = [one for one in figures if one.unit == RATIO]
         lines += ["", f"## {part}"]
@@ -56,26 +57,29 @@ def page(parts: Mapping[str, Sequence[Figure]], machine: Machine, at: int) -> st
 
 
 def rows(figures: Iterable[Figure]) -> list[str]:
-    """Nothing, not even a head, for no figures."""
-    told = [f"| {one.name} | {format_value(one)} {one.unit} | {one.verdict} |" for one in figures]
-    return ["", "| what | figure | goal |", "|---|---:|---|", *told] if told else []
+    """The lines of a table; none without figures."""
+    lines = [f"| {one.name} | {format_value(one)} {one.unit} | {one.verdict} |" for one in figures]
+    return ["", "| Measured | Figure | Goal |", "|---|---:|---|", *lines] if lines else []
 
 
 def plots(parts: Mapping[str, Sequence[Figure]]) -> dict[str, str]:
     everything = [one for figures in parts.values() for one in figures]
     compared = [one for one in everything if one.unit == RATIO and PEERS in one.name]
-    made = {}
+    drawn = {}
     if compared:
         rows = [Bar(label=one.name, value=one.value, mark=one.least, good=one.reached) for one in compared]
-        made["peers"] = bars("How many times as quick as others", rows, unit="x")
+        drawn["peers"] = bars("Our rate by the rate of others", rows, unit="x")
     curves = growth_curves(everything)
     if curves:
-        made["growth"] = small_multiples("Times as slow as with the fewest people", curves, mark=1.5)
-    return made
+        drawn["growth"] = small_multiples("Cost by the cost with the fewest people", curves, mark=1.5)
+    stacks = list(floor_stacks(everything))
+    if stacks:
+        drawn["floors"] = stacked_bars("One request on one core", stacks, unit="µs")
+    return drawn
 
 
 def growth_curves(figures: Iterable[Figure]) -> dict[str, list[Line]]:
-    """By operation, a line for each database: how many times as slow as at its first point."""
+    """A line for each operation and database: the cost by that of its first point."""
     points: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for one in figures:
         if one.curve:

@@ -1,4 +1,4 @@
-"""What a row of each large table takes on disk, its part of every index included: what scaling is planned with."""
+"""The size on disk of a row of each large table, including its share of every index: used for capacity plans."""
 
 import asyncio
 from collections.abc import Iterator
@@ -13,9 +13,9 @@ ROWS = 100_000
 
 
 def sizes(url: str, rows: int = ROWS) -> Iterator[Figure]:
-    """Of an empty PostgreSQL database. Rows are inserted with all indexes in place, as they are in real life."""
-    for name, (table, whole) in asyncio.run(measure(url, rows)).items():
-        yield Figure(name=f"row of {name}, PostgreSQL, with its indexes", value=whole, unit="B")
+    """Needs an empty PostgreSQL database. Rows are inserted with all indexes in place, as in an installation."""
+    for name, (table, total) in asyncio.run(measure(url, rows)).items():
+        yield Figure(name=f"row of {name}, PostgreSQL, with its indexes", value=total, unit="B")
         yield Figure(name=f"row of {name}, PostgreSQL, alone", value=table, unit="B")
 
 
@@ -27,9 +27,9 @@ async def measure(url: str, rows: int) -> dict[str, tuple[float, float]]:
     found = {}
     for table in filler.tables:
         await connection.execute(filler.statement(table, rows))
-        told = await connection.fetchrow(
+        table_size, total_size = await connection.fetchrow(
             "SELECT pg_relation_size($1::text::regclass), pg_total_relation_size($1::text::regclass)", table.name
         )
-        found[table.name] = (told[0] / rows, told[1] / rows)
+        found[table.name] = (table_size / rows, total_size / rows)
     await connection.close()
     return found

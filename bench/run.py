@@ -1,8 +1,8 @@
-"""`make bench`: measures, prints a table, keeps it with plots under bench/results/.
+"""`make bench`: measure, print a table, and store it with plots under bench/results/.
 
     python -m bench.run [PART …]
 
-Without a name everything is measured, in this order.
+Without a part, all parts are measured, in the order of PARTS.
 """
 
 import sys
@@ -27,16 +27,17 @@ from bench.keycloak_server import has_keycloak, keycloak
 from bench.login_storm import beside_logins
 from bench.machine import this_machine
 from bench.many_users import many_users
+from bench.openfga_server import has_openfga, openfga
 from bench.peers import peers, speed_ratios
-from bench.permission_lists import permission_list_rates
+from bench.permission_requests import permission_rates, write_model
 from bench.permissions import permissions
 from bench.polls import held_elsewhere, held_polls
 from bench.report import save_run
 from bench.row_sizes import sizes
-from bench.server import PATHS, Program, answer_rates, request_rate, start_times
+from bench.server import EMPTY, Program, get_request, measure_requests, response_rates, start_times
 from bench.signatures import signatures
 from bench.sockets import sockets
-from bench.storage import storage, synced_write
+from bench.storage import driver_costs, storage, synced_write
 from tests.support.find_programs import find_postgres
 from tests.support.postgres import PostgresCluster
 
@@ -44,7 +45,7 @@ from gatehouse.kernel.clock import SystemClock
 
 
 class Workspace:
-    """Where a run measures: a directory of its own, databases for the asking, and the program."""
+    """The directory, the databases and the program of one run."""
 
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack
@@ -55,32 +56,38 @@ class Workspace:
     def program(self) -> Program:
         program = Program(self.scratch)
         with program.serving(self.directory(), self.sqlite()):
-            pass  # its bytecode is made now
+            pass  # compiles its bytecode
         return program
 
     @cached_property
     def cluster(self) -> PostgresCluster | None:
         if find_postgres() is None:
-            print("No PostgreSQL here: see `make test-deps`.", file=sys.stderr)
+            print("PostgreSQL is not installed: see `make test-deps`.", file=sys.stderr)
             return None
         return self._stack.enter_context(PostgresCluster(durable=True))
 
     def directory(self) -> Path:
         self._files += 1
-        made = self.scratch / f"place-{self._files}"
-        made.mkdir()
-        return made
+        created = self.scratch / f"place-{self._files}"
+        created.mkdir()
+        return created
 
     def sqlite(self) -> str:
         return f"sqlite:///{self.directory()}/bench.db"
 
     def postgres(self) -> str:
-        """Only where there is a cluster."""
-        assert self.cluster is not None  # noqa: S101 - asked before
+        """The URL of an empty database; only if there is a cluster."""
+        assert self.cluster is not None  # noqa: S101 - the caller has checked
         return self.cluster.create_database_sync()
 
+    @property
+    def postgres_pid(self) -> int:
+        """Of the process that has started all others of the cluster."""
+        assert self.cluster is not None  # noqa: S101 - the caller has checked
+        return int((self.cluster.data / "postmaster.pid").read_text().split()[0])
+
     def databases(self) -> Iterator[tuple[str, Callable[[], str]]]:
-        """The name of each kind that is here, and what makes an empty one."""
+        """The name of each kind of database, and a function that creates an empty one."""
         yield "SQLite", self.sqlite
         if self.cluster is not None:
             yield "PostgreSQL", self.postgres
@@ -95,18 +102,25 @@ def measure_permissions(_place: Workspace) -> Iterator[Figure]:
 def measure_storage(place: Workspace) -> Iterator[Figure]:
     yield synced_write(place.scratch)
     for kind, new in place.databases():
+        yield from driver_costs(new(), kind)
         yield from storage(new(), kind)
 
 
 def measure_start(place: Workspace) -> Iterator[Figure]:
+    model = write_model(place.directory())
     for kind, new in place.databases():
-        yield from start_times(place.program, place.directory(), [new() for _ in range(ROUNDS)], kind)
+        yield from start_times(place.program, place.directory(), [new() for _ in range(ROUNDS)], kind, model)
 
 
 def measure_answers(place: Workspace) -> Iterator[Figure]:
-    yield from answer_rates(place.program, place.directory(), place.sqlite())
-    for kind, new in place.databases():
-        yield from permission_list_rates(place.program, place.directory(), new(), kind)
+    yield from response_rates(place.program, place.directory(), place.sqlite())
+    compared = has_openfga()
+    others = [openfga()] if compared else []
+    yield from permission_rates(place.program, place.directory(), place.sqlite(), "SQLite", others=others)
+    if place.cluster is not None:
+        others = [openfga(place.postgres())] if compared else []
+        url, pids = place.postgres(), (place.postgres_pid,)
+        yield from permission_rates(place.program, place.directory(), url, "PostgreSQL", database=pids, others=others)
 
 
 def measure_sign_on(place: Workspace) -> Iterator[Figure]:
@@ -115,14 +129,15 @@ def measure_sign_on(place: Workspace) -> Iterator[Figure]:
     yield from single_sign_on.on_sqlite(place.program, place.directory())
     if place.cluster is not None:
         databases = [place.postgres() for _ in range(3)]
-        others = [keycloak(place.directory(), place.postgres())] if has_keycloak() else []
+        others = [keycloak(place.postgres())] if has_keycloak() else []
         others += [hydra(place.directory(), place.postgres())] if has_hydra() else []
-        yield from single_sign_on.on_postgres(place.program, place.directory(), databases, others)
+        yield from single_sign_on.on_postgres(place.program, place.directory(), databases, place.postgres_pid, others)
 
 
 def measure_cores(place: Workspace) -> Iterator[Figure]:
     if place.cluster is not None:
-        yield from cores(place.program, place.directory(), [place.postgres() for _ in range(2)])
+        databases = [place.postgres() for _ in range(2)]
+        yield from cores(place.program, place.directory(), databases, place.postgres_pid)
 
 
 def measure_games(place: Workspace) -> Iterator[Figure]:
@@ -133,7 +148,7 @@ def measure_games(place: Workspace) -> Iterator[Figure]:
         yield from held_elsewhere(place.program, place.directory(), place.postgres())
 
 
-def measure_crowd(place: Workspace) -> Iterator[Figure]:
+def measure_many_users(place: Workspace) -> Iterator[Figure]:
     for kind, new in place.databases():
         yield from many_users(new(), new(), kind)
 
@@ -150,7 +165,7 @@ def measure_console(place: Workspace) -> Iterator[Figure]:
 
 def measure_growth(place: Workspace) -> Iterator[Figure]:
     with place.program.serving(place.directory(), place.sqlite()) as server:
-        empty = 1e6 / median(request_rate(server.port, PATHS[0]) for _ in range(ROUNDS))
+        empty = 1e6 / median(measure_requests(server.port, [get_request(EMPTY)]).rate for _ in range(ROUNDS))
     yield Figure(name="growth, an empty handler over HTTP", value=empty, unit="µs")
     for kind, new in place.databases():
         yield from growth([new() for _ in SIZES], kind, empty)
@@ -173,7 +188,7 @@ PARTS: Final[Mapping[str, Part]] = {
     "sign-on": measure_sign_on,
     "cores": measure_cores,
     "games": measure_games,
-    "crowd": measure_crowd,
+    "many-users": measure_many_users,
     "console": measure_console,
     "growth": measure_growth,
     "sizes": measure_sizes,
@@ -183,10 +198,10 @@ PARTS: Final[Mapping[str, Part]] = {
 def main(wanted: Sequence[str]) -> None:
     unknown = set(wanted) - PARTS.keys()
     if unknown:
-        raise SystemExit(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+        raise SystemExit(f"unknown part: {', '.join(sorted(unknown))}; the parts are {', '.join(PARTS)}")
     machine = this_machine()
     if not machine.is_quiet:
-        print(f"This machine is busy (load {machine.load:.1f} on {machine.cores} cores): only ratios mean anything.")
+        print(f"This machine is busy (load {machine.load:.1f} on {machine.cores} cores): compare ratios only.")
     found: dict[str, list[Figure]] = {}
     with ExitStack() as stack:
         place = Workspace(stack)
@@ -196,20 +211,20 @@ def main(wanted: Sequence[str]) -> None:
     print("\nRatios")
     print(table(one for figures in found.values() for one in figures if one.unit in {RATIO, ""}))
     print(f"\n{machine.processor}, {machine.cores} cores, Python {machine.python}")
-    print(f"Kept in {save_run(found, machine, SystemClock().now())}")
+    print(f"Stored in {save_run(found, machine, SystemClock().now())}")
     if broken:
-        raise SystemExit(f"not measured to the end: {', '.join(broken)}")
+        raise SystemExit(f"failed: {', '.join(broken)}")
 
 
 def run_part(name: str, place: Workspace, figures: list[Figure]) -> bool:
-    """Add what is found; False, and the others go on, when it cannot be measured to its end."""
+    """Add the figures of a part; False if it failed, which does not end the run."""
     begin = time.perf_counter()
     print(f"\n{name}", flush=True)
     try:
         for figure in PARTS[name](place):
             print(table([figure]), flush=True)
             figures.append(figure)
-    except Exception:  # noqa: BLE001 - whatever it is, what was measured is kept
+    except Exception:  # noqa: BLE001 - figures of other parts are kept
         traceback.print_exc()
         return False
     print(f"({name}: {time.perf_counter() - begin:.0f} seconds)", flush=True)

@@ -1,29 +1,43 @@
-"""The whole program from outside: how soon it is ready, what it weighs, how much it answers."""
+"""`gatehouse serve` from outside: time to start, memory, rates of responses."""
 
 import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Final
 
 import httpx2
-from bench.figures import ROUNDS, Figure, per_second
+import msgspec
+from bench.figures import RATIO, Figure
+from bench.load import Load, LoadResult, RequestLoad
 from bench.machine import on_core
-from tests.support.processes import START_TIMEOUT, DidNotStart, WatchedProcess, free_port, inherited_environment
+from bench.rounds import Turn, alternate, median_rate, rate_figures, spread_figure
+from tests.support.processes import (
+    LOOPBACK,
+    START_TIMEOUT,
+    DidNotStart,
+    WatchedProcess,
+    free_port,
+    inherited_environment,
+)
 
 CONNECTIONS: Final = 16
 SECONDS: Final = 2.0
 IDLE_SECONDS: Final = 1.0
 POLL_SECONDS: Final = 0.05
-PATHS: Final = ("/healthz", "/proxy/oauth/keys")  # the empty handler, and the public keys
-START_GOAL: Final = 2_000.0  # milliseconds (P11)
-MEMORY_GOAL: Final = 90.0  # megabytes (P11)
+EMPTY: Final = "/healthz"  # the handler that does nothing
+KEYS: Final = "/proxy/oauth/keys"
+BARE: Final = f"bare uvicorn, empty 200, {CONNECTIONS} connections"
+BARE_LEAST: Final = 0.5  # times bare uvicorn (goal P0)
+START_GOAL: Final = 1_500.0  # milliseconds (goal P11)
+MEMORY_GOAL: Final = 90.0  # megabytes (goal P11)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,13 +46,17 @@ class Server:
     port: int
     milliseconds: float  # from the start of the process to its `ready`
 
+    @property
+    def pids(self) -> tuple[int, ...]:
+        return (self.pid,)
+
     def megabytes(self) -> float:
         found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{self.pid}/status").read_text())
         return int(found[1]) / 1024 if found else 0.0
 
 
 class Program:
-    """`gatehouse serve` as it is installed: its bytecode made, its log on (and going nowhere)."""
+    """`gatehouse serve` as installed: with compiled bytecode and a log, which is discarded."""
 
     def __init__(self, scratch: Path) -> None:
         self._environment = {
@@ -74,8 +92,15 @@ class Program:
         )
 
 
+def run_gatehouse(data: Path, url: str, words: Sequence[str]) -> str:
+    """Run another `gatehouse` command on the same database and return its output."""
+    command = [sys.executable, "-m", "gatehouse", *words, "--dev", "--data", str(data)]
+    environment = inherited_environment({"GATEHOUSE__DATABASE__URL": url})
+    return subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
+
+
 def wait_until_ready(process: subprocess.Popen[str]) -> None:
-    assert process.stdout is not None  # noqa: S101 - it was asked for
+    assert process.stdout is not None  # noqa: S101 - a pipe
     if not any(line.startswith("ready ") for line in process.stdout):
         raise RuntimeError("gatehouse serve did not start; start it by hand to see why")
 
@@ -92,13 +117,14 @@ def wait_until_healthy(process: WatchedProcess, url: str) -> None:
     raise DidNotStart(f"no healthy response from {url}:\n{process.output()}")
 
 
-def start_times(program: Program, data: Path, urls: list[str], kind: str) -> list[Figure]:
-    """Each address names an empty database: one start makes everything, the next finds it."""
+def start_times(program: Program, data: Path, urls: Sequence[str], kind: str, model: Path) -> list[Figure]:
+    """Start twice on each of these empty databases, the second time with the model applied."""
     first, second, memory = [], [], []
     for number, url in enumerate(urls):
         place = data / f"{kind}-{number}"
         with program.serving(place, url) as server:
             first.append(server.milliseconds)
+        run_gatehouse(place, url, ["apply", str(model)])
         with program.serving(place, url) as server:
             second.append(server.milliseconds)
             time.sleep(IDLE_SECONDS)
@@ -110,14 +136,70 @@ def start_times(program: Program, data: Path, urls: list[str], kind: str) -> lis
     ]
 
 
-def answer_rates(program: Program, data: Path, url: str) -> list[Figure]:
-    """Requests per second; the rounds of all paths are interleaved, so that a slow moment hits all alike."""
-    with program.serving(data, url) as server:
-        rounds = [{path: request_rate(server.port, path) for path in PATHS} for _ in range(ROUNDS)]
-    return [per_second(f"GET {path}, {CONNECTIONS} connections", [one[path] for one in rounds]) for path in PATHS]
+def response_rates(program: Program, data: Path, url: str) -> Iterator[Figure]:
+    """The empty handler and the public keys compared with bare uvicorn."""
+    with program.serving(data, url) as server, bare_uvicorn() as bare:
+        turns = {
+            f"GET {EMPTY}, {CONNECTIONS} connections": get_turn(server.port, server.pids, EMPTY),
+            f"GET {KEYS}, {CONNECTIONS} connections": get_turn(server.port, server.pids, KEYS),
+            BARE: bare,
+        }
+        results = dict(zip(turns, alternate(list(turns.values())), strict=True))
+    ratio = median_rate(results[f"GET {EMPTY}, {CONNECTIONS} connections"]) / median_rate(results[BARE])
+    yield Figure(name=f"GET {EMPTY}: times bare uvicorn", value=ratio, unit=RATIO, least=BARE_LEAST)
+    for name, rounds in results.items():
+        yield from rate_figures(name, rounds)
+        yield spread_figure(name, [rounds])
 
 
-def request_rate(port: int, path: str) -> float:
-    command = [sys.executable, "-m", "bench.load", str(port), path, str(CONNECTIONS), str(SECONDS)]
+@contextmanager
+def bare_uvicorn() -> Iterator[Turn]:
+    port = free_port()
+    with on_core(0):
+        process = WatchedProcess([sys.executable, "-m", "bench.bare_uvicorn", str(port)])
+    with process:
+        wait_until_healthy(process, f"http://{LOOPBACK}:{port}/")
+        yield get_turn(port, (process.pid,), "/")
+
+
+def get_turn(port: int, pids: tuple[int, ...], path: str) -> Turn:
+    return Turn(port=port, pids=pids, measure=partial(measure_requests, port, [get_request(path)], server=pids))
+
+
+def get_request(path: str, *headers: str) -> str:
+    """A request for bench/load.py, which gives each one another number."""
+    return "\r\n".join((f"GET {path} HTTP/1.1", "Host: localhost", "X-Number: {number}", *headers, "", ""))
+
+
+def post_request(path: str, content_type: str, body: str, *headers: str) -> str:
+    head = (
+        f"POST {path} HTTP/1.1",
+        "Host: localhost",
+        "X-Number: {number}",
+        f"Content-Type: {content_type}",
+        f"Content-Length: {len(body)}",
+    )
+    return "\r\n".join((*head, *headers, "", body))
+
+
+def measure_requests(
+    port: int, requests: Sequence[str], *, server: tuple[int, ...] = (), database: tuple[int, ...] = ()
+) -> LoadResult:
+    load = RequestLoad(
+        port=port,
+        connections=CONNECTIONS,
+        seconds=SECONDS,
+        requests=tuple(requests),
+        server=server,
+        database=database,
+    )
+    return run_load("bench.load", load)
+
+
+def run_load(module: str, load: Load) -> LoadResult:
+    """Run a load generator on the core that the servers do not use."""
     with on_core(1):
-        return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        ended = subprocess.run(
+            [sys.executable, "-m", module], input=msgspec.json.encode(load), check=True, stdout=subprocess.PIPE
+        )
+    return msgspec.json.decode(ended.stdout, type=LoadResult)

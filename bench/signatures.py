@@ -1,4 +1,4 @@
-"""What one token costs to sign, its encoding included; RSA in the calling thread, without the pool's way there."""
+"""The cost of encoding and signing one token, in the calling thread."""
 
 from bench.figures import Figure, cost
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey

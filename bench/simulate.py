@@ -1,15 +1,15 @@
-"""A day of many players: how many games wait, how much the database is written to, how many nodes it takes.
+"""Simulate a day of many players: how many games wait, how much is written to the database, how many nodes it needs.
 
     python -m bench.simulate [--users 1000000 …] [--seed 7] [--page docs/operations/scaling.md]
 
-Sign-ins come by a curve of the day. Each game waits for its player: by polls that are held, told RETRY and come
-again, or by a WebSocket with heartbeats. Of a large number a sample is simulated, each standing for many. What one of
-each costs is read from the newest runs under bench/results/, or assumed where there is none (bench/costs.py). The
-simulation counts events; nodes, memory and disk are computed from them.
+Sign-ins follow a daily curve. Each game waits for its player, with polls that are held, answered with RETRY and sent
+again, or with a WebSocket and heartbeats. Of a large number of sign-ins a weighted sample is simulated. Unit costs
+are those of the newest runs under bench/results/, or assumed (bench/costs.py). The simulation counts events; nodes,
+memory and disk are computed from them.
 """
 
 import argparse
-import random  # noqa: TID251 - the same seed, the same day
+import random  # noqa: TID251 - the same seed gives the same day
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -25,41 +25,41 @@ DAY: Final = 86_400
 SLOT: Final = 600  # seconds that are counted together
 SLOTS: Final = DAY // SLOT
 NIGHT: Final = 0.2  # of the mean
-SAMPLE: Final = 100_000  # sign-ins simulated; more only make it slower
+SAMPLE: Final = 100_000  # sign-ins simulated, at most
 PLANNED: Final = (1_000_000, 10_000_000, 100_000_000)
 BEGIN: Final = "<!-- simulated -->"
 END: Final = "<!-- /simulated -->"
 GIGABYTE: Final = 1e9
-REQUESTS: Final = 8  # of one sign-in from a game, the pages of the player included
+REQUESTS: Final = 8  # of one sign-in from a game, including the pages of the player
 WRITES: Final = 4  # transactions of it: registered, opened, confirmed, taken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habits:
-    """What is assumed of people; each is a flag."""
+    """Assumptions about people; each is a flag."""
 
     users: int = 1_000_000
     active: float = 0.1  # of the users, on one day
-    game_sign_ins: float = 1.0  # a day, of someone active
+    game_sign_ins: float = 1.0  # a day, of an active user
     flows: float = 2.0  # sign-ins to applications that need no page
     refreshes: float = 10.0
     userinfo: float = 5.0
-    lists: float = 20.0  # permission lists asked for
-    passwords: float = 0.3  # of the sign-ins that need a password; the others have a session
-    sockets: float = 0.5  # of the games that wait by WebSocket, the others poll
-    wait: float = 25.0  # seconds until the player has said yes, the median
-    spread: float = 0.8  # of the logarithm of it
-    leaving: float = 0.1  # of the players never say yes
-    patience: float = 120.0  # seconds after which such a game gives up
-    peak: float = 2.5  # times the mean, at the busiest moment
+    lists: float = 20.0  # requests for permission lists
+    passwords: float = 0.3  # of the sign-ins, that need a password; the others have a session
+    sockets: float = 0.5  # of the games, that wait with a WebSocket; the others poll
+    wait: float = 25.0  # seconds until the player confirms, the median
+    spread: float = 0.8  # standard deviation of its logarithm
+    leaving: float = 0.1  # of the players, who never confirm
+    patience: float = 120.0  # seconds after which the game gives up then
+    peak: float = 2.5  # times the mean, at the busiest time
     hold: float = 30.0  # seconds that a poll is held
     delay: float = 1.0  # seconds after RETRY
     heartbeat: float = 5.0  # seconds
     audit_days: int = 365  # that audit records are kept
-    grants: float = 3.0  # of each user, alive
+    grants: float = 3.0  # of each user
     sessions: float = 1.2
     roles: float = 2.0
-    busy: float = 0.5  # of a core that is planned with
+    busy: float = 0.5  # of a core, in the plan
     memory: float = 1_000.0  # MB of a node
     seed: int = 7
 
@@ -79,13 +79,13 @@ class Day:
     sockets: list[float]
 
     def rows(self, habits: Habits) -> list[float]:
-        """Of game sessions that the pulse moves on, a second: it writes each node's in one transaction."""
+        """Rows of game sessions that are updated, a second: each node updates its own in one transaction."""
         return [polls + sat / habits.heartbeat for polls, sat in zip(self.polls, self.sockets, strict=True)]
 
     def writes(self, nodes: int) -> list[float]:
-        """Transactions of games a second: of sign-ins, of polls that come to another node than before, of pulses.
+        """Transactions of games a second: of sign-ins, of polls at another node than before, of write-behind.
 
-        A pulse is at most one a second of each node for polls, and one for heartbeats.
+        Write-behind is at most one transaction a second of each node for polls, and one for heartbeats.
         """
         return [
             began * WRITES + polls * (nodes - 1) / nodes + min(nodes, polls) + min(nodes, sat)
@@ -111,7 +111,7 @@ def simulate(habits: Habits) -> Day:
 
 
 def pick_second(dice: random.Random, peak: float) -> float:
-    """A second of the day: a cosine around the evening, and some who never sleep."""
+    """A second of the day, by a cosine with its maximum in the evening and a minimum at night."""
     while True:
         second = dice.random() * DAY
         height = max(NIGHT, 1 + (peak - 1) * cos(2 * pi * (second / DAY - 20 / 24)))
@@ -128,11 +128,11 @@ def poll(day: Day, habits: Habits, begin: float, waits: float, weight: float) ->
 
 
 def add_share(counts: list[float], begin: float, seconds: float, weight: float) -> None:
-    """So many are there for so long: each slot gets its share of the time."""
+    """Add to each slot its share of the seconds."""
     while seconds > 0:
-        here = min(seconds, SLOT - begin % SLOT)
-        counts[slot(begin)] += weight * here / SLOT
-        begin, seconds = begin + here, seconds - here
+        share = min(seconds, SLOT - begin % SLOT)
+        counts[slot(begin)] += weight * share / SLOT
+        begin, seconds = begin + share, seconds - share
 
 
 def slot(second: float) -> int:
@@ -146,12 +146,12 @@ class Plan:
     day: Day
 
     def at_peak(self, each: float) -> float:
-        """A second, at the busiest moment, of what each active user does so often a day."""
+        """Operations a second at the busiest time, of which each active user causes `each` a day."""
         return self.habits.users * self.habits.active * each / DAY * self.habits.peak
 
     @property
     def cores(self) -> float:
-        """Of nodes, at the busiest moment, all of them busy to the end."""
+        """Cores of nodes that are fully busy at the busiest time."""
         costs, habits = self.costs, self.habits
         games = max(self.day.registered)
         return (
@@ -174,13 +174,13 @@ class Plan:
 
     @property
     def nodes(self) -> int:
-        """Processes, one more than needed: one may be away."""
-        room = self.habits.memory * 0.7 - self.costs["memory when idle, PostgreSQL"]
-        return max(1, ceil(self.cores / self.habits.busy), ceil(self.waiting_megabytes / room)) + 1
+        """Processes, with one spare."""
+        memory = self.habits.memory * 0.7 - self.costs["memory when idle, PostgreSQL"]
+        return max(1, ceil(self.cores / self.habits.busy), ceil(self.waiting_megabytes / memory)) + 1
 
     @property
     def transactions(self) -> float:
-        """That write, a second, at the busiest moment."""
+        """Writing transactions a second at the busiest time."""
         return max(self.day.writes(self.nodes)) + self.at_peak(2 * self.habits.flows + self.habits.refreshes)
 
     @property
@@ -189,7 +189,7 @@ class Plan:
         return self.at_peak(each) + max(self.day.registered) * REQUESTS + max(self.day.polls)
 
     def disk(self) -> dict[str, float]:
-        """Bytes of each kind of row, as many as there are of it when the installation has grown up."""
+        """Bytes of each kind of row, after the retention time."""
         costs, habits, users = self.costs, self.habits, self.habits.users
         events = users * habits.active * (2 * habits.game_sign_ins + habits.flows) * habits.audit_days
         return {
@@ -253,12 +253,12 @@ class Plan:
 
 
 def write_plans(page: Path, habits: Habits, costs: Costs) -> None:
-    """Between the marks of the page."""
+    """Write the plans between the marks of the page."""
     plans = [Plan(one, costs, simulate(one)) for one in (replace(habits, users=users) for users in PLANNED)]
     rows = [f"| {' | '.join(row)} |" for row in zip_tables(plans)]
     rows.insert(1, f"|---|{'---:|' * len(plans)}")
-    used = [name for name in ASSUMED if name not in costs.assumed]
-    rows += ["", f"Measured: {join_names(used)}.", "", f"Assumed: {join_names(costs.assumed)}."]
+    measured = [name for name in ASSUMED if name not in costs.assumed]
+    rows += ["", f"Measured: {join_names(measured)}.", "", f"Assumed: {join_names(costs.assumed)}."]
     before, mark, rest = page.read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
     page.write_text(before + mark + "\n" + "\n".join(rows) + "\n" + end + after)
@@ -279,10 +279,10 @@ def main(words: Sequence[str]) -> None:
         parser.add_argument(f"--{one.name.replace('_', '-')}", type=type(one.default), default=one.default)
     parser.add_argument("--plot", type=Path, default=RESULTS / "simulate.svg")
     parser.add_argument("--page", type=Path, help="write the plans for 1, 10 and 100 million users into this page")
-    given = vars(parser.parse_args(words))
-    place: Path = given.pop("plot")
-    page: Path | None = given.pop("page")
-    habits, costs = Habits(**given), Costs(newest_figures())
+    options = vars(parser.parse_args(words))
+    place: Path = options.pop("plot")
+    page: Path | None = options.pop("page")
+    habits, costs = Habits(**options), Costs(newest_figures())
     if page is not None:
         write_plans(page, habits, costs)
         return
@@ -292,7 +292,7 @@ def main(words: Sequence[str]) -> None:
     place.write_text(plan.plot())
     print(f"\nPlotted in {place}")
     if costs.assumed:
-        print(f"Assumed, for want of a measurement here: {'; '.join(costs.assumed)}")
+        print(f"Assumed, because not measured here: {'; '.join(costs.assumed)}")
 
 
 if __name__ == "__main__":

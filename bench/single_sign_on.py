@@ -1,29 +1,28 @@
-"""Single sign-on beside oidc-provider, django-oauth-toolkit, Keycloak and Ory Hydra, in one run (goals P1 to P7).
+"""Single sign-on compared with oidc-provider, django-oauth-toolkit, Keycloak and Ory Hydra (goals P1 to P7, P17).
 
-The contenders run side by side, all pinned to the same core, one busy at a time; rounds alternate between them, and
-what counts is the ratio. Each has a client with a secret, a person who is signed in already, no consent to ask for,
-email and nickname in the id_token, and a refresh token that rotates with each use.
+The contenders run on the same core. Rounds alternate between them, and while one is measured the others are stopped.
+Each has a client with a secret, a person who is signed in, no consent page, email and nickname in the id_token, and
+refresh tokens that rotate with each use.
 """
 
 import base64
 import re
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from secrets import token_urlsafe
-from statistics import median
 from typing import Final
 from urllib.parse import quote
 
 import httpx2
-import msgspec
-from bench.figures import RATIO, ROUNDS, Figure
+from bench.figures import RATIO, Figure
+from bench.load import LoadResult
 from bench.load_oauth import OAuthLoad
 from bench.machine import on_core
-from bench.server import CONNECTIONS, Program, request_rate
+from bench.rounds import Turn, alternate, median_rate, rate_figures, spread_figure
+from bench.server import CONNECTIONS, EMPTY, Program, get_request, measure_requests, post_request, run_load
 from tests.interop.person import LOGIN, NICK, PASSWORD, PersonInBrowser
 from tests.interop.toolchains import PYTHON_PEER as DJANGO
 from tests.interop.toolchains import find_downloaded_node, find_peer, find_python_peer
@@ -32,19 +31,23 @@ from tools.client_deps import PEER_PROGRAM, PYTHON_PEER_PROGRAM
 from tools.install import ensure_installed
 
 SECONDS: Final = 1.5
-PATIENT_SECONDS: Final = 5.0  # for a server that takes a good part of a second when sixteen ask at once
+SLOW_SECONDS: Final = 5.0  # for a server that needs a good part of a second for sixteen flows at once
 REQUEST_TIMEOUT: Final = 60.0  # for the first token of a server that has just started
-REDIRECT: Final = "http://127.0.0.1:9/callback"  # no one is there, and no one goes
-SECRET: Final = token_urlsafe(32)  # of the peer's client
+REDIRECT: Final = "http://127.0.0.1:9/callback"  # nothing listens there, and no redirect is followed to it
+SECRET: Final = token_urlsafe(32)  # of the client of each peer
 SCOPE: Final = "openid email profile offline_access"
+NUMBER: Final = "{number}"  # bench/load_oauth.py puts another number there in each request
+ANY_NUMBER: Final = "900000000"  # Hydra refuses a state of fewer than eight characters
 CODE: Final = re.compile(r"[?&]code=([^&]+)")
+FORM: Final = "application/x-www-form-urlencoded"
 OURS: Final = "Gatehouse"
 PEER: Final = "oidc-provider"
 PYTHON_PEER: Final = "django-oauth-toolkit"
 KEYCLOAK: Final = "Keycloak"
 HYDRA: Final = "Ory Hydra"
-WALKS: Final = ("flow", "exchange", "refresh")
-ANSWERS: Final = {"flow": 2, "refresh": 1}  # of one round, in which two tokens are signed
+SEQUENCES: Final = ("flow", "exchange", "refresh")  # each request is made from the response before
+RESPONSES: Final = {"flow": 2, "refresh": 1}  # of one operation, in which two tokens are signed
+LIMIT_SHARE: Final = 0.8  # of the rate that the unavoidable parts of an exchange allow (goal P7)
 WORKS: Final = (
     ("flow RS256", "flow", "RS256"),
     ("flow ES256", "flow", "ES256"),
@@ -83,14 +86,14 @@ LEAST: Final = {
     ("introspection", "SQLite", PEER, "SQLite"): 1.5,
     ("introspection", "PostgreSQL", PEER, "PostgreSQL"): 2.0,
     ("introspection", "PostgreSQL", KEYCLOAK, "PostgreSQL"): 2.0,
-    ("discovery", "SQLite", PEER, "memory"): 1.0,
-    ("JWKS", "SQLite", PEER, "memory"): 1.0,
+    ("discovery", "SQLite", PEER, "memory"): 1.5,  # pre-rendered; through the application it would be 1.0
+    ("JWKS", "SQLite", PEER, "memory"): 1.5,
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contender:
-    """A server that is up, with one client of it and the cookie of a person who is signed in."""
+    """A running server with one client and the cookie of a person who is signed in."""
 
     name: str
     storage: str
@@ -99,34 +102,32 @@ class Contender:
     port: int
     client_id: str
     secret: str
-    scratch: Path
     cookie: str = ""
     scope: str = SCOPE
     seconds: float = SECONDS
     endpoints: dict[str, str]
-    pids: tuple[int, ...] = ()  # the processes of the server
+    pids: tuple[int, ...]  # of the server, without those that it starts itself
+    database: tuple[int, ...] = ()  # the pid of its database server
 
     def sign_in(self) -> "Contender":
+        """Sign in twice: the first sign-in may change the session."""
         person = PersonInBrowser(self.issuer)
-        person.open_address(self.authorize, until=REDIRECT)
-        person.open_address(
-            self.authorize, until=REDIRECT
-        )  # whatever the first one changes of the session is changed now
-        cookie = person.client.build_request("GET", self.authorize).headers["cookie"]
+        person.open_address(self.authorize_url(), until=REDIRECT)
+        person.open_address(self.authorize_url(), until=REDIRECT)
+        cookie = person.client.build_request("GET", self.authorize_url()).headers["cookie"]
         person.client.close()
         return replace(self, cookie=cookie)
 
-    @property
-    def authorize(self) -> str:
-        query = {
-            "client_id": self.client_id,
-            "response_type": "code",
-            "redirect_uri": REDIRECT,
-            "scope": self.scope,
-            "nonce": "benchmark",  # Hydra wants eight characters
-            "state": "benchmark",
-        }
-        return f"{self.endpoints['authorization_endpoint']}?{httpx2.QueryParams(query)}"
+    def authorize_url(self, number: str = ANY_NUMBER) -> str:
+        query = httpx2.QueryParams(
+            {
+                "client_id": self.client_id,
+                "response_type": "code",
+                "redirect_uri": REDIRECT,
+                "scope": self.scope,
+            }
+        )
+        return f"{self.endpoints['authorization_endpoint']}?{query}&nonce={number}&state={number}"
 
     @property
     def basic(self) -> str:
@@ -135,11 +136,17 @@ class Contender:
     def path(self, endpoint: str) -> str:
         return self.endpoints[endpoint].removeprefix(self.issuer)
 
-    def rate(self, work: str) -> float:
-        return self._walk(work) if work in WALKS else self._read(work)
-
     def supports(self, work: str) -> bool:
         return work != "introspection" or "introspection_endpoint" in self.endpoints
+
+    def turn(self, work: str) -> Turn:
+        return Turn(port=self.port, pids=self.pids, measure=partial(self.measure, work))
+
+    def measure(self, work: str) -> LoadResult:
+        if work in SEQUENCES:
+            return self._measure_sequence(work)
+        port, requests = self._requests(work)
+        return measure_requests(port, requests, server=self.pids, database=self.database)
 
     def load(self, kind: str) -> OAuthLoad:
         return OAuthLoad(
@@ -148,59 +155,42 @@ class Contender:
             port=self.port,
             connections=CONNECTIONS,
             seconds=self.seconds,
-            authorize=self.authorize.removeprefix(self.issuer),
+            authorize=self.authorize_url(NUMBER).removeprefix(self.issuer),
             cookie=self.cookie,
             token=self.path("token_endpoint"),
             basic=self.basic,
             redirect_uri=REDIRECT,
+            server=self.pids,
+            database=self.database,
         )
 
-    def _walk(self, kind: str) -> float:
-        return run_load("bench.load_oauth", self.load(kind), self.scratch)
+    def _measure_sequence(self, kind: str) -> LoadResult:
+        return run_load("bench.load_oauth", self.load(kind))
 
-    def _read(self, work: str) -> float:
+    def _requests(self, work: str) -> tuple[int, Sequence[str]]:
+        """The port, and the requests that are sent to it in turn: one for each of several tokens."""
         if work == "discovery":
-            return request_rate(self.port, f"{self.path('issuer')}/.well-known/openid-configuration")
+            return self.port, [get_request(f"{self.path('issuer')}/.well-known/openid-configuration")]
         if work == "JWKS":
-            return request_rate(self.port, self.path("jwks_uri"))
-        if work == "introspection":
-            return self._introspect()
-        file = self.scratch / "userinfo.http"
-        head = f"GET {self.path('userinfo_endpoint')} HTTP/1.1\r\nHost: localhost\r\nX-Number: {{number}}\r\n"
-        file.write_text(f"{head}Authorization: Bearer {self.access_token()}\r\n\r\n", newline="")
-        return request_rate(self.port, f"@{file}")
-
-    def _introspect(self) -> float:
+            return self.port, [get_request(self.path("jwks_uri"))]
+        tokens = [self.access_token() for _ in range(CONNECTIONS)]
+        if work == "userinfo":
+            path = self.path("userinfo_endpoint")
+            return self.port, [get_request(path, f"Authorization: Bearer {token}") for token in tokens]
         endpoint = httpx2.URL(self.endpoints["introspection_endpoint"])
-        body = f"token={quote(self.access_token())}"
-        head = (
-            f"POST {endpoint.path} HTTP/1.1\r\nHost: localhost\r\nX-Number: {{number}}\r\n"
-            f"Authorization: Basic {self.basic}\r\n"
-            f"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {len(body)}\r\n\r\n"
-        )
-        file = self.scratch / "introspection.http"
-        file.write_text(head + body, newline="")
-        return request_rate(endpoint.port or self.port, f"@{file}")
+        client = f"Authorization: Basic {self.basic}"
+        bodies = [f"token={quote(token)}" for token in tokens]
+        return endpoint.port or self.port, [post_request(endpoint.path, FORM, body, client) for body in bodies]
 
     def access_token(self) -> str:
         with httpx2.Client(headers={"Cookie": self.cookie}, timeout=REQUEST_TIMEOUT) as client:
-            found = CODE.search(client.get(self.authorize).headers["location"])
+            found = CODE.search(client.get(self.authorize_url()).headers["location"])
             assert found is not None  # noqa: S101 - the person is signed in
             fields = {"grant_type": "authorization_code", "code": found[1], "redirect_uri": REDIRECT}
-            answer = client.post(
+            response = client.post(
                 self.endpoints["token_endpoint"], data=fields, headers={"Authorization": f"Basic {self.basic}"}
             )
-        return str(answer.raise_for_status().json()["access_token"])
-
-
-def run_load(module: str, load: OAuthLoad, scratch: Path) -> float:
-    file = scratch / "walk.json"
-    file.write_bytes(msgspec.json.encode(load))
-    with on_core(1):
-        ended = subprocess.run(
-            [sys.executable, "-m", module, str(file)], check=True, stdout=subprocess.PIPE, text=True
-        )
-    return float(ended.stdout)
+        return str(response.raise_for_status().json()["access_token"])
 
 
 def has_peer() -> bool:
@@ -219,7 +209,7 @@ def on_sqlite(program: Program, scratch: Path) -> Iterator[Figure]:
             gatehouse(program, scratch / "sso-sqlite", f"sqlite:///{scratch}/sso.db", "SQLite")
         )
         theirs = [
-            stack.enter_context(oidc_provider(scratch, storage, alg, address))
+            stack.enter_context(oidc_provider(storage, alg, address))
             for storage, address in (("memory", "memory"), ("SQLite", f"sqlite:{scratch}/peer-{{}}.db"))
             for alg in ("RS256", "ES256")
         ]
@@ -229,35 +219,40 @@ def on_sqlite(program: Program, scratch: Path) -> Iterator[Figure]:
 
 
 def on_postgres(
-    program: Program, scratch: Path, urls: Sequence[str], others: Iterable[AbstractContextManager[Contender]] = ()
+    program: Program,
+    scratch: Path,
+    urls: Sequence[str],
+    database: int,
+    others: Iterable[AbstractContextManager[Contender]] = (),
 ) -> Iterator[Figure]:
-    """`others` are optional contenders on databases of their own, started here."""
+    """`database` is the pid of PostgreSQL; `others` are optional contenders, each with a database of its own."""
     with ExitStack() as stack:
         ours = stack.enter_context(gatehouse(program, scratch / "sso-postgres", urls[0], "PostgreSQL"))
         theirs = [
-            stack.enter_context(oidc_provider(scratch, "PostgreSQL", alg, url))
+            stack.enter_context(oidc_provider("PostgreSQL", alg, url))
             for alg, url in zip(("RS256", "ES256"), urls[1:], strict=True)
         ]
         theirs += [stack.enter_context(other) for other in others]
-        yield from compare_all([*ours, *theirs])
+        yield from compare_all([replace(one, database=(database,)) for one in [*ours, *theirs]])
 
 
 def compare_all(contenders: Sequence[Contender]) -> Iterator[Figure]:
+    pids = {pid for one in contenders for pid in one.pids}
     for name, work, alg in WORKS:
-        yield from side_by_side(name, work, [one for one in contenders if one.alg == alg and one.supports(work)])
+        chosen = [one for one in contenders if one.alg == alg and one.supports(work)]
+        yield from compare(name, chosen, alternate([one.turn(work) for one in chosen], idle=pids))
 
 
-def side_by_side(name: str, work: str, contenders: Sequence[Contender]) -> Iterator[Figure]:
-    """Ratios first: they hold on other machines too."""
-    rounds = [[one.rate(work) for one in contenders] for _ in range(ROUNDS)]
-    rates = [median(rates) for rates in zip(*rounds, strict=True)]
-    us, ours = contenders[0], rates[0]
-    for other, rate in zip(contenders[1:], rates[1:], strict=True):
+def compare(name: str, contenders: Sequence[Contender], results: Sequence[Sequence[LoadResult]]) -> Iterator[Figure]:
+    """Our ratio to each of the others first: it holds on other machines too."""
+    us, ours = contenders[0], median_rate(results[0])
+    for other, rounds in zip(contenders[1:], results[1:], strict=True):
         least = LEAST.get((name, us.storage, other.name, other.storage))
         title = f"{name}, {us.storage}: times {other.name} on {other.storage}"
-        yield Figure(name=title, value=ours / rate, unit=RATIO, least=least)
-    for one, rate in zip(contenders, rates, strict=True):
-        yield Figure(name=f"{name}, {one.name} on {one.storage}", value=rate, unit="/s")
+        yield Figure(name=title, value=ours / median_rate(rounds), unit=RATIO, least=least)
+    yield spread_figure(f"{name}, {us.storage}", results)
+    for one, rounds in zip(contenders, results, strict=True):
+        yield from rate_figures(f"{name}, {one.name} on {one.storage}", rounds)
 
 
 @contextmanager
@@ -270,7 +265,7 @@ def gatehouse(
     pinned: bool = True,
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[list[Contender]]:
-    """One server with two clients, since ours signs for each client as that one wants it."""
+    """One server with two clients: it signs for each client with the algorithm of that client."""
     data.mkdir()
     environment = {"GATEHOUSE__DATABASE__URL": url}
     place = ("--dev", "--data", data)
@@ -289,7 +284,7 @@ def gatehouse(
                 storage,
                 alg,
                 issuer,
-                data,
+                server.pid,
                 client_id=alg.lower(),
                 secret=run_command(
                     *("client", "create", alg.lower(), "--name", alg, "--profile", "oidc", "--first-party"),
@@ -303,42 +298,44 @@ def gatehouse(
 
 
 @contextmanager
-def oidc_provider(scratch: Path, storage: str, alg: str, address: str) -> Iterator[Contender]:
+def oidc_provider(storage: str, alg: str, address: str) -> Iterator[Contender]:
     home, node = find_peer(), find_downloaded_node()
-    assert home is not None  # noqa: S101 - asked before
+    assert home is not None  # noqa: S101 - the caller has checked
     assert node is not None  # noqa: S101
     port = free_port()
-    as_linked = ("--preserve-symlinks", "--preserve-symlinks-main", "--disable-warning=ExperimentalWarning")
-    told = (str(port), address.format(alg), alg, "bench", SECRET, REDIRECT)
+    flags = ("--preserve-symlinks", "--preserve-symlinks-main", "--disable-warning=ExperimentalWarning")
+    arguments = (str(port), address.format(alg), alg, "bench", SECRET, REDIRECT)
     with on_core(0):
         process = WatchedProcess(
-            [node[0], *as_linked, str(home / "programs" / "server.mjs"), *told],
+            [node[0], *flags, str(home / "programs" / "server.mjs"), *arguments],
             environment=inherited_environment({"NODE_ENV": "production"}),
         )
     with process:
         process.wait_until_started("^ready", process.stdout)
         issuer = f"http://localhost:{port}"
-        yield discover_contender(PEER, storage, alg, issuer, scratch, client_id="bench", secret=SECRET)
+        yield discover_contender(PEER, storage, alg, issuer, process.pid, client_id="bench", secret=SECRET)
 
 
 @contextmanager
 def django_oauth_toolkit(scratch: Path) -> Iterator[Contender]:
     """It signs with RS256 only."""
     python = find_python_peer()
-    assert python is not None  # noqa: S101 - asked before
+    assert python is not None  # noqa: S101 - the caller has checked
     port = free_port()
-    told = (str(port), str(scratch / "django.db"), "bench", SECRET, REDIRECT)
+    arguments = (str(port), str(scratch / "django.db"), "bench", SECRET, REDIRECT)
     with on_core(0):
-        process = WatchedProcess([str(python), "server.py", *told], cwd=DJANGO)
+        process = WatchedProcess([str(python), "server.py", *arguments], cwd=DJANGO)
     with process:
         process.wait_until_started("^ready", process.stdout)
         issuer = f"http://localhost:{port}"
-        found = discover_contender(PYTHON_PEER, "SQLite", "RS256", issuer, scratch, client_id="bench", secret=SECRET)
-        yield replace(found, seconds=PATIENT_SECONDS)
+        found = discover_contender(
+            PYTHON_PEER, "SQLite", "RS256", issuer, process.pid, client_id="bench", secret=SECRET
+        )
+        yield replace(found, seconds=SLOW_SECONDS)
 
 
 def discover_contender(
-    name: str, storage: str, alg: str, issuer: str, scratch: Path, *, client_id: str, secret: str
+    name: str, storage: str, alg: str, issuer: str, pid: int, *, client_id: str, secret: str
 ) -> Contender:
     endpoints = httpx2.get(f"{issuer}/.well-known/openid-configuration").raise_for_status().json()
     return Contender(
@@ -349,28 +346,28 @@ def discover_contender(
         port=int(issuer.rpartition(":")[2]),
         client_id=client_id,
         secret=secret,
-        scratch=scratch,
         endpoints={key: value for key, value in endpoints.items() if isinstance(value, str)},
+        pids=(pid,),
     ).sign_in()
 
 
 def limits(figures: Iterable[Figure]) -> Iterator[Figure]:
-    """What the parts that cannot be left out would allow by themselves, each measured in this run."""
+    """The rates that the unavoidable parts allow, each part measured in this run."""
     known = {figure.name: figure.value for figure in figures}
     try:
         signed = {alg: known[f"sign a user token, {alg}"] for alg in ("RS256", "ES256", "EdDSA")}
-        answer = 1e6 / known[f"GET /healthz, {CONNECTIONS} connections"]
+        response = 1e6 / known[f"GET {EMPTY}, {CONNECTIONS} connections"]
         write = 1e6 / known["the same, 64 callers, SQLite"]
     except KeyError:
         return
     exchange = known.get(f"exchange RS256, {OURS} on SQLite")
     if exchange is not None:
-        share = exchange * (signed["RS256"] + signed["EdDSA"] + write + answer) / 1e6
-        yield Figure(name="exchange RS256, share of the limit", value=share, unit="", least=0.6)
+        share = exchange * (signed["RS256"] + signed["EdDSA"] + write + response) / 1e6
+        yield Figure(name="exchange RS256, share of the limit", value=share, unit="", least=LIMIT_SHARE)
     for name, ours, other, theirs in LEAST:
         work, _, alg = name.partition(" ")
         peer = known.get(f"{name}, {other} on {theirs}")
-        if work in ANSWERS and peer is not None:
-            rate = 1e6 / (signed[alg] + signed["EdDSA"] + ANSWERS[work] * answer)
+        if work in RESPONSES and peer is not None:
+            rate = 1e6 / (signed[alg] + signed["EdDSA"] + RESPONSES[work] * response)
             title = f"{name}, {ours}: signatures and empty answers alone, times {other} on {theirs}"
             yield Figure(name=title, value=rate / peer, unit=RATIO)

@@ -1,6 +1,5 @@
-"""Games that only wait: what an open WebSocket with its heartbeats costs (interface §6, checklist WS-06, WS-08)."""
+"""The cost of open WebSockets with heartbeats (interface §6, checklist WS-06, WS-08, goal P10)."""
 
-import os
 import subprocess
 import sys
 import time
@@ -12,12 +11,13 @@ from typing import Final
 import apsw
 from bench.figures import Figure
 from bench.machine import on_core
+from bench.processes import processor_seconds
 from bench.server import Program, Server
 
 SOCKETS: Final = 5_000
-SETTLING: Final = 6.0  # seconds: a round of heartbeats
+SETTLE_SECONDS: Final = 6.0  # more than one heartbeat
 SECONDS: Final = 20.0
-POLL_INTERVAL: Final = 0.05  # seconds between two looks whether something was written
+POLL_INTERVAL: Final = 0.05  # seconds between two reads of data_version
 KILOBYTES: Final = 25.0  # for each
 SHARE: Final = 10.0  # % of a core for all of them
 WRITES: Final = 2.0  # a second
@@ -29,22 +29,22 @@ def sockets(program: Program, data: Path, database: Path, number: int = SOCKETS)
         program.serving(data, f"sqlite:///{database}", settings=SETTINGS) as server,
         socket_clients(server.port, number) as games,
     ):
-        expect_line(games, "half")  # which takes what the start and the registrations have left over
+        expect_line(games, "half")  # uses the memory that the start and the registrations have freed
         before = server.megabytes()
         send_newline(games)
         expect_line(games, "open")
-        time.sleep(SETTLING)
+        time.sleep(SETTLE_SECONDS)
         each = (server.megabytes() - before) * 1024 / (number / 2)
         busy, writes = at_rest(server, database)
         send_newline(games)
         pings = int(read_line(games))
     if pings < number:
         raise RuntimeError(f"only {pings} pings for {number} sockets")
-    named = f"{number:,} WebSockets with heartbeats"
+    title = f"{number:,} WebSockets with heartbeats"
     return [
-        Figure(name=f"{named}, memory of each", value=each, unit="KB", goal=KILOBYTES),
-        Figure(name=f"{named}, of a core", value=busy * 100, unit="%", goal=SHARE),
-        Figure(name=f"{named}, transactions", value=writes, unit="/s", goal=WRITES),
+        Figure(name=f"{title}, memory of each", value=each, unit="KB", goal=KILOBYTES),
+        Figure(name=f"{title}, of a core", value=busy * 100, unit="%", goal=SHARE),
+        Figure(name=f"{title}, transactions", value=writes, unit="/s", goal=WRITES),
     ]
 
 
@@ -61,41 +61,36 @@ def socket_clients(port: int, number: int) -> Iterator[subprocess.Popen[str]]:
 
 
 def at_rest(server: Server, database: Path) -> tuple[float, float]:
-    """The share of a core, and the transactions a second, while nothing happens but time."""
-    watch = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
-    begin, used = time.perf_counter(), processor_seconds(server)
-    seen, writes = version(watch), 0
+    """The share of a core, and the transactions a second, while the games wait."""
+    watching = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
+    begin, used = time.perf_counter(), processor_seconds(server.pids)
+    seen, writes = version(watching), 0
     while time.perf_counter() < begin + SECONDS:
         time.sleep(POLL_INTERVAL)
-        newest = version(watch)
+        newest = version(watching)
         writes, seen = writes + (newest != seen), newest
     took = time.perf_counter() - begin
-    watch.close()
-    return (processor_seconds(server) - used) / took, writes / took
+    watching.close()
+    return (processor_seconds(server.pids) - used) / took, writes / took
 
 
 def version(connection: apsw.Connection) -> int:
-    """Another one after every commit of another process."""
+    """It changes with every commit of another process."""
     found: int = connection.pragma("data_version")
     return found
 
 
-def processor_seconds(server: Server) -> float:
-    fields = Path(f"/proc/{server.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def expect_line(games: subprocess.Popen[str], word: str) -> None:
     if read_line(games) != word:
-        raise RuntimeError("the games in bench/load_sockets.py gave up")
+        raise RuntimeError("the load generator has ended; its error is above")
 
 
 def read_line(games: subprocess.Popen[str]) -> str:
-    assert games.stdout is not None  # noqa: S101 - it was asked for
+    assert games.stdout is not None  # noqa: S101 - a pipe
     return games.stdout.readline().strip()
 
 
 def send_newline(games: subprocess.Popen[str]) -> None:
-    assert games.stdin is not None  # noqa: S101 - it was asked for
+    assert games.stdin is not None  # noqa: S101 - a pipe
     games.stdin.write("\n")
     games.stdin.flush()

@@ -1,7 +1,7 @@
-"""Get the OAuth clients of other people that tests/interop/ runs: exact versions, checked against lock files.
+"""Install the OAuth clients of tests/interop/ and the peers of bench/: exact versions, checked against lock files.
 
-Everything goes under .test-deps/; nothing of it is ever imported by the service. Clients that need a compiler or
-a system package are optional.
+Everything is stored under .test-deps/ and never imported by the service. Programs that need a compiler or a system
+package are optional.
 """
 
 import hashlib
@@ -60,14 +60,14 @@ from tests.support.find_programs import DOWNLOADS
 
 from tools.install import CouldNotGet, InstallMethod, Program, download_node, run
 
-GO_PLACES: Final = "/usr/local/go/bin:/usr/lib/go/bin"  # where it is installed without being on PATH
+GO_PLACES: Final = "/usr/local/go/bin:/usr/lib/go/bin"  # usual places that may not be on PATH
 BUILD_TIMEOUT: Final = 3_600  # seconds; the large programs take minutes on an idle machine
 DEPENDENCY_PLUGIN: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 
 
 def install_node_clients() -> None:
     install_node_packages(NODE_CLIENTS, NODE_LOCK)
-    # A program finds its packages above itself, and ours lie elsewhere: they are run by way of this link.
+    # Node finds packages in the directories above a program, so our programs are run through this link.
     (NODE_CLIENTS / "programs").symlink_to(CLIENTS)
     stamp(NODE_CLIENTS, NODE_LOCK)
 
@@ -89,7 +89,7 @@ def install_node_packages(home: Path, lock: Path) -> None:
     renew(home)
     for name in ("package.json", lock.name):
         shutil.copy(lock.with_name(name), home)
-    with tempfile.TemporaryDirectory(dir=DOWNLOADS) as cache:  # one of its own: no one else's is in the way
+    with tempfile.TemporaryDirectory(dir=DOWNLOADS) as cache:  # not shared with other installations
         run(
             [*npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1", f"--cache={cache}"], home
         )

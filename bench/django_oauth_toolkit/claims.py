@@ -1,4 +1,4 @@
-"""What is told of a person: as by Gatehouse, email and nickname are in the id_token and at userinfo."""
+"""The claims of a person: as in Gatehouse, email and nickname are in the id_token and at userinfo."""
 
 from typing import ClassVar
 

@@ -1,10 +1,10 @@
-"""django-oauth-toolkit as it comes, with one client, one person who is always signed in at once, and SQLite.
+"""django-oauth-toolkit, unmodified, with one client, one person who is signed in without a form, and SQLite.
 
     python server.py PORT DATABASE CLIENT_ID CLIENT_SECRET REDIRECT_URI
 
-Run by gunicorn with threads, which keep connections alive; settings as its documentation gives them, but for the
-secret of the client: hashed as a password, which is the default, it would be all that is measured. Django is
-configured before anything of it that has models is imported.
+It runs under gunicorn with threads and keep-alive connections, with the settings of its documentation except for the
+client secret: hashed like a password, which is the default, it would dominate the result. Django is configured before
+modules with models are imported.
 """
 
 import secrets
@@ -95,6 +95,7 @@ class Server(BaseApplication):
             "worker_class": "gthread",
             "threads": THREADS,
             "keepalive": FOREVER,
+            "timeout": 0,  # a worker is stopped while another server is measured, and not replaced for that
             "loglevel": "error",
             "when_ready": lambda _: print(f"ready http://localhost:{self._port}", flush=True),
         }.items():

@@ -1,6 +1,6 @@
-// Everything in a Map that forgets nothing. The package's own memory adapter keeps a thousand records, too few for a load.
+// Everything in a Map without a limit. The memory adapter of the package stores a thousand records, too few for a load.
 export function memory() {
-  const kept = new Map(); // payloads by model and id
+  const records = new Map(); // payloads by model and id
   const byUid = new Map();
   const byGrant = new Map(); // sets of keys
 
@@ -13,7 +13,7 @@ export function memory() {
     }
     async upsert(id, payload) {
       const key = this.key(id);
-      kept.set(key, payload);
+      records.set(key, payload);
       if (payload.uid) byUid.set(payload.uid, id);
       if (payload.grantId) {
         if (!byGrant.has(payload.grantId)) byGrant.set(payload.grantId, new Set());
@@ -21,19 +21,19 @@ export function memory() {
       }
     }
     async find(id) {
-      return kept.get(this.key(id));
+      return records.get(this.key(id));
     }
     async findByUid(uid) {
       return this.find(byUid.get(uid));
     }
     async consume(id) {
-      kept.get(this.key(id)).consumed = Math.floor(Date.now() / 1000);
+      records.get(this.key(id)).consumed = Math.floor(Date.now() / 1000);
     }
     async destroy(id) {
-      kept.delete(this.key(id));
+      records.delete(this.key(id));
     }
     async revokeByGrantId(grantId) {
-      for (const key of byGrant.get(grantId) ?? []) kept.delete(key);
+      for (const key of byGrant.get(grantId) ?? []) records.delete(key);
       byGrant.delete(grantId);
     }
   };

@@ -1,4 +1,4 @@
-// PostgreSQL as it comes, fsync on: a pool of connections, statements prepared once on each.
+// PostgreSQL with its default settings and fsync: a pool of connections, with statements prepared once on each.
 import pg from "pg";
 
 export async function postgres(url) {

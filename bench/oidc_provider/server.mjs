@@ -1,4 +1,4 @@
-// oidc-provider as it comes, with one client, one person who is always signed in at once, and a storage to choose.
+// oidc-provider, unmodified, with one client, one person who is signed in without a form, and a storage by argument.
 //
 //   node server.mjs PORT memory|sqlite:PATH|postgresql://... RS256|ES256 CLIENT_ID CLIENT_SECRET REDIRECT_URI
 import { generateKeyPairSync } from "node:crypto";
@@ -39,7 +39,7 @@ const provider = new Provider(issuer, {
     accountId: id,
     claims: () => ({ sub: id, email: "anna@studio.example", email_verified: true, nickname: "Anna" }),
   }),
-  // As Gatehouse for a client of one's own: no one is asked for consent, every sign-in has a refresh token that rotates.
+  // As Gatehouse for a first-party client: no consent, and every sign-in has a refresh token that rotates.
   async loadExistingGrant(context) {
     const { Grant } = context.oidc.provider;
     const known = context.oidc.session.grantIdFor(clientId);

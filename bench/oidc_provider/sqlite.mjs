@@ -1,4 +1,4 @@
-// Every write durable: WAL with synchronous=FULL, as Gatehouse has it. Node's own SQLite, statements prepared once.
+// Node's own SQLite with durable writes: WAL with synchronous=FULL, as in Gatehouse, and statements prepared once.
 import { DatabaseSync } from "node:sqlite";
 
 export function sqlite(path) {

@@ -1,5 +1,11 @@
 """The benchmark's own arithmetic: a measurement that is kept wrongly is worse than none."""
 
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -8,8 +14,13 @@ import pytest
 from bench import simulate as simulation
 from bench.costs import ASSUMED, Costs
 from bench.figures import Figure
+from bench.floors import REST, floor_stacks
+from bench.floors import WORKS as FLOOR_WORKS
+from bench.load import LoadResult, numbered
 from bench.machine import Machine
+from bench.processes import process_tree, processor_seconds, stopped
 from bench.report import newest_figures, save_run
+from bench.rounds import rate_figures, spread_figure
 from bench.simulate import Habits, Plan, simulate, write_plans
 from bench.single_sign_on import limits
 
@@ -68,6 +79,61 @@ def test_a_limit_is_made_of_what_was_measured_in_the_same_run() -> None:
         f"refresh ES256, SQLite: {alone} SQLite": pytest.approx(5.0),
     }
     assert list(limits(measured[1:])) == []
+
+
+def test_floors_are_subtracted_from_the_cost_of_one_request(tmp_path: Path) -> None:
+    known = {
+        "sign a user token, RS256": 400.0,
+        "sign a user token, EdDSA": 40.0,
+        "durable insert, driver alone, SQLite": 50.0,
+        "lookup by key, driver alone, SQLite": 10.0,
+        "bare uvicorn, empty 200, 16 connections": 25_000.0,  # 40 µs
+        "flow RS256, Gatehouse on SQLite": 1_000.0,  # 1,000 µs
+        "userinfo, Gatehouse on SQLite": 25_000.0,  # 40 µs, less than the floor
+        "userinfo, Gatehouse on PostgreSQL": 2_000.0,  # no floor was measured
+    }
+    measured = [Figure(name=name, value=value, unit="") for name, value in known.items()]
+    flow, userinfo = floor_stacks(measured)
+    assert flow.parts.keys() == {*FLOOR_WORKS["flow RS256"], REST}
+    assert sum(flow.parts.values()) == pytest.approx(1_000)
+    assert flow.parts[REST] == pytest.approx(1_000 - 400 - 40 - 2 * 50 - 10 - 2 * 40)
+    assert userinfo.parts[REST] == 0
+    place = save_run({"answers": measured}, MACHINE, 1_800_000_000, tmp_path)
+    assert ET.fromstring((place / "floors.svg").read_text()) is not None  # noqa: S314 - our own
+
+
+def test_a_round_has_a_rate_and_the_processor_time_of_one_operation() -> None:
+    rounds = [LoadResult(operations=n, seconds=2.0, server=1.0, database=0.0) for n in (1_000, 2_000, 1_500)]
+    figures = {figure.name: figure.value for figure in rate_figures("flow", rounds)}
+    assert figures == {"flow": 750.0, "flow, CPU of the server": pytest.approx(1e6 / 1_500)}
+    assert spread_figure("flow", [rounds, rounds[:1]]).value == 2.0
+
+
+def test_requests_of_a_load_are_sent_in_turn_with_a_number_each() -> None:
+    requests = numbered(["a {number} {number}", "b"])
+    assert [next(requests) for _ in range(3)] == [b"a 1000000000 1000000000", b"b", b"a 1000000002 1000000002"]
+
+
+def test_a_stopped_server_uses_no_processor_time() -> None:
+    script = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'while True: pass'])"
+    with subprocess.Popen([sys.executable, "-c", script]) as parent:
+        try:
+            wait_until(lambda: len(process_tree(parent.pid)) == 2)
+            with stopped([parent.pid]):
+                before = processor_seconds([parent.pid])
+                time.sleep(0.2)
+                assert processor_seconds([parent.pid]) == before
+            wait_until(lambda: processor_seconds([parent.pid]) > before)
+        finally:
+            for pid in reversed(process_tree(parent.pid)):
+                os.kill(pid, signal.SIGKILL)
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def test_every_second_of_polling_is_counted_once() -> None:

@@ -1,0 +1,62 @@
+"""Rounds that alternate between servers: while one is measured, the processes of the others are stopped."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Final
+
+import httpx2
+from bench.figures import RATIO, ROUNDS, Figure
+from bench.load import LOOPBACK, LoadResult
+from bench.processes import stopped
+
+SPREAD: Final = 1.3  # at most, between two rounds of the same server (goal P17)
+WAKE_TIMEOUT: Final = 60.0  # seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """What one server does in each round."""
+
+    port: int
+    pids: tuple[int, ...]
+    measure: Callable[[], LoadResult]
+
+
+def alternate(turns: Sequence[Turn], idle: Iterable[int] = ()) -> list[list[LoadResult]]:
+    """The results of all rounds, for each turn. `idle` are pids of servers that are not measured here."""
+    everyone = {pid for turn in turns for pid in turn.pids} | set(idle)
+    rounds = []
+    for _ in range(ROUNDS):
+        results = []
+        for turn in turns:
+            with stopped(everyone - set(turn.pids)):
+                wake(turn.port)
+                results.append(turn.measure())
+        rounds.append(results)
+    return [list(results) for results in zip(*rounds, strict=True)]
+
+
+def wake(port: int) -> None:
+    """Send one request that is not measured: a server that was stopped has overdue timers to run."""
+    httpx2.get(f"http://{LOOPBACK}:{port}/", timeout=WAKE_TIMEOUT)
+
+
+def median_rate(results: Sequence[LoadResult]) -> float:
+    return median(result.rate for result in results)
+
+
+def rate_figures(name: str, results: Sequence[LoadResult], *, least: float | None = None) -> Iterator[Figure]:
+    """The rate, and the CPU time of one operation."""
+    yield Figure(name=name, value=median_rate(results), unit="/s", least=least)
+    yield Figure(name=f"{name}, CPU of the server", value=median(one.server_cost for one in results), unit="µs")
+    database = median(one.database_cost for one in results)
+    if database:
+        yield Figure(name=f"{name}, CPU of the database", value=database, unit="µs")
+
+
+def spread_figure(name: str, results: Iterable[Sequence[LoadResult]]) -> Figure:
+    """The largest ratio between two rounds of the same server."""
+    rates = [[result.rate for result in rounds] for rounds in results]
+    most = max(max(rounds) / min(rounds) for rounds in rates)
+    return Figure(name=f"{name}: fastest round by slowest", value=most, unit=RATIO, goal=SPREAD)

@@ -1,4 +1,4 @@
-"""Requests that start together: written into connections that stand already, one after the other, without a pause."""
+"""Requests that start together: written into open connections without a pause."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from tests.support.raw_http import RawConnection, RawResponse, raw_connection
 
 
 class SimultaneousSender:
-    """`each` connections to every node; what is fired goes to one node and the other in turn."""
+    """Open `each` connections to every node; requests go to the nodes in turn."""
 
     def __init__(self, pool: ClientPool, nodes: Sequence[Node], *, each: int) -> None:
         self._pool = pool
@@ -36,7 +36,7 @@ class SimultaneousSender:
         await self._stack.aclose()
 
     async def send_together(self, client: FaultClient, asks: Sequence[CheckedRequest]) -> list[Operation]:
-        """All at once, one a connection; what came of each."""
+        """Send all requests at once, one per connection; return their results."""
         loop = asyncio.get_running_loop()
         shots = [(barrel, ask, request_bytes(ask)) for barrel, ask in zip(self._connections, asks, strict=False)]
         begins = []
@@ -93,6 +93,6 @@ def request_bytes(ask: CheckedRequest) -> bytes:
 
 
 def httpx_response(answer: RawResponse) -> httpx2.Response:
-    """The same for those who judge."""
+    """The response as an httpx response, for the judges."""
     headers = [(name, value) for name, value in answer.headers if name not in {"content-encoding", "content-length"}]
     return httpx2.Response(answer.status, headers=headers, content=answer.body)

@@ -1,4 +1,4 @@
-"""Signing keys are distrusted on one node; another that heard nothing of it believes none of them (TK-85, TK-86)."""
+"""Signing keys are distrusted on one node; a second one without notifications rejects them too (TK-85, TK-86)."""
 
 import asyncio
 import signal
@@ -19,7 +19,7 @@ from tests.support.tls import NO_TRUST_STORE
 
 LISTEN_URL: Final = "GATEHOUSE__DATABASE__LISTEN_URL"
 PATIENCE: Final = 30.0  # seconds
-PUBLISHED_SECONDS: Final = 1.0  # a node that does not hear may publish a distrusted key for so long
+PUBLISHED_SECONDS: Final = 1.0  # how long a node without notifications may publish a distrusted key
 STOPPED_SECONDS: Final = 1.5
 
 
@@ -54,7 +54,7 @@ async def test_tk_85_tk_86_a_node_without_notices_judges_and_signs_by_the_keys_o
                 tokens = await world.issue(http, services)
                 await distrust_all(services)
                 assert not await world.uses(http, tokens)[use](), use
-            # What it signs now is believed where the notices arrive, and the other way round.
+            # Each node accepts what the other one signs now.
             assert (await world.own_record(hearing, await world.log_in(http))).status_code == 200
             assert (await world.own_record(http, await world.log_in(hearing))).status_code == 200
             async with asyncio.timeout(PUBLISHED_SECONDS + PATIENCE):
@@ -75,10 +75,10 @@ async def test_tk_85_a_node_that_was_stopped_meanwhile_takes_no_request_by_a_dis
         assert tokens.kids & await published_kids(http)
         second.process.send(signal.SIGSTOP)
         await distrust_all(services)
-        # Sent while it stands still: they are the first that it sees when it goes on.
+        # Sent while it is stopped, so that it reads them first when it continues.
         asked = {name: asyncio.create_task(use()) for name, use in world.uses(http, tokens).items()}
         published = asyncio.create_task(published_kids(http))
-        await asyncio.sleep(STOPPED_SECONDS)  # longer than a key set is published unasked
+        await asyncio.sleep(STOPPED_SECONDS)  # longer than the key set is cached
         second.process.send(signal.SIGCONT)
         taken = {name: await one for name, one in asked.items()}
         assert taken == dict.fromkeys(taken, False)

@@ -1,7 +1,7 @@
 """The primary dies and a standby takes over (faults R-06).
 
-A synchronous one has everything. Another may miss the last seconds: then what was ended in them must not live again,
-so everything that was given out before ends (docs/decisions/0011-revocation-epoch.md).
+A synchronous standby has everything. An asynchronous one may miss the last seconds: what was ended in them must not
+become valid again, so everything issued before ends (docs/decisions/0011-revocation-epoch.md).
 """
 
 import asyncio
@@ -31,10 +31,10 @@ from tests.support.processes import LOOPBACK
 
 Pair = tuple[PostgresCluster, Standby]
 CUT = ("ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()")
-PROBES = 20  # rounds of questions about what was ended
-MOST = 6  # things that are ended unknown to the standby
+PROBES = 20  # rounds of requests with what was ended
+MOST = 6  # ended without the standby's knowledge
 ADMINISTRATORS_LOGIN = "boss@studio.example"
-OF_PEOPLE = ("user:", "grant:", "service account:")  # what the epoch ends; keys of applications it cannot know
+OF_PEOPLE = ("user:", "grant:", "service account:")  # what the epoch ends; it does not cover keys of applications
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ async def test_r_06_failover_to_a_standby_that_missed_something_revives_nothing(
         await sign_in(client, ADMINISTRATORS_LOGIN)
         alive = still_alive(run, ends)
         await cut_off(pair[1])
-        for thing in alive:  # the standby knows it, and not that it ends
+        for thing in alive:  # the standby knows it, but not that it is ended
             await thing.end(client)
         await run.progress(30)
         probing = asyncio.create_task(keep_asking(client, alive))
@@ -111,7 +111,7 @@ async def test_r_06_failover_to_a_standby_that_missed_something_revives_nothing(
         *i3_what_was_ended_stays_ended(about_people),
     ] == []
     lost = [one for one in about_people if one.op is Act.END and one.ok and one.client == "probes"]
-    assert lost  # else the run shows nothing
+    assert lost  # otherwise the run shows nothing
     refused = {one.key for one in about_people if one.result is Result.FAIL and one.t0 > promoted[0]}
     assert {one.key for one in lost} <= refused
 
@@ -122,14 +122,14 @@ def still_alive(run: FaultRun, ends: Revocations) -> list[Revocable]:
 
 
 async def keep_asking(client: FaultClient, ended: Sequence[Revocable]) -> None:
-    """From before the promotion until the dust has settled, at each node."""
+    """Send requests to each node from before the promotion until some time after it."""
     for _ in range(PROBES):
         for thing in ended:
             await ask_nodes_together(client, thing.use)
 
 
 async def cut_off(standby: Standby) -> None:
-    """It hears nothing more of its primary, and does not say so."""
+    """Cut the standby off from its primary without either side being notified."""
     async with postgres_session(standby.url()) as watcher:
         for statement in CUT:
             await watcher.execute(statement)

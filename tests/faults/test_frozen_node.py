@@ -1,4 +1,4 @@
-"""A node stops inside a transaction: the others go on, and its save is refused (checklist OP-85, OP-86)."""
+"""A node stops inside a transaction: the others continue, and its save is refused (checklist OP-85, OP-86)."""
 
 import asyncio
 import signal
@@ -19,9 +19,9 @@ from tests.support.postgres_session import LOCK_TIMEOUT, postgres_session, wait_
 from tests.support.processes import LOOPBACK, Node
 from tests.support.tls import NO_TRUST_STORE
 
-GOES_ON_WITHIN: Final = 5.0  # seconds, for nodes that did not stop
-LETS_GO_SOON: Final = {"GATEHOUSE__DATABASE__IDLE_TRANSACTION_SECONDS": "3"}  # as a release does
-LONG: Final = 60.0  # seconds; the nodes answer before
+GOES_ON_WITHIN: Final = 5.0  # seconds, for the other nodes
+LETS_GO_SOON: Final = {"GATEHOUSE__DATABASE__IDLE_TRANSACTION_SECONDS": "3"}  # as in a release
+LONG: Final = 60.0  # seconds; the nodes respond earlier
 ROLES: Final = "SELECT count(*) FROM roles WHERE application_id = $1"
 IDLE: Final = """
 SELECT count(*) FROM pg_stat_activity
@@ -41,7 +41,7 @@ def saving_role(node: Node, number: int, who: Person) -> "asyncio.Task[httpx2.Re
 
 @contextmanager
 def urls_of(kind: str, cluster: PostgresCluster, url: str) -> Iterator[dict[str, str]]:
-    """What a node is told to reach the database directly, or through PgBouncer in transaction mode."""
+    """The database URLs of a node, direct or through PgBouncer in transaction mode."""
     if kind == "direct":
         yield {"GATEHOUSE__DATABASE__URL": url}
         return
@@ -55,9 +55,9 @@ def urls_of(kind: str, cluster: PostgresCluster, url: str) -> Iterator[dict[str,
 
 @asynccontextmanager
 async def stopped_inside_a_save(node: Node, number: int, who: Person, url: str) -> AsyncIterator[Any]:
-    """The node saves a role of that application and is stopped when it holds all locks but one; then that one too.
+    """Stop a node during a save of a role when it has all locks but one, then release that lock.
 
-    Yields the save under way, and a session of our own.
+    Yields the pending save and a separate session.
     """
     async with postgres_session(url) as watcher:
         async with watcher.transaction():

@@ -1,4 +1,4 @@
-"""A full disk: what must write answers 503, what only reads is served, and space is all it takes (faults R-09)."""
+"""A full disk: writes get 503, reads are served, and it recovers once there is space (faults R-09)."""
 
 import resource
 from collections.abc import Iterator
@@ -22,9 +22,9 @@ JWKS = "/proxy/oauth/keys"
 
 @contextmanager
 def stop_file_growth(pid: int, log: Path) -> Iterator[None]:
-    """The process may write where it has written already, and no file of it may grow beyond that.
+    """Limit the process to the current size of its files.
 
-    The kernel says EFBIG where a full disk says ENOSPC; it needs no root, and the rest is the same.
+    The kernel reports EFBIG where a full disk reports ENOSPC; it needs no root, and the rest is the same.
     """
     free = resource.prlimit(pid, resource.RLIMIT_FSIZE)
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (log.stat().st_size, free[1]))
@@ -37,7 +37,7 @@ def stop_file_growth(pid: int, log: Path) -> Iterator[None]:
 async def only_reading_works(client: httpx2.AsyncClient, token: str) -> None:
     for answer in (
         await client.post("/setup", data={**FORM, "token": token}),
-        await client.get("/setup", params={"token": "guess"}),  # a guess that cannot be counted is not let in
+        await client.get("/setup", params={"token": "guess"}),  # a guess that cannot be counted is refused
     ):
         assert answer.status_code == 503
         assert int(answer.headers["retry-after"]) > 0

@@ -1,4 +1,4 @@
-"""Nodes that hold polls are killed or stopped: an answer is delivered once, and none is lost (R4, faults I4)."""
+"""Nodes that hold polls are killed or stopped: each answer is delivered once, and none is lost (R4, faults I4)."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ def request(path: str, body: dict[str, object]) -> bytes:
 
 
 async def register_session(node: Node) -> tuple[str, str]:
-    """The gsid, and where to poll."""
+    """Register a session; return the gsid and the poll path."""
     answer = await send_request(node.port, request(GET_GSID, {"factor": "f"}))
     assert answer.status == 200, answer
     return json.loads(answer.body)["gsid"], answer.header("location") or ""
@@ -43,12 +43,12 @@ async def poll_until_answered(port: int, gsid: str, where: str) -> tuple[int, di
 
 @asynccontextmanager
 async def held_poll(node: Node, gsid: str, where: str, url: str) -> AsyncIterator[RawConnection]:
-    """A poll that this node holds: it is once the database knows of it."""
+    """Start a poll and wait until the database shows that this node holds it."""
     async with raw_connection(node.port) as connection, open_storage(url, migrate=False) as storage:
         before = await found_in(storage, gsid)
         connection.send(request(where, {"gsid": gsid}))
         while (await found_in(storage, gsid)).polls == before.polls:
-            await send_request(node.port, ALIVE)  # and so the node had a turn since we looked
+            await send_request(node.port, ALIVE)  # so that the node's loop has run since
         yield connection
 
 
@@ -141,7 +141,7 @@ async def status_of(poll: RawConnection) -> str:
 
 @asynccontextmanager
 async def several_polls(node: Node, gsid: str, where: str) -> AsyncIterator["asyncio.Task[str]"]:
-    """Within a moment: the one that is left at the end, for each that begins sends the one before away."""
+    """Send several polls at once; return the one that stays, because each new poll ends the previous one."""
     async with AsyncExitStack() as connections:
         polls = [await connections.enter_async_context(raw_connection(node.port)) for _ in range(4)]
         for poll in polls:
@@ -162,7 +162,7 @@ async def test_the_newest_poll_wins_between_nodes_however_many_are_not_stored_ye
         gsid, where = await register_session(here)
         async with raw_connection(there.port) as newest, several_polls(here, gsid, where) as older:
             newest.send(request(where, {"gsid": gsid}))
-            assert await older == "RETRY"  # at once, as at one node
+            assert await older == "RETRY"  # immediately, as on a single node
             await confirm(migrated_postgres_url, gsid, user)
             assert await status_of(newest) == "OK"
 

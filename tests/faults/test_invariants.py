@@ -1,4 +1,4 @@
-"""Each checker says yes to a history that is right and no to one that is not: else it would prove nothing."""
+"""Each checker passes a valid history and reports an invalid one; otherwise it would prove nothing."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -262,7 +262,7 @@ SELLS: dict[str, Any] = {"private_data": {"root": {"can_sell": {"value": True}}}
 
 
 def rows_about(role: dict[str, Any], assigned: str) -> Rows:
-    """One application with a rule that only protected roles may give, one role, and someone who holds one."""
+    """One application with a rule that only protected roles may grant, one role, and a person with a role."""
     return {
         "application_schemas": [SimpleNamespace(application_id=7, **RULE)],
         "roles": [SimpleNamespace(**{**SELLER, **role})],

@@ -1,6 +1,6 @@
-"""The connection to PostgreSQL is lost after a commit was sent and before its answer came (faults R-90).
+"""The connection to PostgreSQL is lost after a commit was sent and before its response arrived (faults R-90).
 
-Each test loses the answer in two ways: when the server has committed, and while it may still be doing so.
+Each test loses the response in two ways: after the server has committed, and while it may still be committing.
 """
 
 from collections.abc import AsyncIterator
@@ -36,7 +36,7 @@ from tests.wire.oauth.test_device import poll as poll_with_device
 from tests.wire.oauth.test_revoke import OWN, RFC_7009, everything_is_dead, issue_tokens, secret_of
 from tests.wire.permissions.test_access_keys import key_request, read_with
 
-# What tells the statement whose commit is lost from all others.
+# Part of the statement whose commit is lost.
 TAKE = "delivered_at="
 TAKE_CODE = "SET code_taken_at="
 ROTATE = "SET generation=(grants.generation +"
@@ -119,7 +119,10 @@ async def test_r_90_tk_90_a_code_gives_its_tokens_and_only_once(
     assert proxy.cuts == 1
     assert success_body(await web.userinfo(tokens["access_token"]))["sub"] == anna.user_id
     assert oauth_error(await web.redeem(code)) == (400, "invalid_grant")
-    assert oauth_error(await web.userinfo(tokens["access_token"])) == (401, "invalid_token")  # reuse ends it all
+    assert oauth_error(await web.userinfo(tokens["access_token"])) == (
+        401,
+        "invalid_token",
+    )  # reuse ends the whole family
 
 
 @both

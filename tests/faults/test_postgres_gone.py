@@ -1,4 +1,4 @@
-"""PostgreSQL goes away under a service at work, and comes back (faults R-04)."""
+"""PostgreSQL goes down under load and comes back (faults R-04)."""
 
 import asyncio
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ async def status_of(node: Node, path: str) -> int:
 
 
 async def until_readiness_is(status: int, node: Node) -> None:
-    """A report answers everyone for a second; so it is asked for until it is a new one."""
+    """Poll readiness until it changes: a report is cached for a second."""
     async with asyncio.timeout(PATIENCE):
         while await status_of(node, "/readyz") != status:
             pass

@@ -1,4 +1,4 @@
-"""PostgreSQL restarts under nodes at work: 503 for a moment, and nothing lost (faults R-04)."""
+"""PostgreSQL restarts under load: a short period of 503, and nothing lost (faults R-04)."""
 
 import asyncio
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ async def test_r_04_a_restart_of_postgresql_is_told_as_503_and_loses_nothing(
             await run.progress()
             await asyncio.to_thread(cluster.stop, "immediate" if number % 2 else "fast")
             async with run.record_outage("database"):
-                await asyncio.sleep(1)  # clients come and are told
+                await asyncio.sleep(1)  # let clients get errors
             await asyncio.to_thread(cluster.start)
             await run.progress(20)
         await run.progress()

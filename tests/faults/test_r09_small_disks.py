@@ -1,6 +1,6 @@
-"""Real disks that are really full, one by one: of SQLite, of PostgreSQL, of the log, of a backup (faults R-09).
+"""Full disks one by one: SQLite's, PostgreSQL's, the log's, a backup's (faults R-09).
 
-There is no audit file and no temporary file of a request: records are rows, and bodies are small.
+There is no audit file and there are no temporary files: records are rows, and bodies are small.
 """
 
 import os
@@ -66,7 +66,7 @@ async def test_r_09_postgresql_on_a_full_disk_reads_and_recovers_when_there_is_r
 
 
 def hand_over(directory: Path, cluster: PostgresCluster) -> None:
-    """To whom PostgreSQL runs as."""
+    """Change the owner to the user PostgreSQL runs as."""
     owner = cluster.data.stat()
     os.chown(directory, owner.st_uid, owner.st_gid)
 
@@ -100,7 +100,7 @@ async def test_r_09_a_log_that_no_one_can_write_keeps_no_one_from_being_served(
             assert log.stat().st_size < size + 4_096
             disk.free()
             await client.get("/setup?token=y")
-            assert log.stat().st_size > size  # and it is written again
+            assert log.stat().st_size > size  # the log is written again
         assert node.terminate() == 0
 
 

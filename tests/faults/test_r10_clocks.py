@@ -1,6 +1,6 @@
-"""Clocks jump and differ: a node that is wrong says so, and nothing that ended comes back with the time (R-10, I16).
+"""Clocks jump and differ: a node with a wrong clock reports it, and nothing ended becomes valid again (R-10, I16).
 
-Clocks that jump in the middle of everything are the simulation's (test_r30_simulation.py).
+The simulation tests clocks that jump during operations (test_r30_simulation.py).
 """
 
 import asyncio
@@ -29,7 +29,7 @@ JUMPS: Final = ("+300", "-3600", "+2592000", "-300")  # five minutes, an hour, t
 
 
 class Clock:
-    """What a node that is started with `environment` takes for the time; durations are not touched."""
+    """The time of a node started with `environment`; durations are not affected."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -60,7 +60,7 @@ def readiness_status(node: Node) -> int:
 
 
 async def until_readiness_is(status: int, node: Node) -> None:
-    """A report answers everyone for a second."""
+    """Poll readiness until it changes: a report is cached for a second."""
     async with asyncio.timeout(PATIENCE):
         while await asyncio.to_thread(readiness_status, node) != status:
             pass
@@ -129,7 +129,7 @@ async def test_r_10_a_node_that_is_wrong_about_the_time_is_not_ready_and_revives
     with a_right_and_a_wrong_node(url, tmp_path) as (right, wrong, clock):
         assert [readiness_status(right), readiness_status(wrong)] == [200, 200]
         spent, blocked = (shop.redeem(right, code)["refresh_token"] for code in ("spent", "blocked"))
-        assert shop.redeem(right, "spent")["error"] == "invalid_grant"  # once more: and the family ends
+        assert shop.redeem(right, "spent")["error"] == "invalid_grant"  # reuse, which ends the family
         await block_bob(url, tmp_path)
         assert [guess(right) for _ in range(11)] == [403] * 10 + [429]
         for jump in JUMPS:

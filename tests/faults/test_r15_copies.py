@@ -1,6 +1,6 @@
-"""A copy of the database made while it is written: by the backup command, and by cp (faults R-15).
+"""Copy the database while it is written, with the backup command and with cp (faults R-15).
 
-docs/operations/backup.md says never to do the second; this is why.
+docs/operations/backup.md says never to use cp; this shows why.
 """
 
 import asyncio
@@ -31,4 +31,4 @@ async def test_r_15_a_backup_made_during_writes_has_all_that_was_acknowledged_an
         await every_account_has_one_record(services, kept)
     async with open_storage(f"sqlite:///{copied}", migrate=False) as storage:
         there = {user.user_id for user in await storage.accounts.all_users()}
-    assert not set(kept) <= there  # what is not in the one file yet is missing, and nothing says so
+    assert not set(kept) <= there  # what is only in the -wal file is missing, without any error

@@ -1,4 +1,4 @@
-"""Anyone who takes a precaution out of the program is caught by a test; else the tests are blind (faults R-31)."""
+"""For every safeguard removed from the program, a test fails (faults R-31)."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Two nodes race for whatever works once or is limited, with requests that start together (faults R-12)."""
+"""Two nodes race for things that work once or are limited, with requests that start together (faults R-12)."""
 
 import os
 from collections import Counter
@@ -37,12 +37,12 @@ from tests.support.studio import PROJECT
 
 RACES: Final = int(os.environ.get("FAULT_RACES", "36"))  # noqa: TID251 - said to the tests
 EACH: Final = 2  # requests at each node
-TOGETHER: Final = 0.0001  # seconds from the first request to the last of a round; on a busy machine of the best
+TOGETHER: Final = 0.0001  # seconds from the first request to the last, in the best round
 KINDS: Final = 9
 
 
 class RaceSetup:
-    """One race of each kind after the other."""
+    """Prepare one race of each kind in turn."""
 
     def __init__(self, scene: FaultSetup, logins: Logins) -> None:
         self.owner, self.relying, self.logins = scene.owner, scene.relying, logins
@@ -79,7 +79,7 @@ class RaceSetup:
         return await sender.send_together(client, [ask] * 2 * EACH)
 
     async def key(self, client: FaultClient, sender: SimultaneousSender, n: int) -> list[Operation]:
-        """One is there; of the others one more may come."""
+        """One key exists; one of the requests may add a second."""
         await client.ask(self._adding_key(f"{n} before"))
         fired = await sender.send_together(client, [self._adding_key(f"{n} {one}") for one in range(2 * EACH)])
         about = {"application_id": self.keyed}
@@ -142,7 +142,7 @@ class RaceSetup:
     def races(
         self,
     ) -> list[tuple[Callable[[FaultClient, SimultaneousSender, int], Awaitable[list[Operation]]], bool]]:
-        """Each with whether exactly one must win; else at most so many as the checkers say."""
+        """All races, with whether exactly one request must win; otherwise the checkers bound it."""
         surely = (self.code, self.token, self.answer, self.key, self.role_assignment, self.project, self.name)
         return [*((race, True) for race in surely), (self.password, False), (self.guess, False)]
 

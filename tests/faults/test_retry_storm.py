@@ -6,7 +6,7 @@ from tests.faults.run_record import RunRecord
 from tests.faults.running import FaultRun, RunSetup, run_under_load
 from tests.faults.workloads.all import usual_workloads
 
-MORE = 150  # operations of each round
+MORE = 150  # operations per round
 
 
 async def test_r_29_every_write_asked_three_times_happens_as_if_asked_once(

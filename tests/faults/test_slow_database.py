@@ -1,4 +1,4 @@
-"""A slow database: load is shed with 503 in bounded time, and what needs no database is there (faults R-08)."""
+"""A slow database: load is shed with 503 in time, and endpoints without the database respond (faults R-08)."""
 
 import asyncio
 from collections.abc import Coroutine, Sequence
@@ -20,18 +20,18 @@ from tests.support.postgres import PostgresCluster, database_name
 from tests.support.processes import LOOPBACK
 from tests.support.tcp_proxy import slow_proxy
 
-SLOW, SLOWEST = 0.3, 5.0  # seconds for each statement
+SLOW, SLOWEST = 0.3, 5.0  # seconds per statement
 ANSWERED_WITHIN: Final = 40.0  # seconds, whatever the database does
 PATHS: Final = ("/proxy/oauth/keys", "/.well-known/openid-configuration", "/healthz")
 OPEN_WITHIN: Final = 1.0  # seconds, for the median: a busy machine may be slow now and then
-HELD: Final = 20  # polls, on three connections to the database
+HELD: Final = 20  # polls, on three database connections
 
 
 class PublicEndpoints:
-    """Asks for what needs no database, and holds polls all the while."""
+    """Call endpoints that need no database while polls are held."""
 
     async def prepare(self, scene: FaultSetup) -> None:
-        """Nothing is needed."""
+        """Do nothing."""
 
     def clients(self, pool: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
         return [self._call_endpoints(pool.client("doors")), self._hold(pool.client("polls"))]
@@ -54,7 +54,7 @@ class PublicEndpoints:
         await asyncio.gather(*polls, return_exceptions=True)
 
     async def finish(self, pool: ClientPool) -> None:
-        """Nothing is left."""
+        """Do nothing."""
 
     def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all
         took = median(one.t1 - one.t0 for one in history if one.op is Act.OPEN)

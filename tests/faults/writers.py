@@ -1,6 +1,6 @@
-"""A process that makes accounts as fast as it can, and tells each only once the database has acknowledged it.
+"""A process that creates accounts as fast as it can, and prints each once the database has acknowledged it.
 
-Run as a program by `writing`, and killed.
+`start_writers` starts it, and the test kills it.
 """
 
 import asyncio

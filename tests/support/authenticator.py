@@ -1,6 +1,6 @@
-"""A soft authenticator: one P-256 key in memory, answering a browser's two questions as WebAuthn §6 and §7 say.
+"""A software authenticator: one P-256 key in memory that creates and uses a passkey as WebAuthn §6 and §7 specify.
 
-It obeys the options it is given, and lies on request: a test names what is to be wrong.
+It follows the options it is given; a test can name a part of its response that shall be wrong.
 """
 
 import hashlib

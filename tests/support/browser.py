@@ -1,4 +1,4 @@
-"""A person with a browser that keeps cookies and fills in forms, without JavaScript."""
+"""A browser without JavaScript that keeps cookies and submits forms."""
 
 import re
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class HttpBrowser:
         return self.page
 
     async def post(self, path: str, /, **fields: str | list[str]) -> httpx2.Response:
-        """Send the form of the page last seen that goes there: its hidden fields and these."""
+        """Submit the form of the current page with this action: its hidden fields and the given ones."""
         hidden = {} if self.page is None else hidden_fields(form_to(path, self.page.text))
         self.page = await self.client.post(path, data={**hidden, **fields})
         return self.page
@@ -51,7 +51,7 @@ class HttpBrowser:
 
 
 def form_to(path: str, page: str) -> str:
-    """The form that is sent to the path, or the whole page where none says so."""
+    """Return the form with this action, or the whole page if there is none."""
     forms = [form for form in FORM.findall(page) if f'action="{path}"' in form.partition(">")[0]]
     return forms[0] if forms else page
 
@@ -64,7 +64,7 @@ def hidden_fields(page: str) -> dict[str, str]:
     return fields
 
 
-# A person at home in their account: sends the very forms that the page in front of them holds.
+# An account page in a browser: submits only forms that the current page contains.
 
 
 LOGIN: Final = "anna@studio.example"
@@ -76,12 +76,12 @@ PROBLEM: Final = re.compile(r'role="alert" class="problem">([^<]+)<')
 
 class AccountBrowser(HttpBrowser):
     async def sign_in_and_open_account(self, login: str = LOGIN, password: str = PASSWORD) -> httpx2.Response:
-        """Sign in, and look at the account page."""
+        """Sign in and open the account page."""
         await self.sign_in(login, password)
         return await self.follow()
 
     async def submit(self, path: str, holding: str = "", **fields: str) -> httpx2.Response:
-        """Send the form of the present page that goes there, and holds that text if there are several."""
+        """Submit the form of the current page with this action; `holding` selects one of several by its text."""
         assert self.page is not None
         forms = re.findall(rf'<form method="post" action="{re.escape(path)}".*?</form>', self.page.text, re.DOTALL)
         found = [form for form in forms if holding in form]
@@ -90,7 +90,7 @@ class AccountBrowser(HttpBrowser):
         return self.page
 
     async def post_with_csrf(self, path: str, **fields: str) -> httpx2.Response:
-        """Send fields that no form of ours holds, with the right csrf value."""
+        """Post fields that no form of the page contains, with the right CSRF value."""
         await self.get("/account")
         assert self.page is not None
         csrf = hidden_fields(self.page.text)["csrf"]
@@ -98,7 +98,7 @@ class AccountBrowser(HttpBrowser):
         return self.page
 
     async def submit_and_read_notice(self, path: str, holding: str = "", **fields: str) -> str:
-        """Send a form of the account page and return what is said to have been done."""
+        """Submit a form of the account page and return the notice shown afterwards."""
         await self.get("/account")
         answer = await self.submit(path, holding, **fields)
         assert answer.status_code == 303, answer.text
@@ -106,13 +106,13 @@ class AccountBrowser(HttpBrowser):
         return self.notice_in(await self.follow())
 
     async def confirm(self, **proof: str) -> httpx2.Response:
-        """Answer the page that asks for a fresh proof, to which the last answer has sent us."""
+        """Submit the re-authentication page that the last response redirected to."""
         page = await self.follow()
         assert page.url.path == "/confirm"
         return await self.submit("/confirm", **proof)
 
     async def set_up_totp(self, service: RunningService) -> tuple[str, list[str]]:
-        """Read the secret, type its first code; returns the secret and the recovery codes shown."""
+        """Read the secret and submit its first code; return the secret and the recovery codes shown."""
         page = await self.get("/account/totp")
         secret = self.secret_in(page)
         shown = await self.submit("/account/totp", otp=totp_code(secret, service))

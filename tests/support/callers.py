@@ -43,7 +43,7 @@ REVISION: Final = 3
 
 
 class PermissionsInMemory:
-    """What PermissionStore promises about reading, as far as callers need it."""
+    """The read methods of PermissionStore that identifying callers needs."""
 
     def __init__(self, signing_keys: KeysInMemory) -> None:
         self.signing_keys = signing_keys
@@ -74,7 +74,7 @@ class PermissionsInMemory:
 
 
 class ApplicationKeysInMemory:
-    """What ApplicationKeyStore promises about proofs."""
+    """The ApplicationKeyStore methods about proofs."""
 
     def __init__(self, signing_keys: KeysInMemory) -> None:
         self.signing_keys = signing_keys
@@ -108,7 +108,7 @@ class ApplicationKeysInMemory:
 
 
 class UnlimitedGuesses:
-    """Counts guesses and lets everyone try again."""
+    """A guess limiter that counts guesses and never blocks."""
 
     def __init__(self) -> None:
         self.counted = 0
@@ -138,7 +138,7 @@ class CallerSetup:
     callers: CallerIdentifier
 
     async def user_jwt(self, **changes: object) -> str:
-        """A JWT of the person, bound to FACTOR unless `changes` say otherwise."""
+        """A JWT of the person, bound to FACTOR unless `changes` says otherwise."""
         claims = {"fac": factor_digest(FACTOR, "salt"), "exp": NOW + 90 * DAY, **changes}
         return await self.tokens.signer.sign(example_claims(UserJwtClaims, **claims))
 
@@ -157,7 +157,7 @@ class CallerSetup:
         return await self.tokens.signer.sign(example_claims(ServiceAccountClaims, **claims))
 
     async def service_jwt(self, application_id: int = APPLICATION, **changes: object) -> str:
-        """A static one that is kept, so it counts."""
+        """A stored service token, so that it is accepted."""
         jti = f"of {application_id}"
         self.keys.tokens[jti] = ServiceToken(jti=jti, application_id=application_id, created_at=NOW, ends_at=NOW)
         claims = {"aud": str(application_id), "jti": jti, "exp": NOW + 90 * DAY, **changes}
@@ -229,19 +229,19 @@ def a_key(application_id: int, value: str) -> AccessKey:
 
 
 def credentials_from_client(**fields: Any) -> RequestCredentials:
-    """Credentials as they arrive from CLIENT's own connection."""
+    """Credentials as they arrive on CLIENT's own connection."""
     return replace(RequestCredentials(address=parse_address(CLIENT), source=CLIENT), **fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestSigner:
-    """Makes the Signature of a request with an access key."""
+    """Sign requests with an access key."""
 
     key: str = KEY
     application_id: str = str(APPLICATION)
     ip: str = CLIENT
     ts: int = NOW
-    tampered: dict[str, Any] = field(default_factory=dict)  # after it was signed
+    tampered: dict[str, Any] = field(default_factory=dict)  # after signing
 
     def sign(self) -> KeySignature:
         honest = KeySignature(

@@ -1,4 +1,4 @@
-"""Writes a small GeoIP file in MaxMind's format: some IPv4 networks and what is known of each."""
+"""Write a small GeoIP file in MaxMind's format from IPv4 networks and their data."""
 
 from collections.abc import Mapping
 from ipaddress import IPv4Network
@@ -9,7 +9,7 @@ MARK: Final = b"\xab\xcd\xefMaxMind.com"
 SEPARATOR: Final = bytes(16)
 STRING, UINT16, UINT32, MAP, UINT64, ARRAY = 2, 5, 6, 7, 9, 11
 FIRST_EXTENDED: Final = 8
-LONG: Final = 29  # a size from here on has a byte of its own
+LONG: Final = 29  # from this size on, the size has its own byte
 NUMBERS: Final = {
     "binary_format_major_version": UINT16,
     "binary_format_minor_version": UINT16,
@@ -19,7 +19,7 @@ NUMBERS: Final = {
     "build_epoch": UINT64,
 }
 
-Node = list[Any]  # two of: another node, a place in the data, or None
+Node = list[Any]  # two children, each a node, an offset in the data, or None
 
 
 def write_geoip(file: Path, known: Mapping[str, Mapping[str, Any]]) -> Path:
@@ -46,7 +46,7 @@ def insert(tree: Node, network: IPv4Network, place: int) -> None:
 
 
 def number_nodes(tree: Node) -> dict[int, tuple[int, Node]]:
-    """Every node by its identity, with its number; the root has 0."""
+    """Map each node's identity to its number; the root has 0."""
     found: dict[int, tuple[int, Node]] = {}
     waiting = [tree]
     for node in waiting:

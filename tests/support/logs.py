@@ -1,4 +1,4 @@
-"""What the service logs, caught; afterwards the process logs as it did before, so that no test hears another's."""
+"""Capture what the service logs, and restore logging afterwards, so that tests do not affect each other."""
 
 import io
 import logging
@@ -31,7 +31,7 @@ def capture_logs() -> Iterator[LogStream]:
     root = logging.getLogger()
     kept, level = root.handlers[:], root.level
     stream = LogStream()
-    structlog.contextvars.clear_contextvars()  # a request of an earlier test may have left its id
+    structlog.contextvars.clear_contextvars()  # an earlier test's request may have left its id
     logs.configure(stream=stream)
     try:
         yield stream

@@ -1,4 +1,4 @@
-"""Messages, an outbox in memory, and mail servers of every kind on loopback."""
+"""Messages, an outbox in memory, and mail servers on loopback, both good and broken."""
 
 import asyncio
 import secrets
@@ -53,7 +53,7 @@ def a_composer(clock: Clock) -> Composer:
 
 
 def values_of(template: MailTemplate, **other: str) -> dict[str, str]:
-    """What the template needs, with the values that a test is about."""
+    """The values the template needs, with those the test is about."""
     return {name: other.get(name, VALUES[name]) for name in template.needs}
 
 
@@ -76,7 +76,7 @@ class QueuedMail:
 
 
 class OutboxInMemory:
-    """An OutboxStore that keeps its promises for as long as the process lives."""
+    """An OutboxStore in memory."""
 
     def __init__(self, *mails: OutboxMail) -> None:
         self.queued = {mail.mail_id: QueuedMail(mail, mail.created_at) for mail in mails}
@@ -115,7 +115,7 @@ class OutboxInMemory:
 
 @dataclass(slots=True)
 class Mailbox:
-    """What a server took, and how it was asked; `answers` says what it replies about a recipient."""
+    """What an SMTP server received; `answers` maps a recipient to the reply."""
 
     port: int = 0
     taken: list[EmailMessage] = field(default_factory=list)
@@ -160,7 +160,7 @@ class Mailbox:
 
 @asynccontextmanager
 async def mail_server(mailbox: Mailbox, *, tls: ssl.SSLContext | None = None, **options: Any) -> AsyncIterator[int]:
-    """A real SMTP server in front of the mailbox; gives its port."""
+    """Run a real SMTP server that delivers to the mailbox; yield its port."""
     loop = asyncio.get_running_loop()
 
     def smtp_protocol() -> SMTP:
@@ -177,7 +177,7 @@ async def mail_server(mailbox: Mailbox, *, tls: ssl.SSLContext | None = None, **
 
 @asynccontextmanager
 async def silent_server(accepted: asyncio.Event) -> AsyncIterator[int]:
-    """A server that accepts connections and never says a word."""
+    """Run a server that accepts connections and never responds; yield its port."""
     silence = asyncio.Event()
 
     async def listen(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -195,7 +195,7 @@ async def silent_server(accepted: asyncio.Event) -> AsyncIterator[int]:
 
 
 def refusing_port() -> int:
-    """Where no one listens."""
+    """Return a port on which nothing listens."""
     return free_port()
 
 
@@ -207,14 +207,14 @@ def smtp_transport_to(port: int, *, tls: ssl.SSLContext | None = None, **fields:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificates:
     server: ssl.SSLContext
-    client: ssl.SSLContext  # trusts that server and no one else
+    client: ssl.SSLContext  # trusts only that server
 
 
 def certificates(directory: Path) -> Certificates:
-    """A self-made certificate for 127.0.0.1."""
+    """A self-signed certificate for 127.0.0.1."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "mail.test")])
-    now = datetime.now(UTC)  # noqa: TID251 - OpenSSL looks at the real clock
+    now = datetime.now(UTC)  # noqa: TID251 - OpenSSL uses the real clock
     certificate = (
         x509.CertificateBuilder(subject_name=name, issuer_name=name, public_key=key.public_key())
         .serial_number(x509.random_serial_number())

@@ -1,4 +1,4 @@
-"""A real nginx before several nodes, with the configuration of deploy/nodes."""
+"""A real nginx in front of several nodes, with the configuration of deploy/nodes."""
 
 import re
 import shutil
@@ -32,23 +32,26 @@ class NginxProxy:
     process: WatchedProcess
 
     def node_that_served(self, method: str, path: str, *, status: str = r"\d+") -> str:
-        """Where the first request like this was sent; its line in the log may come after its answer."""
+        """Return the node that got the first matching request; its log line may come after the response."""
         line = rf'"{method} {re.escape(path)}" {status} (\S+)'
         return self.process.wait_for_line(line, self.process.stdout)[1]
 
 
 def proxy_address() -> tuple[str, int]:
-    """Its base_url and port, which nodes know before it is there."""
+    """The proxy's base_url and port, which nodes need before it runs."""
     port = free_port()
     return f"https://{HOST}:{port}", port
 
 
 @contextmanager
 def nginx_proxy(port: int, nodes: Sequence[str]) -> Iterator[NginxProxy]:
-    """`nodes` by address and port. The main file is deployed as it is; what lies beside it is this test's."""
+    """Run nginx before `nodes` (address and port).
+
+    The main file is the deployed one; the included ones are the test's.
+    """
     program = require_program(NGINX)
     place = Path(tempfile.mkdtemp(prefix="gatehouse-nginx-"))
-    place.chmod(0o755)  # nginx's workers are no one, and write below it
+    place.chmod(0o755)  # nginx's workers run as an unprivileged user and write below it
     try:
         certificate = write_certificate(place)
         shutil.copy(NODES / "nginx.conf", place)
@@ -78,7 +81,7 @@ def wait_until_listening(port: int, process: WatchedProcess) -> None:
 def write_certificate(place: Path) -> str:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, HOST)])
-    now = datetime.now(UTC)  # noqa: TID251 - OpenSSL looks at the real time
+    now = datetime.now(UTC)  # noqa: TID251 - OpenSSL uses the real clock
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)

@@ -1,4 +1,4 @@
-"""The packaging files, taken apart."""
+"""Parse the packaging files."""
 
 import re
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from tests.support.find_programs import ROOT
 DEPLOY: Final = ROOT / "deploy"
 UNIT: Final = DEPLOY / "gatehouse.service"
 NODES: Final = DEPLOY / "nodes"
-SERVICES: Final = ("db", "migrate", "grants", "gatehouse")  # of deploy/compose.yaml
+SERVICES: Final = ("db", "migrate", "grants", "gatehouse")  # in deploy/compose.yaml
 
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One of deploy/Dockerfile."""
+    """One instruction of deploy/Dockerfile."""
 
     word: str
     rest: str
@@ -35,19 +35,19 @@ def last_instruction(word: str) -> str:
 
 
 def read_compose(place: Path = DEPLOY) -> dict[str, Any]:
-    """Of one machine, or of NODES."""
+    """Read the compose file for one machine, or that for NODES."""
     found: dict[str, Any] = yaml.safe_load((place / "compose.yaml").read_text())
     return found
 
 
 def user_of(service: str, place: Path = DEPLOY) -> int:
-    """Ours says it in the image, the others in the compose file."""
+    """The user of a compose service: our image sets its own, the others have it in the compose file."""
     user: str = read_compose(place)["services"][service].get("user") or last_instruction("USER")
     return int(user.partition(":")[0])
 
 
 def unit_settings() -> dict[str, list[str]]:
-    """Every value of every key of the systemd unit, whatever its section."""
+    """Every value of every key of the systemd unit, in all sections."""
     found: dict[str, list[str]] = {}
     for line in UNIT.read_text().splitlines():
         key, mark, value = line.partition("=")

@@ -1,4 +1,4 @@
-"""Small permission models to start a test from; a test names only what it is about."""
+"""Builders of small permission models; a test passes only the fields it is about."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -83,7 +83,7 @@ def holdings_with(*roles: str | Assignment, **fields: Any) -> ScopeHoldings:
 
 
 def set_fields(**fields: Any) -> Change[Any]:
-    """An edit that gives the state these fields."""
+    """An edit that sets these fields of the state."""
     return lambda state: EditResult(replace(state, **fields), [a_record(AuditEvent.ROLE_ASSIGNED)])
 
 
@@ -93,12 +93,12 @@ def set_roles(*roles: Role) -> Change[ApplicationModel]:
 
 
 def set_project_fields(**fields: Any) -> Change[ProjectModel]:
-    """An edit that gives a project these fields."""
+    """An edit that sets these fields of a project."""
     return lambda model: set_fields(project=replace(model.project, **fields))(model)
 
 
 def connect_application(application_id: int, *grants: GroupGrant) -> Change[ProjectModel]:
-    """An edit after which the project connects exactly this application."""
+    """An edit after which the project is connected to this application only."""
     return set_project_fields(settings=ProjectSettings(services={application_id: grants}))
 
 

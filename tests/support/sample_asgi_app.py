@@ -1,4 +1,4 @@
-"""A small application in the real request context, and a caller who can send anything."""
+"""A small application in the real request context, and a client that can send any request."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -236,7 +236,7 @@ def a_page(status: int, title: str, message: str, request_id: str, scope: Scope)
 
 @dataclass(slots=True)
 class SampleAsgiApp:
-    """The sample application in its request context; add endpoints, then `app()`."""
+    """The sample application in its request context; add endpoints, then call `app()`."""
 
     endpoints: list[Endpoint] = field(default_factory=sample_endpoints)
     limiter: EndpointRateLimiter = field(default_factory=UnlimitedRates)
@@ -254,7 +254,7 @@ class SampleAsgiApp:
 def raising_endpoint(
     error: Exception, *, path: str = "/fails", dialect: Dialect = Dialect.PLAIN, name: str = "fails"
 ) -> Endpoint:
-    """An endpoint that only ever raises this."""
+    """An endpoint that always raises this error."""
 
     async def fail(_request: Request) -> Response:
         raise error

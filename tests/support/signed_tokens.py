@@ -1,4 +1,4 @@
-"""One token of every kind that ends with the distrust of the signing keys, and every request that takes one."""
+"""A token of every kind that distrusting the signing keys ends, and every request that accepts one."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ TOKEN_LINES: Final[tuple[KeyLine, ...]] = tuple(line for line in KEY_LINES if li
 
 
 async def distrust_all(services: Services) -> None:
-    """What `gatehouse key rotate --distrust` does."""
+    """Do what `gatehouse key rotate --distrust` does."""
     for line in TOKEN_LINES:
         await services.key_rotation.rotate(line, origin=ORIGIN, mode=RotationMode.DISTRUST)
 
@@ -53,14 +53,14 @@ class SignedTokens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenScenario:
-    """A person with a password, an application, and a native client that may exchange."""
+    """A person with a password, an application, and a native client that may exchange tokens."""
 
     user: User
     application_id: int
     secret: str = field(repr=False)
 
     async def code(self, services: Services) -> str:
-        """A code of the person for the client, straight into storage."""
+        """Store a code of the person for the client."""
         code, now = token_urlsafe(32), services.clock.now()
         grant = a_grant(
             client_id=CLIENT,
@@ -104,7 +104,10 @@ class TokenScenario:
         )
 
     def uses(self, http: httpx2.AsyncClient, tokens: SignedTokens) -> Mapping[str, Use]:
-        """Every request that takes one of the tokens, by name, and whether it was taken; the refresh token once."""
+        """Send every request that takes one of the tokens; return by name whether it was accepted.
+
+        Spends the refresh token.
+        """
         user_and_service = bearer(tokens.user_jwt) | {"Service-Jwt": tokens.service_jwt}
         return {
             "user JWT": lambda: is_ok(self.own_record(http, tokens.user_jwt)),

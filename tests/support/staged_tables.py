@@ -1,4 +1,4 @@
-"""Reads what pages of staged tables say, and what people really hold."""
+"""Read the pages of staged tables, and the permissions people really have."""
 
 import re
 from html import unescape
@@ -20,14 +20,14 @@ Changed = dict[str, set[str]]  # by user id: "+user.kick", "-moderator"
 
 
 def predicted_changes(page: str) -> Changed:
-    """Who gains and loses what, as a review says it; rules and roles by name."""
+    """Who gains and loses what according to a review page; rules and roles by name."""
     return {
         user_id: {SIGNS[sign] + name for sign, name in CHANGE_LINE.findall(row)} for user_id, row in ROW.findall(page)
     }
 
 
 def form_of(page: str) -> dict[str, str]:
-    """The fields of the last form that has edits: that of a review, or Undo."""
+    """The fields of the last form with edits: that of a review, or Undo."""
     return {name: unescape(value) for name, value in FIELD.findall(page)}
 
 
@@ -39,7 +39,7 @@ def staged_edits(page: str) -> list[list[Any]]:
 
 
 async def held_names(service: RunningService, application_id: int, *user_ids: str) -> Changed:
-    """The names of all rules and roles that these people hold, decided as for a request."""
+    """The names of all rules and roles that these people have, evaluated as for a request."""
     reading, now = service.services.permission_loader, service.services.clock.now()
     found = {}
     for user_id in user_ids:

@@ -1,4 +1,4 @@
-"""`--times`: where the time of a run goes, by folder, set-up against body, and the slowest tests."""
+"""`--times`: report the time of a run by directory, set-up and body separately, and the slowest tests."""
 
 from collections import Counter, defaultdict
 from pathlib import PurePath
@@ -8,7 +8,7 @@ import pytest
 
 PHASES: Final = ("setup", "call", "teardown")
 SLOWEST: Final = 50
-DEPTH: Final = 3  # parts of a path that make a folder: tests/wire/oauth
+DEPTH: Final = 3  # path components of a directory: tests/wire/oauth
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,4 +1,4 @@
-"""How the service speaks when something is wrong, and what asking once more gives (I8, I13, I14)."""
+"""Error responses during faults, and the results of repeated requests (I8, I13, I14)."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,14 +15,14 @@ SERVER_ERROR: Final = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """What a checker needs of an audit record."""
+    """The fields of an audit record that a checker needs."""
 
     event: str
     request_id: str
 
 
 def no_answer_blames_the_code(history: History) -> list[str]:
-    """Whatever is gone, it is 503 and says when to ask again; a 500 is no one's fault but ours."""
+    """During a fault, responses are 503 with Retry-After; a 500 would be a bug."""
     return [
         f"R-04: {one.status} {one.note}: {describe(one)}"
         for one in history
@@ -39,7 +39,7 @@ def answers_come_within(history: History, seconds: float) -> list[str]:
 
 
 def i8_one_record_for_each_change(history: History, records: Iterable[Recorded]) -> list[str]:
-    """Exactly one for what was acknowledged, none for what was refused, at most one where no one knows."""
+    """One record per acknowledged change, none per refused one, and at most one if the result is unknown."""
     kept = Counter((one.event, one.request_id) for one in records)
     problems = []
     for one in history:
@@ -52,7 +52,7 @@ def i8_one_record_for_each_change(history: History, records: Iterable[Recorded])
 
 
 def i13_figures_stay_bounded(history: History, mosts: Mapping[str, float]) -> list[str]:
-    """`mosts` by what a key begins with: resident bytes, descriptors, threads."""
+    """`mosts` maps key prefixes to limits: resident bytes, descriptors, threads."""
     return [
         f"I13: {describe(one)}, at most {most}"
         for one in operations_of(history, Act.MEASURE)
@@ -61,7 +61,7 @@ def i13_figures_stay_bounded(history: History, mosts: Mapping[str, float]) -> li
 
 
 def i14_a_lost_answer_hides_no_half(history: History) -> list[str]:
-    """Anyone who asks once more is told the same, a conflict, or that their grant is spent."""
+    """A repeated request gets the same response, a conflict, or the error that the grant was used."""
     repeated: dict[int, list[Operation]] = {}
     for one in history:
         if one.repeats:
@@ -81,7 +81,7 @@ def is_clean(again: Operation) -> bool:
 
 
 def every_lost_answer_was_asked_for_again(history: History, acts: Sequence[Act]) -> list[str]:
-    """Without this I14 would hold for a run in which no one asks."""
+    """Every lost request was repeated: without repetition, I14 would hold trivially."""
     answered = {one.repeats for one in history if one.repeats and one.result is not Result.INFO}
     return [
         f"I14: nothing asked again: {describe(one)}"

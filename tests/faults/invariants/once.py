@@ -1,4 +1,4 @@
-"""Things that work once: codes, refresh tokens, the answer to a game, a one-time password (I1, I2, I4)."""
+"""Things that work once: codes, refresh tokens, the answer to a game, one-time passwords (I1, I2, I4)."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ def a_secret_is_spent_at_most_once(history: History) -> list[str]:
 
 
 def i2_a_family_has_one_live_token_and_after_reuse_none(history: History) -> list[str]:
-    """Of the tokens tried when all was over, at most one of a family was good, and none that was spent before."""
+    """Of the tokens of a family tried at the end, at most one works, and none that was spent before."""
     families = family_of_each(history)
     successors = Counter(one.key for one in operations_of(history, Act.REFRESH) if one.ok)
     problems = [f"I2: {token!r} was rotated {times} times" for token, times in successors.items() if times > 1]
@@ -42,7 +42,7 @@ def i2_a_family_has_one_live_token_and_after_reuse_none(history: History) -> lis
 
 
 def family_of_each(history: History) -> dict[str, str]:
-    """The code that a refresh token goes back to."""
+    """Map each refresh token to the code it was issued from."""
     families: dict[str, str] = {}
     for one in operations_of(history, Act.REDEEM, Act.REFRESH, Act.LAST_TRY):
         if one.ok and one.value:
@@ -51,7 +51,7 @@ def family_of_each(history: History) -> dict[str, str]:
 
 
 def families_that_were_reused(history: History, families: Mapping[str, str]) -> dict[str, Operation]:
-    """Refused for a token that had been rotated before it was shown: with that the whole family ends."""
+    """Families refused for presenting a token after its rotation, which ends the whole family."""
     rotated: dict[str, Operation] = {}
     for one in operations_of(history, Act.REFRESH):
         if one.ok:
@@ -64,7 +64,7 @@ def families_that_were_reused(history: History, families: Mapping[str, str]) -> 
 
 
 def i4_an_answer_is_delivered_once_and_never_lost(history: History) -> list[str]:
-    """`deliver` is ok with data and else failed; the last of each key was asked when all was well again."""
+    """`deliver` is ok with data and otherwise failed; the last poll of each key came after all faults."""
     problems = each_happens_once(history, Act.DELIVER, "I4: an answer was delivered")
     polls = by_key(operations_of(history, Act.DELIVER))
     for one in operations_of(history, Act.APPROVE):
@@ -75,7 +75,7 @@ def i4_an_answer_is_delivered_once_and_never_lost(history: History) -> list[str]
 
 
 def i15_nothing_outlives_its_end(history: History, seconds: float) -> list[str]:
-    """A code that is older than that is refused, whether or not anything was cleaned up."""
+    """A code older than this is refused, whether or not anything was cleaned up."""
     issued = {one.value: one for one in operations_of(history, Act.ISSUE) if one.ok}
     return [
         f"I15: redeemed {one.t0 - issued[one.key].t1:.1f} seconds after it was issued: {describe(one)}"

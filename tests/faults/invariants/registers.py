@@ -1,4 +1,4 @@
-"""A record is one register, whichever node is asked: what was saved is read from then on (I6)."""
+"""A record is a single register on all nodes: a saved value is read from then on (I6)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,19 +10,23 @@ from tests.faults.history import Act, History, Operation, Result, by_key, descri
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Zone:
-    """From when to when a value was certainly the record's, if `begins` is before `ends`; else it fits in between."""
+    """The time in which a record certainly had a value.
+
+    If `begins` is not before `ends`, it had the value at some time between them.
+    """
 
     value: str
     begins: float  # the earliest end of its operations
-    ends: float  # the latest beginning of them
+    ends: float  # the latest start of them
     certain: bool
 
 
 def i6_every_record_is_linearizable(history: History) -> list[str]:
-    """Each record's saves and reads have an order that fits their times, on all nodes together.
+    """Each record's saves and reads have an order that fits their times, over all nodes.
 
-    Values are unique, so each read names its save. That makes it easy (Gibbons and Korach, 1997): two values that
-    were certainly there must not overlap, and none may have come and gone entirely while another was there.
+    Values are unique, so each read identifies its save. That makes it easy (Gibbons and Korach, 1997): two values
+    that were certainly present must not overlap, and none may have come and gone entirely while a different one was
+    present.
     """
     return [
         problem
@@ -32,14 +36,14 @@ def i6_every_record_is_linearizable(history: History) -> list[str]:
 
 
 def unknown_values(key: str, about: History) -> list[str]:
-    """A read of what no one wrote, of what was refused, or of what no one had begun to write yet."""
+    """Reads of a value that was never written, was refused, or was not yet sent."""
     begun: dict[str, float] = {}
     for one in operations_of(about, Act.WRITE):
         if one.maybe:
             begun[one.value] = min(one.t0, begun.get(one.value, inf))
     problems = []
     for one in operations_of(about, Act.READ):
-        if not one.ok or not one.value:  # an empty value: the record as it was before anything was saved
+        if not one.ok or not one.value:  # an empty value: the record before any save
             continue
         if one.value not in begun:
             problems.append(f"I6: {key!r}: read what was never saved: {describe(one)}")
@@ -84,7 +88,7 @@ def overlaps(key: str, zones: Sequence[Zone]) -> list[str]:
 
 
 def i6_versions_grow_by_one(history: History) -> list[str]:
-    """No two saves are told the same version, later ones higher ones, and in the end each has counted once."""
+    """No two saves return the same version, later saves return higher ones, and each save counts once."""
     problems = []
     for key, about in by_key(
         one for one in operations_of(history, Act.WRITE, Act.FOUND) if one.version or not one.ok
@@ -105,7 +109,7 @@ def i6_versions_grow_by_one(history: History) -> list[str]:
 
 
 def version_problems(key: str, saved: Sequence[Operation], about: History) -> list[str]:
-    """The record begins at the version that the `found` without a value tells, and ends at that of the other."""
+    """Check versions from the initial one, in the `found` without a value, to that of the last `found`."""
     ends = {bool(one.value): one.version for one in operations_of(about, Act.FOUND) if one.ok}
     if len(ends) < len((True, False)):
         return []

@@ -1,4 +1,4 @@
-"""Things that are counted: limits, and every acknowledged element in its place (I5, I7)."""
+"""Counted sets: limits hold, and every acknowledged element is present (I5, I7)."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -6,11 +6,11 @@ from typing import Final
 
 from tests.faults.history import Act, History, by_key, describe, operations_of
 
-UNKNOWN: Final = "?"  # an element that the answer would have named, and none came
+UNKNOWN: Final = "?"  # an element whose name the lost response would have contained
 
 
 def i5_limits_are_never_exceeded(history: History, limits: Mapping[str, int]) -> list[str]:
-    """`limits` by what a key begins with. What nodes and database counted, and what was certainly there at once."""
+    """Check counts and the elements certainly present at once against `limits`, which are by key prefix."""
     return [
         *(
             f"I5: more than {limit}: {describe(one)}"
@@ -30,7 +30,7 @@ def limit_of(key: str, limits: Mapping[str, int]) -> int | None:
 
 
 def most_at_once(about: History) -> int:
-    """An element is certainly there from the answer to its adding until its removal could have begun."""
+    """The most elements at once: each counts from the response to its addition until the request to remove it."""
     removals = [one for one in operations_of(about, Act.REMOVE) if one.maybe]
     moments = [(one.t0, False, one.value) for one in removals]
     gone: dict[str, list[float]] = {}
@@ -50,7 +50,7 @@ def most_at_once(about: History) -> int:
 
 
 def i7_every_acknowledged_element_is_there(history: History, found: Mapping[str, Collection[str]]) -> list[str]:
-    """`found`: what each set holds when all is over. No one adds an element again that was removed."""
+    """`found` has the elements of each set after the run; no removed element was added again."""
     problems = []
     for key, about in by_key(operations_of(history, Act.ADD, Act.REMOVE)).items():
         there = found.get(key, ())

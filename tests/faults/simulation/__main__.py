@@ -1,4 +1,4 @@
-"""Runs schedules and prints what broke; the same seeds end in the same digest wherever they are run."""
+"""Run schedules and print what broke; the same seeds give the same digest on every machine."""
 
 import argparse
 import asyncio
@@ -17,8 +17,8 @@ from tests.faults.simulation.schedule import Outcome, run
 from tests.faults.simulation.world import make_initial_state
 from tests.support.processes import inherited_environment
 
-HASH_SEED: Final = "PYTHONHASHSEED"  # else sets of texts are gone through in another order each time
-MEMORY: Final = Path("/dev/shm")  # noqa: S108 - nothing of a simulated life need outlive it
+HASH_SEED: Final = "PYTHONHASHSEED"  # otherwise sets of strings have a different order each time
+MEMORY: Final = Path("/dev/shm")  # noqa: S108 - no data of a simulated run is kept
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""Codes and refresh families (W1), and what ends them: revocation, reuse, a blocked account (W5)."""
+"""Codes and refresh token families (W1), and what ends them: revocation, reuse, a blocked account (W5)."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -25,12 +25,12 @@ FAMILY: Final = ("redeem", "refresh", "identify")
 
 @dataclass(slots=True, kw_only=True)
 class Family:
-    """One grant, and every token that ever came of it."""
+    """One grant, and every token issued from it."""
 
     grant_id: str
     user_id: str
     code: str
-    is_peaceful: bool  # no one tries anything with it that could end it
+    is_peaceful: bool  # nothing that could end it is tried
     refresh: list[str] = field(default_factory=list)
     access: list[str] = field(default_factory=list)
 
@@ -40,7 +40,7 @@ class Family:
             self.access.append(answer.access_token)
 
     def newest_first(self) -> list[str]:
-        """Each once, however often it was told."""
+        """All refresh tokens without duplicates, newest first."""
         return sorted(dict.fromkeys(self.refresh), key=lambda token: int(generation_of(token)), reverse=True)
 
 
@@ -124,7 +124,7 @@ def block_user(user_id: str) -> NodeCall:
 
 
 class TokenClient:
-    """A client, with what it got."""
+    """A client and the tokens it received."""
 
     def __init__(self, life: Life, world: InitialState, family: Family) -> None:
         self._life = life
@@ -152,14 +152,14 @@ class TokenClient:
             await self._redeem()
 
     async def _refresh(self) -> None:
-        """With the newest it knows, and once more when it heard nothing, as clients do."""
+        """Refresh with the newest known token, and retry without a response, as clients do."""
         for _ in range(self._life.chance.randint(1, 4)):
             await self._life.pause(3)
             if not await self._present(self._family.refresh[-1]) and self._family.is_peaceful:
-                return  # which one is good now no one can tell
+                return  # it is unknown which token is valid now
 
     async def _present(self, token: str) -> bool:
-        """Whether it got any answer."""
+        """Present a token; return whether there was any response."""
         for _ in range(3):
             op, answer = await self._life.ask(
                 "refresh", self._family.grant_id, refresh_with(token, self._world), value=generation_of(token)
@@ -171,7 +171,7 @@ class TokenClient:
         return False
 
     async def _steal(self) -> None:
-        """One that was good once, long after it."""
+        """Present a token that was rotated long ago."""
         await self._life.pause(60)
         await self._present(self._family.refresh[0])
 
@@ -189,7 +189,7 @@ def generation_of(token: str) -> str:
     return str(claims_of(token)["jti"]).partition(".")[2]
 
 
-# -- what must hold ------------------------------------------------------------------------------------
+# -- invariants ----------------------------------------------------------------------------------------
 
 
 def codes_are_taken_once(history: History) -> list[str]:
@@ -202,7 +202,7 @@ def codes_are_taken_once(history: History) -> list[str]:
 
 
 def endings(history: History, family: Family) -> list[Op]:
-    """What was acknowledged to have ended the family: a revocation, a reuse that was noticed, a blocked account."""
+    """The acknowledged operations that ended the family: a revocation, a detected reuse, a blocked account."""
     done = [op for op in history.of("revoke", key=family.grant_id) if op.result is Result.OK]
     done += [op for op in history.of("block", key=family.user_id) if op.result is Result.OK]
     done += [op for op in history.of("redeem", "refresh", key=family.grant_id) if op.detail.endswith("REUSED")]
@@ -210,7 +210,7 @@ def endings(history: History, family: Family) -> list[Op]:
 
 
 def what_ended_stays_ended(history: History, family: Family) -> list[str]:
-    """I2, I3, I9, I16: nothing that began after an acknowledged end has success."""
+    """I2, I3, I9, I16: nothing that began after an acknowledged end succeeds."""
     ends = endings(history, family)
     if not ends:
         return []
@@ -223,7 +223,7 @@ def what_ended_stays_ended(history: History, family: Family) -> list[str]:
 
 
 def no_one_is_refused_for_nothing(history: History, family: Family) -> list[str]:
-    """I11, I14: of a family that no one does harm, anyone who asks is served, or told to ask again."""
+    """I11, I14: in a family that nothing ended, every request succeeds or gets a retryable error."""
     if not family.is_peaceful:
         return []
     refused = [op for op in history.of("refresh", "identify", key=family.grant_id) if op.result is Result.FAIL]
@@ -231,7 +231,7 @@ def no_one_is_refused_for_nothing(history: History, family: Family) -> list[str]
 
 
 def one_refresh_token_is_good(history: History, family: Family, good: list[str]) -> list[str]:
-    """I2: `good` are the numbers of all that were accepted once everything was over, each tried after the grace."""
+    """I2: `good` has the numbers of the tokens accepted after the run, each tried after the grace period."""
     acknowledged = max((int(generation_of(token)) for token in family.refresh), default=0)
     problems = [f"I2: of {family.grant_id} these are good: {good}"] if len(good) > 1 else []
     if any(int(one) < acknowledged for one in good):
@@ -242,7 +242,7 @@ def one_refresh_token_is_good(history: History, family: Family, good: list[str])
 
 
 def revocations_are_recorded(history: History, family: Family, recorded: int) -> list[str]:
-    """I8: one record where revoking was all that happened to it."""
+    """I8: one record for a family that was only revoked."""
     revokes = [op for op in history.of("revoke", key=family.grant_id) if op.result is Result.OK]
     others = [op for op in endings(history, family) if op.kind != "revoke"] or history.of("block", key=family.user_id)
     doubtful = [op for op in history.of("redeem", "refresh", key=family.grant_id) if op.result is not Result.OK]

@@ -27,7 +27,7 @@ OPTIONS: Final = LoginOptions(factor="device", nojwt=True)
 
 
 class Connection:
-    """The line a poll came on, cut by anyone who holds it."""
+    """The connection of a poll, which a test can cut."""
 
     def __init__(self) -> None:
         self._is_open = True
@@ -96,7 +96,7 @@ def confirm_session(session: Session) -> NodeCall:
             auth=SignInMethod.LOGIN.value,
             entry=entry,
         ):
-            raise Refused("not waiting, or not they any more")
+            raise Refused("not waiting, or a different person")
         return None
 
     return confirm
@@ -127,7 +127,7 @@ class Player:
                 return
 
 
-# -- what must hold ------------------------------------------------------------------------------------
+# -- invariants ----------------------------------------------------------------------------------------
 
 
 def answers_are_delivered_once(history: History) -> list[str]:

@@ -30,8 +30,8 @@ class Node:
     commits: LoopWriter
 
     def kill(self) -> None:
-        """As by kill -9: nothing is finished."""
-        self.runner._reader.close()  # first: the last to leave empties the -wal file
+        """Kill the node as kill -9 does: nothing is finished."""
+        self.runner._reader.close()  # first, because the last connection to close empties the -wal file
         self.commits.kill()
         self.runner._snapshot_pool.shutdown(wait=False)
         self.services.passwords.close()
@@ -39,7 +39,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFactory:
-    """Where nodes live: one file, one disk."""
+    """Open nodes on one file and one disk."""
 
     world: InitialState
     file: Path
@@ -52,7 +52,7 @@ class NodeFactory:
         services = self.world.build_services(build_storage(FaultyRunner(runner, commits, chance, odds)), clock)
         services.keyring._replace_keys(
             (await build_storage(runner).keys.load_keys()).keys
-        )  # it starts once its store answers
+        )  # it starts once its store responds
         services.game_notices  # noqa: B018 - listens from here on
         return Node(
             name=name,

@@ -1,4 +1,4 @@
-"""Limits (W3), saves (W4), and what is remembered of them (W7)."""
+"""Limits (W3), saves (W4), and cached permissions (W7)."""
 
 import asyncio
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from tests.faults.simulation.node import Node
 from tests.faults.simulation.world import MAX_ASSIGNMENTS, PEOPLE, SHOP
 from tests.support.permission_builders import P, a_role, holdings_with
 
-SEATED: Final = PEOPLE[2:]  # whom no one blocks
+SEATED: Final = PEOPLE[2:]  # people who are never blocked
 LIMITED: Final = "few"
 THE_SHOP: Final = str(SHOP)
 
@@ -94,7 +94,7 @@ def save_role(name: str) -> NodeCall:
 
 
 class Administrators:
-    """Several, who do not know of each other."""
+    """Several administrators who act independently."""
 
     def __init__(self, life: Life) -> None:
         self._life = life
@@ -140,7 +140,7 @@ class Administrators:
             op.value = str(number)
 
 
-# -- what must hold ------------------------------------------------------------------------------------
+# -- invariants ----------------------------------------------------------------------------------------
 
 
 def no_limit_is_exceeded(history: History) -> list[str]:
@@ -165,7 +165,7 @@ def keys_are_as_acknowledged(history: History, there: Sequence[str]) -> list[str
 
 
 def assignments_are_as_acknowledged(history: History, holders: Sequence[str]) -> list[str]:
-    """I5, I6: one person asks for one assignment at a time, so the last acknowledged answer is the truth."""
+    """I5, I6: each person has one request at a time, so the last acknowledged result is the current state."""
     problems = [f"I5: {len(holders)} hold a role for {MAX_ASSIGNMENTS}"] if len(holders) > MAX_ASSIGNMENTS else []
     for user_id in history.keys("seat"):
         edits = history.of("seat", key=user_id)
@@ -180,7 +180,7 @@ def assignments_are_as_acknowledged(history: History, holders: Sequence[str]) ->
 
 
 def acknowledged_state(edits: Sequence[Op]) -> bool | None:
-    """What the last edits say; None when an unacknowledged one may have changed it."""
+    """The state after the last edits; None if an unacknowledged one may have changed it."""
     for op in reversed(edits):
         if op.result is Result.OK:
             return op.value == str(True)
@@ -190,7 +190,7 @@ def acknowledged_state(edits: Sequence[Op]) -> bool | None:
 
 
 def saves_are_one_version_each(history: History, version: int, roles: Sequence[str]) -> list[str]:
-    """I6: the version grows by one for each, and none is lost."""
+    """I6: each save raises the version by one, and none is lost."""
     saves = history.of("save")
     acknowledged = [op for op in saves if op.result is Result.OK]
     numbers = [int(op.detail) for op in acknowledged]

@@ -1,4 +1,4 @@
-"""One schedule: everything that happens in it follows from its seed, and all of it is judged at the end."""
+"""One schedule: its seed determines everything that happens, and all invariants are checked at the end."""
 
 import asyncio
 from collections import Counter
@@ -24,7 +24,7 @@ from tests.faults.simulation.store import FaultOdds
 from tests.faults.simulation.virtual import Chance, VirtualLoop, seeded_secrets
 from tests.faults.simulation.world import GRACE, PEOPLE, SHOP, InitialState
 
-LONGEST: Final = 600.0  # virtual seconds until a life is taken for stuck
+LONGEST: Final = 600.0  # virtual seconds until a run counts as stuck
 BLOCKED: Final = PEOPLE[:2]
 PEACEFUL: Final = PEOPLE[2]
 ONE_RECORD: Final = ("begin", "block", "make-key", "remove-key", "seat", "save", "confirm", "open", "end", "poll")
@@ -115,7 +115,7 @@ class Schedule:
     # -- the end ---------------------------------------------------------------------------------------
 
     async def _find_problems(self, history: History) -> list[str]:
-        """By a node that starts on what is left, on a disk that works."""
+        """Check the final state with a node on a working disk."""
         node = await self._place.open("end", self._chance, FaultOdds(longest=0.0))
         try:
             return [
@@ -163,14 +163,14 @@ class Schedule:
 
     async def _poll(self, node: Node, session: Session) -> str:
         connection = Connection()
-        asyncio.get_running_loop().call_later(1.0, connection.cut)  # what is there is told at once
+        asyncio.get_running_loop().call_later(1.0, connection.cut)  # an answer that exists is returned immediately
         try:
             return (await node.polls.poll(session.gsid, GAME, connection, AuditOrigin(actor="end"))).status
         except Exception as error:  # noqa: BLE001 - a refusal or no one there
             return type(error).__name__
 
     async def _refresh_tokens(self, node: Node, history: History) -> list[str]:
-        """Every one that was ever given out, the newest first, after the grace."""
+        """Try every refresh token ever issued, newest first, after the grace period."""
         node.clock.wrong_by += GRACE + 1
         problems = []
         for family in self._families:
@@ -188,7 +188,7 @@ class Schedule:
         return True
 
     async def _records(self, node: Node, history: History) -> list[str]:
-        """I8: one record for each acknowledged change, none for what was refused, and the chain holds."""
+        """I8: one record per acknowledged change, none per refused one, and the chain verifies."""
         await node.services.audit_sealer.seal_all()
         verdict = await node.services.audit_verification().verify()
         problems = [f"I8: {problem}" for problem in verdict.problems]

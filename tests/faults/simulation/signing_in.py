@@ -1,4 +1,4 @@
-"""Browser sessions: opened at one node, found at any, ended for all (W5)."""
+"""Browser sessions: opened at one node, valid at all, ended for all (W5)."""
 
 from gatehouse.accounts.model import SignInMethod, User
 from gatehouse.accounts.sessions import OpenedSession
@@ -20,7 +20,7 @@ def start_session(user: User) -> NodeCall:
 def find_session(secret: str) -> NodeCall:
     async def find(node: Node, _origin: AuditOrigin) -> object:
         if await node.sessions.find(secret) is None:
-            raise Refused("no_one")
+            raise Refused("no session")
         return None
 
     return find
@@ -57,11 +57,11 @@ class Browser:
             await self._life.ask("find", session_id, find_session(secret))
 
 
-# -- what must hold ------------------------------------------------------------------------------------
+# -- invariants ----------------------------------------------------------------------------------------
 
 
 def sessions_end_when_they_do(history: History) -> list[str]:
-    """I3 and I11: found until someone began to end it, never again once that was acknowledged."""
+    """I3 and I11: valid until its end was requested, never again once that was acknowledged."""
     problems = []
     for session_id in history.keys("find"):
         ends = history.of("end", key=session_id)

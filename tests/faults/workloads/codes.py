@@ -1,4 +1,4 @@
-"""W1: codes and the families of refresh tokens that come of them; raced, reused, and kept too long."""
+"""W1: codes and the refresh token families issued from them; raced, reused, and used after their end."""
 
 import asyncio
 from collections.abc import Coroutine, Sequence
@@ -16,13 +16,13 @@ from tests.faults.workloads.signing_in import redeem_request, refresh_request, r
 from tests.support.database_contents import Rows
 
 CLIENTS: Final = 3
-LATE_MOST: Final = 5  # codes each client keeps until they have ended
+LATE_MOST: Final = 5  # codes each client keeps until they have expired
 
 
 class Codes:
     def __init__(self) -> None:
-        self._tokens: list[str] = []  # every refresh token there ever was
-        self._codes: list[str] = []  # every code that was redeemed, or tried
+        self._tokens: list[str] = []  # every refresh token ever issued
+        self._codes: list[str] = []  # every code that was redeemed or tried
         self._late: list[str] = []
 
     async def prepare(self, scene: FaultSetup) -> None:
@@ -45,7 +45,7 @@ class Codes:
         return code
 
     async def _walk(self, client: FaultClient) -> str | None:
-        """One family, some generations long; the newest token of it."""
+        """Rotate one family some generations long; return its newest token."""
         code = await self._code(client)
         token = None if code is None else await self._redeem_code(client, code)
         for _ in range(client.chance.randrange(4)):
@@ -82,7 +82,7 @@ class Codes:
         return token
 
     async def finish(self, pool: ClientPool) -> None:
-        """Each code and each token once more, the newest first; codes that were kept, too, wherever they stand."""
+        """Try each code and each token again, newest first, and the kept codes."""
         client = pool.client("codes, at the end")
         for code in (*self._codes, *self._late):
             self._keep_token(await client.ask(redeem_request(self._relying, code)))

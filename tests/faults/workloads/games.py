@@ -1,4 +1,4 @@
-"""W2: games that wait for their players; each answer is given once, and none is lost."""
+"""W2: games that wait for their players; each answer is delivered once, and none is lost."""
 
 import asyncio
 from collections.abc import Coroutine, Sequence
@@ -16,7 +16,7 @@ from tests.support.database_contents import Rows
 from tests.support.game import GET_GSID
 
 CLIENTS: Final = 2
-POLLS: Final = 3  # of one game at a time, at whichever node
+POLLS: Final = 3  # of one game at a time, at any node
 CONFIRM: Final = "/sign-in/confirm"
 STEPS_MOST: Final = 5
 TRIES: Final = 4
@@ -34,7 +34,7 @@ class Games:
         await repeat_until_over(client, self._play)
 
     async def _play(self, client: FaultClient) -> None:
-        """Polls are held, the player says yes, one of them has the answer; else the next poll has."""
+        """Hold polls, let the player approve, and check that one poll gets the answer, or else the next poll."""
         registered = await register_game(client)
         if registered is None:
             return
@@ -53,14 +53,14 @@ class Games:
             replies.append(await client.ask(ask))
 
     async def finish(self, pool: ClientPool) -> None:
-        """Nothing: a session lives for two minutes, and each game asked until it was told."""
+        """Do nothing: a session lives for two minutes, and each game polled until it was answered."""
 
     def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all
         return i4_an_answer_is_delivered_once_and_never_lost(history)
 
 
 async def register_game(client: FaultClient) -> tuple[str, CheckedRequest] | None:
-    """The gsid, and the poll that asks for its answer."""
+    """Register a game; return the gsid and the poll request."""
     made = await client.ask(CheckedRequest(op=Act.READ, key="", path=GET_GSID, request={"json": {"factor": "f"}}))
     if not made.ok or made.answer is None:
         return None
@@ -80,7 +80,7 @@ def judge_delivery(answer: httpx2.Response) -> JudgedAnswer:
 
 
 async def approve_game(client: FaultClient, gsid: str) -> bool:
-    """By the pages: the link, and the form that it leads a person to who has signed in."""
+    """Approve on the pages: the link, and the form that a signed-in person gets."""
     page = await client.ask(CheckedRequest(op=Act.READ, key="", path=f"/?gsid={gsid}", method="GET", request={}))
     for _ in range(STEPS_MOST):
         if page.answer is None or not page.answer.is_redirect:
@@ -96,6 +96,6 @@ async def approve_game(client: FaultClient, gsid: str) -> bool:
         path=CONFIRM,
         event="game.confirmed",
         request={"data": fields},
-        repeatable=False,  # the page's way has moved on
+        repeatable=False,  # a repeated submit finds a different page
     )
     return (await client.ask(ask)).ok

@@ -1,4 +1,4 @@
-"""W3: two keys, a hundred members, three seats, three projects, and names that only one may have."""
+"""W3: two keys, a hundred members, three assignments, three projects, and unique names."""
 
 import asyncio
 from collections.abc import Coroutine, Sequence
@@ -27,7 +27,7 @@ from tests.support.studio import PROJECT
 CLIENTS: Final = 3
 KEYS, MEMBERS, MAX_ASSIGNMENTS, PROJECTS, NAME = "keys", "members", "seats", "projects", "name"
 MOST: Final = {KEYS: 2, MEMBERS: 100, MAX_ASSIGNMENTS: 3, PROJECTS: 3, NAME: 1}
-SEATED: Final = 12  # people who want one of the seats
+SEATED: Final = 12  # people who compete for the assignments
 SAMPLE_SECONDS: Final = 0.05
 
 
@@ -61,10 +61,10 @@ class Limits:
             client, self._key, self._key, assign, assign, self._publish, self._take_name, self._gather
         )
 
-    # -- what is limited ------------------------------------------------------------------------------
+    # -- limits ---------------------------------------------------------------------------------------
 
     async def _key(self, client: FaultClient) -> None:
-        """A new one; where two are there, one of them goes."""
+        """Create a key; remove one first if there are two."""
         ask = self._about_keys("save", comment=client.name)
         reply = await client.ask(
             permission_request(
@@ -129,7 +129,7 @@ class Limits:
         )
 
     async def _take_name(self, client: FaultClient) -> None:
-        """Everyone wants the next name at once, each for an application of their own."""
+        """Several requests at once ask for the next name, each for its own application."""
         name = f"Name {next(self._names) // 3}"
         data = {"name": name, "project_id": PROJECT, "description": client.name}
         await client.ask(
@@ -141,7 +141,7 @@ class Limits:
         )
 
     async def _gather(self, client: FaultClient) -> None:
-        """A list of people that no one else makes; a hundred and one are too many."""
+        """Create a group with a member list of its own; a hundred and one are too many."""
         size = client.chance.choice((40, 99, 100, 101))
         users = [one.user_id for one in client.chance.sample(self._people, size)]
         await client.ask(
@@ -150,11 +150,11 @@ class Limits:
                 self._owner,
                 value=digest_name(",".join(users)),
                 event="group.access_saved",
-                repeatable=False,  # it would undo what others saved meanwhile
+                repeatable=False,  # it would undo what others saved in between
             )
         )
 
-    # -- what is counted ------------------------------------------------------------------------------
+    # -- counts ---------------------------------------------------------------------------------------
 
     async def _sample(self, client: FaultClient, node: int) -> None:
         asks = (self._listed_keys, self._listed_members, self._listed_assignments, self._listed_projects)
@@ -185,7 +185,7 @@ class Limits:
             judge=lambda answer: judge_count(answer, lambda body: body["projects"]),
         )
 
-    # -- when all is over -----------------------------------------------------------------------------
+    # -- after the run --------------------------------------------------------------------------------
 
     async def finish(self, pool: ClientPool) -> None:
         client = pool.client("limits, at the end")

@@ -1,4 +1,4 @@
-"""W7: what someone may do is asked all the time and changed now and then; no cache may say what was."""
+"""W7: permissions are queried all the time and changed now and then; no cache may return an old value."""
 
 from collections.abc import Coroutine, Sequence
 from typing import Any, Final
@@ -54,7 +54,7 @@ class Queries:
             *(Act.WRITE, f"{RULE}:{self._asked}", "roles", body, self._owner),
             value=value,
             event="role.saved",
-            repeatable=False,  # no one else saves: the next value is the answer
+            repeatable=False,  # only this client saves: the next value is the response
         )
 
     async def _read(self, client: FaultClient, number: int) -> None:

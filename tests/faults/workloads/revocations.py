@@ -1,4 +1,4 @@
-"""W5: what is ended on one node is ended on all: accounts, sign-ins, keys, service accounts, rights; with probes."""
+"""W5: what is ended on one node is ended on all: accounts, sign-ins, keys, service accounts, permissions."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ from tests.support.permission_builders import a_role, set_roles
 from tests.support.studio import PROJECT
 
 CLIENTS: Final = 3
-LEFT_ALIVE: Final = 0.3  # how much of what is begun is not ended
+LEFT_ALIVE: Final = 0.3  # the share that is not ended
 EXCHANGE: Final = "/proxy/oauth/exchange"
 PROTECTED: Final = {"private_data": {"ban": {"value": False, "protected": True}, "kick": {"value": False}}}
 TO_KICK: Final = {"private_data": {"kick": {"value": True}}}
@@ -37,7 +37,7 @@ TO_KICK: Final = {"private_data": {"kick": {"value": True}}}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revocable:
-    """Something that holds until it is ended."""
+    """Something that is valid until it is ended."""
 
     use: CheckedRequest
     end: Callable[[FaultClient], Awaitable[object]]
@@ -53,8 +53,8 @@ class Revocations:
         services, self._scene = scene.services, scene
         self._owner, self._relying = scene.owner, scene.relying
         self._logins = [(await with_password(services, f"ends{n}")).login or "" for n in range(CLIENTS)]
-        self._doomed = [await create_person(services) for _ in range(self._wanted)]  # those who will be blocked
-        self._given = [await create_person(services) for _ in range(CLIENTS)]  # those who get a right and lose it
+        self._doomed = [await create_person(services) for _ in range(self._wanted)]  # will be blocked
+        self._given = [await create_person(services) for _ in range(CLIENTS)]  # get a permission and lose it
         self._keyed = [await create_project_application(services, f"Key {n}") for n in range(CLIENTS)]
         self._ruled = await create_project_application(services, "Ruled")
         moderator = a_role("moderator", self._ruled, meta=TO_KICK)
@@ -118,7 +118,7 @@ class Revocations:
         await self._lead(client, Revocable(use=use, end=lambda who: who.ask(end)), surely=True)
 
     async def _free_a_slot(self, client: FaultClient, about: dict[str, Any]) -> None:
-        """An answer was lost, and there stands a key that no one knows."""
+        """Remove a key whose creation response was lost."""
         body = {"action": "get", **about}
         listed = await client.ask(permission_request(Act.READ, "", "accessKey", body, self._owner))
         for one in listed.json["data"] if listed.ok else []:
@@ -149,7 +149,7 @@ class Revocations:
         await self._lead(client, Revocable(use=use, end=lambda who: who.ask(end)))
 
     async def _give(self, client: FaultClient, who: Person) -> None:
-        """A right comes and goes again and again; a probe tells on each node whether it is there."""
+        """Give and take a permission repeatedly; probe on each node whether it is effective."""
         key = f"right:{who.user_id}"
         held = self._holding(key, who)
         await client.ask(self._saving(Act.BEGIN, key, who, "moderator"))
@@ -178,7 +178,7 @@ class Revocations:
     # -- the administrator, and the owner of roles -----------------------------------------------------
 
     async def _block(self, client: FaultClient) -> None:
-        """One account after the other, by the page that does it; each was there from the beginning."""
+        """Block one account after the other on its page; each existed before the run."""
         await sign_in(client, self._scene.administrator)
         for who in self._doomed:
             if client.is_over():
@@ -213,7 +213,7 @@ class Revocations:
         )
 
     async def _roles(self, client: FaultClient) -> None:
-        """A role comes, is given, is protected, and goes, while others give it (I10)."""
+        """Create, assign, protect and delete a role while other clients assign it (I10)."""
 
         async def save(client: FaultClient) -> None:
             guarded = client.chance.random() < 0.5
@@ -233,11 +233,11 @@ class Revocations:
         await repeat_until_over(client, save, drop, give, give)
 
     async def _plain(self, client: FaultClient, path: str, action: str, data: dict[str, Any]) -> None:
-        """For its effect on others: what of it happened, the database tells."""
+        """Send it for its effect on others; the database shows what happened."""
         body = {"action": action, "application_id": self._ruled, "data": data}
         await client.ask(permission_request(Act.READ, "", path, body, self._owner))
 
-    # -- when all is over -----------------------------------------------------------------------------
+    # -- after the run --------------------------------------------------------------------------------
 
     async def finish(self, pool: ClientPool) -> None:
         client = pool.client("ends, at the end")
@@ -269,7 +269,7 @@ def judge_redirect(answer: httpx2.Response) -> JudgedAnswer:
 
 
 def judge_revocation(answer: httpx2.Response) -> JudgedAnswer:
-    """What is revoked already is a conflict, said in this endpoint's own words (R3)."""
+    """A token that is already revoked is a conflict, with this endpoint's own error (R3)."""
     if answer.is_success:
         return JudgedAnswer(result=Result.OK)
     error = error_of(answer)

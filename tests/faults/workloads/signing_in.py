@@ -1,4 +1,4 @@
-"""A browser that signs in once and then gets codes without being asked; and what its application does with them."""
+"""A browser that signs in once and then gets codes without prompts; and the application that redeems them."""
 
 from contextlib import suppress
 from hashlib import sha256
@@ -19,12 +19,12 @@ USERINFO: Final = "/proxy/oauth/userinfo"
 
 
 def digest_name(secret: str) -> str:
-    """How a history names a secret."""
+    """The name of a secret in a history."""
     return sha256(secret.encode()).hexdigest()[:16]
 
 
 async def sign_in(client: FaultClient, login: str) -> None:
-    """Wherever a node listens, until it is done; the session is good at all of them."""
+    """Sign in at any node that listens, until it succeeds; the session is valid at all of them."""
     client.login = login
     while not client.is_over():
         for node in client.pool.nodes:
@@ -43,7 +43,7 @@ async def has_signed_in(client: FaultClient, node: str, login: str) -> bool:
 
 
 async def request_code(client: FaultClient, relying: RelyingClient) -> str | None:
-    """A code, or None."""
+    """Return a code, or None."""
     fields = {
         "response_type": "code",
         "client_id": relying.client_id,

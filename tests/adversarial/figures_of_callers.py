@@ -1,4 +1,4 @@
-"""Figures about callers who have something to show, right or wrong: proofs, keys, tokens, and who suffers by them."""
+"""Figures about callers with credentials, right or wrong: proofs, keys, tokens, and the effect on other callers."""
 
 import asyncio
 import secrets
@@ -32,18 +32,18 @@ from tests.support.studio import FACTOR, OTHER_USER, OWNER, PROJECT
 API: Final = "/api/permissions"
 GUESSER: Final = "127.0.1.1"
 ITS_OWN: Final = "127.0.1.2"
-ADDRESSES: Final = [f"127.0.2.{number}" for number in range(1, 11)]  # one principal asks from all of them
+ADDRESSES: Final = [f"127.0.2.{number}" for number in range(1, 11)]  # one principal sends from all of them
 A_CLIENT: Final = "web"
 ROUNDS: Final = 3  # of parallel uses
-OTHERS: Final = 50  # requests of someone else while one floods
+OTHERS: Final = 50  # requests of a second caller during a flood
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredInstallation:
-    """Who calls the process."""
+    """The callers of the measured process."""
 
     target: Target
-    services: Services  # beside it, as a command has it
+    services: Services  # opened separately, as a command does
     user_id: str
     secret: str
     application_id: int
@@ -51,7 +51,7 @@ class MeasuredInstallation:
     other_user: dict[str, str]
 
     async def code(self) -> str:
-        """One that the client may redeem."""
+        """A code that the client may redeem."""
         code, now = secrets.token_urlsafe(32), self.services.clock.now()
         grant = a_grant(
             client_id=A_CLIENT,
@@ -109,7 +109,7 @@ def headers_of(jwt: str) -> dict[str, str]:
 
 
 async def measure_limited(target: Target) -> AsyncIterator[Figure]:
-    """Where the rates count."""
+    """With rate limits."""
     async with measured_installation(target) as world:
         for measure in (guessed_proofs, one_principal):
             async for figure in measure(world):
@@ -117,7 +117,7 @@ async def measure_limited(target: Target) -> AsyncIterator[Figure]:
 
 
 async def measure_unlimited(target: Target) -> AsyncIterator[Figure]:
-    """Where they would hide what is measured."""
+    """Without rate limits, which would hide what is measured."""
     async with measured_installation(target) as world:
         for measure in (parallel_uses, unknown_keys):
             async for figure in measure(world):
@@ -160,7 +160,7 @@ async def guessed_proofs(world: MeasuredInstallation) -> AsyncIterator[Figure]:
 
 
 def count_with_status(answers: Sequence[httpx2.Response], status: int) -> int:
-    """How many with this one; the others must be told when to come back."""
+    """How many have this status; the others must have Retry-After."""
     refused = [answer for answer in answers if answer.status_code != status]
     assert all(answer.status_code == 429 and int(answer.headers["retry-after"]) > 0 for answer in refused), {
         answer.status_code for answer in refused
@@ -172,7 +172,7 @@ def count_with_status(answers: Sequence[httpx2.Response], status: int) -> int:
 
 
 async def one_principal(world: MeasuredInstallation) -> AsyncIterator[Figure]:
-    """From many addresses, so that no address alone asks too much."""
+    """Send from many addresses, so that no single address reaches its limit."""
     number, a_minute = scale_volume(10_000), RateSettings().admin
     async with AsyncExitStack() as stack:
         clients = [
@@ -208,7 +208,7 @@ async def one_principal(world: MeasuredInstallation) -> AsyncIterator[Figure]:
 
 
 async def parallel_uses(world: MeasuredInstallation) -> AsyncIterator[Figure]:
-    """On bare connections: an HTTP client with a thousand of them would be measured instead."""
+    """Use bare connections: an HTTP client with a thousand of them would dominate the measurement."""
     number = scale_volume(1_000)
     use = use_of(await world.access_key(), world)
     async with AsyncExitStack() as stack:
@@ -230,7 +230,7 @@ async def parallel_uses(world: MeasuredInstallation) -> AsyncIterator[Figure]:
 
 
 def use_of(key: str, world: MeasuredInstallation) -> bytes:
-    """A request that shows the key: the owner's record is read."""
+    """A request with the access key that reads the owner's record."""
     jwt = world.owner["Authorization"].removeprefix("Bearer ")
     content = json_body(action="get", application_id=world.application_id, data={}, jwt=jwt)
     head = f"POST {API}/meta/data HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
@@ -252,7 +252,7 @@ async def last_used(world: MeasuredInstallation) -> str:
 
 
 async def unknown_keys(world: MeasuredInstallation) -> AsyncIterator[Figure]:
-    """Tokens that are well made in all but their key, and say in every way they know where to find it."""
+    """Tokens that are valid except for their key, and that name places to fetch it from in every known way."""
     number, called = scale_volume(10_000), 0
 
     def on_connection(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""Figures about connections: sockets by the thousand, floods of frames, two people on one, and the process's end."""
+"""Figures about connections: thousands of sockets, floods of frames, two users on one connection, and shutdown."""
 
 import asyncio
 import json
@@ -32,18 +32,18 @@ from tests.support.websockets import KEY, PATH
 GAME: Final = GameSettings()
 UPGRADE: Final = b" HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" + KEY
 MEGABYTE: Final = 1_000_000
-SLACK: Final = 50  # descriptors that come and go: the database, connections that are being refused
+SLACK: Final = 50  # short-lived descriptors: the database, connections being refused
 EXIT_WITHIN: Final = 35  # seconds
-HEAD_WITHIN: Final = 12  # seconds: ten for a head, and the round in which it is noticed
+HEAD_WITHIN: Final = 12  # seconds: ten for a request head, and the interval of the check
 RACING: Final = 100  # handshakes at a time
-SIGN_EVERY: Final = 3  # seconds; ten without one are the end
+SIGN_EVERY: Final = 3  # seconds; after ten without a sign the service closes
 
 
 # -- HT-17 ----------------------------------------------------------------------------------------------
 
 
 async def series(target: Target) -> AsyncIterator[Figure]:
-    """Paths, client ids and reasons to be refused, another each time."""
+    """Paths, client ids and causes of refusal, different each time."""
     number = scale_volume(100_000)
     kinds = (
         lambda one: target.client.get(f"/nowhere/{one}"),
@@ -78,16 +78,16 @@ async def shared_connection(target: Target) -> AsyncIterator[Figure]:
                     answers = await ask_both(connection, world, one)
                     mixed += answers != [(OWNER, 1 + one % 7), (OTHER_USER, 1 + one % 5)]
                 whole = check_request(world, world.owner, 3, one)
-                connection.send(whole[: 1 + one % (len(whole) - 1)])  # and is gone in the middle of it
+                connection.send(whole[: 1 + one % (len(whole) - 1)])  # disconnects in the middle of it
                 connection.abort()
     yield Figure("HT-20", f"of {number:,} pairs on shared connections, answered with another's", mixed, 0, "pairs")
 
 
 async def ask_both(connection: RawConnection, world: MeasuredInstallation, number: int) -> list[tuple[str, int]]:
-    """Whose answer came, and to how many questions."""
+    """Send both users' requests on one connection; return whose responses came, and how many."""
     asked = check_request(world, world.owner, 1 + number % 7, number)
     asked += check_request(world, world.other_user, 1 + number % 5, number + 1)
-    cut = number % len(asked)  # another place each time
+    cut = number % len(asked)  # a different position each time
     connection.send(asked[:cut])
     await connection.drain()
     connection.send(asked[cut:])
@@ -131,7 +131,7 @@ async def sockets(target: Target) -> AsyncIterator[Figure]:
 
 
 async def keep_alive(opened: Sequence[RawConnection]) -> None:
-    """Give a sign of life for each, as a game does that is asked for one: anyone who is silent would be let go of."""
+    """Send a sign of life on each socket, as a game does; a silent one would be closed."""
     while True:
         await asyncio.sleep(SIGN_EVERY)
         for connection in opened:
@@ -139,7 +139,7 @@ async def keep_alive(opened: Sequence[RawConnection]) -> None:
 
 
 async def sessions(target: Target, number: int) -> list[bytes]:
-    """The paths of sockets of new game sessions, each with its Location."""
+    """The socket paths of new game sessions, each with its Location."""
     answers = await send_many(number, lambda _: target.client.post(GET_GSID))
     return [
         f"{PATH}{answer.json()['gsid']}?location={answer.headers['location'].partition('location=')[2]}".encode()
@@ -150,7 +150,7 @@ async def sessions(target: Target, number: int) -> list[bytes]:
 async def open_sockets(
     target: Target, stack: AsyncExitStack, paths: Sequence[bytes], opened: list[RawConnection]
 ) -> None:
-    """Anyone who is let in stays."""
+    """Open the sockets; those that are accepted stay open."""
     waiting = iter(paths)
 
     async def work() -> None:
@@ -188,7 +188,7 @@ FLOODS: Final = {
 
 async def frames(target: Target) -> AsyncIterator[Figure]:
     for what, (piece, times, code) in FLOODS.items():
-        await expect_close(target, piece, times, code)  # whatever is kept for the first of them is there
+        await expect_close(target, piece, times, code)  # fill the buffers first
         before = target.memory()
         for _ in range(scale_volume(10)):
             await expect_close(target, piece, times, code)
@@ -219,7 +219,7 @@ async def expect_close(target: Target, piece: bytes, times: int, code: int) -> N
 
 
 async def stopping(target: Target) -> AsyncIterator[Figure]:
-    """The last thing that is asked of this process."""
+    """The last measurement, because it ends the process."""
     polls, writes = scale_volume(1_000), scale_volume(100)
     async with AsyncExitStack() as stack:
         answers = await send_many(polls, lambda _: target.client.post(GET_GSID))
@@ -231,7 +231,7 @@ async def stopping(target: Target) -> AsyncIterator[Figure]:
             connection.send(head_of(f"{RESULT}?location={location}", content) + b"\r\n" + content)
             polling.append(connection)
         writing = [await stack.enter_async_context(raw_connection(target.node.port)) for _ in range(writes)]
-        for connection in writing:  # each is begun: the service waits for what it has to say
+        for connection in writing:  # each has begun: the service waits for its body
             connection.send(head_of(GET_GSID, b"{}") + b"Expect: 100-continue\r\n\r\n")
             assert (await connection.read_response()).status == 100
         await wait_until_held(target, polls)
@@ -254,13 +254,13 @@ async def stopping(target: Target) -> AsyncIterator[Figure]:
 
 
 def head_of(path: str, content: bytes) -> bytes:
-    """Of a request with this body; the empty line is still to come."""
+    """The head of a request with this body, without the empty line."""
     length = f"Content-Length: {len(content)}\r\n"
     return f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n{length}".encode()
 
 
 async def wait_until_held(target: Target, number: int) -> None:
-    """Until the process says that it holds so many; a poll that is not held within its time never will be."""
+    """Wait until the process reports that many held polls; a poll not held in time never will be."""
     async with asyncio.timeout(POLL_HOLD_SECONDS):
         while held_count(await target.metrics()) < number:
             pass

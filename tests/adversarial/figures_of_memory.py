@@ -1,4 +1,4 @@
-"""Figures about memory: many large applications asked for in turn."""
+"""Figures about memory: many large applications requested in turn."""
 
 import re
 from collections.abc import AsyncIterator
@@ -13,7 +13,7 @@ CACHE_MOST: Final = 64  # megabytes; the default of permissions.cache_mb
 
 
 async def many_applications(target: Target) -> AsyncIterator[Figure]:
-    """MM-02, whole."""
+    """MM-02 in full."""
     number = scale_volume(APPLICATIONS)
     async with measured_installation(target) as world:
         storage = world.services.storage

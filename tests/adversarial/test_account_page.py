@@ -1,4 +1,4 @@
-"""The account page against people who mean harm (checklist section 4, and OP-14)."""
+"""Attacks on the account page (checklist section 4, and OP-14)."""
 
 import json
 from base64 import urlsafe_b64decode
@@ -24,7 +24,7 @@ from tests.support.service import RunningService, running_service
 STALE: Final = 601
 FREE: Final = {"GATEHOUSE__RATES__ENABLED": "false"}
 
-# Every form of the account page, filled in so that it would do something.
+# Every form of the account page, with fields that would change something.
 FORMS: Final[dict[str, dict[str, str]]] = {
     "/account/profile": {"nick": "Mallory"},
     "/account/email": {"login": "mallory@evil.example"},
@@ -83,7 +83,7 @@ async def read_user(service: RunningService, user: User) -> User:
     return await service.services.storage.accounts.user(user.user_id)
 
 
-# -- LG-20: everything is dead on every node at the answer ---------------------------------------------
+# -- LG-20: the response means that everything has ended on every node ---------------------------------
 
 STILL_GOOD: Final = Statement(
     select(func.count().label("found"))
@@ -131,7 +131,7 @@ async def test_lg_20_every_session_and_token_is_dead_on_the_other_node_at_the_an
 
 
 async def is_refused(node: RunningService, claims: dict[str, Any]) -> bool:
-    """A user JWT with an older epoch than its user's is refused everywhere (R2), and one of no one too."""
+    """A user JWT with an older epoch than its user's is refused everywhere (R2), and so is one of an unknown user."""
     try:
         user = await node.services.storage.accounts.user(claims["uid"])
     except UserNotFound:
@@ -154,7 +154,7 @@ async def test_lg_20_a_session_that_works_on_one_node_works_on_the_other_until_t
         assert (await there.client.get("/account", headers=cookie)).status_code == 303
 
 
-# -- LG-28: people end their own sessions, with a fresh proof, at once ---------------------------------
+# -- LG-28: people end their own sessions, with a fresh proof, immediately -----------------------------
 
 
 async def test_lg_28_sessions_are_listed_and_ended_on_all_nodes_after_a_fresh_proof(
@@ -175,7 +175,7 @@ async def test_lg_28_sessions_are_listed_and_ended_on_all_nodes_after_a_fresh_pr
         assert await account_browser.is_signed_in()
 
 
-# -- LG-24: nothing is left to look at -----------------------------------------------------------------
+# -- LG-24: nothing is left to read --------------------------------------------------------------------
 
 
 async def test_lg_24_no_page_of_the_account_is_kept_by_any_cache(account_browser: AccountBrowser) -> None:
@@ -198,7 +198,7 @@ async def test_lg_24_after_the_account_is_deleted_the_browser_forgets_it(
     assert (await service.client.get("/account")).status_code == 303
 
 
-# -- OP-14: a copy, and the end ------------------------------------------------------------------------
+# -- OP-14: export and deletion ------------------------------------------------------------------------
 
 
 async def test_op_14_no_one_gets_a_copy_of_someone_else(

@@ -1,4 +1,4 @@
-"""Registration, confirmation and recovery against people who mean harm (checklist section 4)."""
+"""Attacks on registration, confirmation and recovery (checklist section 4)."""
 
 import asyncio
 import re
@@ -57,7 +57,7 @@ async def read_user(service: RunningService, user: User) -> User:
 
 
 async def ask(browser_client: HttpBrowser, path: str, login: str) -> httpx2.Response:
-    """Register, forget or have it sent again, with a page of its own each time."""
+    """Register, request a reset or a new message, each from a freshly loaded page."""
     await browser_client.get("/register")
     new = {"nick": "Someone", "password": NEW, "repeated": NEW} if path == "/register" else {}
     return await browser_client.post(path, login=login, **new)
@@ -76,7 +76,7 @@ async def choose(browser_client: HttpBrowser, link: str, password: str = NEW, **
 
 
 def as_seen(answer: httpx2.Response) -> tuple[object, ...]:
-    """Everything a prober can compare, without what they typed and what differs on every load."""
+    """Everything an attacker can compare, without their input and what differs on every load."""
     text = re.sub(r"\b\w+@studio\.example", "", answer.text)
     text = re.sub(r'name="csrf" value="\w+"', "", text)
     headers = [(name, value) for name, value in answer.headers.multi_items() if name not in ALWAYS_NEW]
@@ -108,14 +108,14 @@ async def test_lg_05_a_first_visit_gets_the_same_cookies_for_known_and_unknown(
 async def test_lg_05_registering_hashes_one_password_for_known_and_unknown(
     service: RunningService, browser_client: HttpBrowser, login: str
 ) -> None:
-    await ask(browser_client, "/register", NO_ONE.replace("none", "warm"))  # the decoy is made once
+    await ask(browser_client, "/register", NO_ONE.replace("none", "warm"))  # the decoy hash is computed once
     worked = count_hash_jobs(service)
     await ask(browser_client, "/register", login)
     assert len(list(worked)) == 1
 
 
 def count_hash_jobs(service: RunningService) -> Iterator[object]:
-    """The hashes and checks under way from here on; ends with what was done."""
+    """The number of hash computations inside the block."""
     passwords, done = service.services.passwords, []
     run = passwords._run
 
@@ -209,7 +209,7 @@ async def test_lg_15_every_session_and_token_ends_with_the_old_password(
     assert (await signed_in.get("/")).status_code == 303
     await choose(browser_client, await reset_link(service, browser_client))
     assert (await signed_in.get("/")).status_code == 200
-    assert (await read_user(service, anna)).rev > anna.rev  # an older user JWT is refused by it (R2)
+    assert (await read_user(service, anna)).rev > anna.rev  # which ends older user JWTs (R2)
     await signed_in.client.aclose()
 
 

@@ -1,6 +1,6 @@
-"""The audit log in the hands of someone who may write to the database and has no master key (checklist OP)."""
+"""Tampering with the audit log by someone who can write to the database and lacks the master key (checklist OP)."""
 
-# ruff: noqa: S608 - statements are made of the names and places of this test
+# ruff: noqa: S608 - statements contain only names and positions of this test
 
 import re
 import shutil
@@ -28,7 +28,7 @@ from tests.support.studio import a_studio
 
 OPERATIONS: Final = 200
 ROUND: Final = 20  # operations between two seals
-OLD_ROUNDS: Final = 6  # after which copies are kept
+OLD_ROUNDS: Final = 6  # after which a copy is made
 ENVIRONMENT: Final = {
     "GATEHOUSE__SERVER__BASE_URL": "http://localhost:8080",
     "GATEHOUSE__RATES__ENABLED": "false",
@@ -48,8 +48,8 @@ class SealedLog:
     template: Path | str
     older_template: Path | str
     data: Path  # with the master key
-    seals: Sequence[int]  # the place of each
-    heads: Sequence[str]  # noted after each
+    seals: Sequence[int]  # the position of each
+    heads: Sequence[str]  # as noted after each
 
     @property
     def old_end(self) -> int:
@@ -99,7 +99,7 @@ class Caller:
 
 
 async def prepare(url: str, data: Path) -> Caller:
-    """A studio and its owner; what made them left records that no installation has made."""
+    """Create a studio and its owner, and delete the records that the builders wrote."""
     async with serve(url, data) as service:
         studio = await a_studio(service)
         await execute_statement(url, f"{NO_RECORDS} WHERE place IS NULL")
@@ -114,7 +114,7 @@ async def serve(url: str, data: Path) -> AsyncIterator[RunningService]:
 
 
 async def operate(url: str, data: Path, caller: Caller, *, rounds: int) -> tuple[list[int], list[str]]:
-    """Make and remove access keys over HTTP; seal after each round, and note the head."""
+    """Create and remove access keys over HTTP; seal after each round, and note the head."""
     seals, heads = [], []
     async with serve(url, data) as service:
         for _ in range(rounds):
@@ -140,7 +140,7 @@ async def access_key(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Victim:
-    """A copy of the database, to be tampered with."""
+    """A copy of the database to tamper with."""
 
     log: SealedLog
     place: InstallationPaths
@@ -154,14 +154,14 @@ class Victim:
             run_in_thread(execute_statement(self.place.url, statement))
 
     def problems(self, *options: str | Path) -> list[str]:
-        """What verification finds: it exits 1 if that is anything."""
+        """The problems that verification finds; it exits with 1 if there are any."""
         finished = self.gatehouse.run("audit", "verify", *options, "--json")
         found: list[str] = finished.json()["problems"]
         assert finished.code == (1 if found else 0), finished.err
         return found
 
     def go_on(self) -> None:
-        """What a service does that runs on: one more record, sealed."""
+        """Write and seal one more record, as a running service does."""
         run_in_thread(self._go_on())
 
     async def _go_on(self) -> None:
@@ -201,7 +201,7 @@ def victim_of(log: SealedLog, template: Path | str, request: pytest.FixtureReque
         cluster.drop_sync(url)
 
 
-# -- every tampering, and where it is found -------------------------------------------------------------
+# -- every kind of tampering, and where it is detected --------------------------------------------------
 
 
 def edit(log: SealedLog, table: str) -> tuple[list[str], list[str]]:
@@ -390,7 +390,7 @@ def test_op_04_a_record_that_was_given_a_place_before_it_was_sealed_is_found(vic
     victim.go_on()
     problems = victim.problems()
     assert any(f"record {given} " in problem or f"and {given}:" in problem for problem in problems)
-    if given > 0:  # sealing goes on behind it
+    if given > 0:  # sealing continues after it
         assert any(f"it continues at record {given + 1}" in problem for problem in problems)
         shown = victim.gatehouse.json("audit", "show", "--event", "user.changed")
         assert sorted(one["place"] for one in shown) == [given, given + 2, given + 3]

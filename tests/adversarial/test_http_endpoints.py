@@ -40,7 +40,7 @@ def app() -> ASGIApp:
 
 @pytest.fixture
 def app_with_large_limits() -> ASGIApp:
-    """The same paths with a body limit so wide that only the parsers are left to refuse."""
+    """The same paths with so large a body limit that only the parsers can refuse."""
     return SampleAsgiApp(endpoints=[replace(endpoint, body_limit=MEGABYTES) for endpoint in sample_endpoints()]).app()
 
 
@@ -171,7 +171,7 @@ async def test_ht_12_nothing_else_is_for_another_origin(app: ASGIApp, origin: st
 
 
 def reflecting_endpoint(name: str, path: str, *, as_redirect: bool) -> Endpoint:
-    """An endpoint that puts what it is given into a header, as a careless one would."""
+    """An endpoint that copies its input into a header, as a careless one would."""
 
     async def reflect(request: Request) -> Response:
         value = request.query_params["value"]

@@ -1,4 +1,4 @@
-"""Bytes that no honest client sends, against the real server (checklist HT-04, HT-05, HT-19, HT-24)."""
+"""Malformed requests against the real server (checklist HT-04, HT-05, HT-19, HT-24)."""
 
 from collections.abc import AsyncIterator
 from typing import Final
@@ -21,7 +21,7 @@ async def server() -> AsyncIterator[EchoServer]:
 
 
 async def expect_refusal(server: EchoServer, request: bytes, *, status: int = 400) -> RawResponse:
-    """Assert that this request gets that status and is never run, and that nothing after it is answered."""
+    """Check that the request gets that status, is never run, and that nothing after it is answered."""
     async with raw_connection(server.port) as connection:
         connection.send(request + GET)
         answer = await connection.read_response()
@@ -75,7 +75,7 @@ async def test_ht_04_a_transfer_encoding_other_than_one_plain_chunked_is_refused
     server: EchoServer, value: bytes
 ) -> None:
     await expect_refusal(server, LINE + HOST + b"Transfer-Encoding: " + value + b"\r\n\r\n" + ONE_CHUNK)
-    assert server.echo.started == []  # not even started: the parser alone is too late for some of these
+    assert server.echo.started == []  # not even started: for some of these the parser alone is too late
 
 
 async def test_ht_04_a_transfer_encoding_in_http_1_0_is_refused(server: EchoServer) -> None:
@@ -266,7 +266,7 @@ async def test_ht_24_an_expected_body_that_no_one_wants_ends_the_connection(serv
         connection.send(head)
         assert (await connection.read_response()).body == b"unread"
         assert await connection.read_to_end() == b""
-        connection.send(GET)  # would have been taken for the body, or for a request
+        connection.send(GET)  # would have been read as the body, or as a request
     await server.wait_until_no_connections()
     assert server.echo.started == ["/unread"]
 
@@ -309,7 +309,7 @@ async def test_a_websocket_leaves_http_and_its_deadlines_behind() -> None:
             assert (await connection.read_response()).body == b"released"
             assert (
                 request_seen_by_app(await connection.read_response())["path"] == "/ws"
-            )  # a request behind another cannot take over
+            )  # a request behind a different one cannot upgrade
 
 
 @pytest.mark.parametrize("missing", [b"", HOST * 2])

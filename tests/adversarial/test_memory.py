@@ -1,4 +1,4 @@
-"""Memory and stored history are bounded by weight, whatever a project administrator saves (checklist MM)."""
+"""Memory and stored history are bounded by size, whatever a project administrator saves (checklist MM)."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -25,17 +25,17 @@ RULES: Final = 2_000
 ROLES: Final = 60
 SAVES: Final = 100 if WHOLE else 25
 RESIDENT_MOST: Final = 250  # megabytes, of the process
-DATABASE_MOST: Final = 20 if WHOLE else 14  # megabytes, with everything in it
+DATABASE_MOST: Final = 20 if WHOLE else 14  # megabytes, with all data
 CACHE_LEAST: Final = "16"  # megabytes; the smallest setting, so that few applications fill the cache
-APPLICATIONS: Final = 40  # of which half fill it
+APPLICATIONS: Final = 40  # half of them fill it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Studio:
-    """A project and its owner, on a serving process of its own."""
+    """A project and its owner, on a separate serving process."""
 
     target: Target
-    storage: Storage  # the same database without the server: what it fills passes no cache of the server
+    storage: Storage  # the same database without the server, so that filling it does not touch the server's cache
     headers: dict[str, str]
     url: str
 
@@ -45,12 +45,12 @@ class Studio:
         return answer.json()
 
     async def list_rules(self, application_id: int) -> int:
-        """How many the owner holds there."""
+        """The number of rules that the owner has there."""
         asked = await self.ask("meta/data", action="get", application_id=application_id, data={"type": "list"})
         return len(asked["data"])
 
     async def database(self) -> float:
-        """Megabytes that the database takes, dead rows and the write-ahead file of SQLite included."""
+        """The megabytes of the database, with dead rows and SQLite's write-ahead file."""
         if self.url.startswith("sqlite:"):
             file = Path(self.url.removeprefix("sqlite:///"))
             return sum(one.stat().st_size for one in file.parent.glob(f"{file.name}*")) / MEGABYTE
@@ -62,7 +62,7 @@ class Studio:
         return size / MEGABYTE
 
     async def cache(self) -> float:
-        """Megabytes that the server's permission cache says it holds."""
+        """The megabytes that the server reports for its permission cache."""
         lines = (await self.target.metrics()).splitlines()
         [line] = [one for one in lines if one.startswith("gatehouse_permission_cache_bytes ")]
         return float(line.split()[1]) / MEGABYTE
@@ -85,7 +85,7 @@ async def a_studio(url: str, data: Path, **settings: str) -> AsyncIterator[Studi
 
 
 async def an_application(storage: Storage, *, rules: int, roles: int, name: str = "Shop") -> int:
-    """Each role names every rule of the schema; the schema gives them all."""
+    """Each role names every rule of the schema; the schema allows them all."""
     made = await create_application(storage, name=name, project_id=PROJECT)
     leaf = {"value": True, "protected": False, "description": ""}
     tree = {f"area{n}": {f"rule{m}": leaf for m in range(100)} for n in range(rules // 100)}

@@ -1,4 +1,4 @@
-"""Running it: secrets at rest, backups, a database that goes away, the operator's way in (checklist OP)."""
+"""Operation: secrets at rest, backups, a database that goes down, administrator recovery (checklist OP)."""
 
 import ast
 import asyncio
@@ -54,7 +54,7 @@ def gatehouse(place: InstallationPaths) -> CommandLine:
 
 
 def private_forms(key: PrivateKey) -> Iterator[bytes]:
-    """Every way the private half could lie around: DER, PEM, its numbers, and their base64."""
+    """Every form in which the private key could be stored: DER, PEM, its numbers, and their base64."""
     der = key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     yield der
@@ -75,7 +75,7 @@ def private_numbers(key: PrivateKey) -> list[bytes]:
 
 
 async def held_in(place: InstallationPaths) -> tuple[list[PrivateKey], bytes, bytes]:
-    """The private keys themselves, the instance key, and every value of every row one after the other."""
+    """The private keys, the instance key, and all values of all rows."""
     found = bytearray()
 
     def put(_table: str, rows: Any) -> None:
@@ -91,7 +91,7 @@ async def held_in(place: InstallationPaths) -> tuple[list[PrivateKey], bytes, by
 
 
 async def files_of(place: InstallationPaths, cluster_data: Path | None) -> bytes:
-    """Whatever lies on the disk, the master key itself left out."""
+    """Every file on the disk except the master key."""
     if cluster_data is None:
         directory = Path(place.url.removeprefix("sqlite:///")).parent
     else:
@@ -130,7 +130,7 @@ async def test_op_03_no_private_key_or_secret_lies_in_the_clear(
     everywhere = rows + await files_of(place, cluster) + gzip.decompress((place.data / "backup.gz").read_bytes())
     assert len(keys) == 10
     for found in (b"anna@studio.example", keys[0].public_key().public_bytes(*PUBLIC), b"argon2id"):
-        assert found in everywhere, "the scan sees what is there"
+        assert found in everywhere, "the scan finds a value that is stored"
     assert b"PRIVATE KEY" not in everywhere
     for key in keys:
         assert not any(form in everywhere for form in private_forms(key))
@@ -145,7 +145,7 @@ async def test_op_03_no_private_key_or_secret_lies_in_the_clear(
 
 
 class Load:
-    """Create accounts as fast as the database takes them, until stopped."""
+    """Create accounts as fast as the database accepts them, until stopped."""
 
     def __init__(self, place: InstallationPaths) -> None:
         self._place = place
@@ -182,7 +182,7 @@ def held_by(file: Path) -> dict[str, list[dict[str, object]]]:
 def other_installation(
     place: InstallationPaths, gatehouse: CommandLine, tmp_path: Path, request: pytest.FixtureRequest
 ) -> InstallationPaths:
-    """Another machine that knows the master key, with an empty database of the other kind."""
+    """A second machine with the master key and an empty database of the other kind."""
     gatehouse("key", "list")
     kind = "postgres" if place.url.startswith("sqlite:") else "sqlite"
     key = (place.data / "dev.key").read_text().strip()
@@ -207,12 +207,12 @@ async def test_op_05_a_backup_under_load_restores_all_that_was_acknowledged_and_
         during = len(load.acknowledged)
         load.stop()
         await working
-    assert during > len(before), "it was busy meanwhile"
+    assert during > len(before), "no account was created during the backup"
     held = held_by(file)
     users = {str(one["user_id"]) for one in held["users"]}
     created = [one["subject"] for one in held["audit_events"] if one["event"] == "user.created"]
     assert set(before) <= users
-    assert users == {one["user_id"] for one in held["user_ids"]} == set(created), "one moment, not several"
+    assert users == {one["user_id"] for one in held["user_ids"]} == set(created), "the backup is not one snapshot"
     assert len(users) == len(created)
 
     revoked = gatehouse.json("user", "block", before[0])["rev"]
@@ -222,7 +222,7 @@ async def test_op_05_a_backup_under_load_restores_all_that_was_acknowledged_and_
     with Node(data=other_installation.data, environment=other_installation.settings) as node:
         assert (await ask(node, "/readyz")).status_code == 200
         assert (await ask(node, "/proxy/oauth/keys")).json() == keys
-        assert (await ask(node, f"/setup?{link}")).status_code == 403, "it may have been used since"
+        assert (await ask(node, f"/setup?{link}")).status_code == 403, "a restored setup link must not work"
         assert there.json("user", "show", before[0])["rev"] > revoked
         assert there.json("audit", "verify")["problems"] == []
         assert there.json("user", "show", before[-1])["user_id"] == before[-1]
@@ -252,7 +252,7 @@ async def test_op_08_without_its_database_the_service_is_alive_not_ready_and_rec
                 cluster.stop(mode)
                 await wait_for_status(node, "/readyz", 503)
                 assert (await ask(node, "/healthz")).status_code == 200
-                assert (await ask(node, "/proxy/oauth/keys")).status_code == 200, "what is in memory is served"
+                assert (await ask(node, "/proxy/oauth/keys")).status_code == 200, "cached data was not served"
                 assert "HTTP 503" in gatehouse.expect_failure("healthcheck", "--port", str(node.port))
                 assert "cannot reach PostgreSQL" in gatehouse.expect_failure("key", "list")
                 cluster.start()
@@ -287,7 +287,7 @@ async def test_op_12_an_administrator_is_made_offline_on_record_and_closes_setup
 def test_op_12_of_many_administrators_made_at_once_each_is_one_and_setup_closes_once(
     place: InstallationPaths, gatehouse: CommandLine
 ) -> None:
-    """Several processes, as operators in a hurry."""
+    """Run several processes at once."""
     gatehouse("admin", "setup-link")
     password = place.data / "password"
     password.write_text(PASSWORD)
@@ -299,7 +299,7 @@ def test_op_12_of_many_administrators_made_at_once_each_is_one_and_setup_closes_
         )
         for number in range(4)
     ]
-    assert sorted(racer.wait() for racer in racers) == [0, 0, 1, 1], "two logins, two accounts"
+    assert sorted(racer.wait() for racer in racers) == [0, 0, 1, 1], "each login must have its own account"
     assert all("already exists" in racer.output() for racer in racers if racer.wait())
     assert len(gatehouse.json("audit", "show", "--event", "user.created")) == 2
     assert len(gatehouse.json("audit", "show", "--event", "setup.closed")) == 1
@@ -321,7 +321,7 @@ def options_of(command: click.Command) -> Iterator[click.Parameter]:
 
 def test_op_13_no_command_option_or_setting_is_for_testing() -> None:
     options = list(options_of(main))
-    commands = set(COMMANDS) - {"test"}  # which tests an installation's permissions, and changes nothing
+    commands = set(COMMANDS) - {"test"}  # which tests an installation's permissions and changes nothing
     named = {str(name) for option in options for name in (option.name, *option.opts)} | commands | set(ALL_SETTINGS)
     assert not [name for name in named if any(word in name.lower() for word in SUSPICIOUS)]
     hidden = {option.name for option in options if isinstance(option, click.Option) and option.hidden}

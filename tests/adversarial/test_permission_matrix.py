@@ -1,7 +1,7 @@
-"""Checklist PA-12: who may do what, all of it: every act of the permission endpoints by every single right.
+"""Checklist PA-12: every act of the permission endpoints with every single permission.
 
-The table below is written from interface §5.5 and R5, R6, not from the guard. Who holds nothing but a right that is
-expired, held elsewhere, or held where it does not count, holds nothing.
+The table below follows interface §5.5 and R5, R6, not the guard. A permission that is expired, or held in a place
+where it does not count, gives nothing.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -40,7 +40,7 @@ from tests.support.studio import (
 )
 
 Rights = frozenset[str]
-SAMPLE: Final = 11  # of so many pairs PostgreSQL is asked one
+SAMPLE: Final = 11  # PostgreSQL runs one in this many pairs
 ADMINISTERS: Final = "root:can_administer"
 
 ROOT_RULES: Final = ("can_create_app", "can_remove_apps", "can_publish_services", "can_create_projects")
@@ -120,7 +120,7 @@ TABLE: Final[Mapping[str, tuple[set[str], ...]]] = {
     "user/info": (set(),),
     "user/tags": (),
     "user/purchases": (),
-    "project delete": ({"project:can_remove_project"},),  # the last one: it ends the project
+    "project delete": ({"project:can_remove_project"},),  # the last one, because it deletes the project
 }
 
 
@@ -144,9 +144,9 @@ class Place:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asker:
     name: str
-    person: Person | None  # None: no one
+    person: Person | None  # None: no credentials
     rights: Rights = frozenset()  # those that count
-    place: Place  # what they ask about
+    place: Place  # the place they send requests about
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,14 +156,14 @@ class World:
     numbers: Any = field(default_factory=count)
 
 
-# -- what is asked ------------------------------------------------------------------------------------
+# -- the requests -------------------------------------------------------------------------------------
 
 Request = tuple[str, dict[str, object]]
 Ask = Callable[["World", Place, bool], Awaitable[Request]]
 
 
 def ask_about_application(path: str, action: str, **data: object) -> Ask:
-    """Of the endpoints that name an application beside the data."""
+    """A request to an endpoint that takes the application beside the data."""
 
     async def ask(_world: World, place: Place, _opens: bool) -> Request:  # noqa: FBT001
         return path, {"action": action, "application_id": place.application_id, "data": data}
@@ -217,7 +217,7 @@ async def describe(world: World, place: Place, _opens: bool) -> Request:  # noqa
 
 
 async def delete_application(world: World, place: Place, opens: bool) -> Request:  # noqa: FBT001
-    """Who may is given one to remove that no one needs."""
+    """Callers with permission get an application to delete that nothing depends on."""
     number = place.application_id
     if opens:
         storage = world.studio.service.services.storage
@@ -256,7 +256,7 @@ async def project_access(world: World, place: Place, _opens: bool) -> Request:  
 
 
 async def nothing_in_projects(world: World, place: Place, _opens: bool) -> Request:  # noqa: FBT001
-    """Of someone who holds nothing in any: it changes nothing, and is a save all the same."""
+    """Save empty holdings for a person without any: it changes nothing, but it is a save."""
     data = {"user_id": world.studio.owner.user_id, "private_data": {"projectAccess": {place.project_id: {}}}}
     return "meta/data", {"action": "save", "application_id": place.application_id, "data": data}
 
@@ -323,7 +323,7 @@ ASKS: Final[Mapping[str, Ask]] = {
 }
 
 
-# -- who asks -----------------------------------------------------------------------------------------
+# -- the callers --------------------------------------------------------------------------------------
 
 
 def scope_of(kind: str, place: Place) -> Scope:
@@ -338,7 +338,7 @@ def scope_of(kind: str, place: Place) -> Scope:
 
 
 def central_holdings(rights: Rights, place: Place, end: End, at: Scope | None) -> dict[Scope, ScopeHoldings]:
-    """The Central part of these rights, each where it belongs, or all of them in one scope."""
+    """The Central holdings for these permissions, each in its own scope, or all of them in one."""
     found: dict[Scope, list[str]] = {}
     roles: dict[Scope, ScopeHoldings] = {}
     for kind, _, name in (right.partition(":") for right in sorted(rights)):
@@ -377,7 +377,7 @@ async def holder(
 
 
 async def a_place(studio: Studio, title: str, group_id: str) -> Place:
-    """No one's secret_data opens anything in it by default."""
+    """A place in which no secret_data opens anything by default."""
     storage = studio.service.services.storage
     project = await publish(storage, a_project(title), owners=[studio.owner.user_id])
     made = await create_application(storage, name="Application", project_id=project.project_id)
@@ -411,7 +411,7 @@ async def by_condition(studio: Studio, rule: str, here: Place) -> Asker:
 
 
 async def by_group(studio: Studio, here: Place) -> Asker:
-    """Rules of the application's own that are named like Central's, granted to their group: they open nothing."""
+    """The application's own rules with the names of Central rules, granted to their group: they open nothing."""
     storage, who = studio.service.services.storage, await create_person_with(studio)
     names = [f"project.{rule}" for rule in PROJECT_RULES] + ["can_administer", "app.can_modify_schema"]
     role = a_role("namesake", here.application_id, meta={"private_data": holdings_with_rules(*names).private_data})
@@ -493,7 +493,7 @@ def test_every_action_in_the_table_has_a_request() -> None:
 
 
 async def test_pa_12_every_act_is_open_to_exactly_those_the_table_names(world: World, installed_url: str) -> None:
-    # Administrators last: one of them ends the project that others still have to end.
+    # Administrators last: one of them deletes the project that the others need.
     askers = sorted(world.askers, key=lambda asker: ADMINISTERS in asker.rights)
     pairs = [(act, asker) for act in TABLE for asker in askers]
     if installed_url.startswith("postgres"):

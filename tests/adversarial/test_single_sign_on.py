@@ -1,4 +1,4 @@
-"""What single sign-on adds to the rows about people: LG-20, LG-23, LG-28, and TK-18 on every node."""
+"""Checklist LG-20, LG-23, LG-28 and TK-18 for single sign-on, on every node."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
@@ -34,7 +34,7 @@ REVOKE: Final = "/account/applications/revoke"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nodes:
-    """Two of one service. SQLite is for one process, which then is both."""
+    """Two nodes of one service. SQLite allows one process, which then is both."""
 
     here: RunningService
     there: RunningService
@@ -60,7 +60,7 @@ async def anna(nodes: Nodes) -> User:
 
 @pytest.fixture
 async def account_browser(nodes: Nodes, anna: User) -> AsyncIterator[AccountBrowser]:
-    """Anna, on the one node."""
+    """Anna's browser on the first node."""
     someone = AccountBrowser(nodes.here)
     await someone.sign_in_and_open_account(anna.login or "")
     yield someone
@@ -69,12 +69,12 @@ async def account_browser(nodes: Nodes, anna: User) -> AsyncIterator[AccountBrow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """Whatever a client gets of one person, and what the other node says to it."""
+    """Everything a client has for one person, checked on the second node."""
 
     there: RelyingPartyClient
     tokens: dict[str, Any]
     exchanged: str
-    code: str  # of another sign-in, not redeemed yet
+    code: str  # of a second sign-in, not redeemed yet
 
     async def works(self) -> None:
         assert success_body(await self.there.userinfo(self.tokens["access_token"]))
@@ -108,7 +108,7 @@ class Held:
 
 
 async def held_by(nodes: Nodes, here: RelyingPartyClient, browser_client: HttpBrowser) -> Held:
-    """Signed in on the one node, with a browser of the person."""
+    """Sign in on the first node with the person's browser."""
     tokens = await here.tokens(here.code_from(await here.walk_authorize(browser_client, LOGIN)))
     bearer = {"Authorization": f"Bearer {tokens['access_token']}"}
     exchanged = success_body(await nodes.here.client.post("/proxy/oauth/exchangeToken", headers=bearer))["token"]
@@ -122,7 +122,7 @@ async def clients_of(service: RunningService) -> list[RelyingPartyClient]:
     return [await a_native_client(service), await an_oidc_client(service, **theirs)]
 
 
-# -- LG-20: with the account, all that clients were given of it -----------------------------------------
+# -- LG-20: the end of an account ends all grants of clients --------------------------------------------
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -138,7 +138,7 @@ async def test_lg_20_whatever_clients_hold_is_dead_on_the_other_node_at_the_answ
         await one.is_dead()
 
 
-# -- TK-18: the other ends of a grant --------------------------------------------------------------------
+# -- TK-18: other events that end a grant ----------------------------------------------------------------
 
 Out = Callable[[Studio, AccountBrowser], Awaitable[None]]
 
@@ -173,14 +173,14 @@ async def test_tk_18_no_refresh_on_any_node_after_consent_application_or_project
     refreshed = success_body(await held.there.refresh(held.tokens["refresh_token"]))["refresh_token"]
     await out(studio, account_browser)
     answer = await held.there.refresh(refreshed)
-    # A client of what is removed is refused itself, whatever it shows (R5).
+    # A client of a removed application is refused itself (R5).
     assert oauth_error(answer) == ((400, "invalid_grant") if out is withdraw_consent else (401, "invalid_client"))
     exchanged = {"Authorization": f"Bearer {held.tokens['access_token']}"}
     again = await nodes.there.client.post("/proxy/oauth/exchangeToken", headers=exchanged)
     assert again.status_code in (401, 403), again.text
 
 
-# -- LG-28: people end what clients have ----------------------------------------------------------------
+# -- LG-28: people end the grants of clients ------------------------------------------------------------
 
 
 async def test_lg_28_what_clients_have_is_listed_and_ended_on_all_nodes_after_a_fresh_proof(
@@ -209,7 +209,7 @@ async def connected_applications(account_browser: AccountBrowser) -> str:
     return page.split('id="applications"')[1].split("</section>")[0]
 
 
-# -- LG-23: no name deceives, and where it leads is shown beside it --------------------------------------
+# -- LG-23: names cannot deceive, and the target host is shown beside them -------------------------------
 
 DECEPTIVE: Final = (
     *("\u202eppa s'annA", "An\u200bna's app", "Anna\u2066", "A\u00adpp", "App\ufeff", "\u200f"),

@@ -1,4 +1,4 @@
-"""The service ends: what is held is answered, what is in flight finishes (checklist OP-07)."""
+"""Shutdown: held requests are answered, requests in progress finish (checklist OP-07)."""
 
 import asyncio
 import signal
@@ -17,7 +17,7 @@ ROOT: Final = Path(__file__).parents[2]
 HOST: Final = b"Host: gatehouse.example\r\n"
 HOLD: Final = b"GET /hold HTTP/1.1\r\n" + HOST + b"\r\n"
 WRITE: Final = b"POST /write HTTP/1.1\r\n" + HOST + b"Content-Length: 5\r\n\r\nhello"
-# A process of its own: signals, the event loop of a release, the system's clock. /write ends with /hold's end.
+# A separate process: signals, the event loop of a release, the system clock. /write ends when /hold ends.
 PROGRAM: Final = """
 import asyncio
 from gatehouse.kernel.clock import SystemClock

@@ -1,4 +1,4 @@
-"""The measuring of `make adversarial` works; how long anything takes is not judged here."""
+"""Test that the measurements of `make adversarial` run; the durations are not checked here."""
 
 from fnmatch import fnmatch
 from pathlib import Path

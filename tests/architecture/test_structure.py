@@ -7,7 +7,7 @@ from pathlib import Path
 from tools import package_index
 
 SOURCE = package_index.ROOT / "src" / "gatehouse"
-# `conditions` reads stored conditions; `limits` is asked inside the transaction that grows something.
+# `conditions` reads stored conditions; `limits` is called inside the transaction that adds something.
 STORAGE_MAY_IMPORT = {"model", "store", "errors", "events", "conditions", "limits"}
 
 LAZY_IMPORTS = {
@@ -48,7 +48,7 @@ def test_storage_imports_only_the_records_stores_and_errors_of_packages() -> Non
 
 
 def lazy_imports(path: Path) -> Iterator[str]:
-    """What functions of a file import when they are called."""
+    """What the functions of a file import when they are called."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             for inner in ast.walk(node):
@@ -59,7 +59,7 @@ def lazy_imports(path: Path) -> Iterator[str]:
 
 
 def test_only_listed_modules_are_imported_inside_functions() -> None:
-    """Commands import what they need; elsewhere each one is heavy and used by few processes."""
+    """Commands import what they need; the other exceptions are heavy and used by few processes."""
     found = {
         (str(path.relative_to(SOURCE)), module)
         for path in SOURCE.glob("**/*.py")

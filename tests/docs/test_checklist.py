@@ -1,4 +1,4 @@
-"""The security checklist, and the tool that says which tests answer it."""
+"""The security checklist, and the tool that lists the tests for each row."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ WI-01 = "A window is shut."
 
 @pytest.fixture
 def project_root(tmp_path: Path) -> Path:
-    """A project of its own: one id that must be tested, one that waits for people."""
+    """A project with one id that must be tested and one that is checked by people."""
     for place in ("docs/security", "docs/reference", "tests"):
         (tmp_path / place).mkdir(parents=True)
     (tmp_path / SOURCE).write_text(LISTED)

@@ -1,4 +1,4 @@
-"""The secrets of deploy/compose.yaml, and the two database roles they open (defaults S-29)."""
+"""The secrets of deploy/compose.yaml, and the two database roles they belong to (defaults S-29)."""
 
 import os
 import stat
@@ -27,13 +27,13 @@ def make_secrets(directory: Path, *host: str) -> dict[str, str]:
 
 def test_the_secrets_that_compose_wants_are_made_for_one_reader_each(tmp_path: Path) -> None:
     made = make_secrets(tmp_path)
-    brought = {"tls_certificate", "tls_key"}  # by anyone who has them
+    brought = {"tls_certificate", "tls_key"}  # provided by the operator
     assert made.keys() == (read_compose()["secrets"].keys() | read_compose(NODES)["secrets"].keys()) - brought
     assert {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in made} == {0o400}
     assert len(set(made.values())) == len(made)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the owner of files")
 def test_each_secret_belongs_to_the_user_of_its_containers(tmp_path: Path) -> None:
     make_secrets(tmp_path)
     for name in SERVICES:
@@ -81,7 +81,7 @@ def test_no_database_role_is_created_without_a_password(tmp_path: Path) -> None:
             (tmp_path / name).write_text("\n")
             empty = psql(cluster.url("gatehouse"), *roles, check=False)
             (tmp_path / name).unlink()
-            assert (missing.returncode, empty.returncode) == (3, 3)  # psql's word for: stopped by an error
+            assert (missing.returncode, empty.returncode) == (3, 3)  # psql's exit code after an error
             assert "no roles were made" in missing.stderr
         made = psql(cluster.url(), "--tuples-only", "--command=SELECT 1 FROM pg_roles WHERE rolname ~ 'gatehouse'")
     assert made.stdout.strip() == ""
@@ -89,7 +89,7 @@ def test_no_database_role_is_created_without_a_password(tmp_path: Path) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roles:
-    """A database as the serving role reaches it, and the statements that came too early."""
+    """A database with the serving role's access, and the statements that ran too early."""
 
     runtime_url: str
     before_migration: str

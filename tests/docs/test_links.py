@@ -1,4 +1,4 @@
-"""Every link between the documents leads somewhere, and so does every citation of the interface."""
+"""Every link between documents and every citation of the interface has a target."""
 
 import re
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def text_without_code(page: Path) -> str:
 
 @cache
 def anchors(page: Path) -> frozenset[str]:
-    """The explicit ones, and those that headings get."""
+    """Explicit anchors and those of headings."""
     text = page.read_text()
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

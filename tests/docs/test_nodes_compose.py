@@ -1,4 +1,4 @@
-"""deploy/nodes/compose.yaml: what it promises, checked without a container engine.
+"""Check deploy/nodes/compose.yaml without a container engine.
 
 tests/faults/test_many_nodes.py runs the files that it mounts.
 """
@@ -74,13 +74,13 @@ def test_the_nodes_are_alike_and_only_the_proxy_is_reachable() -> None:
 
 
 def test_shared_parts_of_both_compose_files_are_identical() -> None:
-    """Moving from one machine to several changes nothing else."""
+    """So moving from one machine to several changes nothing else."""
     single = read_compose()
     assert FILE["x-hardened"] == single["x-hardened"]
     assert FILE["x-postgres"] == single["x-postgres"]
     for name in ("migrate", "grants"):
         ours, theirs = dict(SERVICES[name]), dict(single["services"][name])
-        for place in ("build", "volumes"):  # told from where the file lies
+        for place in ("build", "volumes"):  # relative to the file
             ours.pop(place, None)
             theirs.pop(place, None)
         assert ours == theirs

@@ -1,4 +1,4 @@
-"""The packaging files: what they promise, checked without a container engine."""
+"""Check the packaging files without a container engine."""
 
 import json
 import re
@@ -35,14 +35,14 @@ from tests.support.processes import LOOPBACK
 LOCKS: Final = ("requirements.txt", "requirements-dev.txt")
 HIGHEST_EXPOSURE: Final = 2.5  # checklist OP-11
 PINNED: Final = re.compile(r"([a-z0-9-]+)==([0-9][0-9a-z.+]*)((?: --hash=sha256:[0-9a-f]{64})+)")
-OFFLINE_SINCE: Final = 250  # the systemd whose `security` judges a file
+OFFLINE_SINCE: Final = 250  # the first systemd whose `security` can check a file
 
 
 # -- requirements ---------------------------------------------------------------------------------------
 
 
 def locked_versions(name: str) -> dict[str, str]:
-    """Version by package; a line that is anything else than a pin with hashes fails the test."""
+    """Versions by package; a line that is not a pin with hashes fails the test."""
     text = (ROOT / name).read_text().replace("\\\n", " ")
     lines = [re.sub(r"\s+", " ", line).strip() for line in text.splitlines()]
     pins = [PINNED.fullmatch(line) or pytest.fail(line) for line in lines if line and not line.startswith("#")]
@@ -111,7 +111,7 @@ def test_op_11_the_unit_is_exposed_no_more_than_allowed() -> None:
 
 
 def test_op_11_systemd_understands_every_line_of_the_unit(tmp_path: Path) -> None:
-    # The program is not installed where the unit expects it; any that exists will do.
+    # The program is not installed where the unit expects it; any existing one will do.
     copy = tmp_path / UNIT.name
     copy.write_text(UNIT.read_text().replace("/opt/gatehouse/bin/gatehouse", "/bin/true"))
     judged = subprocess.run(
@@ -161,7 +161,7 @@ def test_the_operators_command_is_about_the_same_installation_as_the_unit() -> N
 
 @pytest.fixture
 def gatehouse_ctl(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """The operator's command for an installation in `tmp_path`, as the user who runs the tests, called in `work`."""
+    """The operator's command for an installation in `tmp_path`, run in `work` as the user who runs the tests."""
     here, work = tmp_path / "installed", tmp_path / "work"
     for directory in (here, work, here / "bin"):
         directory.mkdir()
@@ -303,7 +303,7 @@ def test_the_database_is_one_the_service_supports() -> None:
     assert int(version[1]) >= OLDEST_SERVER
 
 
-# -- what they all say about the service ----------------------------------------------------------------
+# -- statements about the service in all files ----------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["compose.yaml", "gatehouse.service", "Dockerfile"])

@@ -1,4 +1,4 @@
-"""The guides show the pictures that tests take, and nothing else (tests/support/guide_pictures.py)."""
+"""The guides show exactly the pictures that tests take (tests/support/guide_pictures.py)."""
 
 import re
 from collections import Counter
@@ -14,7 +14,7 @@ SHOWN: Final = re.compile(r"!\[[^\]\n]+\]\([^)\n]*pictures/([^)/\n]+)\.png\)")
 
 
 def declared_pictures() -> Counter[str]:
-    """What tests say they take, and how many of them."""
+    """The pictures that tests declare, with how many tests declare each."""
     names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in WALKS.rglob("test_*.py")]
     tests = [one for name in names for one in vars(import_module(name)).values() if callable(one)]
     marks = {(test.__module__, test.__name__, mark.args) for test in tests for mark in marks_of(test)}

@@ -1,4 +1,4 @@
-"""A check that schemathesis makes of every answer: nothing in it tells how the service is built (checklist HT-25)."""
+"""A schemathesis check: no response reveals internals of the service (checklist HT-25)."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Every decoder of foreign input reads any bytes or refuses them with its own error, quickly."""
+"""Every decoder of external input accepts any bytes or refuses them with its own error, quickly."""
 
 import time
 from base64 import b64encode, urlsafe_b64encode
@@ -38,8 +38,8 @@ from gatehouse.web.pages.sign_in_flow import restart_address
 from tests.fuzz.conftest import SEED, examples
 from tests.fuzz.stepped_service import stepped_service
 
-LONGEST: Final = 5  # seconds any answer may take
-SOON: Final = 1.0  # second; a decoder that looks at bytes twice takes a thousandth of it
+LONGEST: Final = 5  # seconds a response may take
+SOON: Final = 1.0  # seconds; a decoder that reads its input twice takes a thousandth of it
 LATEST: Final = 2**63
 REGISTERED: Final = Client(client_id="c", name="c", created_at=1, redirect_uris=("https://shop.example/cb",))
 
@@ -177,7 +177,7 @@ def test_ht_25_a_decoder_reads_or_refuses_in_its_own_words_and_soon(decoder: Dec
     @given(decoder.input)
     def search(value: Any) -> None:
         began = time.perf_counter()
-        with suppress(GatehouseError):  # its own words
+        with suppress(GatehouseError):  # its own error
             decoder.read(value)
         assert time.perf_counter() - began < SOON
 
@@ -236,7 +236,7 @@ PATHS: Final = (
 
 
 def header_bytes(text: str) -> bytes:
-    """What a client library lets pass; the others are the business of test_http_protocol.py."""
+    """What an HTTP library can send; test_http_protocol.py tests the rest."""
     return bytes(byte for byte in text.encode("utf-8", "replace")[:400] if byte >= 0x20 and byte != 0x7F).strip()
 
 
@@ -257,7 +257,7 @@ header_value = text_of(
 def test_ht_25_no_header_value_makes_the_service_fail(installed_sqlite_url: str, tmp_path: Path) -> None:
     with stepped_service(installed_sqlite_url, tmp_path) as bench:
         for method, path in PATHS:
-            bench.run(bench.service.client.request(method, path))  # what is loaded when it is first wanted is loaded
+            bench.run(bench.service.client.request(method, path))  # load what is imported lazily
 
         @seed(SEED)
         @examples(150)

@@ -1,4 +1,4 @@
-"""Game sessions against a model: however polls, people and time come together, the answer is given once at most."""
+"""Game sessions against a model: in any order of polls, people and time, the answer is delivered at most once."""
 
 import asyncio
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ from tests.support.game import RESULT, Game, poll_ended_session, register_game, 
 from tests.support.permission_builders import a_person
 
 HOLD: Final = 30
-PACE: Final = 2  # seconds after RETRY in which no one polls: those who do are another story (checklist GS-25)
-A_MOMENT: Final = 0.2  # seconds of ours until a poll is asked for once more
+PACE: Final = 2  # seconds after RETRY without a poll; earlier polls are tested elsewhere (checklist GS-25)
+A_MOMENT: Final = 0.2  # real seconds until a poll is checked again
 MOST: Final = 2
 PAUSES: Final = (1, LIFETIME - HOLD - 10, LIFETIME, 400)
 
@@ -78,13 +78,13 @@ class GameSessions(RuleBasedStateMachine):
         if waits:
             self.polled(session)
         elif session.lasts(self.now) and not session.lasts(self.now + 1):
-            return  # it ends during the delay of its answer
+            return  # it ends during the delay of its response
         answer = self.do(poll_until_timeout(session.game) if waits else poll_ended_session(session.game))
         self.check_answer(session, answer)
 
     @initialize(times=st.sampled_from([0, 9, 11]))
     def linger(self, times: int) -> None:
-        """Anyone who goes on polling keeps a session alive, up to its ceiling."""
+        """Polling keeps a session alive, up to its ceiling."""
         self.sessions = [self.begun(), *self.sessions[: MOST - 1]]
         for _ in range(times):
             self.fuzz_setup.bench.wait(LIFETIME - HOLD - 10)
@@ -106,13 +106,13 @@ class GameSessions(RuleBasedStateMachine):
         else:
             assert session.state != "pending" or not session.lasts(self.now)
             assert body["status"] == "ERROR"
-            assert answer.status_code == 403 or session.state == "pending"  # 200: its end came while it was held
+            assert answer.status_code == 403 or session.state == "pending"  # 200: it ended while the poll was held
         assert session.state == "delivered" or "jwt" not in body
 
     @precondition(lambda self: self.sessions)
     @rule(number=which)
     def confirm_under_two_polls(self, number: int) -> None:
-        """The newer poll displaces the older one, and it alone is answered."""
+        """The newer poll displaces the older one, and only the newer one is answered."""
         session = self.chosen(number)
         self.fuzz_setup.bench.wait(PACE)
         if not (session.lasts(self.now) and session.state == "pending"):
@@ -144,7 +144,7 @@ class GameSessions(RuleBasedStateMachine):
     @precondition(lambda self: self.sessions)
     @rule(number=which)
     def guess(self, number: int) -> None:
-        """Anyone who does not know the location gets nothing, and changes nothing."""
+        """A caller without the location gets nothing and changes nothing."""
         game = self.chosen(number).game
         asked = {"params": {"location": f"{game.location[:-1]}~"}, "json": {"gsid": game.gsid}}
         assert self.do(self.fuzz_setup.bench.service.client.post(RESULT, **asked)).status_code == 403
@@ -165,13 +165,13 @@ class GameSessions(RuleBasedStateMachine):
 
 
 async def poll_until_timeout(game: Game) -> httpx2.Response:
-    """A poll that is held until its time is over."""
+    """Hold a poll until it times out."""
     poll = game.start_poll()
-    while not poll.done():  # more than once only where it was not held yet when the time had passed
+    while not poll.done():  # repeats only if the poll was not held yet when the time had passed
         waiting = asyncio.create_task(wait_until_held(game.service))
         await asyncio.wait({poll, waiting}, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
-        await game.service.services.write_behind.flush()  # which it does by itself within a second
+        await game.service.services.write_behind.flush()  # which the service does within a second
         await game.service.clock.advance(HOLD)
         await asyncio.wait({poll}, timeout=A_MOMENT)
     answer = await poll

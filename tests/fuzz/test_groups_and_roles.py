@@ -1,4 +1,4 @@
-"""Groups and roles against a model: who may do what is what the model says, after every change and by every way."""
+"""Groups and roles against a model: after every change, effective permissions are those of the model."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,13 +28,13 @@ which = st.integers(0, GROUPS_MOST - 1)
 class Group:
     group_id: str
     users: frozenset[str] = frozenset()
-    grants: frozenset[str] = frozenset()  # roles its members hold in the application
+    grants: frozenset[str] = frozenset()  # roles its members have in the application
     deleted: bool = False
 
 
 @dataclass(kw_only=True)
 class Model:
-    """All there is to know, in plain Python."""
+    """The expected state, in plain Python."""
 
     roles: dict[str, frozenset[str]] = field(default_factory=dict)
     held: dict[str, frozenset[str]] = field(default_factory=lambda: dict.fromkeys(PEOPLE, frozenset()))
@@ -51,7 +51,7 @@ class Model:
         return any(asked in self.roles.get(role, ()) for role in roles)
 
     def answers_about(self, person: str) -> list[bool]:
-        """What is given to oneself counts at the root, what is given to a group of the project counts there."""
+        """Own roles count at the root; roles of a group of the project count in the project."""
         at_the_root = [self.allows(self.held[person], asked) for asked in RULES]
         return at_the_root + [self.allows(self.through_groups(person), asked) for asked in RULES]
 
@@ -87,7 +87,7 @@ class GroupsAndRoles(RuleBasedStateMachine):
 
     @rule(name=role_name)
     def delete_role(self, name: str) -> None:
-        """Who held it holds it no more, not even when there is one of that name again (checklist RO-18)."""
+        """Its holders lose it, even if a role of the same name is created again (checklist RO-18)."""
         body = {**self.about(), "action": "delete", "data": {"name": name}}
         if name not in self.model.roles:
             self.refused(404, "roles", body)
@@ -139,7 +139,7 @@ class GroupsAndRoles(RuleBasedStateMachine):
     @precondition(lambda self: self.model.groups)
     @rule(number=which, roles=some_roles)
     def let_group_have(self, number: int, roles: frozenset[str]) -> None:
-        """The project says which roles its groups have in the application."""
+        """Set the roles that a group of the project has in the application."""
         group = self.chosen(number)
         if group.deleted:
             return

@@ -1,4 +1,4 @@
-"""Schemathesis over our own OpenAPI document: every answer is one that the document foretold, and comes soon."""
+"""Run Schemathesis on our OpenAPI document: every response is documented and quick."""
 
 import asyncio
 import json
@@ -17,17 +17,17 @@ from tests.support.oauth import RelyingPartyClient, a_native_client
 from tests.support.service import RunningService, running_service
 from tests.support.studio import OTHER_USER, OWNER, PROJECT, Studio, a_studio, create_administrator
 
-LONGEST: Final = 5  # seconds any answer may take
-EXAMPLES: Final = 3  # of each operation, in `make test`
+LONGEST: Final = 5  # seconds a response may take
+EXAMPLES: Final = 3  # per operation, in `make test`
 PHASES: Final = "examples,coverage,fuzzing,stateful" if IS_LONG else "fuzzing"
-A_MOMENT: Final = 0.5  # seconds of ours in which a held poll's half minute goes by
+A_MOMENT: Final = 0.5  # real seconds per half minute of a held poll
 HELD: Final = 31
 UNLIMITED: Final = {"GATEHOUSE__RATES__ENABLED": "false"}
 CALLERS: Final = ("no_one", "administrator", "access key", "client")
 EVERY_PAIR: Final = [(kind, caller) for kind in ("sqlite", "postgres") for caller in CALLERS]
 SHORT: Final = [*(("sqlite", caller) for caller in CALLERS), ("postgres", "administrator")]
 
-# Schemathesis must be told what exists, or hardly a request gets past "unknown application".
+# Schemathesis needs existing ids, or almost every request fails with "unknown application".
 CONFIGURATION: Final = """\
 continue-on-failure = true
 request-timeout = 20.0
@@ -96,7 +96,7 @@ checks.negative_data_rejection.enabled = false
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """A service with something in it, and those who call."""
+    """A service with data, and its callers."""
 
     studio: Studio
     client: RelyingPartyClient
@@ -172,7 +172,7 @@ async def run_schemathesis(
 
 
 async def while_time_goes_by(service: RunningService, command: Sequence[str]) -> tuple[int, str]:
-    """A poll that is held is let go after a moment; no one else asks meanwhile, so the time passes for it alone."""
+    """End a held poll after a short time; the clock is advanced only for this request."""
     child = await asyncio.create_subprocess_exec(
         *command, cwd=ROOT, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )

@@ -41,7 +41,7 @@ class Family:
     person: int
     begun: int
     refreshed: int
-    tokens: list[str]  # refresh tokens, the newest last
+    tokens: list[str]  # refresh tokens, newest last
     access: str  # the newest one
     dead: bool = False
 
@@ -57,7 +57,7 @@ class Family:
 
 @dataclass(kw_only=True)
 class FuzzSetup:
-    """What one service has for all lives of the machine."""
+    """The data of one service for all runs of the machine."""
 
     bench: SteppedService
     web: RelyingPartyClient
@@ -120,7 +120,7 @@ class RefreshFamilies(RuleBasedStateMachine):
     @precondition(lambda self: any(len(family.tokens) > 1 for family in self.families))
     @rule(number=which_family, back=st.integers(2, 4))
     def steal(self, number: int, back: int) -> None:
-        """Anyone who shows a token that was rotated ends the family, unless the token has ended by itself."""
+        """Presenting a rotated token ends the family, unless the token has expired."""
         family = self.chosen(number)
         if len(family.tokens) < back:
             return
@@ -136,7 +136,7 @@ class RefreshFamilies(RuleBasedStateMachine):
     @precondition(lambda self: self.families)
     @rule(number=which_family)
     def race(self, number: int) -> None:
-        """Three at once with the good one: one of them gets tokens, and they are worth nothing."""
+        """Three requests at once with the valid token: one gets tokens, which are then worthless."""
         family = self.chosen(number)
         answers = self.do(at_once(self.fuzz_setup.web, family.tokens[-1]))
         won = [answer for answer in answers if answer.status_code == 200]
@@ -148,7 +148,7 @@ class RefreshFamilies(RuleBasedStateMachine):
     @precondition(lambda self: self.families)
     @rule(number=which_family)
     def refresh_by_other_client(self, number: int) -> None:
-        """Another client gets nothing for it, and spends nothing."""
+        """A different client gets nothing for it and does not spend it."""
         answer = self.do(self.fuzz_setup.other_client.refresh(self.chosen(number).tokens[-1], redirect_uri=""))
         assert oauth_error(answer) == GONE
 

@@ -1,4 +1,4 @@
-"""docs/guides/game-login.md, done as it says: every command of it is carried out here."""
+"""Run every command of docs/guides/game-login.md."""
 
 import re
 import shutil
@@ -35,7 +35,7 @@ def blocks(kind: str) -> list[str]:
 
 @pytest.fixture
 def project_copy(tmp_path: Path) -> Path:
-    """What someone has who has cloned the project, and installed the compiler of TypeScript."""
+    """A clone of the project with the TypeScript compiler installed."""
     home = tmp_path / "clone"
     shutil.copytree(CLIENTS, home / "clients", ignore=shutil.ignore_patterns("__pycache__"))
     programs = home / "clients" / "typescript" / "node_modules" / ".bin"

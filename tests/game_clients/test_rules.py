@@ -1,4 +1,4 @@
-"""What a client does when the service does what it rarely does (interface §4.3, R4)."""
+"""Client behavior in rare situations (interface §4.3, R4)."""
 
 import json
 import os
@@ -54,14 +54,14 @@ UNFINISHED = {
     "without a body": ScriptedReply(body={**SIGNED_IN, "gsid": GSID}, stalls=True),
     "dripping": ScriptedReply(body={**SIGNED_IN, "gsid": GSID}, drips=True),
 }
-WHOLE = "INTEROP_WHOLE" in os.environ  # noqa: TID251 - said by `make interop`
-PATIENCE_OVER = 9.0  # seconds, on a busy machine; a client without patience does not give up so soon
+WHOLE = "INTEROP_WHOLE" in os.environ  # noqa: TID251 - set by `make interop`
+PATIENCE_OVER = 9.0  # seconds, on a busy machine; a client without a timeout takes longer
 
 
 def test_a_client_polls_as_the_rules_say(game: Game) -> None:
     steps = [HELD, HELD, retry(0), retry(0), retry(0), retry(0), retry(1, "opened")]
     steps += [error("r0", 503), retry(0, "signing_in")]
-    # Godot 3 cannot read an escaped rocket, and the service escapes none.
+    # Godot 3 cannot parse an escaped rocket, and the service does not escape it.
     escaped = json.dumps(SIGNED_IN, ensure_ascii=game.language != "gdscript").encode()
     steps += [error("r1", 429, **{"Retry-After": "1"}), ScriptedReply(body=escaped)]
     with scripted_responder(*steps) as service:
@@ -76,8 +76,8 @@ def test_a_client_polls_as_the_rules_say(game: Game) -> None:
     assert (output["link"], output["code"]) == (f"{service.address}/?gsid={GSID}", "42")
     assert output["qr"].startswith("data:image/svg+xml")
     assert len(polls) == len(steps)
-    # A busy machine notes a poll late, which makes the gap before it longer, the one after it shorter, hardly both.
-    assert min(gaps[:2]) < 1.9  # an HTTP timeout: at once
+    # A busy machine records a poll late, which makes the gap before it longer and the one after it shorter.
+    assert min(gaps[:2]) < 1.9  # an HTTP timeout: immediately
     assert max(gaps[:2]) > 0.9
     assert min(gaps[2:6]) < 0.9  # delay 0
     delayed, backed_off, _, blocked = gaps[6:]
@@ -138,7 +138,7 @@ def test_a_game_that_cancels_during_a_pause_does_not_wait_for_its_end(game: Game
 
 
 def unreachable_by(game: Game, answers: Sequence[str]) -> None:
-    """A client that read one of them would be refused. Registration is not tried again, so no pause is waited for."""
+    """A client that reads one of them would be refused. Registration is not retried, so there is no pause."""
     with scripted_responder(registered=[ScriptedReply(body=answer.encode()) for answer in answers]) as service:
         output = game.play(",".join(service.address for _ in answers))
     assert output["outcome"].split() == ["unreachable"] * len(answers)

@@ -1,4 +1,4 @@
-"""clients/sample_game: Sky Raiders, played in a pipe and in a terminal."""
+"""Run clients/sample_game, Sky Raiders, in a pipe and in a terminal."""
 
 import os
 import re
@@ -72,7 +72,7 @@ def test_terminal_shows_qr_code_and_steps_and_strips_foreign_control_characters(
         shown = in_a_terminal([*command, service.address])
     assert len(re.findall("^ +\x1b\\[97;40m[█▀▄ ]{33,}\x1b\\[0m", shown, re.MULTILINE)) > 15
     assert "\x1b[1;7m 42 \x1b[0m" in shown
-    assert shown.count("Confirmed") > 1  # first as a step to come
+    assert shown.count("Confirmed") > 1  # first as a pending step
     assert "Welcome aboard, Ann?[2Ja!" in shown
 
 
@@ -92,7 +92,7 @@ def in_a_terminal(command: list[str]) -> str:
             try:
                 while chunk := screen.read(4096):
                     shown += chunk
-            except OSError:  # how Linux says that the other side is closed
+            except OSError:  # how Linux reports that the other side is closed
                 pass
             assert playing.wait(ENDS_WITHIN) == 0, shown
     return shown.decode()

@@ -1,4 +1,4 @@
-"""Each client signs a player in at the running service, through its real pages (issue 6)."""
+"""Each client signs a player in at the running service, through its real pages."""
 
 import httpx2
 

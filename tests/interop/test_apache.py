@@ -1,4 +1,4 @@
-"""Apache with mod_auth_openidc, as Debian has it, in front of a page of its own."""
+"""Apache with Debian's mod_auth_openidc, in front of a page."""
 
 import shutil
 from collections.abc import Iterator
@@ -64,7 +64,7 @@ def test_apache_signs_in_verifies_refreshes_and_survives_new_keys(
     page = person.open_address(f"{apache}/page")
     assert page.text == "the page"
     assert page.headers["x-sub"] == gatehouse.user_id
-    assert page.headers["x-email"] == LOGIN, "read from userinfo"
+    assert page.headers["x-email"] == LOGIN, "the email comes from userinfo"
     assert person.forms == ["password", "decision"]
 
     gatehouse.sign_with_new_keys()
@@ -81,7 +81,7 @@ def test_apache_signs_in_verifies_refreshes_and_survives_new_keys(
     person.client.cookies.delete("mod_auth_openidc_session")
     anew = person.open_address(f"{apache}/page")
     assert anew.headers["x-sub"] == gatehouse.user_id
-    assert person.forms == ["password", "decision"], "asked again for nothing"
+    assert person.forms == ["password", "decision"], "the person was asked to sign in again"
 
 
 def key_of(page: httpx2.Response) -> str:

@@ -1,4 +1,4 @@
-"""Clients of other people, unmodified, sign someone in at the running service through its real pages (issue 5)."""
+"""Third-party clients, unmodified, sign a person in at the running service through its real pages."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.parametrize("program", [pytest.param(one, id=one.name) 
 
 @contextmanager
 def run_program(program: Program, issuer: str, registered: RegisteredClient, port: int) -> Iterator[str]:
-    """The program at work; its address."""
+    """Run the program; yield its base URL."""
     environment = {
         "ISSUER": issuer,
         "CLIENT_ID": registered.client_id,
@@ -68,21 +68,21 @@ def test_a_client_signs_in_verifies_reads_refreshes_and_survives_new_keys(
         gatehouse.sign_with_new_keys()
         renewed = refreshed_with_another_key(person, home, refreshed["id_token"])
         if program.fetches_keys_at_once:
-            gatehouse.sign_with_new_keys()  # after a theft: no one was told before
+            gatehouse.sign_with_new_keys()  # after a theft: without prior publication
             refreshed_with_another_key(person, home, renewed)
-        assert person.forms == ["password", "decision"], "asked again for nothing"
+        assert person.forms == ["password", "decision"], "the person was asked to sign in again"
 
         anew = expect_success(person.open_address(f"{home}/login"))
         assert anew["sub"] == gatehouse.user_id
 
 
 def refreshed_with_another_key(person: PersonInBrowser, home: str, id_token: str) -> str:
-    """Refresh until the service has heard of its new key; the new id_token."""
+    """Refresh until the service uses its new key; return the new id_token."""
     for _ in range(TRIES):
         renewed: str = expect_success(person.open_address(f"{home}/refresh"))["id_token"]
         if header_of(renewed)["kid"] != header_of(id_token)["kid"]:
             return renewed
-    raise AssertionError("the service signs with the old key")
+    raise AssertionError("the service still signs with the old key")
 
 
 def test_a_client_with_a_wrong_secret_is_refused(

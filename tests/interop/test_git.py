@@ -1,4 +1,4 @@
-"""git-credential-oauth, as Debian has it: a public client with PKCE that listens on any loopback port (RFC 8252)."""
+"""Debian's git-credential-oauth: a public client with PKCE on any loopback port (RFC 8252)."""
 
 import subprocess
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ def test_git_gets_an_access_token_for_a_password(
 
 
 def git_environment(issuer: str, home: Path) -> Mapping[str, str]:
-    """Settings of one forge, here the service itself, and no browser: the helper tells the address too."""
+    """Settings for the service as a git host, without a browser: the helper also prints the URL."""
     settings = {
         "oauthClientId": "git",
         "oauthScopes": "openid",

@@ -1,7 +1,7 @@
-"""Where other people's OAuth clients are, once `make test-deps` has installed them.
+"""Find the third-party OAuth clients that `make test-deps` has installed.
 
-Standard library only: `tools/client_deps.py` asks the same questions before anything is installed. Whatever is
-built from a lock file carries its digest as a stamp: another lock means another installation.
+Standard library only: `tools/client_deps.py` uses it before anything is installed. An installation from a lock file
+has the file's digest as a stamp: a changed lock file means a new installation.
 """
 
 import hashlib
@@ -59,7 +59,7 @@ def stamp(home: Path, *sources: Path) -> None:
 
 
 def find_node() -> tuple[str, list[str]] | None:
-    """Node and the command that is npm: the machine's, else the one that was downloaded."""
+    """Node and the npm command: the machine's, or else the downloaded one."""
     node, npm = shutil.which("node"), shutil.which("npm")
     return (node, [npm]) if node is not None and npm is not None else find_downloaded_node()
 
@@ -112,19 +112,19 @@ def find_git_credential_oauth() -> Path | None:
 
 
 def find_typescript() -> Path | None:
-    """The compiler itself, which is a program for Node."""
+    """The TypeScript compiler, which is a Node program."""
     found = find_node() is not None and is_made_from(TYPESCRIPT_HOME, TYPESCRIPT_LOCK)
     return TYPESCRIPT_HOME / "node_modules" / "typescript" / "bin" / "tsc" if found else None
 
 
 def find_cpp() -> Path | None:
-    """A C++ compiler; `curl-config` comes with the headers of libcurl, wherever those are."""
+    """A C++ compiler; `curl-config` comes with the headers of libcurl."""
     found = shutil.which("g++") if shutil.which("curl-config") is not None else None
     return None if found is None else Path(found)
 
 
 def find_mono() -> Path | None:
-    """The C# compiler; where there is no System.Net.Http beside it, nothing can be compiled."""
+    """The C# compiler; without System.Net.Http beside it nothing compiles."""
     found = shutil.which("mcs") if shutil.which("mono") is not None and MONO_HTTP.exists() else None
     return None if found is None else Path(found)
 
@@ -135,12 +135,12 @@ def find_godot() -> Path | None:
 
 
 def find_peer() -> Path | None:
-    """It wants a Node that has SQLite, which is the one that is downloaded."""
+    """The peer needs a Node with SQLite, which the downloaded one has."""
     return PEER_HOME if is_made_from(PEER_HOME, PEER_LOCK) and find_downloaded_node() is not None else None
 
 
 def find_python_peer() -> Path | None:
-    """The Python that has it."""
+    """The Python that has the peer installed."""
     python = PYTHON_PEER_HOME / "bin" / "python"
     return python if is_made_from(PYTHON_PEER_HOME, PYTHON_PEER_LOCK) and python.exists() else None
 

@@ -1,4 +1,4 @@
-"""A person at home in the account page, in a real browser."""
+"""The account page in a real browser."""
 
 import json
 from collections.abc import AsyncIterator
@@ -129,9 +129,9 @@ async def test_a_recovery_code_lets_in_anyone_who_lost_the_device_once(
 
 
 class VirtualKey:
-    """A virtual authenticator in Chromium; its owner touches it only when told to.
+    """A virtual authenticator in Chromium that is touched only on request.
 
-    Were it touched always, the sign-in page's autofill would be answered before anyone can type.
+    If it were always touched, the sign-in page's autofill would be answered before the test can type.
     """
 
     def __init__(self, devtools: CDPSession, authenticator_id: str) -> None:
@@ -181,7 +181,7 @@ async def test_a_passkey_is_made_and_used_as_second_step_and_instead_of_a_passwo
     assert await proved_by(service, anna) == SignInMethod.TWO_STEP
     await sign_out(page)
 
-    await page.goto(f"{service.base_url}/sign-in")  # the autofill of the browser is enough
+    await page.goto(f"{service.base_url}/sign-in")  # the browser's autofill is enough
     await open_account_page(page)
     assert await proved_by(service, anna) == SignInMethod.PASSKEY
     await sign_out(page)

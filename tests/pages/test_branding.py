@@ -1,4 +1,4 @@
-"""A branded installation in a real browser: its name, logo and colour everywhere, readable in light and dark."""
+"""A branded installation in a real browser: its name, logo and color everywhere, readable in light and dark."""
 
 from pathlib import Path
 from typing import Final, Literal

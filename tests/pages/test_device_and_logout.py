@@ -1,4 +1,4 @@
-"""Another device, and signing out, in a real browser: with and without JavaScript."""
+"""Device sign-in and signing out in a real browser, with and without JavaScript."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -37,7 +37,7 @@ async def page_with_or_without_script(browser: Browser, request: pytest.FixtureR
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def application_page() -> AsyncIterator[str]:
-    """A page of an application, where it wants people after they have signed out."""
+    """An application's page that people are redirected to after signing out."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

@@ -1,4 +1,4 @@
-"""Signing in from a game, in a real browser: beside the game and far from it, with and without JavaScript."""
+"""Sign-in from a game in a real browser: on the game's device and on a different one, with and without JavaScript."""
 
 from collections.abc import AsyncIterator
 
@@ -31,7 +31,7 @@ async def anna(service: RunningService) -> User:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def page_without_script(browser: Browser) -> AsyncIterator[Page]:
-    """Without JavaScript."""
+    """A page without JavaScript."""
     context = await browser.new_context(locale="en-GB", java_script_enabled=False)
     yield await context.new_page()
     await context.close()
@@ -43,7 +43,7 @@ async def page_with_or_without_script(page: Page, page_without_script: Page, req
 
 
 async def open_link(page: Page, game: Game) -> None:
-    """As a person who is not signed in yet."""
+    """Open the link as a person who is not signed in yet."""
     await page.goto(f"{game.service.base_url}/?gsid={game.gsid}")
     await page.get_by_label("Email").fill(ANNA)
     await page.get_by_label("Password").fill(PASSWORD)
@@ -87,7 +87,7 @@ async def test_far_from_the_game_a_number_is_picked_with_the_keyboard_alone(
     await expect(page.get_by_label("Email")).to_be_focused()
     await page.keyboard.type(ANNA)
     await page.keyboard.press("Tab")
-    await page.keyboard.press("Tab")  # over the link to a new password
+    await page.keyboard.press("Tab")  # past the link to reset the password
     await page.keyboard.type(PASSWORD)
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("alert")).to_contain_text(WARNING)

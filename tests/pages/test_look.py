@@ -29,7 +29,7 @@ async (rules) => {
 }
 """
 NARROW: Final = ViewportSize(width=320, height=640)  # WCAG 1.4.10
-# What sticks out of the page, or of the box it stands in.
+# Elements that overflow the page or their box.
 TOO_WIDE: Final = """
 () => {
   document.querySelectorAll("details").forEach((one) => { one.open = true; });
@@ -52,12 +52,12 @@ async def gallery() -> AsyncIterator[str]:
 
 
 def is_blocked(request: Request) -> bool:
-    """Not merely given up because the page went on to the next one."""
+    """Whether it was blocked, not canceled by a navigation."""
     return request.failure != "net::ERR_ABORTED"
 
 
 def listen(page: Page) -> list[str]:
-    """What the browser complains about; a blocked style, picture or script is a complaint."""
+    """Collect the browser's errors; a blocked style, picture or script is an error."""
     errors: list[str] = []
     page.on("console", lambda said: errors.append(said.text) if said.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: errors.append(str(error)))

@@ -1,6 +1,6 @@
-"""R5 once more, as slowly and plainly as possible: what the evaluation is compared with.
+"""A slow and simple implementation of R5, to compare the evaluation with.
 
-Shares nothing with the code it checks but the records and `holds`, which has tests of its own.
+It shares only the records and `holds` with the code it checks; `holds` has its own tests.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ from tests.scenarios.world import Scenario
 
 
 class NaiveEvaluation:
-    """What is held at `at`, as someone foresees it now."""
+    """The permissions at `at`, as predicted now."""
 
     def __init__(self, world: Scenario, at: int | None = None) -> None:
         self.world = world

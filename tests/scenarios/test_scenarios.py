@@ -1,4 +1,4 @@
-"""The truth tables: every scenario of every file beside this one is a test of its own."""
+"""The truth tables: every scenario of every file in this directory is a test."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -71,7 +71,7 @@ def test_a_scenario_says_only_what_is_understood(name: str) -> None:
 
 
 def evaluate(what: str, expected: Any, world: Scenario, scenario: Mapping[str, Any]) -> Any:  # noqa: PLR0911 - one a kind
-    """What the evaluation says of the kind of thing that is expected."""
+    """Evaluate the kind of result that the scenario expects."""
     effective = world.effective()
     match what.split():
         case ["list" | "list_short" | "roles" as kind, *settings]:
@@ -95,7 +95,7 @@ def evaluate(what: str, expected: Any, world: Scenario, scenario: Mapping[str, A
                 text: explanation_sentences(world.explain_rule(text, scenario.get("holders"))) for text in expected
             }
         case _:
-            raise AssertionError(f"nothing is known of {what}")
+            raise AssertionError(f"unknown expectation {what}")
 
 
 def missing_for(world: Scenario, scenario: Mapping[str, Any], text: str) -> list[str]:
@@ -108,7 +108,7 @@ def deciding_contributions(world: Scenario, text: str) -> list[str]:
 
 
 def some_options(settings: list[str]) -> ShapeOptions:
-    """`list project_id=mg with_exp`; without an id it is one that was not found. One section, or both."""
+    """Parse `list project_id=mg with_exp`; without an id it is one that was not found. One section, or both."""
     given: dict[str, Any] = {}
     for setting in settings:
         name, is_text, value = setting.partition("=")

@@ -1,4 +1,4 @@
-"""Builds what a decision is made from out of a few lines of YAML; says nothing where the scenario says nothing.
+"""Build the input of an evaluation from a few lines of YAML; what a scenario leaves out is empty.
 
 Rules are flat: `user.kick` is private, `public_data.doc.edit` public; a value is true, false or an object.
 """
@@ -155,7 +155,7 @@ def some_facts(given: Mapping[str, Any], user: Mapping[str, Any], application_id
 
 
 def some_scopes(given: Mapping[str, Any]) -> dict[Scope, ScopeHoldings]:
-    """The root is written with the scenario itself, everything below it under `access`, by scope."""
+    """The root is at the top level of the scenario, everything below it under `access`, by scope."""
     root = {ROOT: some_holdings(given.get("assigned", ()), given.get("entries", {}))}
     below = {
         parse_scope(place): some_holdings(held.get("assigned", ()), held.get("entries", {}))
@@ -249,7 +249,7 @@ def parse_path(text: str) -> Rule:
 
 
 def parse_scope(text: str) -> Scope:
-    """`mg`, or `mg/applications/50001`."""
+    """Parse `mg` or `mg/applications/50001`."""
     project, *resource = text.split("/")
     return Scope(project, ResourceKind(resource[0]), resource[1]) if resource else Scope(project)
 

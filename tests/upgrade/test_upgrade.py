@@ -28,7 +28,7 @@ REVISIONS: Final = sorted(path.name for path in KEPT.iterdir() if path.name.isdi
 MODERATOR: Final = "noor.haddad@mail.example"
 GAME: Final = 50_001
 FACTOR: Final = "a device"
-WITH_VERSIONS: Final = 50_002  # whose schema was saved in 0001, which stored each version whole
+WITH_VERSIONS: Final = 50_002  # its schema was saved in 0001, which stored each version in full
 
 
 @pytest.fixture(params=REVISIONS)
@@ -38,7 +38,7 @@ def revision(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def stored_database(request: pytest.FixtureRequest, revision: str, tmp_path: Path) -> tuple[Path, str]:
-    """A copy of the kept database, its data directory and its address."""
+    """A copy of the stored database, its data directory and its URL."""
     folder = KEPT / revision / request.param
     for name in ("dev.key", "demo-accounts.txt"):
         shutil.copy(folder / name, tmp_path)

@@ -1,4 +1,4 @@
-"""Answers that a real service gives rarely, in the order a test wrote down; and what was asked, and when."""
+"""A server with scripted responses that a real service gives rarely; it records requests and their times."""
 
 import json
 import ssl
@@ -16,7 +16,7 @@ from tests.support.processes import LOOPBACK
 GSID: Final = "9f1c2a54-6b1d-4d07-9a3e-2f4f0c0b7a11"
 LOCATION: Final = "kQ3v-_9xYt0PzLw2AbCdEf"
 PATIENCE: Final = 20.0  # seconds
-HOLDS: Final = 60.0  # seconds: longer than any game of the tests may take
+HOLDS: Final = 60.0  # seconds: longer than any test game may take
 DRIP: Final = 0.3  # seconds between two bytes
 
 
@@ -26,8 +26,8 @@ class ScriptedReply:
     body: Mapping[str, Any] | bytes = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     held: bool = False  # until the test has ended
-    stalls: bool = False  # after the head: nothing more comes until the test has ended
-    drips: bool = False  # a byte now and then, and never all of them
+    stalls: bool = False  # after the head, send nothing until the test has ended
+    drips: bool = False  # send single bytes slowly, and never all of them
 
 
 CLOSED: Final = ScriptedReply(body={"status": "OK"})
@@ -53,7 +53,7 @@ class ReceivedCall:
 
 
 class Responder:
-    """Polls, and getGsid if told how, get the next reply; the last one stays. closeGsid always gets the same."""
+    """Polls, and getGsid if scripted, get the next reply; the last one repeats. closeGsid always gets the same."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ def handler_for(responder: Responder) -> type[BaseHTTPRequestHandler]:
                 self.wfile.write(content)
 
         def log_message(self, *_: object) -> None:
-            """Silence."""
+            """Log nothing."""
 
     return Handler
 
@@ -157,7 +157,7 @@ class Server(ThreadingHTTPServer):
     request_queue_size = 64
 
     def handle_error(self, *_: object) -> None:
-        """A client that hangs up is what some tests are about."""
+        """Ignore errors: some tests let the client disconnect."""
 
 
 @contextmanager

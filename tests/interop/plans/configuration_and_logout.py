@@ -35,14 +35,16 @@ async def discovery(op: Certifier) -> None:
     assert {"authorization_code"} <= set(known["grant_types_supported"])
     assert {"client_secret_basic", "client_secret_post"} <= set(known["token_endpoint_auth_methods_supported"])
     assert {"sub", "email", "nickname"} <= set(known["claims_supported"])
-    assert known["request_uri_parameter_supported"] is False, "left out means true (OpenID Connect Discovery §3)"
+    assert known["request_uri_parameter_supported"] is False, (
+        "a missing value means true (OpenID Connect Discovery §3)"
+    )
 
 
 @module(CONFIG, "oidcc-server-rotate-keys")
 async def rotate_keys(op: Certifier) -> None:
     first = await op.sign_in()
     await op.service.services.key_rotation.rotate(RSA, origin=AuditOrigin(actor="test"), mode=RotationMode.AT_ONCE)
-    await op.service.services.keyring.reload()  # as the notice of it does a moment later
+    await op.service.services.keyring.reload()  # as its notification does later
     second = await op.sign_in()
     assert header_of(first.id_token)["kid"] != header_of(second.id_token)["kid"]
     await op.verify_id_token(first.id_token)

@@ -1,4 +1,4 @@
-"""The condition builder in a real browser, and every screen of roles and projects before critical eyes."""
+"""The condition builder in a real browser, and checks of every screen of roles and projects."""
 
 from typing import Final
 
@@ -55,7 +55,7 @@ async def test_a_condition_is_built_with_a_live_count_and_applied(
     await value.fill("no_one-has-it")
     await expect(matching).to_contain_text("0 people match")
     await page.get_by_label("Type").select_option("domain")
-    await value.fill("studio.example")  # at once: what is typed meanwhile is not lost
+    await value.fill("studio.example")  # immediately: input during loading is not lost
     await expect(matching).to_contain_text("email at studio.example")
     await expect(matching).to_contain_text("4 people match")
     await expect(matching).to_contain_text("Ada, Olga, Dev, Max")
@@ -74,7 +74,7 @@ async def test_a_condition_is_built_with_a_live_count_and_applied(
     assert await axe_violations(page) == []
     await page.get_by_role("button", name="Remove row 3").click()
     await expect(matching).to_contain_text("2 people match")
-    await page.get_by_label("Value").nth(1).press("Enter")  # as the button Save
+    await page.get_by_label("Value").nth(1).press("Enter")  # like the Save button
     await expect(page.get_by_role("heading", name="Apply changes to beta?")).to_be_visible()
     await expect(page.get_by_role("row").filter(has_text="Pia")).to_contain_text("badge.gold")
     assert await axe_violations(page) == []

@@ -1,4 +1,4 @@
-"""Every screen of a console that is full, in a real browser: usable, without complaints, and nothing sticks out."""
+"""Every screen of a console full of data, in a real browser: accessible, without errors or overflow."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ from tests.support.guide_pictures import Camera, wider_than_window
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 NARROW: Final = ViewportSize(width=360, height=740)
-# What of the console each kind of person comes to see; administrators see all of it.
+# The screens that each kind of person can open; administrators can open all.
 EVERYBODYS: Final = {"home", "projects", "applications", "roles", "access", "simulate"}
 RAIDERS: Final = {"project", "members", "services", "groups", "service-accounts"}
 GAME: Final = {"application", "matrix", "users", "role", "check", "who"}
@@ -20,16 +20,16 @@ WIDE: Final = ViewportSize(width=1280, height=800)
 SEEN_BY: Final = {
     "mara": set(SCREENS),  # administers everything
     "tobias": EVERYBODYS | RAIDERS | GAME | {"activity", "games"},  # owns the project
-    "priya": EVERYBODYS | RAIDERS | GAME | {"activity", "games"},  # administers it, and develops another application
+    "priya": EVERYBODYS | RAIDERS | GAME | {"activity", "games"},  # administers it, and develops a second application
     "emil": EVERYBODYS | {"application", "users", "check", "games"},  # manages users of the game
-    "noor": EVERYBODYS | {"check"},  # plays, and may ask about themselves
+    "noor": EVERYBODYS | {"check"},  # a player, who can check their own permissions
 }
 OK: Final = 200
 FORBIDDEN: Final = 403
 IN_THE_GUIDES: Final = (
     *("console-home", "console-matrix", "console-users", "console-groups", "console-check", "console-activity"),
 )
-ENDS: Final = {  # of pictures of long pages
+ENDS: Final = {  # where pictures of long pages end
     "matrix": ".grid tbody:nth-of-type(4)",
     "activity": ".log > :nth-child(4)",
 }
@@ -59,7 +59,7 @@ def browser_errors(page: Page) -> list[str]:
 
 
 async def open_every_screen(page: Page, demo: Demo, picture: Camera | None) -> dict[str, int]:
-    """The status of every screen; looked at closely it is accessible, fits on a phone, and is in a guide."""
+    """Open every screen and return its status; check accessibility and phone width, and take its picture."""
     found, problems = {}, list[str]()
     for name, path in SCREENS.items():
         answer = await page.goto(f"{demo[0]}{path}")
@@ -77,7 +77,7 @@ async def open_every_screen(page: Page, demo: Demo, picture: Camera | None) -> d
 
 
 async def take_picture(page: Page, picture: Camera, name: str) -> None:
-    if name == "activity":  # with one entry open, to show what stood there before
+    if name == "activity":  # with one entry expanded, to show the previous value
         await page.goto(f"{page.url}?group=user_schema")
         await page.locator(".log summary").first.click()
     await picture(page, f"console-{name}", until=page.locator(ENDS[name]).last if name in ENDS else None)

@@ -1,6 +1,7 @@
-"""Someone who has only the README makes, gives, explains and takes away what a game needs, by mouse alone.
+"""A new administrator creates, assigns, explains and removes what a game needs, with the mouse alone.
 
-They follow what the screens offer: every step is a click on something they can see, from the setup link on.
+They know only the README and use what the screens offer: every step is a click on something visible, starting at the
+setup link.
 """
 
 from pathlib import Path
@@ -21,7 +22,7 @@ PASSWORD = "correct horse battery"
 
 
 class Hand:
-    """What a mouse and a keyboard can do; `complaints` is what the browser's console says meanwhile."""
+    """Mouse and keyboard actions; `complaints` has the messages of the browser's console."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
@@ -34,7 +35,7 @@ class Hand:
         await self._named(name).click()
 
     async def open(self, name: str, *, tab: str = "") -> None:
-        """An entry at the side, and one of the tabs behind it."""
+        """Open an entry of the side navigation, and one of its tabs."""
         await self.page.locator("header.side nav").get_by_role("link", name=name, exact=True).click()
         if tab:
             await self.click(tab)
@@ -90,7 +91,7 @@ async def comes_in(hand: Hand, service: RunningService) -> None:
 
 
 async def makes_a_project(hand: Hand, service: RunningService) -> None:
-    """Who lacks a second factor is led to one and back."""
+    """A person without a second factor is led to set one up, and back."""
     await hand.click("Create a project")
     await hand.click("an authenticator app")
     secret = await hand.page.locator(".secret").text_content() or ""

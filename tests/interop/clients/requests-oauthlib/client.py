@@ -1,4 +1,4 @@
-"""requests-oauthlib knows OAuth alone; people verify the id_token it gets with PyJWT, as here."""
+"""requests-oauthlib implements only OAuth; its users verify the id_token with PyJWT, as here."""
 
 import jwt
 import requests

@@ -1,4 +1,4 @@
-"""social-auth-core with the least strategy and storage that it takes, both in memory."""
+"""social-auth-core with a minimal strategy and storage, both in memory."""
 
 from types import SimpleNamespace
 from typing import Any

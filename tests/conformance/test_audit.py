@@ -1,4 +1,4 @@
-"""The promises of audit/model.py, and the chain built on them."""
+"""Contract tests of audit/model.py and its chain."""
 
 import asyncio
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Everything read from one snapshot, and put back whole or not at all."""
+"""A backup is read from one snapshot, and restored completely or not at all."""
 
 import base64
 from collections.abc import Generator, Sequence
@@ -22,8 +22,8 @@ from gatehouse.storage.backup import (
 from gatehouse.storage.database import Storage
 from tests.support.builders import NOW, ORIGIN, RECORDER, a_client, a_record, a_setup_link, a_user
 
-# A new table is written here once it is decided whether anything in it could end between backup and restore.
-# If so a fence belongs to it (storage/backup.py).
+# Add a new table here after deciding whether anything in it could end between backup and restore. If so, it needs a
+# fence (storage/backup.py).
 RESTORED_AS_IT_WAS = frozenset(
     {
         *("application_schemas", "applications", "attempts", "audit_events", "audit_refusals", "audit_seals"),
@@ -31,10 +31,10 @@ RESTORED_AS_IT_WAS = frozenset(
         *("totp_factors", "user_ids", "user_purchases", "user_records", "user_tags"),
         *("application_ids", "group_members", "groups", "project_names", "project_services", "projects"),
         "schema_versions",
-        *("scope_records", "access_keys", "application_keys"),  # kept secrets, as those of clients
-        *("webhooks", "webhook_deliveries"),  # sent again: receivers drop what they have by its id
-        *("gdpr_calls", "gdpr_requests"),  # called again: applications remove twice without harm
-        *("service_accounts", "service_tokens"),  # their tokens end by the epoch and the users' rev
+        *("scope_records", "access_keys", "application_keys"),  # stored secrets, like those of clients
+        *("webhooks", "webhook_deliveries"),  # sent again: receivers drop duplicates by id
+        *("gdpr_calls", "gdpr_requests"),  # called again: removing twice is harmless for applications
+        *("service_accounts", "service_tokens"),  # the epoch and the users' rev end their tokens
     }
 )
 FENCED = frozenset({"installation", "once", "permission_clock", "recovery_codes", "users"})
@@ -149,7 +149,7 @@ async def test_a_file_that_turns_out_damaged_at_its_end_leaves_everything_as_it_
 
 
 async def test_every_revocation_epoch_after_a_restore_is_above_any_issued_one(storage: Storage) -> None:
-    """R3: a token issued after the backup carries a rev of before the restore, also when clocks ran ahead."""
+    """R3: a token issued after the backup has a rev from before the restore, even when clocks ran ahead."""
     old, recent, ahead = a_user(rev=0), a_user(rev=(NOW - 5) * 1_000), a_user(rev=(NOW + 7_200) * 1_000)
     for user in (old, recent, ahead):
         await storage.accounts.create_user(user, a_record())

@@ -1,4 +1,4 @@
-"""What the permission cache counts for its entries is what Python allocates for them, within a factor of two."""
+"""The permission cache's size estimates match what Python allocates, within a factor of two."""
 
 import gc
 import json

@@ -24,7 +24,7 @@ async def test_a_change_is_seen_at_its_answer(storage: Storage) -> None:
 
 
 async def test_a_change_by_someone_else_is_seen_at_its_answer(storage: Storage, migrated_url: str) -> None:
-    """As the command line makes them beside a server."""
+    """The change comes from a second process, like a command beside a server."""
     await install_central(storage)
     await a_person(storage)
     async with open_storage(migrated_url, migrate=False) as other:
@@ -58,7 +58,7 @@ async def test_mm_02_recalled_facts_are_bounded_by_weight_and_unknown_names_are_
     await storage.user_records.edit_record(
         1, ANNA, set_fields(scopes={ROOT: holdings_with(private_data=entries)}), NOW
     )
-    for number in range(60):  # as many answers as applications that are asked about beside it
+    for number in range(60):  # more than fit into the cache
         found = await storage.permissions.facts(ANNA, (1, 50_001 + number))
         assert found is not None
         assert found.weight > 500_000

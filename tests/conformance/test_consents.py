@@ -1,4 +1,4 @@
-"""The promises of oauth/store.py ConsentStore."""
+"""Contract tests of ConsentStore in oauth/store.py."""
 
 import asyncio
 from dataclasses import replace
@@ -97,7 +97,7 @@ async def test_grants_without_a_consent_are_listed_once_per_client(storage: Stor
         a_grant(**taken, code=None, scopes=("openid", "email")),
         a_grant(**taken, client_id="other", code=b"2", revoked_at=NOW),
         a_grant(**taken, client_id="other", code=b"3", ends_at=NOW),
-        a_grant(user_id=ANNA, client_id="other", code=b"4"),  # no one came for it
+        a_grant(user_id=ANNA, client_id="other", code=b"4"),  # its code was not redeemed
         a_grant(**(taken | {"user_id": "1000000002"}), client_id="other", code=b"5"),
     ):
         assert await storage.grants.create_grant(grant, a_record())

@@ -1,4 +1,4 @@
-"""The promises of oauth/store.py DeviceStore."""
+"""Contract tests of DeviceStore in oauth/store.py."""
 
 import asyncio
 from dataclasses import replace

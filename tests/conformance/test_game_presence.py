@@ -1,4 +1,4 @@
-"""The promises of gamesessions/store.py about sockets: watch, unwatch, seen."""
+"""Contract tests of gamesessions/store.py about sockets: watch, unwatch, seen."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from tests.support.builders import NOW, a_game_session
 from tests.support.echo import wait_until
 from tests.support.raw_http import RESPONSE_TIMEOUT
 
-SILENT = 15  # seconds after which a node's word is not good any more
+SILENT = 15  # seconds after which a node's reports expire
 
 
 async def a_session(storage: Storage, gsid: str = "g1") -> str:
@@ -40,7 +40,7 @@ async def test_many_are_seen_at_once_and_no_others(storage: Storage) -> None:
 
 
 async def is_heard(storage: Storage, heard: list[str]) -> None:
-    """Until notices come: PostgreSQL begins to listen a little later than it is told to."""
+    """Wait until notifications arrive: PostgreSQL starts to listen with a delay."""
     async with asyncio.timeout(RESPONSE_TIMEOUT):
         while "now" not in heard:
             await storage.runner.write(wake)

@@ -1,4 +1,4 @@
-"""The promises of GrantStore in oauth/store.py."""
+"""Contract tests of GrantStore in oauth/store.py."""
 
 import asyncio
 from dataclasses import replace
@@ -135,7 +135,7 @@ async def test_a_grant_is_kept_with_its_record_or_not_at_all(
     assert found is not None
     assert found.grant == grant
     assert await storage.audit.find_record(entry.record_id) == entry
-    with pytest.raises(Conflict):  # a record of that id is there already
+    with pytest.raises(Conflict):  # a record with that id exists
         await storage.grants.create_grant(a_grant(session_id="s1", code=b"other"), entry, **asked)
     assert await storage.grants.find_grant_by_code(b"other") is None
 
@@ -240,7 +240,7 @@ async def test_within_the_grace_the_one_before_the_newest_is_repeated_and_no_oth
 
 
 @pytest.mark.usefixtures("anna")
-@pytest.mark.parametrize("now", [NOW + 15, NOW - 3_600])  # the clock went on, or back
+@pytest.mark.parametrize("now", [NOW + 15, NOW - 3_600])  # the clock moved forward or back
 async def test_repeated_refresh_after_the_grace_period_is_reuse(storage: Storage, now: int) -> None:
     await create_grant(storage)
     await take(storage)
@@ -261,7 +261,7 @@ async def raise_rev(storage: Storage) -> None:
 
 
 async def promote(storage: Storage) -> None:
-    """No one touches the grants themselves: the epoch alone has to do it."""
+    """Change only the epoch, not the grants themselves."""
     for timeline in ("1", "2"):
         record = a_record(AuditEvent.PROMOTED)
         noted = partial(record_timeline, timeline, lossless=False, epoch=NOW * 1_000, entry=record)

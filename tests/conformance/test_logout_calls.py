@@ -1,4 +1,4 @@
-"""The promises of oauth/store.py LogoutStore, and what ending sessions does to grants."""
+"""Contract tests of LogoutStore in oauth/store.py, and the effect of ending sessions on grants."""
 
 import asyncio
 from dataclasses import replace
@@ -26,7 +26,7 @@ async def anna(storage: Storage) -> User:
 
 
 async def sign_in(storage: Storage, user: User, session: str = "s1", **fields: object) -> str:
-    """A session with a grant of the client web; returns the grant's id."""
+    """Create a session with a grant of the client web; return the grant's id."""
     digest = session.encode()
     await storage.sessions.open_session(a_session(user, digest, session_id=session), a_record(), replaces=None)
     return await grant(storage, user, session_id=session, **fields)
@@ -82,7 +82,7 @@ async def test_a_session_in_the_place_of_another_of_the_same_person_goes_by_its_
     assert await storage.sessions.find_session(b"s1", NOW) is None
     assert await storage.grants.find_live_grant(kept, NOW) is not None
     assert await calls(storage) == []
-    # The old cookie once more, as after a double click: it is gone, and a new id is no one else's.
+    # The old cookie again, as after a double click: it is invalid, and the new session is not affected.
     twice = await storage.sessions.open_session(a_session(anna, b"twice"), a_record(), replaces=b"s1")
     assert twice.session_id != "s1"
 

@@ -1,4 +1,4 @@
-"""The promises of mail/model.py."""
+"""Contract tests of mail/model.py."""
 
 import asyncio
 from functools import partial

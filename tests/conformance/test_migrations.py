@@ -1,4 +1,4 @@
-"""Migrations run once, as a whole, and the schema is never newer than the code (checklist OP-09)."""
+"""Migrations run once, in one transaction, and the schema is never newer than the code (checklist OP-09)."""
 
 import asyncio
 import re
@@ -58,7 +58,7 @@ def upgrade():
 
 
 async def run_on(url: str, work: Callable[[Connection], T]) -> T:
-    """Do the work on a connection of SQLAlchemy's; nothing else in this process may have the file open."""
+    """Run on a SQLAlchemy connection; nothing else in this process may have the file open."""
     if url.startswith("sqlite:"):
         engine = create_engine(url, poolclass=NullPool)
         with engine.begin() as connection:
@@ -73,7 +73,7 @@ def tables(connection: Connection) -> set[str]:
 
 
 def differences(connection: Connection) -> list[object]:
-    """By alembic, save for indexes over expressions, which it cannot read back: those are compared by their names."""
+    """The differences that alembic finds; expression indexes, which it cannot read back, are compared by name."""
     options = {"compare_type": True, "compare_server_default": True, "include_object": is_readable}
     context = MigrationContext.configure(connection, opts=options)
     with warnings.catch_warnings():
@@ -142,7 +142,7 @@ async def test_op_09_of_many_who_migrate_at_once_one_does_and_all_succeed(databa
 
 
 async def about_to_migrate(other: Path) -> asyncio.subprocess.Process:
-    """A process that has loaded everything and waits to be told which database."""
+    """A process that has loaded everything and waits for the database URL."""
     command = [sys.executable, "-c", MIGRATING, f"sqlite:///{other}"]
     pipe = asyncio.subprocess.PIPE
     child = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe)
@@ -170,7 +170,7 @@ async def test_op_09_two_nodes_that_start_together_on_nothing_are_one_service(
 
 async def test_op_09_a_newer_schema_is_refused_and_left_alone(migrated_url: str, tmp_path: Path) -> None:
     async with open_storage(migrated_url, migrate=False):
-        pass  # SQLite's file is from now on as the service keeps it
+        pass  # switches SQLite's file to the service's mode
     await run_on(migrated_url, become_newer)
     before = dump_database(migrated_url)
     for migrate in (True, False):

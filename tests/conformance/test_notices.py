@@ -1,4 +1,4 @@
-"""Notices wake listeners in every process, after the commit they tell of, and never without one."""
+"""Notifications wake listeners in every process, after their commit, and never without one."""
 
 import asyncio
 import os
@@ -52,7 +52,7 @@ def wake(payload: str) -> Verb[None]:
 
 
 class Ear:
-    """Remembers what it hears on the channel."""
+    """Records the notifications of a channel."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -62,19 +62,19 @@ class Ear:
         storage.runner.listen(CHANNEL, self._hear)
 
     async def until(self, payload: str) -> None:
-        """Wait for it, and forget all that was heard."""
+        """Wait for it, and clear everything received."""
         async with asyncio.timeout(LOCK_TIMEOUT):
             while payload not in self._heard:
                 await self._something()
         self._heard.clear()
 
     async def so_far(self) -> list[str]:
-        """All that was sent before now: a notice of our own comes after it."""
+        """Everything sent before now: a marker notification comes after it."""
         marker = next(self._markers)
         async with asyncio.timeout(LOCK_TIMEOUT):
             while marker not in self._heard:
                 await self._storage.runner.write(partial(wake, marker))
-                await self._something()  # the marker, or the word that we were not listening yet
+                await self._something()  # the marker, or a loss of the connection
         heard = [payload for payload in self._heard if not payload.startswith("marker")]
         self._heard.clear()
         return heard
@@ -89,7 +89,7 @@ class Ear:
 
 
 async def another_process(verb: str, url: str) -> None:
-    """Runs the verb of that name in a process of its own, to its end."""
+    """Run the verb of that name in a separate process, to its end."""
     with WatchedProcess([sys.executable, "-m", "tests.conformance.test_notices", verb, url], cwd=ROOT) as process:
         assert await asyncio.to_thread(process.wait) == 0, process.output()
 
@@ -116,7 +116,7 @@ async def test_a_listener_in_another_process_hears_what_was_committed_and_nothin
     ear = Ear(storage)
     await ear.so_far()
     await another_process(think_better_of_it.__name__, migrated_url)
-    # SQLite only sees that its file was written to, and a group of verbs is committed that has nothing to tell.
+    # SQLite only detects that its file was written, and a group of verbs without notifications is committed too.
     unnamed = [MISSED_PAYLOAD] if migrated_url.startswith("sqlite:") else []
     assert await ear.so_far() in ([], unnamed)
     await another_process(write_and_wake.__name__, migrated_url)
@@ -165,7 +165,7 @@ async def test_a_server_that_vanishes_without_a_word_is_noticed(
         ear = Ear(storage)
         await ear.so_far()
         deaf = await watcher.fetchval(LISTENING, database_name(migrated_postgres_url))
-        os.kill(deaf, signal.SIGSTOP)  # as a host that lost its network: the connection is open and says nothing
+        os.kill(deaf, signal.SIGSTOP)  # like a host without network: the connection is open and silent
         try:
             await ear.until(MISSED_PAYLOAD)
             await storage.runner.write(write_and_wake)

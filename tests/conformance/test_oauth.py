@@ -1,4 +1,4 @@
-"""The promises of oauth/store.py."""
+"""Contract tests of oauth/store.py."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Passkeys from end to end with a soft authenticator, on both databases."""
+"""Passkeys from end to end with a software authenticator, on both databases."""
 
 import asyncio
 import json
@@ -72,7 +72,7 @@ async def test_a_passkey_is_a_second_factor(factor_setup: SecondFactorSetup) -> 
     options = json.loads(await factor_setup.passkeys.sign_in_options(browser=BROWSER, user=user))
     assert [one["id"] for one in options["allowCredentials"]] == [to_base64url(authenticator.credential_id)]
     assert (await sign_in(factor_setup, authenticator, user)).user_id == user.user_id
-    # An authenticator that was named to need not say whose it is.
+    # An authenticator that was given the credential id need not send the user handle.
     assert (await sign_in(factor_setup, authenticator, user, user_handle=None)).user_id == user.user_id
     assert (await factor_setup.second_factors.load_factors(user)).methods == (Factor.PASSKEY,)
 
@@ -85,10 +85,10 @@ async def test_an_authenticator_that_does_not_count_signs_in_again_and_again(fac
         assert (await sign_in(factor_setup, authenticator)).user_id == user.user_id
 
 
-# -- what is refused ----------------------------------------------------------------------------------
+# -- refusals -----------------------------------------------------------------------------------------
 
 LIES: list[dict[str, Any]] = [
-    {"origin": "https://id.studio.example"},  # without its port it is another origin
+    {"origin": "https://id.studio.example"},  # without its port it is a different origin
     {"origin": "http://id.studio.example:8443"},
     {"origin": "https://evil.example"},
     {"rp_id": "studio.example"},
@@ -133,7 +133,7 @@ async def test_an_answer_is_good_once(factor_setup: SecondFactorSetup) -> None:
         return_exceptions=True,
     )
     assert sorted(type(one).__name__ for one in answers) == ["Passkey", *["PasskeyRefused"] * 5]
-    assert await factor_setup.events(user) == ["factor.added"]  # a replay is no sign of a copy
+    assert await factor_setup.events(user) == ["factor.added"]  # a replay is not evidence of a copy
 
 
 async def test_a_registration_is_good_once(factor_setup: SecondFactorSetup) -> None:
@@ -163,7 +163,7 @@ async def test_a_challenge_is_answered_by_the_browser_that_got_it_and_others_do_
     answer = authenticator.get(await factor_setup.passkeys.sign_in_options(browser=BROWSER))
     with pytest.raises(PasskeyRefused):
         await factor_setup.passkeys.authenticate(answer, browser=OTHER_BROWSER, origin=ORIGIN)
-    with pytest.raises(PasskeyRefused):  # nor does it turn a passwordless answer into a second factor
+    with pytest.raises(PasskeyRefused):  # nor does it turn a passwordless response into a second factor
         await factor_setup.passkeys.authenticate(answer, browser=BROWSER, origin=ORIGIN, user=user)
     assert await factor_setup.passkeys.authenticate(answer, browser=BROWSER, origin=ORIGIN)
 

@@ -1,4 +1,4 @@
-"""The promises of ApplicationStore."""
+"""Contract tests of ApplicationStore."""
 
 import secrets
 from dataclasses import replace
@@ -148,7 +148,7 @@ async def test_creator_roles_in_application_1_are_added_to_existing_roles(world:
 async def test_names_are_unique_in_a_project_among_live_applications(world: Storage) -> None:
     await create_application(world, project_id="mind_games")
     await create_application(world)
-    await create_application(world)  # outside projects names may be alike
+    await create_application(world)  # outside of projects, names need not be unique
     other = await create_application(world, name="Other", project_id="mind_games")
     with pytest.raises(NameTaken):
         await world.applications.edit_application(other.application_id, set_fields(name="Shop"))
@@ -285,7 +285,7 @@ async def test_holders_are_distinct_users_with_an_unexpired_assignment_anywhere(
 async def test_people_with_something_in_an_application_are_listed_a_page_at_a_time(
     world: Storage, monkeypatch: pytest.MonkeyPatch, sorted_most: int, order: str
 ) -> None:
-    """Each once, wherever it is written: few by nick, many by id."""
+    """Each person once, with any number of entries: few by nick, many by id."""
     monkeypatch.setattr(assignment_lists, "MAX_SORTED_BY_NICK", sorted_most)
     await create_application(world, "moderator", "guest", project_id="mind_games")
     ids = {"a": "2000000001", "b": "2000000002", "c": "2000000003"}
@@ -383,7 +383,7 @@ async def test_mm_01_versions_are_bounded_by_bytes_and_those_that_are_kept_are_r
     await create_application(world)
     shop = await world.applications.application(SHOP)
     saves, leaves = 12, 450
-    for _ in range(saves):  # half a megabyte each when it is compressed
+    for _ in range(saves):  # half a megabyte each when compressed
         tree = {
             f"r{n}": {"value": False, "protected": False, "description": secrets.token_hex(1_024)}
             for n in range(leaves)

@@ -1,4 +1,4 @@
-"""The promises of PermissionStore: what decisions are made from, in one snapshot."""
+"""Contract tests of PermissionStore: the input of evaluations, in one snapshot."""
 
 from dataclasses import replace
 from typing import Any
@@ -311,7 +311,7 @@ async def test_a_structure_tells_which_applications_projects_have(world: Storage
     assert await applications_of_projects() == [{SHOP}, {made.application_id}]
     await world.applications.edit_application(SHOP, set_fields(removed=True))
     assert await applications_of_projects() == [set(), {made.application_id}]
-    assert versions == sorted(set(versions))  # caches tell each from the one before
+    assert versions == sorted(set(versions))  # caches compare versions
 
 
 async def test_installing_twice_changes_nothing(storage: Storage) -> None:

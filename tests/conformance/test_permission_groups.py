@@ -1,4 +1,4 @@
-"""The promises of GroupStore."""
+"""Contract tests of GroupStore."""
 
 from dataclasses import replace
 

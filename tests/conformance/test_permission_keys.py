@@ -1,4 +1,4 @@
-"""The promises of ApplicationKeyStore and ServiceAccountStore."""
+"""Contract tests of ApplicationKeyStore and ServiceAccountStore."""
 
 from dataclasses import replace
 from typing import Any
@@ -110,7 +110,7 @@ async def test_the_use_of_a_key_is_remembered_once_in_a_while_and_never_goes_bac
         return (await world.application_keys.access_keys(SHOP))[0].last_used
 
     assert await use_key(NOW, NOW - 60) == NOW
-    assert await use_key(NOW + 60, NOW) == NOW  # one since then is remembered already
+    assert await use_key(NOW + 60, NOW) == NOW  # a later use is already stored
     assert await use_key(NOW + 61, NOW + 1) == NOW + 61
     assert await use_key(NOW + 30, NOW + 90) == NOW + 61
 

@@ -1,4 +1,4 @@
-"""The promises of ProjectStore."""
+"""Contract tests of ProjectStore."""
 
 from dataclasses import replace
 
@@ -96,7 +96,7 @@ async def test_a_project_is_published_with_its_application_and_its_people(world:
         P: holdings_with(OWNER),
         application_scope("mind_games", 50_001): holdings_with("app_developer"),
     }
-    assert anna.version == 1  # one save, however much it gave
+    assert anna.version == 1  # one save, with several assignments
     assert (await record_of(world, BOB)).scopes == {P: holdings_with(OWNER)}
     assert (await world.projects.project("mind_games")).project == made
 
@@ -132,7 +132,7 @@ async def test_a_title_stays_with_the_id_it_once_gave(world: Storage) -> None:
     await publish(world)
     await world.projects.edit_project("mind_games", set_project_fields(title="Riddles"))
     with pytest.raises(NameTaken):
-        await publish(world)  # the id is taken still
+        await publish(world)  # the id is still taken
     with pytest.raises(NameTaken):
         await publish(world, a_project("Riddles"))
 

@@ -42,7 +42,7 @@ TRIES = 20  # two processes, ten attempts each
 
 @pytest.fixture
 async def world(migrated_url: str) -> AsyncIterator[Storage]:
-    """Mind Games with ten owners, a shop in it whose role takes a few, and an empty group."""
+    """Mind Games with ten owners, a shop in it whose role has a limit, and an empty group."""
     async with open_storage(migrated_url, migrate=False) as storage:
         await install_central(storage)
         for user_id in OWNERS:
@@ -88,7 +88,7 @@ async def test_concurrent_saves_each_get_a_version_and_none_is_lost(world: Stora
     assert run_races(acts, migrated_url) == {act.__name__: {WON: TRIES} for act in acts}
     assert await structure_version(world) == before + 3 * TRIES  # the last three
     applications = await world.permissions.application_models(range(SHOP, SHOP + TRIES + 1))
-    assert len(applications) == 1 + TRIES  # each with an id of its own
+    assert len(applications) == 1 + TRIES  # each with its own id
     facts = await world.permissions.facts(OWNERS[0], [SHOP])
     assert facts is not None
     assert (facts.records[SHOP].version, len(facts.records[SHOP].login)) == (TRIES, TRIES)
@@ -127,7 +127,7 @@ async def test_no_role_assignment_survives_an_application_leaving_its_project(
 
 
 async def test_an_application_leaves_after_what_is_being_given_on_it(world: Storage, migrated_url: str) -> None:
-    """The giver is stopped behind their check; anyone who takes the application away then waits for them."""
+    """The giving transaction is stopped after its check; the one that removes the application then waits for it."""
     if not migrated_url.startswith("postgresql"):
         pytest.skip("on SQLite writes run one at a time")
     scopes = {application_scope("mind_games", SHOP): holdings_with("app_developer")}
@@ -175,7 +175,7 @@ async def test_a_schema_is_saved_on_top_of_the_save_before_it(world: Storage, mi
 
 
 async def test_structure_change_waits_only_for_earlier_writers(world: Storage) -> None:
-    """Records of other applications are saved all the while, so that at no moment no one shares it."""
+    """Records of other applications are saved continuously, so that the lock is always shared."""
     await create_application(world, "guest", name="Busy")
     busy, done = asyncio.Event(), asyncio.Event()
     saved = dict.fromkeys(OWNERS[:9], 0)
@@ -199,7 +199,7 @@ async def test_structure_change_waits_only_for_earlier_writers(world: Storage) -
             await world.applications.edit_application(SHOP, set_fields(name=title))
             await world.applications.edit_schema(SHOP, set_fields())
             passed = sum(saved.values()) - before
-            assert passed < 20 * len(savers)  # those before them, three times; newcomers are thousands
+            assert passed < 20 * len(savers)  # those before it, three times; later ones are thousands
     finally:
         done.set()
         await asyncio.gather(*savers)
@@ -226,7 +226,7 @@ async def test_project_keeps_one_owner_under_concurrent_removals(world: Storage,
 
 
 async def test_facts_and_structure_of_one_version_are_of_one_moment(world: Storage) -> None:
-    """Someone leaves a group, and only then the group is granted something: they never hold it."""
+    """A person leaves a group before the group is granted something: they never have it."""
     anna = OWNERS[0]
     grant = GroupGrant(group_id=GROUP, roles=("few",), action=GrantAction.GRANT)
     seen: set[tuple[bool, bool]] = set()
@@ -248,7 +248,7 @@ async def test_facts_and_structure_of_one_version_are_of_one_moment(world: Stora
 
 
 async def listed_and_granted(storage: Storage, user_id: str) -> set[tuple[bool, bool]]:
-    """Whether they are listed and whether the group is granted anything, if both were read at one version."""
+    """Whether they are listed and whether the group has a grant, if both were read at one version."""
     facts: Facts | None = await storage.permissions.facts(user_id, [SHOP])
     structure: Structure = await storage.permissions.structure(["mind_games"], [])
     assert facts is not None

@@ -1,4 +1,4 @@
-"""The promises of UserRecordStore, and of what else changes what a user has."""
+"""Contract tests of UserRecordStore, and of other writes that change what a user has."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -157,7 +157,7 @@ async def test_records_in_a_project_hold_its_scopes_only(world: Storage) -> None
 async def test_a_role_takes_as_many_users_as_it_may_have(world: Storage) -> None:
     await edit(
         world, ANNA, {ROOT: holdings_with("one"), P: holdings_with("one")}
-    )  # one assignment, however often they hold it
+    )  # one assignment, however often they have it
     with pytest.raises(RoleFull):
         await edit(world, BOB, {P: holdings_with("one")})
     await edit(world, ANNA, {P: holdings_with("one")})
@@ -239,7 +239,7 @@ async def test_the_last_owner_cannot_delete_their_account(world: Storage) -> Non
     assert await world.permissions.facts(ANNA, [1]) is None
 
 
-# -- accounts that come and go ------------------------------------------------------------------------
+# -- accounts that are created and deleted ------------------------------------------------------------
 
 
 async def test_an_account_that_ends_leaves_nothing_it_held(world: Storage) -> None:
@@ -313,7 +313,7 @@ async def test_temporary_or_denied_administrator_does_not_count_as_the_last_one(
     await make_administrator(storage, BOB, **lesser)
     with pytest.raises(NobodyAdministers):
         await storage.user_records.edit_record(1, ANNA, set_fields(scopes={}), NOW)
-    await make_administrator(storage, BOB, end=End(expired=NOW - 9, ttl=5))  # which never ends by that
+    await make_administrator(storage, BOB, end=End(expired=NOW - 9, ttl=5))  # such an end never takes effect
     await make_administrator(storage, ANNA, **lesser)
 
 

@@ -1,4 +1,4 @@
-"""The promises of PersonalDataStore: what applications are asked about people."""
+"""Contract tests of PersonalDataStore: GDPR requests to applications."""
 
 import asyncio
 from functools import partial
@@ -46,7 +46,7 @@ def sources(name: str) -> dict[str, Any]:
 
 @pytest.fixture
 async def world(storage: Storage) -> Storage:
-    """Anna and Bob; a shop and a forum with addresses, and a game without."""
+    """Anna and Bob; a shop and a forum with GDPR URLs, and a game without."""
     await fill(storage)
     return storage
 
@@ -84,7 +84,7 @@ def urls(calls: Any) -> list[str]:
     return sorted(call.url.removeprefix("https://") for call in calls)
 
 
-# -- asking -------------------------------------------------------------------------------------------
+# -- export -------------------------------------------------------------------------------------------
 
 
 async def test_an_export_goes_to_every_address_that_tells_and_a_removal_to_those_that_remove(world: Storage) -> None:
@@ -121,7 +121,7 @@ async def test_asking_again_finds_what_is_under_way_and_asks_anew_once_all_is_co
     assert first == again
     for call in await world.personal_data.claim_due_calls(NOW, LEASE, 9):
         assert await complete_call(world, call, b"sealed")
-    assert await ask(world) == first, "there are answers to collect"
+    assert await ask(world) == first, "there must be responses to collect"
     for answer in await world.personal_data.uncollected_answers(ANNA, NOW):
         await world.personal_data.delete_answer(answer)
     assert await world.personal_data.uncollected_answers(ANNA, NOW) == []
@@ -147,7 +147,7 @@ async def test_no_data_request_is_stored_without_export_urls(storage: Storage) -
 
 
 async def test_an_erasure_that_does_not_happen_asks_no_one(world: Storage) -> None:
-    """Refused before anything is written, and failing once all of it is."""
+    """Either refused before anything is written, or failing after all of it."""
     await publish(world, owners=[ANNA])
     with pytest.raises(LastOwner):
         await erase(world, ANNA)
@@ -272,7 +272,7 @@ async def test_calls_of_an_application_removed_meanwhile_are_given_up(world: Sto
     assert (dead.application, dead.trouble) == ("Shop", "the application was removed")
 
 
-# -- answers ------------------------------------------------------------------------------------------
+# -- responses ----------------------------------------------------------------------------------------
 
 
 async def test_answers_are_kept_until_they_are_collected_or_the_request_ends(world: Storage) -> None:

@@ -1,4 +1,4 @@
-"""What only PostgreSQL has: a pool, a standby that takes over, PgBouncer in between."""
+"""Features of PostgreSQL only: a connection pool, a standby that takes over, PgBouncer."""
 
 import asyncio
 import os
@@ -33,7 +33,7 @@ from tests.support.service import RunningService, running_service
 from tests.support.tcp_proxy import half_open_proxy
 
 LOCK: Final = 7
-IMPATIENT: Final = PoolLimits(statement_seconds=0.5)  # a server that does not answer is given up soon
+IMPATIENT: Final = PoolLimits(statement_seconds=0.5)  # a short timeout for a server that does not respond
 LIMITS: Final = ("idle_in_transaction_session_timeout", "lock_timeout", "statement_timeout")
 SHOW_LIMITS = Statement(select(*(func.current_setting(name).label(name) for name in LIMITS)))
 OURS: Final = "FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'gatehouse'"
@@ -57,12 +57,12 @@ def wake() -> Verb[None]:
 
 
 def at_port(port: int, url: str) -> str:
-    """The same database, reached at another port."""
+    """The same database at a different port."""
     return f"postgresql://{ADMINISTRATOR}@{LOOPBACK}:{port}/{database_name(url)}"
 
 
 async def until_it_works(act: Callable[[], Awaitable[object]]) -> None:
-    """Try again and again; refusals must be Unavailable, which becomes a 503, and nothing else."""
+    """Retry until it succeeds; failures must be Unavailable, which becomes a 503."""
     async with asyncio.timeout(LOCK_TIMEOUT):
         while True:
             try:
@@ -107,7 +107,7 @@ async def test_a_process_opens_no_more_connections_than_it_may(migrated_postgres
 
 
 def note_once(name: str, *more: str, trouble: Exception | None = None) -> Verb[str]:
-    """One fact; if it is there already, more."""
+    """Store a fact; if it exists, change it."""
     if (yield INSERT_FACT(name=name, value="1")):
         return "at once"
     for another in more:
@@ -145,7 +145,7 @@ async def test_a_verb_that_goes_on_after_such_a_statement_is_a_mistake_of_ours(m
 
 
 async def test_a_connection_that_comes_back_brings_no_transaction_along(migrated_postgres_url: str) -> None:
-    """We leave it as it is; but what was cut short in the middle is rolled back."""
+    """A returned connection is not reset, but an interrupted transaction is rolled back."""
     async with (
         postgres_session(migrated_postgres_url) as holder,
         open_storage(migrated_postgres_url, migrate=False, limits=PoolLimits(max_size=1)) as storage,
@@ -172,11 +172,11 @@ async def test_a_read_that_is_the_victim_of_a_deadlock_is_repeated(migrated_post
         postgres_session(migrated_postgres_url) as watcher,
         open_storage(migrated_postgres_url, migrate=False) as storage,
     ):
-        await other.execute("SET deadlock_timeout = '20s'")  # so that not this one is the victim
+        await other.execute("SET deadlock_timeout = '20s'")  # so that this session is not the victim
         for read in (storage.runner.read, storage.runner.snapshot_read):
             async with other.transaction():
                 await other.execute("LOCK TABLE users IN ACCESS EXCLUSIVE MODE")
-                reading = asyncio.create_task(read(look_at_two))  # has installation, and wants users
+                reading = asyncio.create_task(read(look_at_two))  # has locked installation, and waits for users
                 await wait_for_lock_waiters(watcher)
                 await other.execute("LOCK TABLE installation IN ACCESS EXCLUSIVE MODE")
             assert await reading == 0
@@ -193,7 +193,7 @@ async def test_a_connection_whose_server_has_said_good_bye_is_not_used_again(
     ):
         await administrator.execute(f"SELECT pg_terminate_backend(pid) {OURS}")
         await road.server_has_closed.wait()
-        await run_ready_tasks()  # its last word is in asyncpg's hands now
+        await run_ready_tasks()  # asyncpg has received its last message by now
         await until_it_works(lambda: storage.accounts.create_user(a_user(), a_record()))
 
 
@@ -228,13 +228,13 @@ async def test_canceled_write_ends_while_the_server_is_silent(migrated_postgres_
         await wait_for_lock_waiters(holder)
         with stop_processes([row["pid"] for row in await holder.fetch(f"SELECT pid {OURS}")]):
             waiting.cancel()
-            with pytest.raises(asyncio.CancelledError):  # an Unavailable would be taken for a reason to go on
+            with pytest.raises(asyncio.CancelledError):  # an Unavailable would lead to a retry
                 await waiting
 
 
 @contextmanager
 def stop_processes(pids: list[int]) -> Iterator[None]:
-    """As a host that lost its network: the connections are open, and nothing is said."""
+    """Stop processes, like a host without network: the connections are open and silent."""
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     try:
@@ -254,7 +254,7 @@ async def test_a_primary_that_turns_read_only_is_unavailable_for_as_long_as_it_i
     ):
         await administrator.execute(f"ALTER DATABASE {database} SET default_transaction_read_only = on")
         await administrator.execute(f"SELECT pg_terminate_backend(pid) {OURS}")
-        await until_it_works(storage.accounts.setup_is_closed)  # over a new connection, which may only read
+        await until_it_works(storage.accounts.setup_is_closed)  # over a new connection, which is read-only
         with pytest.raises(Unavailable, match="ReadOnly"):
             await storage.accounts.add_record(a_record())
         await administrator.execute("SET default_transaction_read_only = off")
@@ -270,7 +270,7 @@ async def test_a_standby_that_takes_over_is_found_without_a_restart(tmp_path: Pa
     with PostgresCluster() as primary, Standby(primary) as standby:
         await standby.make_synchronous()
         database = database_name(await primary.create_database())
-        hosts = f"{LOOPBACK}:{standby.port},{LOOPBACK}:{primary.port}"  # the standby first: it must be passed over
+        hosts = f"{LOOPBACK}:{standby.port},{LOOPBACK}:{primary.port}"  # the standby first: it must be skipped
         url = f"postgresql://{ADMINISTRATOR}@{hosts}/{database}?target_session_attrs=read-write"
         async with running_service(url, tmp_path) as service:
             accounts = service.services.storage.accounts
@@ -376,7 +376,7 @@ async def test_a_lock_that_is_not_given_in_time_makes_the_write_unavailable_and_
 
 
 async def insert_the_same(url: str) -> None:
-    """Wait until no other transaction holds the row, and store nothing."""
+    """Wait until no other transaction has the row, and store nothing."""
     async with postgres_session(url) as session:
         transaction = session.transaction()
         await transaction.start()
@@ -395,7 +395,7 @@ async def test_a_process_that_stands_still_between_two_statements_loses_its_tran
 
         def write_and_stand_still() -> Verb[None]:
             yield INSERT_FACT(name="half", value="done")
-            # The loop too stands still, as that of a process that was stopped, until the server has rolled back.
+            # The loop is blocked too, like that of a stopped process, until the server has rolled back.
             with ThreadPoolExecutor(1) as thread:
                 thread.submit(asyncio.run, insert_the_same(migrated_postgres_url)).result()
             yield INSERT_FACT(name="other half", value="done")

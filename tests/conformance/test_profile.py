@@ -1,4 +1,4 @@
-"""The promises of accounts/own_account/model.py."""
+"""Contract tests of accounts/own_account/model.py."""
 
 import asyncio
 from dataclasses import replace
@@ -56,7 +56,7 @@ async def take_over(storage: Storage, change: EmailChange, digest: bytes = b"lin
     )
 
 
-# -- what there is ------------------------------------------------------------------------------------
+# -- reading ------------------------------------------------------------------------------------------
 
 
 async def test_holdings_are_everything_that_is_kept_beside_the_account(storage: Storage, anna: User) -> None:
@@ -98,7 +98,7 @@ async def test_name_and_language_are_set_and_recorded(storage: Storage, anna: Us
     assert await storage.audit.newest_records(9, no_one.user_id, "") == []
 
 
-# -- another address ----------------------------------------------------------------------------------
+# -- changing the address -----------------------------------------------------------------------------
 
 
 async def test_only_one_of_many_uses_of_an_email_change_link_succeeds(storage: Storage, anna: User) -> None:
@@ -183,7 +183,7 @@ async def test_only_one_of_many_confirmations_rotates_the_session_secret(storage
     assert await storage.sessions.find_session(b"cookie", NOW + 9) is None
 
 
-# -- the end ------------------------------------------------------------------------------------------
+# -- deletion -----------------------------------------------------------------------------------------
 
 
 async def test_an_erased_person_leaves_a_spent_id_and_records_without_personal_parts(

@@ -1,4 +1,4 @@
-"""The promises of provision/model.py, and of applying a file as a whole, on both databases."""
+"""Contract tests of provision/model.py, and of applying a file atomically, on both databases."""
 
 import asyncio
 import shutil
@@ -62,7 +62,7 @@ async def with_application_1(storage: Storage) -> ProvisionStorage:
 
 @pytest.fixture
 async def second(sqlite_template: Path, tmp_path: Path) -> AsyncIterator[ProvisionSetup]:
-    """Another installation, empty, under the same master key, whatever the first one's database is."""
+    """A second installation, empty, with the same master key, on either kind of database."""
     copy = tmp_path / "second.db"
     shutil.copy(sqlite_template, copy)
     async with open_storage(f"sqlite:///{copy}", migrate=False) as storage:
@@ -168,7 +168,7 @@ async def test_a_removed_account_is_gone_with_all_it_had_and_its_id_stays_spent(
         await write_all(provisions, AddUser(gone, administrator=False))
     await write_all(
         provisions, AddUser(replace(gone, user_id="77"), administrator=False)
-    )  # nothing is left to collide with
+    )  # nothing is left to conflict with
 
 
 async def test_a_removed_client_is_gone_and_its_id_stays_spent(
@@ -354,7 +354,7 @@ async def test_pruning_leaves_the_last_administrator_application_1_and_the_keys(
 
 
 class Held(ProvisionStorage):
-    """Waits before its first write until everybody has made their plan."""
+    """Waits before its first write until all have made their plan."""
 
     def __init__(self, storage: Storage, gate: asyncio.Barrier) -> None:
         super().__init__(storage.runner)

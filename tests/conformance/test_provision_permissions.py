@@ -47,7 +47,7 @@ async def a_bench_on(storage: Storage) -> ProvisionSetup:
 
 @pytest.fixture
 async def second(sqlite_template: Path, tmp_path: Path) -> AsyncIterator[ProvisionSetup]:
-    """Another installation, empty, under the same master key, whatever the first one's database is."""
+    """A second installation, empty, with the same master key, on either kind of database."""
     copy = tmp_path / "second.db"
     shutil.copy(sqlite_template, copy)
     async with open_storage(f"sqlite:///{copy}", migrate=False) as storage:
@@ -101,7 +101,7 @@ async def test_everything_a_record_may_say_is_applied_exported_and_applied_elsew
 async def test_an_installation_that_is_the_same_has_the_same_records(
     provision_setup: ProvisionSetup, second: ProvisionSetup, storage: Storage
 ) -> None:
-    """Not only what an export tells: what decisions are made from."""
+    """The input of evaluations is the same too, not only the export."""
     await provision_setup.apply(**RICH)
     await second.apply(**await provision_setup.export())
     here, there = (await read_stored_state(storage)).permissions, (await second.state()).permissions
@@ -117,10 +117,10 @@ async def test_an_installation_that_is_the_same_has_the_same_records(
 
 
 async def test_plan_predicts_exactly_what_apply_stores(provision_setup: ProvisionSetup, storage: Storage) -> None:
-    """Later sections of a file are planned on it; so it is to be exact, also where one act takes others along."""
+    """Later sections of a file are planned on the prediction, so it must be exact, with side effects."""
     first = without_versions(await provision_setup.predicted_state(**RICH))
     await provision_setup.apply(**RICH)
-    # Ids and keys that are made up differ from plan to plan; those that the file names do not.
+    # Generated ids and keys differ from plan to plan; those in the file do not.
     stored_then = without_versions((await read_stored_state(storage)).permissions)
     assert set(first["applications"]) == set(stored_then["applications"])
     narrower = {
@@ -187,7 +187,7 @@ async def test_a_new_project_gets_the_application_of_its_name_if_the_file_lists_
     )
     assert plan_lines(plan) == [
         "add project one",
-        "add application 50002",  # 50001 is reserved before any is made up
+        "add application 50002",  # 50001 is reserved before any is generated
         "add project two",
         "add application 50001",
     ]
@@ -413,7 +413,7 @@ async def test_invalid_entry_is_reported_with_its_path_and_nothing_is_changed(
 
 
 async def test_each_mistake_is_reported_once(provision_setup: ProvisionSetup) -> None:
-    """What refers to a record that is refused says nothing of its own; what refers to nothing does."""
+    """A reference to a refused record is not reported; a reference to nothing is."""
     with pytest.raises(Unfit) as unfit:
         await provision_setup.apply(
             projects=[{"title": "New", "aliases": ["NEW"]}],
@@ -484,7 +484,7 @@ async def test_rights_in_a_removed_project_are_neither_exported_nor_changed(
 
 
 class Overtaken(ProvisionStorage):
-    """Someone changes something just before the first write."""
+    """A concurrent change happens just before the first write."""
 
     def __init__(self, storage: Storage, act: Any) -> None:
         super().__init__(storage.runner)

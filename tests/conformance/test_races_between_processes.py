@@ -20,7 +20,7 @@ async def test_setup_link_creates_one_administrator(migrated_url: str) -> None:
     assert outcomes["SetupLinkDead"] + outcomes["SetupClosed"] == TRIES - 1
     async with open_storage(migrated_url, migrate=False) as storage:
         events = Counter(one.event for one in await storage.audit.unsealed_records(100))
-    assert events == {"user.created": 2, "setup.closed": 1}  # one of the two records the link itself
+    assert events == {"user.created": 2, "setup.closed": 1}  # one of the two records has the link itself
 
 
 async def test_login_is_assigned_to_one_account(migrated_url: str) -> None:

@@ -1,4 +1,4 @@
-"""A new master key takes over while others write: stopped anywhere, repeated, never undoing a change (R-24)."""
+"""A new master key replaces the old one during writes: interrupted, repeated, never undoing a change (R-24)."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -49,7 +49,7 @@ async def open_with_keys(url: str, data: Path, *keys: str) -> AsyncIterator[Serv
 
 @pytest.fixture
 async def services(url: str, tmp_path: Path) -> AsyncIterator[Services]:
-    """Three clients and a TOTP secret sealed under the old key; opened with the new one, and the old beside it."""
+    """Three clients and a TOTP secret sealed under the old key; opened with the new key and the old one."""
     async with open_with_keys(url, tmp_path, OLD) as before:
         for client_id in ("a", "b", "c"):
             await before.clients.create(a_client(client_id), ORIGIN)
@@ -91,7 +91,7 @@ async def test_rewrapping_resumes_where_it_stopped(services: Services, monkeypat
 
 
 def every_secret() -> Verb[Sequence[Row]]:
-    """From the database itself: clients are remembered by their version, which moving a seal does not change."""
+    """Read from the database itself: clients are cached by version, which resealing does not change."""
     return (yield from CLIENT_SECRETS.read_page(b"none begins like this", None, 100))
 
 
@@ -133,7 +133,7 @@ async def test_a_former_key_taken_away_too_early_is_noticed_at_the_start(url: st
         await rewrap_column(services, CLIENT_SECRETS, ORIGIN, lambda _: None)
     with pytest.raises(rewrapping.WrongMasterKey):
         async with open_with_keys(url, tmp_path, NEW):
-            pytest.fail("the rest is still under the old key")
+            pytest.fail("not all secrets were resealed")
 
 
 async def test_access_keys_and_private_keys_of_applications_open_under_the_new_key(url: str, tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ async def test_the_head_of_the_audit_log_moves_with_the_master_key(
 
 
 async def forget_records_of_builders(services: Services) -> None:
-    """They are made with a key of their own."""
+    """Delete the records that builders made with a different key."""
 
     def forget() -> Verb[None]:
         yield Statement(delete(audit_events))()

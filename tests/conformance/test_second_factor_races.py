@@ -1,4 +1,4 @@
-"""What second factors let happen once happens once between processes too, on both databases (R-12)."""
+"""Single-use second factors are used once between processes too, on both databases (R-12)."""
 
 from collections import Counter
 
@@ -80,4 +80,4 @@ async def test_the_first_factor_of_many_at_once_brings_the_codes(storage: Storag
     assert race(racers.add_passkey, migrated_url) == {WON: TRIES}
     assert (
         await storage.second_factors.factor_overview(RACED_USER)
-    ).recovery_left == 1  # each brought one; only the first one's is kept
+    ).recovery_left == 1  # each sent one; only the first one's is stored

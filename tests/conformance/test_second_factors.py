@@ -1,4 +1,4 @@
-"""Second factors and what they promise to keep, from set-up to removal, on both databases."""
+"""Second factors from setup to removal, on both databases."""
 
 import asyncio
 from dataclasses import replace
@@ -22,7 +22,7 @@ from gatehouse.storage.database import Storage
 from tests.support.builders import ORIGIN, a_record, a_user
 from tests.support.second_factors import SecondFactorSetup, code_at, second_factor_setup, wrong_code
 
-NONE = "7k2m9-x0q1z"  # a recovery code no one has
+NONE = "7k2m9-x0q1z"  # a recovery code of no account
 
 
 @pytest.fixture
@@ -380,7 +380,7 @@ async def test_lg_13_ten_wrong_codes_of_any_kind_lock_every_kind_for_a_while(fac
         otp = wrong_code(code_at(app, factor_setup.clock)) if n % 2 else NONE
         with pytest.raises(SecondFactorWrong):
             await factor_setup.second_factors.verify(user, otp, origin=ORIGIN)
-    # Someone who comes with the right password again reads the account again; the count is not theirs to clear.
+    # A person with the right password reads the account again, but does not clear the count.
     user = await factor_setup.reload(user)
     for otp in (code_at(app, factor_setup.clock), NONE):
         with pytest.raises(TooMany) as caught:
@@ -444,7 +444,7 @@ async def test_a_save_of_the_account_that_was_read_before_undoes_no_factor(
     assert (await factor_setup.reload(before)).has_second_factor
     before = await factor_setup.reload(before)
     await factor_setup.totp.remove(before, origin=ORIGIN)
-    with pytest.raises(UserChanged):  # nor does it bring back one that was removed
+    with pytest.raises(UserChanged):  # nor does it restore one that was removed
         await storage.runner.write(lambda: update_user(before))
 
 

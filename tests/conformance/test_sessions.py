@@ -1,4 +1,4 @@
-"""The promises of accounts/sessions.py's store."""
+"""Contract tests of the store of accounts/sessions.py."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The promises of keys/model.py."""
+"""Contract tests of keys/model.py."""
 
 import asyncio
 from dataclasses import replace

@@ -51,7 +51,7 @@ def number_statement(statement: Statement) -> BatchedStatement:
 
 
 class Counting:
-    """A connection that counts what goes over it."""
+    """A connection that counts its statements."""
 
     def __init__(self, connection: Any) -> None:
         self.groups: list[int] = []
@@ -67,7 +67,7 @@ class Counting:
 
 @asynccontextmanager
 async def a_fact_to_hold(url: str, limits: PoolLimits | None = None) -> AsyncIterator[tuple[Storage, Holding, Any]]:
-    """The fact "locked", how someone else holds it, and a session that watches who waits for it."""
+    """The fact "locked", a lock on it by a second session, and a session that shows who waits for it."""
     async with (
         postgres_session(url) as holder,
         postgres_session(url) as watcher,
@@ -106,7 +106,7 @@ async def test_concurrent_statements_share_one_round_trip(migrated_postgres_url:
 async def test_a_connection_is_not_kept_for_ever_however_much_is_asked(
     migrated_postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given back, one that was declared expired is not used again: a primary that was demoted answers for ever."""
+    """A connection that was declared expired is not used again: a demoted primary would respond forever."""
     monkeypatch.setattr("gatehouse.storage.postgres.batching.MAX_BATCHES", 2)
     taken = 0
     async with postgres_session(migrated_postgres_url) as connection:
@@ -166,7 +166,7 @@ async def test_statement_waiting_for_a_lock_blocks_no_others(migrated_postgres_u
     async with a_fact_to_hold(migrated_postgres_url) as (storage, holding, watcher):
         async with asyncio.timeout(LOCK_TIMEOUT), asyncio.TaskGroup() as askers, holding():
             waiting = []
-            for sessions in range(1, 4):  # one more than go to and fro
+            for sessions in range(1, 4):  # one more than run concurrently
                 waiting.append(askers.create_task(find_note(storage, "locked", HOLD)))
                 await wait_for_lock_waiters(watcher, sessions=sessions)
             assert await asyncio.gather(*(find_note(storage, "locked") for _ in range(50))) == ["locked"] * 50
@@ -190,7 +190,7 @@ async def test_statement_not_batched_in_time_is_unavailable(migrated_postgres_ur
     limits = PoolLimits(min_size=1, max_size=2, acquire_seconds=0.2)
     async with a_fact_to_hold(migrated_postgres_url, limits) as (storage, holding, watcher):
         async with asyncio.timeout(LOCK_TIMEOUT), holding():
-            waiting = asyncio.create_task(find_note(storage, "locked", HOLD))  # the one carrier there may be
+            waiting = asyncio.create_task(find_note(storage, "locked", HOLD))  # the only worker there may be
             await wait_for_lock_waiters(watcher)
             with pytest.raises(Unavailable):
                 await find_note(storage, "locked")

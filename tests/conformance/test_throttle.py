@@ -1,4 +1,4 @@
-"""The promises of throttle/limits.py."""
+"""Contract tests of throttle/limits.py."""
 
 import asyncio
 
@@ -54,7 +54,7 @@ async def test_callers_that_count_the_same_subjects_crosswise_never_deadlock(sto
 
 
 async def begin_attempt(storage: Storage, *subjects: str, now: int = NOW, limit: AttemptLimit = LIMIT) -> int:
-    """0 when the guess may be made, else the seconds to wait."""
+    """Return 0 when the guess is allowed, otherwise the seconds to wait."""
     try:
         await storage.throttle.begin_attempts([(subject, limit) for subject in subjects], now)
     except TooMany as refused:
@@ -94,7 +94,7 @@ async def test_far_beyond_the_limit_too_only_what_that_guess_had_closed_is_opene
     assert await begin_attempt(storage, "anna", now=NOW + 31) == 59
     await storage.throttle.undo_attempts([("anna", LIMIT)], NOW + 30)
     assert await begin_attempt(storage, "anna", now=NOW + 31) == 0
-    assert await begin_attempt(storage, "anna", now=NOW + 91) == 0  # a slow first one is still under way
+    assert await begin_attempt(storage, "anna", now=NOW + 91) == 0  # a slow first one is still running
     await storage.throttle.undo_attempts([("anna", LIMIT)], NOW + 31)
     assert await begin_attempt(storage, "anna", now=NOW + 91) == 100
 

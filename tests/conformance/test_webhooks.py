@@ -1,4 +1,4 @@
-"""What webhooks need kept (WebhookStore): no one's late word counts, and of those who race one wins."""
+"""Contract tests of WebhookStore: late reports are ignored, and one of several racing senders wins."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Refresh families against a model: whatever is refreshed, stolen, revoked, waited for, at most one token is good."""
+"""Refresh families against a model: after refreshes, thefts, revocations and waits, at most one token is valid."""
 
 import asyncio
 from dataclasses import dataclass, field

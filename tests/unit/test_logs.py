@@ -63,7 +63,7 @@ def test_every_logged_key_is_on_the_allow_list() -> None:
 
 
 def test_every_logger_of_the_service_has_a_name() -> None:
-    """Else a line for a person begins with [None]."""
+    """Otherwise a line for people begins with [None]."""
     nameless = [
         place
         for place, call in calls_in_the_source()

@@ -1,4 +1,4 @@
-"""The benchmark's own arithmetic: a measurement that is kept wrongly is worse than none."""
+"""The benchmark's arithmetic: a wrong measurement is worse than none."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -71,7 +71,7 @@ def test_a_limit_is_made_of_what_was_measured_in_the_same_run() -> None:
 
 
 def test_every_second_of_polling_is_counted_once() -> None:
-    """Each game waits for 62 seconds: twice 30 held, two pauses of one second, and no one comes a third time."""
+    """Each game waits for 62 seconds: twice 30 held, two pauses of one second, and no third poll."""
     day = simulate(HABITS)
     sign_ins = HABITS.sign_ins
     assert sum(day.registered) * simulation.SLOT == pytest.approx(sign_ins)

@@ -1,4 +1,4 @@
-"""The list of stolen passwords on disk."""
+"""The list of breached passwords on disk."""
 
 import hashlib
 from io import BytesIO

@@ -1,4 +1,4 @@
-"""Keys along a time line: what the picture says is what the keys do."""
+"""The timeline of keys matches what the keys do."""
 
 from gatehouse.admin.keys import KEYS_PER_LINE, WIDTH, key_timeline
 from gatehouse.keys.model import Algorithm, KeyLine, KeyPurpose, KeyState, SigningKey

@@ -1,4 +1,4 @@
-"""What only refers to itself is let go of, soon when it is new (app/garbage_collection.py)."""
+"""Reference cycles are collected, new ones soon (app/garbage_collection.py)."""
 
 import gc
 import weakref
@@ -11,7 +11,7 @@ from tests.support.clock import MovableClock
 
 
 class Ring:
-    """Refers to itself."""
+    """An object that refers to itself."""
 
     def __init__(self) -> None:
         self.me: Ring | None = self

@@ -1,4 +1,4 @@
-"""What `gatehouse doctor` finds without a database."""
+"""The findings of `gatehouse doctor` that need no database."""
 
 import os
 import shutil

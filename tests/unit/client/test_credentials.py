@@ -70,7 +70,7 @@ async def test_service_jwt_is_reused_for_four_minutes() -> None:
     second = service_jwt_header()
     assert second != first
     clock.set_back(100)
-    assert service_jwt_header() not in (first, second)  # one from the future would be refused
+    assert service_jwt_header() not in (first, second)  # a token from the future would be refused
 
 
 def test_another_kind_of_key_is_refused() -> None:

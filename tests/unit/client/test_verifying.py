@@ -33,7 +33,7 @@ PAYLOAD = payload_for(UserJwtClaims)
 
 @dataclass
 class KeysOnly:
-    """A service that publishes its keys, and counts how often it was asked."""
+    """A service that publishes its keys, and counts requests."""
 
     body: bytes = field(default_factory=lambda: jwks_document(first_keys()).body)
     status: int = 200

@@ -1,4 +1,4 @@
-"""What opened and closed sockets mean for a session, without a network (gamesessions/sockets.py)."""
+"""The effect of opened and closed sockets on a session, without a network (gamesessions/sockets.py)."""
 
 import asyncio
 from collections.abc import Collection
@@ -26,7 +26,7 @@ ORIGIN = AuditOrigin(actor="game", address=str(ADDRESS))
 
 
 class Memory:
-    """A game session store in memory, which a test can make wait or fail."""
+    """A game session store in memory, which a test can block or fail."""
 
     def __init__(self, clock: MovableClock) -> None:
         self.clock = clock
@@ -90,7 +90,7 @@ class NoRecords:
 
 @dataclass(slots=True, eq=False)
 class FakeSocket:
-    """A socket that records what it is sent, and leaves when it is closed."""
+    """A socket that records what it is sent, and disconnects when it is closed."""
 
     presence: Presence
     gsid: str

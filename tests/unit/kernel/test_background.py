@@ -1,4 +1,4 @@
-"""Heavy work: in one thread, in order, bounded; light work stays on the loop."""
+"""Heavy work runs in one thread, in order, with a bound; light work stays on the loop."""
 
 import asyncio
 import threading
@@ -33,7 +33,7 @@ async def test_background_exception_is_raised_to_the_caller() -> None:
 
 
 async def test_the_loop_goes_on_while_the_worker_computes() -> None:
-    """The worker waits for something that only a further turn of the loop brings about."""
+    """The worker waits for an event that only a later iteration of the loop sets."""
     woken = threading.Event()
     work = asyncio.create_task(run_off_loop(OFF_LOOP_WEIGHT, partial(woken.wait, 30)))
     asyncio.get_running_loop().call_soon(woken.set)

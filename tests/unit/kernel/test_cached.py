@@ -1,4 +1,4 @@
-"""A cached property: made once for each instance, and no one waits for the one of another."""
+"""A cached property is computed once per instance, and instances do not wait for each other."""
 
 import threading
 
@@ -24,7 +24,7 @@ def test_cached_value_is_computed_once() -> None:
 
 
 def test_slow_cached_value_does_not_block_another_instance() -> None:
-    """In Python 3.11 the standard library's would wait here for ever."""
+    """In Python 3.11 the standard library's version would deadlock here."""
     go_on = threading.Event()
     slow = Thing(go_on)
     thread = threading.Thread(target=lambda: slow.value, daemon=True)

@@ -1,4 +1,4 @@
-"""Names for new things."""
+"""Ids for new records."""
 
 from gatehouse.kernel.ids import new_record_id
 

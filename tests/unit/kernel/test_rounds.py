@@ -1,4 +1,4 @@
-"""Turns for many with one timer (kernel/clock.py)."""
+"""One timer for many periodic callbacks (kernel/clock.py)."""
 
 from collections.abc import Callable
 
@@ -7,10 +7,10 @@ from tests.support.clock import MovableClock
 
 
 class Asleep(MovableClock):
-    """A process that was stopped: when it goes on, time has passed and every timer is late."""
+    """A process that was stopped: when it continues, time has passed and every timer is late."""
 
     def wake_after(self, seconds: float) -> Callable[[], object]:
-        """Returns what the event loop does first."""
+        """Return what the event loop runs first."""
         late = [timer for timer in self._timers if not timer.cancelled]
         self._timers.clear()
         self._elapsed += seconds

@@ -1,4 +1,4 @@
-"""Sorting in slices is sorting."""
+"""Sorting in slices gives the same result as sorting at once."""
 
 from hypothesis import given
 from hypothesis import strategies as st

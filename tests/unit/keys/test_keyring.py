@@ -157,7 +157,7 @@ async def test_a_reading_that_began_before_a_version_was_seen_does_not_count_for
     store = KeysInMemory([a_key()])
     keyring = await a_keyring(store, MovableClock())
     reading = asyncio.create_task(keyring.reload())
-    await asyncio.sleep(0)  # it has taken what is stored now
+    await asyncio.sleep(0)  # it has loaded what is stored now
     key = a_key()
     store.replace_keys(key)
     await keyring.ensure_version(store.stored.version)

@@ -23,7 +23,7 @@ def public_key() -> RSAPublicKey:
 
 
 def of_bits(bits: int, *, e: int = 65537) -> RSAPublicKey:
-    """A key no one has the other half of: only its size and shape matter here."""
+    """A key without a known private half: only its size and shape matter here."""
     return RSAPublicNumbers(e, (1 << (bits - 1)) | 1).public_key()
 
 
@@ -36,7 +36,7 @@ def base64_of(raw: bytes) -> str:
 
 
 def raw_pkcs1(n: int, e: int) -> str:
-    """PKCS#1 DER written by hand, for numbers the library would not put on paper."""
+    """PKCS#1 DER built by hand, for numbers that the library refuses to encode."""
 
     def integer(value: int) -> bytes:
         body = value.to_bytes(value.bit_length() // 8 + 1)

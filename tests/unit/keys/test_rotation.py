@@ -28,7 +28,7 @@ from tests.support.keys import MASTER, NOW, OTHER_MASTER, KeysInMemory, a_key, f
 
 LINE = KeyLine(KeyPurpose.TOKENS, Algorithm.ES256)
 AUDIT = KeyLine(KeyPurpose.AUDIT, Algorithm.EDDSA)
-QUICK = (LINE, KeyLine(KeyPurpose.REFRESH, Algorithm.EDDSA), AUDIT)  # the lines whose keys are made in no time
+QUICK = (LINE, KeyLine(KeyPurpose.REFRESH, Algorithm.EDDSA), AUDIT)  # the lines whose keys are quick to generate
 POLICY = RotationPolicy(interval=1_000, publish_lead=100, max_token_lifetime=5_000, grace=60, lines=QUICK)
 
 
@@ -159,7 +159,7 @@ async def test_distrust_retires_every_older_key_of_the_line_and_of_no_other() ->
     await service.rotate(LINE, origin=AuditOrigin(actor="admin"), mode=RotationMode.DISTRUST)
     retired = [KeyState.RETIRED] * 3
     assert states(store, NOW) == [*retired, KeyState.SIGNING]
-    assert states(store, NOW - 60) == [*retired, KeyState.SIGNING], "a node whose clock is behind agrees"
+    assert states(store, NOW - 60) == [*retired, KeyState.SIGNING], "a node with a late clock must agree"
     assert states(store, NOW, AUDIT) == [KeyState.SIGNING]
     assert store.saves[-1] == (AuditEvent.KEY_DISTRUSTED, "admin")
 
@@ -235,7 +235,7 @@ async def test_wrong_master_key_changes_no_keys() -> None:
 
 
 class RestlessKeys(KeysInMemory):
-    """Another node is quicker, every time."""
+    """A second node always saves first."""
 
     async def save_keys(self, keys: Sequence[SigningKey], *, seen: int, entry: AuditRecord) -> None:
         del keys, seen, entry

@@ -136,7 +136,7 @@ def test_a_master_key_may_be_written_in_hex_base64_or_base64url(text: str) -> No
         MASTER.hex()[:-2],
         MASTER.hex() + "00",
         MASTER.hex()[:-2] + " 1",
-        "Bw8XHycvNz9HT1dfZ293f4ePl5-nr7e_x8_X3-fvAAF",  # loose bits at the end
+        "Bw8XHycvNz9HT1dfZ293f4ePl5-nr7e_x8_X3-fvAAF",  # unused bits set at the end
         "Bw8XHycvNz9HT1dfZ293f4ePl5-nr7e_x8_X3-fvAA",
         "Bw8XHycvNz9HT1dfZ29 3f4ePl5-nr7e_x8_X3-fvAAE",
         "Ｂw8XHycvNz9HT1dfZ293f4ePl5-nr7e_x8_X3-fvAAE",  # noqa: RUF001 - a fullwidth letter

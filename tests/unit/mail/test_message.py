@@ -1,4 +1,4 @@
-"""The headers of a message as it is sent, and what cannot get into them."""
+"""The headers of a sent message, and attempts to inject into them."""
 
 from email import message_from_bytes
 from email.message import EmailMessage

@@ -1,4 +1,4 @@
-"""Access tokens as text."""
+"""The text format of access tokens."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from itertools import combinations

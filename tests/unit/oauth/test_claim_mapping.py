@@ -1,4 +1,4 @@
-"""Claims that tell what someone holds in applications."""
+"""Claims about a person's roles and permissions in applications."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""The description of a client: what is derived from it has every field."""
+"""The description of a client: everything derived from it has every field."""
 
 import tomllib
 from dataclasses import fields

@@ -1,4 +1,4 @@
-"""Public keys of clients, read strictly."""
+"""Strict parsing of clients' public keys."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Calls to addresses chosen by other people (checklist AP-08), without a network."""
+"""Calls to URLs chosen by other people (checklist AP-08), without a network."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -56,12 +56,12 @@ def trust(tmp_path_factory: pytest.TempPathFactory) -> TlsContexts:
 
 @pytest.fixture
 async def canary() -> AsyncIterator[StubServer]:
-    """Listens where no one may get to."""
+    """A server on an internal address that must not be reached."""
     async with run_stub_server(StubServer()) as outsider:
         yield outsider
 
 
-# -- where to -----------------------------------------------------------------------------------------
+# -- targets ------------------------------------------------------------------------------------------
 
 
 async def test_a_public_name_is_asked_for_once_and_its_address_called_under_its_name() -> None:
@@ -107,7 +107,7 @@ async def test_ap_08_a_name_that_leads_inside_and_outside_is_not_connected_to(or
 async def test_ap_08_no_spelling_of_an_address_inside_gets_through(
     scheme: str, host: str, canary: StubServer
 ) -> None:
-    """With a real connector and the system's resolver: the canary would hear it."""
+    """With a real connector and the system's resolver: the canary would receive a request."""
     out = OutboundClient(allowed=(), resolver=SystemResolver(), connector=TcpConnector())
     with pytest.raises(AddressRefused):
         await call(out, f"{scheme}://{host}:{canary.port}/")
@@ -115,7 +115,7 @@ async def test_ap_08_no_spelling_of_an_address_inside_gets_through(
 
 
 async def test_ap_08_a_name_that_changes_its_mind_is_followed_nowhere(canary: StubServer) -> None:
-    """Rebinding: what the name leads to at the second question is never asked for, though the first failed."""
+    """Rebinding: the addresses of a second lookup are never used, even if the first ones failed."""
     names, wire = StubResolver(shop_example=[[PUBLIC], ["127.0.0.1"]]), StubConnector(dead=[PUBLIC])
     url = f"https://shop.example:{canary.port}/"
     with pytest.raises(Unreachable):
@@ -165,7 +165,7 @@ async def test_no_proxy_of_the_environment_is_used(canary: StubServer, monkeypat
     assert (outsider.connections, canary.connections) == (1, 0)
 
 
-# -- encrypted ----------------------------------------------------------------------------------------
+# -- TLS ----------------------------------------------------------------------------------------------
 
 
 async def test_the_name_is_proved_by_a_certificate_and_the_request_arrives(trust: TlsContexts) -> None:
@@ -200,7 +200,7 @@ async def test_a_certificate_for_another_name_or_of_a_stranger_ends_the_call(
     assert outsider.received == []
 
 
-# -- bounded ------------------------------------------------------------------------------------------
+# -- limits -------------------------------------------------------------------------------------------
 
 
 async def answered(said: bytes, limits: CallLimits | None = None) -> OutboundResponse:

@@ -1,4 +1,4 @@
-"""Public keys of applications: what is taken for one, where they come from, what they are called."""
+"""Public keys of applications: accepted formats, sources and ids."""
 
 from pathlib import Path
 
@@ -30,12 +30,12 @@ def the_pem() -> str:
 
 
 def a_huge_pem() -> str:
-    """16384 bits; no one holds its private half."""
+    """A key of 16384 bits without a known private half."""
     return public_pem(RSAPublicNumbers(e=65537, n=(1 << 16_383) + 1).public_key())
 
 
 class KeptKeys:
-    """What ApplicationKeyStore promises about public keys."""
+    """The ApplicationKeyStore methods about public keys."""
 
     def __init__(self) -> None:
         self.keys: list[ApplicationKey] = []

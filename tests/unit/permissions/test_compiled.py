@@ -1,4 +1,4 @@
-"""What is made once is made from the right thing, kept within bounds, and asked no more than needed."""
+"""Compiled permissions match their source, are bounded, and are not rebuilt without need."""
 
 from dataclasses import replace
 

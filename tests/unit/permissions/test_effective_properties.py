@@ -1,4 +1,4 @@
-"""On any model, all ways of asking agree with each other and with a naive reading of R5."""
+"""On any model, all kinds of queries agree with each other and with a naive implementation of R5."""
 
 from dataclasses import replace
 from typing import Any

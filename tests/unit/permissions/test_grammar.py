@@ -1,4 +1,4 @@
-"""How ids, names, titles, aliases, tags and the fields of an application are written."""
+"""The grammar of ids, names, titles, aliases, tags and the fields of an application."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A user's record as it travels, and as it is typed."""
+"""A user's record on the wire and as typed by a person."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Trees of rules, read strictly into one canonical form."""
+"""Trees of rules are parsed strictly into one canonical form."""
 
 import time
 
@@ -180,7 +180,7 @@ def test_sc_16_the_time_of_reading_grows_with_the_size_only() -> None:
 
 
 def seconds_for(count: int) -> float:
-    """The best of three: a garbage collection in between is not the reader's work."""
+    """The best of three, because a garbage collection may run in between."""
     document = schema_with_rules(count)
     return min(seconds_once(document) for _ in range(3))
 

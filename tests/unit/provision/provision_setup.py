@@ -1,4 +1,4 @@
-"""Everything that applying a file needs, with a store that lives as long as the process."""
+"""Everything that applying a file needs, with a store in memory."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -40,7 +40,7 @@ CLOCK = MovableClock(NOW)
 
 
 class ProvisionsInMemory:
-    """A ProvisionStore that keeps its promises."""
+    """A ProvisionStore in memory."""
 
     def __init__(self, state: StoredState | None = None) -> None:
         self.stored = state or StoredState()
@@ -63,7 +63,7 @@ class ProvisionsInMemory:
 
 
 def state_after_file(state: StoredState, acts: Sequence[Write], now: int = NOW) -> StoredState:
-    """The state once the acts are done."""
+    """The state after the acts."""
     after = StateInMemory(state)
     for act in acts:
         after.apply_act(act, now)
@@ -107,7 +107,7 @@ class StateInMemory:
             case ChangeClient(client):
                 self._change_client(client)
             case _:
-                pass  # of projects and applications the permissions alone tells
+                pass  # projects and applications are in the permission stores
 
     def _add_user(self, user: User) -> None:
         if user.user_id in self._users or user.user_id in self._retired:
@@ -158,7 +158,7 @@ class ProvisionSetup:
         return await self._store.read_state(EVERYTHING, NOW)
 
     async def predicted_state(self, **given: object) -> PermissionState:
-        """What a plan says will be stored, starting from everything that is."""
+        """What a plan predicts to be stored, starting from the current state."""
         plan, state = await self.plan(**given), await self.state()
         return state_after.state_after(state, [act for change in plan.changes for act in change.writes]).permissions
 
@@ -173,7 +173,7 @@ class ProvisionSetup:
 
 
 class NoClients:
-    """What a Clients that only shapes secrets never asks."""
+    """The methods that a Clients which only makes secrets never calls."""
 
     create_client = client = clients = rotate_secret = remove_client = None
 
@@ -185,7 +185,7 @@ class NoGrants:
 
 
 def split_arguments(given: Mapping[str, object]) -> tuple[tuple[SectionEntries, ...], Options]:
-    """Keyword arguments that name a section are the document; the others are the options."""
+    """Split keyword arguments into sections of the document and options."""
     names = {section.name for section in SECTIONS}
     document = {name: value for name, value in given.items() if name in names}
     options = {name: value for name, value in given.items() if name not in names}

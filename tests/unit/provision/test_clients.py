@@ -1,4 +1,4 @@
-"""The section clients: what a record means, and what of it is a change."""
+"""The section `clients`: the meaning of a record, and which differences are changes."""
 
 from dataclasses import replace
 from typing import Any

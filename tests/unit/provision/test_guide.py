@@ -1,4 +1,4 @@
-"""docs/guides/apply.md tells the truth about fields and files."""
+"""docs/guides/apply.md is right about fields and files."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Whatever a file wants of whatever is stored: done once, there is nothing left to do."""
+"""For any file and any stored state: after applying it, nothing is left to do."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ from gatehouse.provision.sections.user_plan import UserFileEntry, WantedUser, ac
 from tests.support.builders import NOW
 from tests.unit.provision.provision_setup import state_after_file
 
-IDS = [str(number) for number in range(1, 4)]  # few, so that records meet
+IDS = [str(number) for number in range(1, 4)]  # few, so that records collide
 LOGINS = [f"{name}@x.example" for name in "abc"]
 WORDS = st.frozensets(st.sampled_from(["red", "green", "blue"]))
 ABSENT = st.just(UNSET)
@@ -74,7 +74,7 @@ HASH = st.sampled_from([UNSET, None, "hash", "other"])
 def user_changes(
     entries: list[Located[UserFileEntry]], hashes: list[object], state: StoredState, *, prune: bool
 ) -> tuple[Change, ...]:
-    """The changes; a file with problems is not what these tests are about."""
+    """The changes; these tests skip files with problems."""
     problems = Problems()
     found = users.resolve_users(entries, state, problems)
     assume(not problems.lines)
@@ -93,7 +93,7 @@ def test_users_are_settled_after_one_application(
 ) -> None:
     changes = user_changes(entries, hashes, state, prune=prune)
     done = state_after_file(state, [change.write for change in changes])
-    # An entry that found its account by a login which it keeps finds it again; one that names an id always does.
+    # An entry that matched its account by a login which it keeps matches it again; one with an id always does.
     problems = Problems()
     found = users.resolve_users(entries, done, problems)
     assert problems.lines == []

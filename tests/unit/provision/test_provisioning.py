@@ -1,4 +1,4 @@
-"""Applying as a whole: once, again, beside others; and back into a file."""
+"""Apply a document once, again, and during other writes; and export it."""
 
 from collections import Counter
 from dataclasses import replace
@@ -86,7 +86,7 @@ async def test_problems_of_all_sections_are_told_together() -> None:
 
 
 class Overtaken(ProvisionsInMemory):
-    """Another writer changes the same account just before each of the first writes."""
+    """A second writer changes the same account just before each of the first writes."""
 
     def __init__(self, state: StoredState, times: int) -> None:
         super().__init__(state)

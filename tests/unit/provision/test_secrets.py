@@ -1,4 +1,4 @@
-"""Secrets in files: where references lead, and what an export seals."""
+"""Secrets in files: resolving references, and what an export seals."""
 
 import pytest
 

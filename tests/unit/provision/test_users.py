@@ -1,4 +1,4 @@
-"""The section users: what a record means, and what of it is a change."""
+"""The section `users`: the meaning of a record, and which differences are changes."""
 
 from dataclasses import replace
 from typing import Any
@@ -32,7 +32,7 @@ async def problems_of(state: StoredState | None = None, **given: object) -> list
 
 
 async def the_user(**fields: object) -> User:
-    """The account that a record makes."""
+    """The account that a record creates."""
     setup, store = provision_setup()
     await setup.apply(users=[{**ANNA, **fields}])
     (user,) = store.stored.users
@@ -322,7 +322,7 @@ async def test_the_role_is_given_kept_and_taken() -> None:
 async def test_the_last_administrator_stays_one(fields: dict[str, object]) -> None:
     says = "users[0]: is the last administrator and must stay one, unblocked"
     assert await problems_of(admins("1"), users=[{"user_id": "1", **fields}]) == [says]
-    # Another who is blocked could not help.
+    # A second administrator who is blocked does not count.
     assert await problems_of(admins("1", "2", blocked=frozenset("2")), users=[{"user_id": "1", **fields}]) == [says]
 
 

@@ -20,7 +20,7 @@ Command = Callable[..., Result]
 
 @pytest.fixture
 def gatehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
-    """The command line in an empty directory, with no other environment than the one given."""
+    """The command line in an empty directory, with only the given environment."""
     monkeypatch.chdir(tmp_path)
 
     def call(*words: str, environment: Mapping[str, str] = SOUND) -> Result:

@@ -1,4 +1,4 @@
-"""The file a backup is: whole, or not believed."""
+"""A backup file is complete, or refused."""
 
 import gzip
 import stat
@@ -92,9 +92,9 @@ def test_a_backup_that_fails_leaves_nothing_and_overwrites_nothing(file: Path) -
 @pytest.mark.parametrize(
     "change",
     [
-        lambda lines: lines[:-1],  # the end is gone
-        lambda lines: lines[:1] + lines[2:],  # a chunk is gone
-        lambda lines: [lines[0], lines[2], lines[1], *lines[3:]],  # two are exchanged
+        lambda lines: lines[:-1],  # the end is missing
+        lambda lines: lines[:1] + lines[2:],  # a chunk is missing
+        lambda lines: [lines[0], lines[2], lines[1], *lines[3:]],  # two are swapped
         lambda lines: [*lines, lines[-1]],
         lambda lines: [*lines, b"x"],
         lambda lines: lines[1:],

@@ -16,7 +16,7 @@ from tests.support.processes import (
     two_nodes,
 )
 
-# Announces itself as `serve` does, and ends by the signal it gets.
+# Prints the ready line as `serve` does, and ends by the signal it gets.
 STAND_IN = """
 import os, signal, sys
 port = sys.argv[sys.argv.index("--port") + 1]

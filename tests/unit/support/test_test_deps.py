@@ -9,7 +9,7 @@ HERE = Path("/usr/bin/thing")
 
 
 def a_program(*, found: list[Path | None], take: Callable[[], None] | None) -> Program:
-    """A program whose place is, one look after the other, as listed."""
+    """A program that successive lookups find as listed."""
     looks = iter(found)
     download = None if take is None else InstallMethod(description="a registry", install=take)
     return Program(name="Thing", find=lambda: next(looks), system_package="no-such-package", download=download)

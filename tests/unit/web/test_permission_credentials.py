@@ -1,4 +1,4 @@
-"""What a request shows of its caller: read off headers, then off the body, and never off anything else."""
+"""The credentials of a request are read from headers, then from the body, and from nothing else."""
 
 import pytest
 from starlette.requests import Request

@@ -1,4 +1,4 @@
-"""Permission answers in slices are the bytes that one call would make, and end at the bound."""
+"""Permission responses encoded in slices have the same bytes as encoded at once, and end at the limit."""
 
 from collections.abc import Iterator
 

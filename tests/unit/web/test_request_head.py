@@ -23,7 +23,7 @@ def a_head(
         a_head(HOST, target=b"//odd//path?query"),
         a_head(HOST, (b"transfer-encoding", b"Chunked"), method=b"POST"),
         a_head(HOST, (b"content-length", b"9" * 19), method=b"POST"),
-        a_head((b"host", b""), method=b"TRACE"),  # the routes answer that one
+        a_head((b"host", b""), method=b"TRACE"),  # the routes respond to it
     ],
 )
 def test_an_honest_head_passes(head: RequestHead) -> None:

@@ -11,7 +11,7 @@ STRICT = (
 
 async def headers_of(*own: Pair, https: bool = True) -> dict[str, str]:
     answer = await call_asgi(in_context(RecordingApp(answer_headers=own), https=https), an_asgi_call())
-    assert len(dict(answer.headers)) == len(answer.headers), "a header stands there twice"
+    assert len(dict(answer.headers)) == len(answer.headers), "a header occurs twice"
     return dict(answer.headers)
 
 

@@ -1,4 +1,4 @@
-"""Tables whose rows stand as blocks on a phone: every part has its role in words, every cell its column's name."""
+"""Tables whose rows become blocks on a phone: every part has an ARIA role, every cell its column's name."""
 
 from pathlib import Path
 from typing import Final

@@ -64,7 +64,7 @@ async def test_everyone_learns_only_whether_it_is_ready() -> None:
 async def test_stopping_process_is_unready_immediately() -> None:
     stopping: list[bool] = []
     readiness = Readiness({"database": check_passes}, clock=MovableClock(), is_stopping=lambda: bool(stopping))
-    assert (await readiness.report()).status == "ok"  # and would be for a second more
+    assert (await readiness.report()).status == "ok"  # cached for a second
     stopping.append(True)
     assert (await readiness.report()).status == "unavailable"
 

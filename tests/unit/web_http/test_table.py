@@ -85,7 +85,7 @@ def test_a_name_or_a_method_used_twice_is_a_mistake() -> None:
 def test_a_permission_endpoint_must_refuse_unknown_fields() -> None:
     with pytest.raises(TypeError, match="must forbid unknown fields"):
         an_endpoint(dialect=Dialect.PERMISSIONS, request=Loose)
-    an_endpoint(dialect=Dialect.OAUTH, request=Loose)  # RFC 6749 §3.2 wants them ignored
+    an_endpoint(dialect=Dialect.OAUTH, request=Loose)  # RFC 6749 §3.2 requires unknown parameters to be ignored
 
 
 async def test_every_request_is_counted_by_class_and_source() -> None:

@@ -1,4 +1,4 @@
-"""Recipes: whatever a client is, what one copies is right for it."""
+"""Recipes are right for every kind of client."""
 
 import json
 import re
@@ -80,7 +80,7 @@ def test_a_client_gets_the_programs_that_fit_it_with_its_values(
 def test_a_shell_asks_for_what_the_client_has(
     profile: ClientProfile, *, public: bool, name: str, proof: list[str]
 ) -> None:
-    """Run for real, but for the network and chance."""
+    """Run the real shell without the network and randomness."""
     stubs = "curl() { printf '%s\\n' \"$@\"; }\nopenssl() { cat >/dev/null </dev/null; echo made; }\n"
     script = stubs + "OIDC_CLIENT_SECRET=hidden CODE=c\n" + snippets(a_client(profile, public=public))[name]
     done = subprocess.run(["/bin/sh", "-eu"], input=script, capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""From a request and a context to an answer: language, theme, cookies, error pages."""
+"""Rendering a response from a request and a context: language, theme, cookies, error pages."""
 
 import pytest
 from starlette.requests import Request

@@ -1,4 +1,4 @@
-"""Templates hold structure only; every text, form and script follows the project's rules."""
+"""Templates contain only structure; every text, form and script follows the project's rules."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -45,7 +45,7 @@ def test_no_template_contains_untranslated_text(name: str) -> None:
 
 @pytest.mark.parametrize("sheet", sorted(path.name for path in STATIC_DIRECTORY.glob("*.css")))
 def test_a_style_sheet_closes_what_it_opens(sheet: str) -> None:
-    """What is left open swallows all that follows it, without a word."""
+    """An unclosed block swallows all that follows it, without an error."""
     depth = 0
     for line in (STATIC_DIRECTORY / sheet).read_text().splitlines():
         depth += line.count("{") - line.count("}")
@@ -68,7 +68,7 @@ def modules(package: str) -> list[Path]:
 
 
 def test_every_console_text_is_used() -> None:
-    """By its whole key, or by the beginning of one that is put together there."""
+    """By its whole key, or by the prefix of a key that is built at run time."""
     templates = "".join((TEMPLATES / name).read_text() for name in NAMES if name.startswith("console/"))
     begun = (*BEGUN.findall(templates), *BEGUN_IN_MODULE.findall("".join(map(Path.read_text, modules("console")))))
     own = {key.removesuffix("_one").removesuffix("_other") for key in WITH_CONSOLE.keys() - TEXTS.keys()}
@@ -84,7 +84,7 @@ def test_every_template_belongs_to_exactly_one_page_context() -> None:
 
 
 class Recording(Translator):
-    """Remembers what it was asked to say."""
+    """Records the keys it is asked for."""
 
     def __init__(self, lang: str, texts: Mapping[str, str]) -> None:
         super().__init__(lang, texts)
@@ -116,7 +116,7 @@ def test_every_text_is_used() -> None:
 
 
 class Inspector(HTMLParser):
-    """What a page holds that a test asks about."""
+    """The parts of a page that tests check."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -149,7 +149,7 @@ def test_every_form_posts_to_a_local_path_with_the_csrf_token() -> None:
     for state, form in forms:
         assert form["method"] == "post", state
         assert form["action"].startswith("/"), state
-        # The setup page has no session to ride on; its token is the secret.
+        # The setup page has no session to protect; its token is the secret.
         assert form.get("field csrf") == (None if form["action"] == "/setup" else CSRF), (state, form)
 
 
@@ -160,7 +160,7 @@ def test_no_page_has_inline_script_inline_style_or_duplicate_ids() -> None:
 
 
 def test_the_fields_of_the_sign_in_forms_have_their_stable_names() -> None:
-    """R1: scripts and tests of others rely on them."""
+    """R1: third-party scripts and tests rely on them."""
     by_state = {state: inspector.forms for state, inspector in inspect_states()}
     assert {"field login", "field password", "field csrf"} <= set(by_state["sign-in"][0])
     assert {"field otp", "field csrf"} <= set(by_state["factor-totp"][0])

@@ -1,4 +1,4 @@
-"""Who we are to a browser, and what it is asked."""
+"""The relying party's name and options in WebAuthn ceremonies."""
 
 import json
 

@@ -234,9 +234,7 @@ async def test_ws_05_anyone_who_gives_any_sign_of_life_stays(socket_server: Sock
         for sign in (b"\x8a\x80\x00\x00\x00\x00", websocket_frame(TEXT, b"hello"), websocket_frame(PING), b"\x8a"):
             await socket_server.clock.advance(9.9)
             connection.send(sign)
-            await send_request(
-                socket_server.server.port, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
-            )  # by now it has been read
+            await send_request(socket_server.server.port, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")  # it is read by now
         assert record.gone_by_client == []
 
 

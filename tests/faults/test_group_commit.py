@@ -105,7 +105,7 @@ async def test_a_listener_that_raises_does_not_stop_the_writer(storage: Storage)
     async with asyncio.timeout(PATIENCE):
         await storage.runner.write(write_and_wake)
         await storage.accounts.add_record(a_record())
-    assert [str(one) for one in complaints] == ["not today"]
+    assert [str(one) for one in complaints] == ["made by a test"]
 
 
 async def test_waiting_writes_share_one_sync(disk: FaultyDisk, storage: Storage) -> None:
@@ -225,9 +225,7 @@ async def test_a_caller_who_leaves_takes_no_one_along(disk: FaultyDisk, storage:
 async def test_a_disk_that_fails_while_nothing_is_written_does_not_end_the_writer(
     disk: FaultyDisk, storage: Storage, migrated_sqlite_url: str
 ) -> None:
-    beside = connect(
-        sqlite_path(migrated_sqlite_url)
-    )  # like the command line: its write makes the writer check the file
+    beside = connect(sqlite_path(migrated_sqlite_url))  # like a command: its write makes the writer check
     beside.execute("BEGIN IMMEDIATE; INSERT INTO installation VALUES ('x', 'y')")
     with disk.hold_syncs():
         committing = asyncio.create_task(asyncio.to_thread(beside.execute, "COMMIT"))

@@ -119,10 +119,7 @@ async def test_r_90_tk_90_a_code_gives_its_tokens_and_only_once(
     assert proxy.cuts == 1
     assert success_body(await web.userinfo(tokens["access_token"]))["sub"] == anna.user_id
     assert oauth_error(await web.redeem(code)) == (400, "invalid_grant")
-    assert oauth_error(await web.userinfo(tokens["access_token"])) == (
-        401,
-        "invalid_token",
-    )  # reuse ends the whole family
+    assert oauth_error(await web.userinfo(tokens["access_token"])) == (401, "invalid_token")  # reuse ends the family
 
 
 @both

@@ -35,7 +35,7 @@ from tests.faults.workloads.workload import permission_request
 from tests.support.permission_builders import a_role, set_roles
 from tests.support.studio import PROJECT
 
-RACES: Final = int(os.environ.get("FAULT_RACES", "36"))  # noqa: TID251 - said to the tests
+RACES: Final = int(os.environ.get("FAULT_RACES", "36"))  # noqa: TID251 - an option of the tests
 EACH: Final = 2  # requests at each node
 TOGETHER: Final = 0.0001  # seconds from the first request to the last, in the best round
 KINDS: Final = 9

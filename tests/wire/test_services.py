@@ -1,4 +1,4 @@
-"""One process builds each collaborator once: what it caches or counts is not split over several copies."""
+"""A process builds each collaborator once, so that caches and counters are not split over copies."""
 
 from collections import Counter
 from pathlib import Path
@@ -42,7 +42,7 @@ COUNTED: tuple[type[Any], ...] = (
     BrowserSessions,
     NameStore,
 )
-# One table by network address and one by principal: many addresses must not push a principal's count out (PA-15).
+# One table by network address and one by principal: many addresses must not evict a principal's count (PA-15).
 TWICE = {RateLimiter}
 
 

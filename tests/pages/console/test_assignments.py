@@ -91,9 +91,7 @@ async def test_a_project_is_another_table_and_what_failed_stays_staged(service: 
     await sign_in_to_console(service, page, OLGA, PAGE)
     await cell(page, PIA, "cashier").click()
     await page.get_by_label("Scope", exact=True).select_option(PROJECT)
-    await expect(cell(page, PIA, "moderator")).to_have_attribute(
-        "data-value", ""
-    )  # because it is assigned at the root
+    await expect(cell(page, PIA, "moderator")).to_have_attribute("data-value", "")  # assigned at the root
     await cell(page, PIA, "moderator").click()
     await expect(review_button(page)).to_have_text("Review 2 changes")
     await review_button(page).click()

@@ -1,4 +1,4 @@
-"""The account page, from outside."""
+"""The account page."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -94,7 +94,7 @@ async def test_the_page_costs_eleven_reads_at_most_however_much_there_is_to_show
     assert page.text.count("last seen") == 6
     assert page.text.count("Web shop</strong>") == 5
     assert set(reads) <= {"read", "snapshot_read"}  # nothing is written
-    assert len(reads) <= 11  # two of them for what the console would show, four for her permissions
+    assert len(reads) <= 11  # two for the link to the console, four for her permissions
 
 
 async def test_activity_is_the_newest_fifty_and_names_no_administrators_address(
@@ -169,7 +169,7 @@ async def test_language_and_theme_are_saved_with_the_account_and_in_this_browser
 
 
 async def test_a_page_about_someone_elses_words_shows_no_notice(account_browser: AccountBrowser) -> None:
-    """The notice travels in a cookie of ours: no link can make the page claim something."""
+    """The notice is in a cookie of the service, so no link can make the page show one."""
     page = await account_browser.get("/account?notice=password_changed&done=password_changed")
     assert "Password changed" not in page.text
     account_browser.client.cookies.set("gh_notice", "<script>", domain="127.0.0.1", path="/")

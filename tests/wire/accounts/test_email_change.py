@@ -1,4 +1,4 @@
-"""Another e-mail address: asked for on the account page, taken over by the link mailed to it (checklist LG-19)."""
+"""Changing the email address: requested on the account page, completed by the link sent to it (checklist LG-19)."""
 
 from pathlib import Path
 

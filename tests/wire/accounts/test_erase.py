@@ -1,4 +1,4 @@
-"""A copy of everything kept about a person, and the end of it (checklist OP-14)."""
+"""Export of everything stored about a person, and deletion of the account (checklist OP-14)."""
 
 import json
 from typing import Any
@@ -33,7 +33,7 @@ async def delete(account_browser: AccountBrowser, login: str = LOGIN) -> str:
     return (await account_browser.submit("/account/delete", login=login)).text
 
 
-# -- a copy -------------------------------------------------------------------------------------------
+# -- export -------------------------------------------------------------------------------------------
 
 
 async def test_op_14_the_copy_holds_everything_that_is_kept_and_no_secret(
@@ -98,7 +98,7 @@ async def test_the_copy_tells_roles_and_leaves_other_people_out(service: Running
     await account_browser.client.aclose()
 
 
-# -- the end ------------------------------------------------------------------------------------------
+# -- deletion -----------------------------------------------------------------------------------------
 
 
 async def test_op_14_nothing_of_the_person_is_left_but_a_number(

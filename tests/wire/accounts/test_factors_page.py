@@ -272,7 +272,7 @@ async def test_new_recovery_codes_end_the_old_ones_and_are_shown_once(
     _, old = await account_browser.set_up_totp(service)
     page = (await account_browser.get("/account")).text
     asked = page.partition("Create new codes</summary>")[2].partition("</details>")[0]
-    assert "The 10 remaining codes stop working" in asked  # said before it is done, without script
+    assert "The 10 remaining codes stop working" in asked  # shown before the action, without JavaScript
     assert 'action="/account/recovery-codes"' in asked
     new = RECOVERY_CODE.findall((await account_browser.submit("/account/recovery-codes")).text)
     assert len(new) == 10

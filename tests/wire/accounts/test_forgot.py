@@ -1,4 +1,4 @@
-"""Asking for a new password."""
+"""Requesting a password reset."""
 
 import httpx2
 

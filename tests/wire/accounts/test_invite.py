@@ -1,4 +1,4 @@
-"""Invitations: the account exists, its owner chooses the password."""
+"""Invitations: the account exists, and its owner chooses the password."""
 
 import httpx2
 import pytest

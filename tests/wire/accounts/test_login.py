@@ -1,4 +1,4 @@
-"""The ordinary login operation from outside (R1)."""
+"""The ordinary login operation (R1)."""
 
 import json
 from base64 import urlsafe_b64decode

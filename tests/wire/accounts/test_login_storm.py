@@ -1,6 +1,6 @@
-"""More logins than passwords can be checked: the excess is turned away, everything else goes on (P15, R-19).
+"""More logins than password checks can handle: the excess is refused, everything else works (P15, R-19).
 
-Nothing here is about how long things take: `make bench` measures that.
+No test here measures time; `make bench` does.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ from tests.support.service import RunningService, running_service
 
 PATH: Final = "/proxy/api/login"
 KEYS: Final = "/proxy/oauth/keys"
-PATIENCE: Final = 60.0  # seconds before a worker gives up waiting for the test
+PATIENCE: Final = 60.0  # seconds until a worker stops waiting for the test
 EXCESS: Final = 5
 WORKERS: Final = 2
 
 
 class SlowHashes:
-    """Password checks that last until they are let go, and in which threads they ran."""
+    """Password checks that last until the test releases them, with the threads they ran in."""
 
     def __init__(self) -> None:
         self.threads: list[str] = []
@@ -45,15 +45,13 @@ class SlowHashes:
 async def service(installed_url: str, tmp_path: Path) -> AsyncIterator[RunningService]:
     environment = {"GATEHOUSE__RATES__ENABLED": "false", "GATEHOUSE__PASSWORDS__WORKERS": str(WORKERS)}
     async with running_service(installed_url, tmp_path, environment=environment) as running:
-        await (
-            running.services.passwords.decoy_hash()
-        )  # made once, with the first login of an account that does not exist
+        await running.services.passwords.decoy_hash()  # computed once, with the first login of an unknown account
         yield running
 
 
 @pytest.fixture
 def slow_hashes(service: RunningService, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowHashes]:
-    del service  # ends after this: it waits for its workers, so they are let go before
+    del service  # the service waits for its workers when it ends, so they are released first
     hashes = SlowHashes()
     monkeypatch.setattr(argon2.PasswordHasher, "verify", hashes.verify)
     yield hashes

@@ -1,4 +1,4 @@
-"""Another password, from the account page."""
+"""Changing the password on the account page."""
 
 from dataclasses import replace
 from functools import partial
@@ -21,7 +21,7 @@ async def read_user(service: RunningService, user: User) -> User:
 
 
 async def forget_password(service: RunningService, user: User) -> None:
-    """Make it an account that was never given one."""
+    """Turn it into an account without a password."""
     without = replace(await read_user(service, user), password_hash=None)
     await service.services.storage.runner.write(partial(update_user, without))
 

@@ -1,4 +1,4 @@
-"""People's data in applications: asked for, collected, removed (R6), against two applications on loopback."""
+"""GDPR requests to applications: export and removal (R6), with two applications on loopback."""
 
 import asyncio
 import json
@@ -160,14 +160,14 @@ async def test_r_27_one_that_fails_is_tried_again_later_and_later_and_recovers(
     assert trouble in call.trouble
     assert call.next_try_at == data_setup.service.clock.now() + 60
     await data_setup.run()
-    assert len(data_setup.shop.received) == 2, "not before its time"
+    assert len(data_setup.shop.received) == 2, "no retry before its time"
     await data_setup.service.clock.advance(60)
     await data_setup.run()
     assert len(data_setup.shop.received) == 4
     data_setup.shop.respond = well
     await data_setup.service.clock.advance(119)
     await data_setup.run()
-    assert len(data_setup.shop.received) == 4, "twice as long"
+    assert len(data_setup.shop.received) == 4, "the second retry waits twice as long"
     await data_setup.service.clock.advance(1)
     await data_setup.run()
     assert set((await data_setup.states(request_id)).values()) == {"done"}
@@ -190,7 +190,7 @@ async def test_r_27_one_that_never_answers_is_given_up_in_the_end(data_setup: Da
 
 
 async def test_a_house_that_died_in_the_middle_is_finished_by_another(data_setup: DataSetup, anna: User) -> None:
-    """The call was taken and its taker is gone: no one calls until the lease has run out, then someone does."""
+    """A call was claimed by a process that has ended: after its lease it is claimed again."""
     store, clock = data_setup.service.services.storage.personal_data, data_setup.service.clock
     await data_setup.service.services.erasure.erase(anna, OPERATOR)
     assert len(await store.claim_due_calls(clock.now(), 50, 9)) == 2
@@ -217,7 +217,7 @@ async def test_no_url_has_two_concurrent_calls(data_setup: DataSetup, anna: User
     data_setup.shop.pause = pause
     for user in (anna, *others):
         await services.erasure.erase(user, OPERATOR)
-    neighbour = DataJobs(  # as another node has them, on the same database
+    neighbour = DataJobs(  # like a second node, on the same database
         store=services.storage.personal_data,
         poster=outbound_client(services.settings),
         signer=services.signer,
@@ -327,11 +327,11 @@ async def test_a_serving_house_calls_by_itself(data_setup: DataSetup, anna: User
         await asyncio.wait_for(called.wait(), 20)
 
 
-# -- where nothing is allowed -------------------------------------------------------------------------
+# -- blocked targets ----------------------------------------------------------------------------------
 
 
 async def test_ap_08_an_address_inside_is_not_called_though_it_was_saved(installed_url: str, tmp_path: Path) -> None:
-    """As if outbound.allow had listed it when it was saved, or a name leads elsewhere by now."""
+    """As if outbound.allow had listed it when it was saved, or the name now resolves differently."""
     canary = StubServer()
     async with run_stub_server(canary), running_service(installed_url, tmp_path) as service:
         services = service.services

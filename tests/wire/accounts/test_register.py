@@ -1,4 +1,4 @@
-"""Making an account for oneself."""
+"""Self-registration."""
 
 import re
 from pathlib import Path

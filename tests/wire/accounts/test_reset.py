@@ -1,4 +1,4 @@
-"""Choosing a new password by a mailed link."""
+"""Choosing a new password by an emailed link."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Between the password and the second factor an account may change (R2)."""
+"""An account may change between the password and the second factor (R2)."""
 
 import pytest
 
@@ -13,7 +13,7 @@ NEW = "another horse battery staple 9"
 
 @pytest.fixture
 async def secret(service: RunningService, account_browser: AccountBrowser, browser_client: HttpBrowser) -> str:
-    """The secret of Anna's authenticator app, whose code is asked for after her password."""
+    """The secret of Anna's authenticator app, whose code is required after her password."""
     secret, _ = await account_browser.set_up_totp(service)
     await service.clock.advance(60)
     await at_the_second_step(browser_client)

@@ -1,4 +1,4 @@
-"""Ending sessions from the account page."""
+"""Ending sessions on the account page."""
 
 from collections.abc import AsyncIterator
 

@@ -54,7 +54,7 @@ async def test_an_address_that_someone_only_says_proves_nothing(
     service: RunningService, browser_client: HttpBrowser
 ) -> None:
     stoken = await short_token(service)
-    said = {"X-Forwarded-For": "203.0.113.9"}  # by a peer that is no trusted proxy
+    said = {"X-Forwarded-For": "203.0.113.9"}  # from a peer that is not a trusted proxy
     assert (await browser_client.client.get(f"/?stoken={stoken}", headers=said)).status_code == 403
     await browser_client.get(f"/?stoken={stoken}")
     form = hidden_fields(browser_client.page.text if browser_client.page else "")

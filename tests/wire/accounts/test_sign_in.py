@@ -1,4 +1,4 @@
-"""Signing in and out with a password, from outside (checklist LG-01 to LG-10)."""
+"""Signing in and out with a password (checklist LG-01 to LG-10)."""
 
 import re
 
@@ -14,7 +14,7 @@ LOGIN = "anna@studio.example"
 
 
 def comparable_text(answer: httpx2.Response) -> str:
-    """The page without what differs on every load, and without what was typed."""
+    """The page without what differs on every load, and without the person's input."""
     text = re.sub(r"[\w-]+@[\w.]+", "", answer.text)
     return re.sub(r'value="[^"]*"|data-[\w-]+="[^"]*"|<code>\w+</code>', "", text)
 
@@ -128,7 +128,7 @@ async def test_lg_06_the_count_survives_a_restart_because_it_is_in_the_database(
 ) -> None:
     for _ in range(10):
         await browser_client.sign_in(LOGIN, "not the password")
-    kept = await service.services.storage.runner.revision()  # the same database a restarted process would open
+    kept = await service.services.storage.runner.revision()  # the database that a restarted process would open
     assert kept
     assert (await browser_client.sign_in(LOGIN.upper())).status_code == 429
 

@@ -1,4 +1,4 @@
-"""The proof that an address is one's own."""
+"""Verifying an email address."""
 
 import httpx2
 

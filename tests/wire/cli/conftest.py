@@ -1,4 +1,4 @@
-"""Commands about one installation, on each database in turn."""
+"""Commands on one installation, on each database."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from tests.support.command_line import CommandLine, InstallationPaths
 
 @pytest.fixture
 def place(migrated_url: str, tmp_path: Path) -> InstallationPaths:
-    """Today's schema, and nothing in it."""
+    """An installation with the current schema and no data."""
     return InstallationPaths(data=tmp_path / "data", url=migrated_url)
 
 

@@ -15,7 +15,7 @@ def test_r_25_a_log_that_was_changed_is_found_out_and_the_place_named(
 ) -> None:
     with Node(data=place.data, environment=place.settings) as node:
         gatehouse("user", "create", *BOB)
-        node.terminate()  # which seals what is there
+        node.terminate()  # which seals the records
     sound = gatehouse.json("audit", "verify")
     assert sound["problems"] == []
     assert (sound["records"], sound["first_place"], sound["unsealed"]) == (3, 1, 0)

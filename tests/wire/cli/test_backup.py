@@ -56,7 +56,7 @@ def refuse_someone(url: str) -> None:
 
 @pytest.fixture
 def filled_installation(gatehouse: CommandLine, place: InstallationPaths) -> CommandLine:
-    """Something in most tables."""
+    """An installation with data in most tables."""
     gatehouse("user", "create", *BOB)
     gatehouse("client", "create", "web", "--name", "Web shop", "--redirect-host", "localhost")
     gatehouse("admin", "setup-link")
@@ -70,7 +70,7 @@ def filled_installation(gatehouse: CommandLine, place: InstallationPaths) -> Com
 def other_installation(
     filled_installation: CommandLine, place: InstallationPaths, tmp_path: Path, request: pytest.FixtureRequest
 ) -> InstallationPaths:
-    """Another machine, which knows the master key, with an empty database of the other kind."""
+    """A second machine with the master key, and an empty database of the other kind."""
     filled_installation("key", "list")
     kind = "postgres" if place.url.startswith("sqlite:") else "sqlite"
     key = (place.data / "dev.key").read_text().strip()
@@ -79,7 +79,7 @@ def other_installation(
 
 
 def without_fence_columns(held: Contents) -> Contents:
-    """What a restore leaves alone."""
+    """The columns that a restore does not change."""
     left = {"users": {"rev"}, "once": {"taken_at"}, "permission_clock": {"structure"}}
     records = [one for one in held["audit_events"] if one["event"] != "installation.restored"]
     facts = [one for one in held["installation"] if one["name"] != "epoch"]
@@ -105,7 +105,7 @@ def test_a_backup_of_one_database_restores_to_the_other_and_back(
     assert without_fence_columns(restored) == without_fence_columns(before)
     assert gatehouse.json("audit", "verify")["problems"] == []
     assert gatehouse.json("key", "list") == filled_installation.json("key", "list")
-    refuse_someone(other_installation.url)  # the numbers the database gives out go on
+    refuse_someone(other_installation.url)  # the database's sequences continue
     gatehouse("client", "rotate-secret", "web")
     gatehouse("backup", back)
     after = contents(other_installation.url)
@@ -150,7 +150,7 @@ def change_backup(file: Path, to: Path, change: Callable[[list[Any]], None]) -> 
 
 
 def add_administrator(lines: list[Any]) -> None:
-    """An administrator more, and a checksum that fits: all that can be done without the master key."""
+    """Add an administrator and a matching checksum: all that is possible without the master key."""
     rows = next(line for line in lines if line.get("table") == "role_assignments")["rows"]
     rows.append([1, "6666666666", "", "", "", "administrator", 1, 0, 0])
     lines[-1]["counts"]["role_assignments"] += 1
@@ -221,7 +221,7 @@ async def restored_beside_another(place: InstallationPaths, gatehouse: CommandLi
     async with open_storage(place.url, migrate=False) as storage:
         storage.runner.listen("keys", lambda _: heard.set())
         await storage.runner.write(call_endpoint)
-        await heard.wait()  # that, or the word that it listens only now: as every process of the service does
+        await heard.wait()  # that, or the notification that it listens only now, as every process gets it
         output = await asyncio.to_thread(gatehouse.expect_failure, "restore", file, "--replace")
         assert "another Gatehouse process is connected" in output
 

@@ -1,4 +1,4 @@
-"""`gatehouse client`: every field of a client, and its end."""
+"""`gatehouse client`: every field of a client, and its removal."""
 
 import json
 from pathlib import Path

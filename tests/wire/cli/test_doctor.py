@@ -1,4 +1,4 @@
-"""`gatehouse doctor`: sound installations, and each way to be ill."""
+"""`gatehouse doctor` on healthy installations, and on each kind of problem."""
 
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ def worst_findings(gatehouse: CommandLine, **environment: str) -> dict[str, tupl
 
 @pytest.fixture
 def filled_installation(place: InstallationPaths, gatehouse: CommandLine) -> CommandLine:
-    """Moved in, and an administrator made."""
+    """A bootstrapped installation with an administrator."""
     gatehouse("admin", "create", *ANNA, stdin="correct horse battery")
     place.data.chmod(0o700)
     return gatehouse
@@ -37,7 +37,7 @@ def test_a_sound_installation_is_called_so(migrated_sqlite_url: str, tmp_path: P
     printed = lived_in("doctor")
     assert all(line.startswith(("ok   ", "warn ")) for line in printed.splitlines())
     topics = worst_findings(lived_in)
-    assert {topic for topic, (level, _) in topics.items() if level != "ok"} == {"settings"}, "it runs with --dev"
+    assert {topic for topic, (level, _) in topics.items() if level != "ok"} == {"settings"}, "--dev must be reported"
     assert "encrypts everything" in topics["master key"][1]
     assert topics["signing keys"][1] == "5 signing"
     assert topics["setup"] == ("ok", "closed")
@@ -47,7 +47,7 @@ def test_a_sound_installation_is_called_so(migrated_sqlite_url: str, tmp_path: P
 def test_a_postgresql_that_can_lose_writes_or_have_its_history_rewritten_is_told(
     migrated_postgres_url: str, tmp_path: Path
 ) -> None:
-    """The cluster of the tests skips the disk, and its only role owns everything."""
+    """The cluster of the tests runs without fsync, and its only role owns everything."""
     gatehouse = InstallationPaths(data=tmp_path / "data", url=migrated_postgres_url).command_line()
     gatehouse("key", "list")
     result = gatehouse.run("doctor")
@@ -181,7 +181,7 @@ applications:
         )
     ]
     assert "this name is reserved" in filled_installation.run("export", "--output", exported).err
-    assert filled_installation.run("apply", exported, "--dry-run").code in (0, 2), "what is left can be applied"
+    assert filled_installation.run("apply", exported, "--dry-run").code in (0, 2), "the rest can be applied"
     text = exported.read_text()
     assert "plain" in text
     file.write_text(file.read_text().replace("hidden2", "secret_data"))

@@ -1,4 +1,4 @@
-"""`gatehouse key`: rotation, the master key, and sealing everything anew."""
+"""`gatehouse key`: rotation, the master key, and resealing."""
 
 import stat
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ def test_keys_are_rotated_as_planned_at_once_or_with_distrust(gatehouse: Command
     live = {one["kid"]: one["state"] for one in gatehouse.json("key", "list")}
     assert set(live.values()) == {"signing"}
     assert len(live) == len(first) == 5
-    assert len(first & live.keys()) == 1, "the audit key alone is still trusted"
+    assert len(first & live.keys()) == 1, "only the audit key is still trusted"
     retired = [one for one in gatehouse.json("key", "list", "--all") if one["state"] == "retired"]
     assert {one["kid"] for one in retired} == (first | {planned["kid"]}) - live.keys()
     assert "no matching keys" in gatehouse.expect_failure("key", "rotate", "--purpose", "audit", "--distrust", code=2)
@@ -112,7 +112,7 @@ def test_an_installation_moves_on_from_dev_to_a_production_key(
 def test_r_24_everything_is_sealed_anew_while_the_service_runs(
     place: InstallationPaths, dev_installation: Path
 ) -> None:
-    """R-24: new key primary and old key previous, re-wrap, then the old key is taken away."""
+    """R-24: new key primary and old key previous, re-wrap, then the old key is removed."""
     new = {MASTER: dev_installation.read_text().strip()}
     old = {PREVIOUS: (place.data / "dev.key").read_text().strip()}
     both = replace(place, environment={**new, **old})
@@ -121,7 +121,7 @@ def test_r_24_everything_is_sealed_anew_while_the_service_runs(
         before = httpx2.get(f"{node.address}{KEYS}").json()
         assert levels(gatehouse, "master key") == ["warn"] * 4
         assert gatehouse.json("key", "rewrap")["left"] == {}
-        assert levels(gatehouse, "master key") == ["warn"], "the previous key can go"
+        assert levels(gatehouse, "master key") == ["warn"], "the previous key can be removed"
         assert httpx2.get(f"{node.address}{KEYS}").json() == before
         assert httpx2.get(f"{node.address}/readyz").status_code == 200
         node.terminate()

@@ -11,7 +11,7 @@ def test_an_empty_database_is_brought_up_once(database_url: str, tmp_path: Path)
     place = InstallationPaths(data=tmp_path / "data", url=database_url)
     gatehouse = place.command_line()
     assert gatehouse.run("migrate", "--check").code == 1
-    assert not (tmp_path / "gatehouse.db").exists(), "looking makes no database"
+    assert not (tmp_path / "gatehouse.db").exists(), "a healthcheck must not create a database"
     assert gatehouse.json("migrate") == {"before": "", "after": HEAD, "head": HEAD}
     assert "up to date" in gatehouse("migrate")
     assert gatehouse.json("migrate", "--check") == {"before": HEAD, "after": HEAD, "head": HEAD}
@@ -34,5 +34,5 @@ def test_the_health_of_the_service_on_this_machine_is_asked_for(place: Installat
         assert "no answer from 127.0.0.1" in gatehouse.expect_failure("healthcheck", "--port", str(free_port()))
         execute_statements(place.url, ["UPDATE alembic_version SET version_num = '9999'"])
         while (result := gatehouse.run("healthcheck", *port)).code == 0:
-            assert result.out == "ready\n"  # for the second that a report is remembered
+            assert result.out == "ready\n"  # within the second that a report is cached
         assert "not ready: HTTP 503" in result.err

@@ -34,7 +34,7 @@ async def shop(place: InstallationPaths) -> AsyncIterator[StubServer]:
 
 
 class Operator:
-    """Types commands while the application's server goes on answering."""
+    """Runs commands while the application's server keeps responding."""
 
     def __init__(self, gatehouse: CommandLine) -> None:
         self._gatehouse = gatehouse

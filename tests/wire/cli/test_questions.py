@@ -17,7 +17,7 @@ KICK = "private_data.user.kick"
 
 @pytest.fixture
 async def shop(place: InstallationPaths) -> str:
-    """The id of an application whose rule user.kick the other user holds at the root, the owner in the project."""
+    """The id of an application whose rule user.kick the other user has at the root and the owner in the project."""
     async with running_service(place.url, place.data) as service:
         studio = await a_studio(service)
         await put_roles(studio, role_granting("moderator"), role_granting("other"))

@@ -1,4 +1,4 @@
-"""`gatehouse serve` and `sample-app` where they cannot start."""
+"""`gatehouse serve` and `sample-app` when they cannot start."""
 
 import socket
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from tests.support.processes import GATEHOUSE_COMMAND, LOOPBACK, WatchedProcess
 
 @pytest.fixture
 def used_port() -> Iterator[int]:
-    """A port that another program listens on."""
+    """A port that a different program listens on."""
     with socket.create_server((LOOPBACK, 0)) as other:
         yield other.getsockname()[1]
 

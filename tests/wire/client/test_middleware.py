@@ -1,4 +1,4 @@
-"""An application behind the middleware, and the guide that says how to make one."""
+"""An application behind the middleware, and the guide that explains it."""
 
 import logging
 import re
@@ -251,7 +251,7 @@ async def test_the_application_of_the_guide_does_what_the_guide_says(
     installed_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [source] = [block for block in blocks() if "app = Starlette" in block]
-    clock = MovableClock(SystemClock().now())  # the application of the guide lives in real time
+    clock = MovableClock(SystemClock().now())  # the application of the guide uses the real clock
     async with running_service(installed_url, tmp_path, clock=clock) as service:
         studio = await a_studio(service)
         monkeypatch.setenv("GATEHOUSE_URL", service.base_url)

@@ -1,4 +1,4 @@
-"""The client's own way of asking: kept connections, TLS that is verified, and an end to waiting."""
+"""The client's HTTP transport: kept connections, verified TLS, and timeouts."""
 
 import asyncio
 import datetime as dt
@@ -24,7 +24,7 @@ PATIENCE = 30  # seconds, on a busy machine
 
 
 class Other:
-    """The other end: answers every request with the same bytes, and counts who connected."""
+    """A server that responds to every request with the same bytes, and counts connections."""
 
     def __init__(self, answer: bytes, *, hangs_up: bool = False) -> None:
         self.connections = 0
@@ -112,7 +112,7 @@ async def test_closed_port_is_unavailable() -> None:
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Certificate and key for an address, signed by no one but themselves."""
+    """A self-signed certificate and key for an address."""
 
     def make(address: str) -> Path:
         key, name = application_private_key(), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])

@@ -1,4 +1,4 @@
-"""Access in the console: the same answers as the API's, with the rights of R6."""
+"""Access in the console: the same results as the API's, with the permissions of R6."""
 
 import csv
 import io
@@ -24,7 +24,7 @@ async def test_a_check_shows_every_voice_and_names_the_nearest_missing_fact(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
     ada = await console_browsers(ADA)
-    held = (await ada.get(f"{CHECK}&user_id=pia&rule=user.kick")).text  # found by nick
+    held = (await ada.get(f"{CHECK}&user_id=pia&rule=user.kick")).text  # matched by nick
     assert "Yes: Pia has user.kick in Shop" in held
     assert "Role moderator: allow" in held
     assert "Schema default: deny" in held
@@ -38,7 +38,7 @@ async def test_a_check_shows_every_voice_and_names_the_nearest_missing_fact(
     lacking = (await ada.get(f"{CHECK}&user_id={PIA}&rule=store.refund")).text
     assert "No: Pia does not have store.refund in Shop" in lacking
     assert "Role cashier would allow it, but is not assigned" in lacking
-    # The very answer of the API and the command line is offered beside it.
+    # The page also shows the API's and the command line's output.
     facts = await studio.services.permission_loader.load_facts(PIA, (SHOP,))
     assert facts is not None
     case = await studio.services.permission_loader.load_input(facts)
@@ -51,7 +51,7 @@ async def test_a_check_shows_every_voice_and_names_the_nearest_missing_fact(
 async def test_a_check_tells_an_unverified_address_from_another_domain(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    """Only a verified address counts (R1), so the domain that everybody can read is not the case."""
+    """Only a verified address counts (R1), so the public domain alone does not decide."""
     await apply_document(studio, STUDIO.replace("{tag: beta}", "{domain: players.example}"))
     ada = await console_browsers(ADA)
     said = (await ada.get(f"{CHECK}&user_id={PIA}&rule=badge.gold")).text
@@ -79,14 +79,14 @@ async def test_everybody_asks_about_themselves_and_about_others_who_may_read_wha
         (PIA, MAX, 403),
         (DEV, PIA, 403),
         (MAX, PIA, 200),
-        (MAX, "Pia", 404),  # only who administers looks people up by name
+        (MAX, "Pia", 404),  # only administrators look people up by name
         (OLGA, "", 200),
     ]
     for who, about, status in asked:
         browser_client = await console_browsers(who)
         page = await browser_client.get(f"{CHECK}&user_id={about}&rule=user.kick")
         assert (page.status_code, 'class="tree"' in page.text) == (status, status == 200), (who, about)
-        assert "This person can sign in" not in page.text  # what keeps people out is for who administers
+        assert "This person can sign in" not in page.text  # blocks are shown only to administrators
         assert (await browser_client.get("/console/access/people?user_id=pia")).text.strip() == ""
     ada = await console_browsers(ADA)
     found = (await ada.get("/console/access/people?user_id=pia@pl")).text
@@ -150,8 +150,8 @@ async def test_holder_matrix_shows_the_source_and_end_of_each_cell(
     assert why in kicking
     assert "Olga" not in kicking
     searched = (await ada.get(f"{WHO}&rules=user.&q=olga")).text
-    assert "Olga" in searched  # a person who is searched for is shown with what they lack
-    assert [PIA in page for page in (kicking, searched)] == [True, False]  # and no one else, not in the answer either
+    assert "Olga" in searched  # a search also shows people without it
+    assert [PIA in page for page in (kicking, searched)] == [True, False]  # and no one else, not even in the markup
     file = await ada.get(f"{WHO}&format=csv")
     rows = {row["user_id"]: row for row in csv.DictReader(io.StringIO(file.text))}
     assert rows[PIA]["private_data.user.kick"] == "given"
@@ -275,4 +275,4 @@ async def test_an_administrator_whom_an_application_keeps_out_is_told_the_rule(
         denied = await browser_client.follow()
         assert denied.status_code == 403
         assert ("login.can" in denied.text) is names_rule
-        assert "Mind Games" in denied.text  # whom to ask
+        assert "Mind Games" in denied.text  # where to request access

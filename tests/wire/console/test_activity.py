@@ -1,4 +1,4 @@
-"""Activity in the console: what happened, filtered, with before and after, sealed, to be taken along."""
+"""Activity in the console: filters, before and after, verification, export."""
 
 import csv
 import io
@@ -55,8 +55,8 @@ async def test_a_change_is_told_with_what_stood_there_before(
     assert "New words" in (await ada.get(f"{LOG}/{record_id}")).text
     roles = (await ada.get(f"{LOG}?group=user_schema&subject={PIA}")).text
     assert '<span class="piece">moderator</span>' in roles
-    assert "{&#39;" not in roles  # words, not the values of a program
-    # One that was changed in the database is found out.
+    assert "{&#39;" not in roles  # words, not a program's values
+    # A record changed in the database is detected.
     await spoil(studio, record_id)
     assert "modified" in (await ada.get(f"{LOG}/{record_id}")).text
 
@@ -71,7 +71,7 @@ async def test_each_row_names_what_was_changed(console_browsers: ConsoleBrowsers
 
 
 async def spoil(studio: RunningService, record_id: str) -> None:
-    """As an attacker with the database could."""
+    """Change a record as an attacker with access to the database could."""
 
     def verb() -> Verb[None]:
         yield CHANGE_ACTOR(one=record_id, by=PIA)
@@ -108,7 +108,7 @@ async def test_activity_is_filtered_and_paged(studio: RunningService, console_br
 
 
 async def fill(studio: RunningService, number: int) -> None:
-    """As many saves of a role, several in each second."""
+    """Save a role this often, several times in each second."""
 
     def verb() -> Verb[None]:
         for place in range(number):
@@ -130,7 +130,7 @@ async def test_an_owner_sees_what_happened_to_their_project_and_no_one_else_anyt
     assert "By Ada" in page
     assert "An application was created" in page
     assert "signed in" not in page
-    assert "127.0.0.1" not in page  # where others come from is not hers to know
+    assert "127.0.0.1" not in page  # other people's addresses are not shown to her
     assert "No results" in (await olga.get(f"{LOG}?subject={PIA}")).text
     signed_in = (await studio.services.storage.audit.newest_records(1, PIA, "session.opened"))[0]
     assert (await olga.get(f"{LOG}/{signed_in.record_id}")).status_code == 404
@@ -160,7 +160,7 @@ async def test_project_viewer_sees_project_activity_only(
             assert (await pia.get(f"{LOG}/{record_id}")).status_code == (200 if is_seen else 404), kind
             assert (await olga.get(f"{LOG}/{record_id}")).status_code == 200
     assert "By Ada" in texts[0]
-    # With a right on one application, its records come, and no other's.
+    # A permission on one application shows its records, and no other's.
     secret = set_fields(secret_data={"application": {"canReadSchema": {"value": True}}})
     await studio.services.storage.user_records.edit_record(SHOP, PIA, secret, NOW)
     lines = (await pia.get(f"{LOG}?format=jsonl")).text.splitlines()
@@ -206,7 +206,7 @@ async def each_record(
     user_id: str,
     seen: Collection[str] | None,
 ) -> None:
-    """`seen`: names of what they see; None when they have no log at all, which differs from not finding it."""
+    """Check each record; `seen` names the visible ones, or is None for a person without a log."""
     browser_client, jwt = await console_browsers(user_id), await jwt_of(studio, user_id)
     for name, record_id in records.items():
         ask = {"action": "get", "data": {"record_id": record_id}}
@@ -218,7 +218,7 @@ async def each_record(
         assert page.status_code == (404 if name == "refusal" and expected == 200 else expected), (user_id, name)
         if page.status_code == 200:
             assert shown_in(page.text)[0][1] == answer.json()["data"]
-            is_told = user_id == ADA and name != "key"  # which the service made itself
+            is_told = user_id == ADA and name != "key"  # which the service generated
             assert ("address" in answer.json()["data"]) == is_told, (user_id, name)
         elif expected == 404:
             assert "Record not found" in answer.json()["error"]

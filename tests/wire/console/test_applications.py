@@ -1,4 +1,4 @@
-"""Applications in the console: the same rights and the same commands as at the API."""
+"""Applications in the console: the same permissions and commands as in the API."""
 
 import re
 from html import unescape
@@ -38,7 +38,7 @@ def rule_of(model: ApplicationModel, *path: str) -> Any:
 
 
 async def confirm_password(browser_client: HttpBrowser) -> None:
-    """Goes the way that a stale proof leads to."""
+    """Follow the redirect of a stale proof and confirm the password."""
     await browser_client.follow()
     await browser_client.post("/confirm", password=PASSWORD)
     await browser_client.follow()
@@ -153,7 +153,7 @@ async def test_removing_an_application_says_what_breaks_and_wants_a_fresh_proof(
     await olga.get(f"{PAGE}/remove")
     await confirm_password(olga)
     assert olga.page is not None
-    assert "<strong>3</strong> people lose" in olga.page.text  # who holds a role in it, and who looks after it
+    assert "<strong>3</strong> people lose" in olga.page.text  # those with a role in it, and its developers
     assert (await olga.post(f"{PAGE}/remove", name="shop")).status_code == 400
     await olga.post(f"{PAGE}/remove", name="Shop")
     assert (await model_of(studio)).application.removed
@@ -180,7 +180,7 @@ async def test_a_form_that_a_proof_came_between_says_afterwards_that_it_was_not_
     assert olga.page is not None
     assert (olga.page.status_code, olga.page.url.path) == (200, page)
     assert said in olga.page.text
-    assert said not in (await olga.get(page)).text  # once
+    assert said not in (await olga.get(page)).text  # shown once
 
 
 async def test_rules_are_changed_with_a_look_at_who_gains_and_who_loses(
@@ -201,8 +201,8 @@ async def test_rules_are_changed_with_a_look_at_who_gains_and_who_loses(
 
     await olga.get(f"{PAGE}/rules/private_data.user.mute")
     review = await olga.post(f"{PAGE}/rules/private_data.user.mute", value="yes", description="", protected="")
-    assert "4 people gain" in review.text  # Pia holds it already
-    assert (await model_of(studio)).schema.version == 2, "nothing is saved yet"
+    assert "4 people gain" in review.text  # Pia has it already
+    assert (await model_of(studio)).schema.version == 2, "nothing may be saved yet"
     await olga.post(f"{PAGE}/rules/private_data.user.mute")
     assert rule_of(await model_of(studio), "user", "mute")["value"] is True
 
@@ -238,7 +238,7 @@ async def test_a_version_is_compared_and_restored_as_an_ordinary_save(
     await olga.get(f"{PAGE}/rules/import")
     review = await olga.post(f"{PAGE}/rules/import", document=changed)
     assert "role added" in review.text
-    assert "Pia" in review.text  # who loses the role
+    assert "Pia" in review.text  # loses the role
     await olga.post(f"{PAGE}/rules/import")
     assert (await model_of(studio)).roles.keys() == {"beta", "cashier", "sheriff"}
 
@@ -261,7 +261,7 @@ async def test_a_version_is_compared_and_restored_as_an_ordinary_save(
     )
     assert now.roles["beta"].condition == first.roles["beta"].condition
     olga.page = stale
-    assert (await olga.post(f"{PAGE}/versions/2/restore")).status_code == 409, "someone saved meanwhile"
+    assert (await olga.post(f"{PAGE}/versions/2/restore")).status_code == 409, "a concurrent save must be detected"
     assert (await olga.get(f"{PAGE}/versions/compare?old=1&new=9")).status_code == 404
     broken = await olga.get(f"{PAGE}/rules/import")
     broken = await olga.post(f"{PAGE}/rules/import", document="{")
@@ -284,7 +284,7 @@ async def test_a_key_is_shown_once_works_and_is_refused_when_removed(
     await ada.get(f"{PAGE}/access_keys")
     made = await ada.post(f"{PAGE}/access_keys", comment="the server")
     value = secret_on(made)
-    assert unescape(made.text).count(value) == 2, "itself, and in the line that uses it"
+    assert unescape(made.text).count(value) == 2, "once by itself, once where it is used"
     assert await held_by(value) == 200
     listed = await ada.get(f"{PAGE}/access_keys")
     assert value not in listed.text
@@ -359,7 +359,7 @@ async def test_clients_are_managed_by_who_may_save_and_reach_no_further(
     page = await olga.get(one)
     assert secret not in page.text
     refused = await olga.post(one, **fields | {"claims": "roles=1:roles"})
-    assert refused.status_code == 403, "claims of another application"
+    assert refused.status_code == 403, "claims of a different application"
     await ada.get(one)
     await olga.get(one)
     await olga.post(one, **fields | {"client_name": "The Shop"})
@@ -377,7 +377,7 @@ async def test_clients_are_managed_by_who_may_save_and_reach_no_further(
             data={"grant_type": "authorization_code", "code": "x", "redirect_uri": "https://shop.example/callback"},
             auth=("shop-web", either),
         )
-        assert answer.json()["error"] == "invalid_grant", "the client is known, the code is not"
+        assert answer.json()["error"] == "invalid_grant", "the client is accepted, the code is not"
     recipe = await olga.get(f"{one}/recipe")
     assert f"{studio.base_url}/.well-known/openid-configuration" in recipe.text
     assert newer not in recipe.text

@@ -1,4 +1,4 @@
-"""The users x roles table: reviewed person by person, applied as one save each, undone; all of it without script."""
+"""The users x roles table: reviewed by person, applied as one save each, undone; without JavaScript."""
 
 import re
 from collections.abc import AsyncIterator, Sequence
@@ -33,7 +33,7 @@ from tests.support.staged_tables import (
 
 PAGE = f"/console/applications/{SHOP}/users"
 PEOPLE = (ADA, OLGA, DEV, MAX, PIA)
-# A protected role, one that needs a condition, one that a group gets, and a record with more in it than roles.
+# A protected role, one with a condition, one that a group has, and a record with more than roles.
 RICH = STUDIO.replace(
     "      beta:\n",
     "      boss: {protected: true, meta: {private_data: {store: {edit: {value: true}}}}}\n"
@@ -125,7 +125,7 @@ async def test_a_limited_role_says_who_will_find_no_seat_and_no_more_get_one(
 ) -> None:
     manager = await filled_console(OLGA)
     review = await review_changes(manager, "\n".join(f"{one},cashier,," for one in (ADA, OLGA, DEV, MAX)))
-    assert "no seats left for 2 people" in review  # the one on the wiki is one of the three
+    assert "no seats left for 2 people" in review  # the assignment on the wiki is one of the three
     result = await apply_changes(manager, review, status=409)
     assert "2 people could not be changed" in result
     assert "The role has reached its user limit." in result
@@ -154,7 +154,7 @@ async def test_unassignable_roles_are_not_offered_and_refused(
     review = await review_changes(olga, f"{PIA},cashier,{PROJECT},2040-01-31")
     await apply_changes(olga, review)
     scopes = (await record_of(service, SHOP, PIA)).scopes
-    assert scopes[application_scope(PROJECT, WIKI)].roles == (Assignment(role="cashier"),)  # stays as it was
+    assert scopes[application_scope(PROJECT, WIKI)].roles == (Assignment(role="cashier"),)  # unchanged
     assert scopes[Scope(PROJECT)].roles == (Assignment(role="cashier", end=End(expired=2_211_580_800)),)
     for user_id, status in ((DEV, 403), (PIA, 403)):
         assert (await (await filled_console(user_id)).get(PAGE)).status_code == status
@@ -165,7 +165,7 @@ async def test_cells_tell_how_a_role_is_held(filled_console: ConsoleBrowsers) ->
     assert listed_rows(page) == [PIA]
     row = page.partition(f'data-row="{PIA}"')[2]
     assert re.search(r'class="locked through"><span>by condition<', row)
-    assert "inactive" in row  # insider: her address is elsewhere
+    assert "inactive" in row  # insider: her address has a different domain
     assert "condition not met" in row
 
 
@@ -176,9 +176,9 @@ async def test_strangers_are_found_by_who_may_know_them(filled_console: ConsoleB
         (manager, "who=all", [PIA]),
         (manager, "who=all&q=dev", []),
         (manager, f"who=all&q={DEV[-3:]}", []),
-        (manager, f"q={DEV}", [DEV]),  # to anyone who knows the id it tells the nick
+        (manager, f"q={DEV}", [DEV]),  # the nick is shown to people who know the id
         (manager, "q=dev@studio.example", []),
-        (manager, "q=pia@players.example", []),  # nor whose address it is among those they see
+        (manager, "q=pia@players.example", []),  # a search by address finds nobody they can see
         (manager, "q=PI", [PIA]),
         (olga, "who=all&q=dev", []),
         (olga, "q=Dev@studio.example", [DEV]),  # she manages the project
@@ -214,7 +214,7 @@ async def test_person_without_role_access_sees_only_role_names(filled_console: C
     assert seats == [False, True, False, True]
     ada = await filled_console(ADA)
     await apply_changes(ada, await review_changes(ada, f"{PIA},boss,,"))
-    assert "boss" in await columns(manager)  # someone whom they see holds it
+    assert "boss" in await columns(manager)  # a person they can see has it
 
 
 async def test_a_file_that_comes_back_changes_nothing(filled_console: ConsoleBrowsers) -> None:
@@ -224,7 +224,7 @@ async def test_a_file_that_comes_back_changes_nothing(filled_console: ConsoleBro
     assert csv[0] == "user,role,scope,until,nick"
     assert f"{PIA},moderator,,,Pia" in csv
     assert f"{PIA},cashier,{PROJECT},2040-01-31T10:00:00Z,Pia" in csv
-    whole = [line for line in csv if "/applications/" not in line]  # what is held on a resource has its own page
+    whole = [line for line in csv if "/applications/" not in line]  # roles on a resource have their own page
     assert "No changes." in await review_changes(olga, "\n".join(whole))
 
 

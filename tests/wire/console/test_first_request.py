@@ -45,7 +45,7 @@ async def test_console_build_blocks_no_requests_and_is_retried_after_a_failure(
 async def test_op_13_a_stranger_is_not_told_what_there_is_and_no_one_finds_a_debug_page(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    """Before the console is built as after."""
+    """This holds before and after the console is built."""
     for _ in range(2):
         for path in ("/console/people", "/console/debug", "/console/people/act"):
             for answer in (await studio.client.get(path), await studio.client.post(path)):
@@ -57,7 +57,7 @@ async def test_op_13_a_stranger_is_not_told_what_there_is_and_no_one_finds_a_deb
 async def test_console_form_urls_redirect_on_get_and_unknown_urls_link_back(
     console_browsers: ConsoleBrowsers,
 ) -> None:
-    """A browser keeps the address a form was sent to, and asks for it again."""
+    """A browser keeps the URL a form was posted to, and requests it again."""
     ada = await console_browsers(ADA)
     for tab in ("matrix", "users"):
         page = f"/console/applications/{SHOP}/{tab}"
@@ -68,4 +68,4 @@ async def test_console_form_urls_redirect_on_get_and_unknown_urls_link_back(
         lost = await ada.get(path)
         assert lost.status_code == 404
         assert "There is nothing at this address." in lost.text
-        assert 'href="/console/applications"' in lost.text  # the way on
+        assert 'href="/console/applications"' in lost.text  # a link back

@@ -1,4 +1,4 @@
-"""Game sessions in the console: seen without what would let one take them over, closed, and refusals looked up."""
+"""Game sessions in the console: shown without what would allow a takeover, closed, and error ids looked up."""
 
 import re
 
@@ -34,7 +34,7 @@ async def test_a_session_is_listed_found_and_shown_without_its_secrets(
         assert shop.gsid not in text
         assert shop.location not in text
         assert "fingerprint" not in text
-    assert (await ada.get(f"{GAMES}/{shop.gsid}")).status_code == 404  # the whole of it is no name of a page
+    assert (await ada.get(f"{GAMES}/{shop.gsid}")).status_code == 404  # the full gsid is not a page's name
 
 
 async def test_application_viewer_sees_its_sessions_without_personal_data(

@@ -1,4 +1,4 @@
-"""The first screen of the console: recent sign-ins, what expires soon, what is still to be set up."""
+"""The home page of the console: recent sign-ins, what expires soon, remaining setup steps."""
 
 from tests.support.console import ADA, MAX, OLGA, PIA, SHOP, ConsoleBrowsers, apply_document
 from tests.support.service import RunningService

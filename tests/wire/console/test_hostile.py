@@ -1,4 +1,4 @@
-"""What a hostile reader of the console found, and finds no more."""
+"""Attacks on the console that worked once, and no longer do."""
 
 from urllib.parse import urlencode
 
@@ -7,7 +7,7 @@ import pytest
 from tests.support.console import ADA, MAX, OLGA, PIA, PROJECT, SHOP, ConsoleBrowsers, apply_document
 from tests.support.service import RunningService
 
-STALE = 601  # seconds after which a proof is not fresh any more
+STALE = 601  # seconds after which a proof is no longer fresh
 VIEWER = """
 applications:
   - application_id: 1

@@ -1,4 +1,4 @@
-"""Whom a condition holds for is counted by the database, and decided by the evaluation: both say the same."""
+"""The database counts the people who meet a condition, and the evaluation decides it: both agree."""
 
 import pytest
 

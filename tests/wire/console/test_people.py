@@ -1,4 +1,4 @@
-"""People in the console: found among many, changed with every act on record, and never without an administrator."""
+"""People in the console: search, recorded changes, and always an administrator left."""
 
 import asyncio
 import re
@@ -36,7 +36,7 @@ async def newest(studio: RunningService, user_id: str, event: str) -> AuditRecor
 
 
 async def act(browser_client: HttpBrowser, user_id: str, name: str, **typed: str) -> int:
-    """Through the page that says what it breaks."""
+    """Submit the confirmation page of the action."""
     path = f"{HERE}/{user_id}/act/{name}"
     await browser_client.get(path)
     return (await browser_client.post(path, **typed)).status_code
@@ -54,7 +54,7 @@ async def test_only_administrators_see_people_and_settings(console_browsers: Con
         sent = await browser_client.post(f"{HERE}/{DEV}/act/sign_out")
         assert sent.status_code == (303 if user_id == ADA else 403)
         offered = "/console" in (await browser_client.get("/account")).text
-        assert offered is (user_id != PIA)  # the account page points to the console when there is anything in it
+        assert offered is (user_id != PIA)  # the account page links to the console for people who can use it
 
 
 async def test_people_are_found_by_how_they_begin_and_by_what_they_are(
@@ -132,13 +132,13 @@ async def test_an_account_is_changed_field_by_field_and_a_stale_save_changes_not
     assert "staff" in page.text
     assert (await read_user(studio, PIA)).nick == "Pia B."
     page = await ada.post(page_of_pia, nick="Pia", lang="de", country="SE", tags="email_verified")
-    assert page.status_code == 400  # the service keeps this one in step itself
+    assert page.status_code == 400  # the service manages this one itself
 
     await ada.get(f"{page_of_pia}/email")
     await ada.post(f"{page_of_pia}/email", login="pia@studio.example", email_verified="yes")
     changed = await read_user(studio, PIA)
     assert (changed.login, changed.email_verified) == ("pia@studio.example", True)
-    assert (await studio.services.storage.mail.outbox_status()).waiting == 1  # the old mailbox is told
+    assert (await studio.services.storage.mail.outbox_status()).waiting == 1  # the old address is notified
     await ada.get(f"{page_of_pia}/email")
     assert (await ada.post(f"{page_of_pia}/email", login="OLGA@studio.example")).status_code == 409
 
@@ -249,7 +249,7 @@ async def test_sessions_and_methods_api_answers_exactly_the_people_who_see_the_t
 
 
 async def with_everything(studio: RunningService, user_id: str) -> list[str]:
-    """Every factor, and a client that knows her; what no one else may ever see."""
+    """Give her every factor and a client; return the values that must never be shown."""
     them, storage, origin = studio.services, studio.services.storage, AuditOrigin(actor=user_id)
     enrolment = await them.totp.begin_enrollment(await read_user(studio, user_id))
     code = pyotp.TOTP(enrolment.secret).at(NOW)

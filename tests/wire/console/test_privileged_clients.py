@@ -1,4 +1,4 @@
-"""Clients that reach beyond their application are changed by administrators only, over API and console alike (R3)."""
+"""Clients that reach beyond their application are changed by administrators only, in API and console (R3)."""
 
 from dataclasses import fields, replace
 from typing import Any, Final
@@ -39,12 +39,12 @@ PRIVILEGED: Final = {
     "may_exchange in profile oidc": replace(ORDINARY, may_exchange=True),
     "claims of another application": replace(ORDINARY, claims=ON_WIKI),
 }
-# Model fields that no request can name, and the one that says which client is meant.
+# Model fields that no request can name, and the client's id.
 NOT_ON_THE_WIRE: Final = {"removed", "created_at"}
 KEY_FIELD: Final = "client_id"
 
 
-OTHER: Final = {  # of fields whose type does not say what else they may be
+OTHER: Final = {  # other values of fields whose type does not define them
     "application_id": WIKI,
     "jwks": KEYS,
     "claims": {"other": {"application_id": SHOP, "told": "groups"}},
@@ -54,19 +54,19 @@ OTHER: Final = {  # of fields whose type does not say what else they may be
 
 
 def another(name: str, value: Any) -> Any:
-    """Another value for the field, as requests write it; a new field is covered by its type."""
+    """A different value for the field, as requests write it; a new field is covered by its type."""
     if name in OTHER:
         return OTHER[name]
     if name == "profile":
         return "native" if value == "oidc" else "oidc"
     if isinstance(value, bool):
         return not value
-    assert isinstance(value, str | list), f"OTHER says what else {name} may be"
+    assert isinstance(value, str | list), f"OTHER needs a second value for {name}"
     return f"{value}x" if isinstance(value, str) else [*value, EVIL]
 
 
 class Callers:
-    """Olga may save the shop, Ada administers; both at the API."""
+    """Olga may save the shop, Ada administers; both use the API."""
 
     def __init__(self, studio: RunningService) -> None:
         self._studio = studio
@@ -85,7 +85,7 @@ class Callers:
 
 
 class FormSender:
-    """One browser in the console, which sends the client's form whole, with single fields changed."""
+    """A browser in the console that submits the whole client form, with single fields changed."""
 
     def __init__(self, studio: RunningService, browser_client: Any) -> None:
         self._studio = studio
@@ -127,9 +127,9 @@ async def test_cl_01_the_right_to_save_changes_no_field_of_a_privileged_client_o
     for action in ("save", "rotate", "delete"):
         answer = await callers.act(OLGA, action)
         assert (answer.status_code, privilege in answer.json()["error"]) == (403, True), answer.text
-    assert await studio.services.clients.get("web") == stored, "nothing has changed"
+    assert await studio.services.clients.get("web") == stored, "nothing may have changed"
     assert (await callers.act(OLGA, "get")).status_code == 200
-    assert (await callers.act(OLGA, "revoke")).status_code == 200, "ending sign-ins is no change of the client"
+    assert (await callers.act(OLGA, "revoke")).status_code == 200, "ending sign-ins does not change the client"
     for action in ("save", "rotate", "delete"):
         assert (await callers.act(ADA, action)).status_code == 200
 
@@ -152,7 +152,7 @@ async def test_cl_01_the_right_to_save_changes_no_field_of_a_privileged_client_i
     page = await (await console_browsers(OLGA)).get(olga.page)
     assert (page.status_code, privilege in page.text, "<fieldset disabled>" in page.text) == (200, True, True)
     assert not [act for act in ("rotate", "remove") if f'href="{olga.page}/{act}"' in page.text]
-    assert await studio.services.clients.get("web") == stored, "nothing has changed"
+    assert await studio.services.clients.get("web") == stored, "nothing may have changed"
     assert (await ada.save(client_name="Renamed")).status_code == 303
     assert (await ada.post(f"{ada.page}/rotate")).status_code == 200
     assert (await ada.post(f"{ada.page}/remove")).status_code == 303
@@ -176,7 +176,7 @@ async def test_cl_01_the_right_to_save_gives_no_client_a_privilege(
     assert (answer.status_code, privilege in answer.text) == (403, True)
     answer = await olga.post(f"/console/applications/{SHOP}/new_client", **given | {"client_id": "new"})
     assert (answer.status_code, privilege in answer.text) == (403, True)
-    assert await studio.services.clients.list() == [stored], "nothing has changed"
+    assert await studio.services.clients.list() == [stored], "nothing may have changed"
 
 
 async def test_cl_02_the_right_to_save_ends_when_an_administrator_makes_a_client_first_party(
@@ -192,7 +192,7 @@ async def test_cl_02_the_right_to_save_ends_when_an_administrator_makes_a_client
     now = await studio.services.clients.get("web")
     assert (now.name, now.redirect_uris, now.may_exchange) == ("By console", (GOOD,), True)
     ahead = await olga.save(client_name="Ahead", version=now.version + 1)
-    assert ahead.status_code == 409, "a version that is not there yet replaces none that comes meanwhile"
+    assert ahead.status_code == 409, "a future version must not replace a concurrent save"
 
     assert (await callers.save(ADA, first_party=True)).status_code == 200
     after = await studio.services.clients.get("web")
@@ -226,4 +226,4 @@ async def test_cl_01_no_code_reaches_an_address_that_a_project_owner_gave_a_firs
     assert taken.status_code == 403
     answer = await open_authorize(GOOD)
     assert answer.headers["location"].startswith(GOOD)
-    assert "code" in query_of(answer.headers["location"]), "the person is signed in, and asked nothing"
+    assert "code" in query_of(answer.headers["location"]), "the person is signed in without a prompt"

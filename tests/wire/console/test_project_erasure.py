@@ -1,4 +1,4 @@
-"""A removed project goes for good in the console, and leaves nothing but the names that stay taken (R5)."""
+"""Permanent deletion of a removed project in the console leaves only the names that stay taken (R5)."""
 
 from collections.abc import Collection, Sequence
 from functools import partial
@@ -35,19 +35,19 @@ memberships:
 service_accounts:
   - {project_id: $project, name: ci, user_id: "77", roles: [project_administrator]}
 """
-# Names that stay taken; what is over by its own time.
+# Names that stay taken, and rows that expire by themselves.
 KEPT: Final = frozenset({"project_names", "application_ids"})
 LATER: Final = 4_000_000_000
 
 
 def columns_about(table: Table) -> dict[str, ColumnElement[bool]]:
-    """Whatever column of the table says that a row is the project's, with the question whether it is."""
+    """The columns of the table that link a row to the project, with the condition for it."""
     its: dict[str, Sequence[object]] = {
         "project_id": [PROJECT],
         "application_id": [SHOP, WIKI],
         "client_id": [CLIENT],
     }
-    if table.name == "clients":  # its id stays, on a row without an owner
+    if table.name == "clients":  # its id stays, in a row without an owner
         del its["client_id"]
     asked = {name: or_(*(table.c[name] == one for one in ones)) for name, ones in its.items() if name in table.c}
     if "resource_id" in table.c:
@@ -63,7 +63,7 @@ TABLES: Final = [table for table in metadata.sorted_tables if columns_about(tabl
 
 
 def insert_row(table: Table) -> Statement:
-    """A row of the project's, in a table where this studio has none."""
+    """Insert a row of the project into a table where this studio has none."""
     named = {"project_id": PROJECT, "application_id": SHOP, "client_id": CLIENT, "user_id": PIA}
     values: dict[type, object] = {JsonDocument: {}, Text: "x", BigInteger: LATER, LargeBinary: b"x", Boolean: False}
     fields = {column.name: named.get(column.name, values[type(column.type)]) for column in table.c}

@@ -69,7 +69,7 @@ async def test_a_person_is_found_given_roles_with_an_end_and_removed(console_bro
     assert "on application Shop" in page.text
     assert (
         "No one found." in (await olga.get(f"{PAGE}/members/new?q=ad")).text
-    )  # people outside the project by the whole address only
+    )  # people outside of the project only by their full address
     page = await olga.get(f"{PAGE}/members/new?q=Ada@studio.example")
     assert f"/members/{ADA}" in page.text
     path = f"{PAGE}/members/{ADA}"
@@ -161,7 +161,7 @@ async def test_a_group_is_made_filled_by_list_and_condition_and_removed(
     assert "No one is listed yet." in page.text
     await olga.post(path, title="Insiders", description="Know more", tags="project\r\nvip")
     assert "Know more" in (await olga.follow()).text
-    page = await olga.get(f"{path}?q=pia")  # she is in another group of the project
+    page = await olga.get(f"{path}?q=pia")  # she is in a second group of the project
     await post_form(olga, f"{path}/access", add=PIA)
     await olga.follow()
     await olga.get(f"{path}/conditions/new")

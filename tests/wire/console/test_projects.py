@@ -1,4 +1,4 @@
-"""Projects in the console: the same rights and the same commands as at the API."""
+"""Projects in the console: the same permissions and commands as in the API."""
 
 import re
 
@@ -35,10 +35,10 @@ async def test_a_project_is_saved_with_what_was_typed(
     page = await olga.follow()
     assert ">Saved</p>" in page.text
     assert "New words" in page.text
-    assert "&#34;aliases&#34;: [\n    &#34;mg&#34;," in page.text  # as JSON, the way the API answers it
+    assert "&#34;aliases&#34;: [\n    &#34;mg&#34;," in page.text  # as JSON, like the API's response
     stored = (await studio.services.storage.projects.project(PROJECT)).project
     assert (stored.description, stored.aliases, stored.tags) == ("New words", ("mg", "minds"), ("puzzle",))
-    assert ">Saved</p>" not in (await olga.get(PAGE)).text  # said once
+    assert ">Saved</p>" not in (await olga.get(PAGE)).text  # shown once
 
 
 async def test_a_stale_save_shows_the_other_change_and_overwrites_nothing(

@@ -1,4 +1,4 @@
-"""Settings in the console: what is in force, where it comes from, and keys that are rotated by mouse."""
+"""Settings in the console: values in effect, their sources, and key rotation."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ async def states(studio: RunningService, line: KeyLine) -> list[KeyState]:
 
 
 async def read_settings(studio: RunningService, data: dict[str, object]) -> Any:
-    """Over the API, by Ada."""
+    """Read settings over the API as Ada."""
     user = await studio.services.storage.accounts.user(ADA)
     jwt = await studio.services.user_tokens.issue(user, auth="login", factor=FACTOR)
     headers = {"Authorization": f"Bearer {jwt}", "Factor": FACTOR}
@@ -39,7 +39,7 @@ async def test_keys_are_drawn_and_rotated_in_three_manners(
     assert "starts signing as scheduled" in (await ada.follow()).text
     assert await states(studio, LINE) == [KeyState.NEXT, KeyState.SIGNING]
     page = (await ada.get(f"{ROTATE}?purpose=tokens&alg=ES256")).text
-    assert 'value="planned"' not in page  # one waits already
+    assert 'value="planned"' not in page  # one is planned already
     assert (await ada.post(ROTATE, manner="planned")).status_code == 409
     await ada.get(f"{ROTATE}?purpose=tokens&alg=ES256")
     await ada.post(ROTATE, manner="at_once")
@@ -55,7 +55,7 @@ async def test_keys_are_drawn_and_rotated_in_three_manners(
     keys = (await studio.services.storage.keys.load_keys()).keys
     signing = [key.kid for key in keys if key.line == LINE and key_state(key, studio.clock.now()) is KeyState.SIGNING]
     served = (await studio.client.get("/proxy/oauth/keys")).json()["keys"]
-    assert [key["kid"] for key in served if key["alg"] == "ES256"] == signing  # at once, on this node
+    assert [key["kid"] for key in served if key["alg"] == "ES256"] == signing  # immediately, on this node
 
     assert 'value="distrust"' not in (await ada.get(f"{ROTATE}?purpose=audit&alg=EdDSA")).text
     assert (await ada.post(ROTATE, manner="distrust")).status_code == 400

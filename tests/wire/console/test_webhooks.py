@@ -63,7 +63,7 @@ async def test_deliveries_are_searched_paged_and_downloaded(
     )
     page = await ada.get(one)
     assert "1 to 25 of 60" in page.text
-    assert page.text.index("user.e59") < page.text.index("user.e35")  # the newest first
+    assert page.text.index("user.e59") < page.text.index("user.e35")  # newest first
     page = await ada.get(f"{one}?page=3")
     assert "51 to 60 of 60" in page.text
     assert re.findall(r"<code>(user\.e\d+)</code>", page.text) == [
@@ -81,7 +81,7 @@ async def test_deliveries_are_searched_paged_and_downloaded(
 
 
 def a_delivery(webhook: Webhook, number: int) -> Delivery:
-    """Every other one was given up."""
+    """A delivery; every second one has failed."""
     return Delivery(
         delivery_id=f"{number:032x}",
         webhook_id=webhook.webhook_id,

@@ -1,4 +1,4 @@
-"""A person with a browser, before the service and the samples beside it."""
+"""A person with a browser who uses the service and its samples."""
 
 import re
 from typing import Final, Self
@@ -23,7 +23,7 @@ class DemoPerson:
         self.browser.close()
 
     def sign_in_to(self, sample_app: str) -> str:
-        """Begin there, prove who it is, agree if asked to; the page where that ends."""
+        """Start there, sign in, consent if asked to; return the last page."""
         page = self.browser.post(f"{sample_app}sign-in")
         if 'name="password"' in page.text:
             page = self._submit(page, **self._proof)

@@ -1,4 +1,4 @@
-"""`serve --demo` and the first steps of an ordinary installation, as a person goes them: in real processes."""
+"""`serve --demo` and the first steps of an ordinary installation, with real processes."""
 
 import re
 import shlex
@@ -35,7 +35,7 @@ def login_status(node: Node, login: str, password: str) -> str:
 
 
 def play_game(command: list[str], person: DemoPerson, kept: Path) -> str:
-    """The last line of the game, which the person signs in to."""
+    """Run the game while the person signs in; return its last line."""
     with WatchedProcess([*command, "--plain", "--no-browser", "--factor-file", str(kept)]) as playing:
         person.confirm(playing.wait_for_line(LINK, playing.stdout)[1])
         assert playing.wait() == 0, playing.output()
@@ -80,7 +80,7 @@ def walk_through(node: Node, sample_app: str, accounts: Mapping[str, str], tmp_p
         assert not rules_on(lucas.sign_in_to(sample_app))["post.hide"]
         assert play_game(shlex.split(command), noor, tmp_path / "factor") == "Welcome aboard, Noor Haddad!\n"
         assert "<h1>Welcome</h1>" in noor.sign_out_of(sample_app).text
-        assert 'name="password"' in noor.browser.get(f"{node.base_url}/").text  # signed out there as well
+        assert 'name="password"' in noor.browser.get(f"{node.base_url}/").text  # signed out there too
 
 
 @pytest.mark.parametrize(
@@ -122,12 +122,12 @@ def test_the_first_five_minutes_lead_from_the_setup_link_to_a_sample_application
                 "note.delete": False,
                 "report.open": False,
             }
-            for _ in range(2):  # the second time the application is there
+            for _ in range(2):  # the second time the application exists
                 assert play_game(game, anna, tmp_path / "factor") == "Welcome aboard, Anna!\n"
 
 
 def wait_until_served(port: int) -> None:
-    """The line comes just before the server does."""
+    """Wait until the server responds: the line comes just before."""
     transport = httpx2.HTTPTransport(retries=8)
     with httpx2.Client(transport=transport) as waiting:
         assert waiting.get(f"http://{LOOPBACK}:{port}/").is_success

@@ -1,4 +1,4 @@
-"""getGsidResult: held until someone has answered, and answered once (interface §3, §4.3, R4)."""
+"""getGsidResult: held until the person has decided, and answered once (interface §3, §4.3, R4)."""
 
 import asyncio
 from collections.abc import Callable
@@ -208,7 +208,7 @@ async def test_a_socket_that_was_closed_never_takes_the_answer(service: RunningS
     async with raw_connection(service.client.base_url.port or 0) as gone:
         gone.send(raw_poll(game))
         await wait_until_held(service)
-    await asyncio.sleep(0)  # its FIN is on the way, or was read: both must do
+    await asyncio.sleep(0)  # its FIN is on the way or was read: both must work
     await approve_in_storage(game, anna)
     assert (await game.poll()).json()["status"] == "OK"
 
@@ -221,7 +221,7 @@ async def test_a_client_that_gives_up_and_polls_again_at_once_is_no_offender(
         async with raw_connection(service.client.base_url.port or 0) as gone:
             gone.send(raw_poll(game))
             await wait_until_held(service)
-        while len(service.services.waiters):  # noqa: ASYNC110 - the end of a connection tells no one here
+        while len(service.services.waiters):  # noqa: ASYNC110 - there is no event for the end of a connection
             await asyncio.sleep(0.001)
     await approve_in_storage(game, anna)
     assert (await game.poll()).json()["status"] == "OK"
@@ -237,7 +237,7 @@ def raw_poll(game: Game) -> bytes:
 
 async def test_gs_15_a_session_lives_by_its_polls(service: RunningService) -> None:
     game = await register_game(service)
-    for _ in range(19):  # a poll a minute
+    for _ in range(19):  # a poll per minute
         polling = game.start_poll()
         await wait_until_held(service)
         await service.clock.advance(31)
@@ -365,7 +365,7 @@ async def test_the_last_socket_of_the_owner_cancels_an_open_poll_and_the_session
 
 
 async def ended_sessions(service: RunningService, user: User) -> tuple[Game, Game]:
-    """One that came to nothing and one that was delivered."""
+    """One that failed and one that was delivered."""
     failed, delivered = await register_game(service), await register_game(service)
     await failed.close("Error")
     await approve_in_storage(delivered, user)
@@ -377,7 +377,7 @@ async def test_gs_33_a_session_that_is_over_is_answered_after_the_ordinary_delay
     service: RunningService, anna: User
 ) -> None:
     for game in await ended_sessions(service, anna):
-        await service.clock.advance(2)  # what was gathered is written, and no timer is left
+        await service.clock.advance(2)  # pending writes are flushed, and no timer is left
         polling = game.start_poll()
         while not service.clock.has_timer(within=1):  # noqa: ASYNC110
             await asyncio.sleep(0.001)
@@ -403,7 +403,7 @@ async def test_gs_33_a_poll_that_was_under_way_at_the_end_prolongs_nothing_after
     await service.clock.advance(60)
     polling = game.start_poll()
     await wait_until_held(service)
-    await game.close("Error")  # before the time of the poll is written
+    await game.close("Error")  # before the time of the poll is stored
     assert (await polling).json()["status"] == "ERROR"
     await service.clock.advance(1)
     await wait_until_marks_stored(game)
@@ -461,7 +461,7 @@ async def test_gs_91_one_query_looks_for_all_held_polls_when_notices_were_missed
     games = [await register_game(service) for _ in range(30)]
     polls = [game.start_poll() for game in games]
     await wait_until_held(service, 30)
-    monkeypatch.setattr(Waiters, "notify", lambda *_: None)  # the notice is lost
+    monkeypatch.setattr(Waiters, "notify", lambda *_: None)  # the notification is lost
     looks = looks_of(service)
     await approve_in_storage(games[7], anna)
     service.services.game_notices.handle_notice("")
@@ -512,7 +512,7 @@ async def test_op_07_held_polls_are_answered_with_retry_when_the_service_stops(
     await wait_until_held(service, held_polls)
     service.stopping.begin()
     assert {(await poll).json()["status"] for poll in polls} == {"RETRY"}
-    assert (await games[0].poll()).json()["status"] == "RETRY"  # anyone who still gets through is not held
+    assert (await games[0].poll()).json()["status"] == "RETRY"  # a later poll is not held
     assert await service.services.storage.game_sessions.find_session(games[0].gsid, service.clock.now()) is not None
 
 
@@ -544,7 +544,7 @@ async def test_a_poll_that_is_answered_at_the_end_of_the_service_hears_of_an_end
     game = await register_game(service)
     polling = game.start_poll(states=states)
     await wait_until_held(service)
-    # The notice of the end is under way still.
+    # The notification of the end is still pending.
     monkeypatch.setattr(Waiter, "wake", lambda one, why: why is WakeReason.CHANGED or wake(one, why))
     await game.close("Error")
     service.stopping.begin()
@@ -566,7 +566,7 @@ async def test_r_16_holding_many_polls_is_not_many_writes(service: RunningServic
 
 
 def writes_of(service: RunningService) -> list[object]:
-    """Every transaction from now on."""
+    """Record every transaction from now on."""
     made: list[object] = []
     runner: Any = service.services.storage.runner
     write = runner.write
@@ -580,7 +580,7 @@ def writes_of(service: RunningService) -> list[object]:
 
 
 def looks_of(service: RunningService) -> list[str]:
-    """The name of every short read from now on."""
+    """Record the name of every short read from now on."""
     made: list[str] = []
     runner: Any = service.services.storage.runner
     read = runner.read

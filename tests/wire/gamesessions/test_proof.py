@@ -1,4 +1,4 @@
-"""Who may ask about a session: signature, Location value, address (interface §4.3, R4)."""
+"""Who may query a session: signature, Location value, address (interface §4.3, R4)."""
 
 import asyncio
 import base64
@@ -67,7 +67,7 @@ def poll_body(game: Game) -> bytes:
 
 @asynccontextmanager
 async def service_from(service: RunningService, address: str = "127.0.0.2") -> AsyncIterator[RunningService]:
-    """The same service, called from another address."""
+    """The same service, called from a different address."""
     transport = httpx2.AsyncHTTPTransport(local_address=address, verify=NO_TRUST_STORE)
     async with httpx2.AsyncClient(base_url=service.client.base_url, transport=transport, timeout=10) as client:
         yield replace(service, client=client)
@@ -81,7 +81,7 @@ async def test_gs_03_a_poll_from_another_address_without_proof_is_a_violation(
     async with service_from(service) as other:
         other_game = replace(game, service=other)
         assert await refusal_reason(service, await other_game.poll(by_address=True)) == "different IP address"
-        assert (await other_game.poll()).json()["status"] == "OK"  # the Location value proves it from anywhere
+        assert (await other_game.poll()).json()["status"] == "OK"  # the Location value proves it from any address
 
 
 async def test_the_same_address_needs_nothing_else(service: RunningService, anna: User) -> None:
@@ -250,7 +250,7 @@ async def test_gs_08_weak_and_malformed_keys_are_refused_quickly(service: Runnin
 async def test_gs_11_gsid_and_location_are_unguessable(service: RunningService) -> None:
     games = [await register_game(service) for _ in range(60)]
     assert len({game.gsid for game in games}) == len({game.location for game in games}) == 60
-    assert len({game.gsid[:6] for game in games}) > 55  # no common beginning, no time in it
+    assert len({game.gsid[:6] for game in games}) > 55  # no common prefix, no timestamp
     assert len({game.location[:4] for game in games}) > 55
     assert {len(game.location) for game in games} == {32}
     assert {len(game.gsid) for game in games} == {36}
@@ -337,7 +337,7 @@ async def test_ht_18_keys_of_strangers_are_not_remembered(service: RunningServic
     before = cached_rsa_key.cache_info().currsize
     for number in range(5):
         await service.client.post(RESULT, json={"gsid": game.gsid, "public_key": f"{number}" + "A" * 3_000})
-    assert cached_rsa_key.cache_info().currsize <= before + 1  # the session's own
+    assert cached_rsa_key.cache_info().currsize <= before + 1  # only the session's own key
 
 
 async def test_little_of_what_a_stranger_calls_a_session_is_kept(service: RunningService) -> None:
@@ -375,7 +375,7 @@ async def test_gs_24_an_ipv4_address_and_its_mapped_form_are_the_same_client(
 
 
 def vouching_request(studio: Studio, key: str, path: str, fields: dict[str, object], ip: str) -> dict[str, Any]:
-    """What to post so that the shop gives its word for the address; `ip` and `ts` stand in the body."""
+    """The request by which the shop vouches for the address; `ip` and `ts` are in the body."""
     body = json.dumps({**fields, "ip": ip, "ts": studio.service.clock.now()}).encode()
     message = b"\n".join((b"POST", path.encode(), b"", body))
     headers = {

@@ -1,4 +1,4 @@
-"""getGsid: what a game may send, in whatever shape it sends it (interface §4.3, R4)."""
+"""getGsid: every format in which a game may send it (interface §4.3, R4)."""
 
 import re
 from collections.abc import AsyncIterator
@@ -233,9 +233,9 @@ async def test_gs_28_beyond_the_cap_of_waiting_sessions_the_answer_is_503(instal
     environment = {"GATEHOUSE__GAME__PENDING_MOST": "100"}
     async with running_service(installed_url, tmp_path, environment=environment) as service:
         statuses = [(await service.client.post(GET_GSID)).status_code for _ in range(110)]
-        assert statuses[:95] == [200] * 95  # counted while they come, so give or take a few
+        assert statuses[:95] == [200] * 95  # counted with a short delay, so the limit is approximate
         assert statuses[-1] == 503
-        await service.clock.advance(130)  # all of them are over, and counted anew
+        await service.clock.advance(130)  # all of them have ended, and are counted again
         answers = [await service.client.post(GET_GSID) for _ in range(3)]
         assert answers[-1].status_code == 200
 

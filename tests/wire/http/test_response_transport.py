@@ -1,4 +1,4 @@
-"""How a response is written: in one piece if it is ready, and without delay."""
+"""A response is written in one piece if it is complete, and without delay."""
 
 import asyncio
 from asyncio.selector_events import _SelectorSocketTransport  # type: ignore[attr-defined]
@@ -16,7 +16,7 @@ BODY = b"what was asked for"
 
 
 class Telling:
-    """An application that begins to answer, and goes on when it may."""
+    """An application that starts a response, and continues when it may."""
 
     def __init__(self) -> None:
         self.may_go_on = asyncio.Event()
@@ -36,7 +36,7 @@ class Telling:
 
 @pytest.fixture
 def written_pieces(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """What goes to the system, piece by piece."""
+    """The pieces that are written to the socket."""
     pieces: list[bytes] = []
     write = _SelectorSocketTransport.write
 

@@ -1,4 +1,4 @@
-"""Pre-rendered documents are answered as the ordinary path would answer them."""
+"""Pre-rendered documents have the same responses as the ordinary path."""
 
 import pytest
 
@@ -15,7 +15,7 @@ PATHS = (
     "/.well-known/oauth-authorization-server",
 )
 OF_THIS_REQUEST = {"x-request-id", "date"}
-LONG_WAY = {"If-None-Match": '"another"'}  # a condition that does not hold
+LONG_WAY = {"If-None-Match": '"another"'}  # a condition that does not match
 
 
 def a_get(path: str, *lines: str) -> bytes:
@@ -28,7 +28,7 @@ def port_of(service: RunningService) -> int:
 
 @pytest.fixture
 def static(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Of each request to one of the documents, whether it was answered without the application."""
+    """For each request to one of the documents, whether it was answered without the application."""
     seen: list[bool] = []
     found = StaticDocuments.response
 
@@ -46,7 +46,7 @@ def static(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 async def test_static_and_regular_paths_return_the_same_response(
     service: RunningService, path: str, static: list[bool]
 ) -> None:
-    await service.client.get(path)  # the first asks whether the keys have changed
+    await service.client.get(path)  # the first checks whether the keys have changed
     static.clear()
     quick = await service.client.get(path)
     slow = await service.client.get(path, headers=LONG_WAY)
@@ -84,7 +84,7 @@ async def test_head_a_query_and_http_1_0_go_the_long_way(service: RunningService
     async with raw_connection(port_of(service)) as connection:
         connection.send(f"GET {PATHS[0]} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
         assert (await connection.read_response()).status == 200
-    assert static == []  # it was not even asked for
+    assert static == []  # it was not requested
 
 
 async def test_answers_to_pipelined_requests_keep_their_order(service: RunningService) -> None:

@@ -1,4 +1,4 @@
-"""Stored secrets that lost a bit: refused in the words of the endpoint, an alarm, no error of ours (faults R-25)."""
+"""Damaged stored secrets: refused with the endpoint's own error, logged as an alarm, no 500 (faults R-25)."""
 
 from pathlib import Path
 from typing import Final
@@ -50,7 +50,7 @@ def alarms(logs: LogStream) -> list[str]:
 
 
 async def no_code_fits(service: RunningService, url: str) -> None:
-    """First what a half-finished login was asked with, then the secret of the app."""
+    """First the state of an unfinished login, then the secret of the app."""
     anna = await service.services.administration.create(login=ANNA, nick="Anna", password=PASSWORD, origin=ORIGIN)
     them = service.services
     enrolment = await them.totp.begin_enrollment(anna)
@@ -77,7 +77,7 @@ async def log_in(service: RunningService, **fields: str) -> dict[str, str]:
 
 
 async def no_signature_fits(studio: Studio, url: str) -> None:
-    """By the damaged key: the other one of the application serves."""
+    """With the damaged key: the application's second key works."""
     sound = await studio.access_key()
     [listed] = (await studio.expect_ok("accessKey", own_record(studio.shop), studio.owner.headers))["data"]
     hit = await studio.access_key()

@@ -1,7 +1,7 @@
-"""A distrust of the signing keys counts with the next request, without any notice (checklist TK-85 to TK-88).
+"""Distrusting the signing keys takes effect with the next request, without a notification (TK-85 to TK-88).
 
-The service of these tests runs no background tasks and receives no notices: it learns of a change only from what
-its requests read.
+The service of these tests runs no background tasks and receives no notifications: it learns of a change only from
+what its requests read.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ async def world(service: RunningService) -> TokenScenario:
 
 @pytest.fixture
 def read_versions(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The version of each reading of the keys."""
+    """The version of each read of the keys."""
     seen: list[int] = []
     read = Keyring._reload_keys
 
@@ -65,7 +65,7 @@ async def test_tk_86_what_is_signed_after_a_distrust_is_signed_with_the_new_keys
     assert not before.kids & after.kids
     taken = await world.accepted_uses(service.client, after)
     assert taken == dict.fromkeys(taken, True)
-    given = await world.tokens(service.client, code)  # of a code from before: no key signed that
+    given = await world.tokens(service.client, code)  # a code from before, which no key signed
     assert header_of(given["id_token"])["kid"] in after.kids
     assert success_body(await service.client.get("/proxy/oauth/userinfo", headers=bearer(given["access_token"])))
 
@@ -102,6 +102,6 @@ async def test_requests_that_find_another_version_together_read_the_keys_once(
     await service.services.key_rotation.rotate(TOKEN_LINES[0], origin=ORIGIN, mode=RotationMode.AT_ONCE)
     answers = await asyncio.gather(*(world.own_record(service.client, jwt) for _ in range(10)))
     assert {one.status_code for one in answers} == {200}
-    assert len(read_versions) <= 2  # one under way, and one that began after the last of them came
+    assert len(read_versions) <= 2  # one running, and one that began after the last of them arrived
     await world.own_record(service.client, jwt)
     assert len(read_versions) <= 2

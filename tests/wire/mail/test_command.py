@@ -1,4 +1,4 @@
-"""`gatehouse mail test`, and what `key rewrap` does to the outbox."""
+"""`gatehouse mail test`, and the effect of `key rewrap` on the outbox."""
 
 import asyncio
 from pathlib import Path

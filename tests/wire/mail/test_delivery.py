@@ -1,4 +1,4 @@
-"""Messages reach a real SMTP server, with the encryption and login it wants, or wait."""
+"""Messages reach a real SMTP server, with the encryption and login it requires, or wait."""
 
 import ssl
 from pathlib import Path
@@ -45,7 +45,7 @@ async def test_queued_mail_is_delivered_and_the_outbox_is_emptied(
         f"<{mail.mail_id}@studio.example>" for mail in mails
     )
     assert set(mailbox.recipients) == {TO}
-    assert mailbox.connections == 2, "one for each batch"
+    assert mailbox.connections == 2, "one connection per batch"
     assert (await storage.mail.outbox_status()).waiting == 0
 
 
@@ -146,7 +146,7 @@ async def test_a_recipient_refused_for_good_is_given_up_and_one_put_off_is_kept(
         replies.clear()
         await clock.advance(60)
         await outbox_worker.run_once()
-    assert mailbox.recipients == [TO, "later@studio.example"], "the one that was refused is not tried again"
+    assert mailbox.recipients == [TO, "later@studio.example"], "the refused one is not retried"
     assert mailbox.connections == 2
 
 

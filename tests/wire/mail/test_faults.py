@@ -1,4 +1,4 @@
-"""R-27: a mail server that is down or hangs costs no one anything but the mail's delay."""
+"""R-27: a mail server that is down or hangs only delays mail."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from tests.support.keys import master_keys
 from tests.support.mail import Mailbox, composed_mail, mail_server, refusing_port, silent_server, smtp_transport_to
 from tests.support.service import RunningService
 
-IMPATIENT = 0.3  # seconds; real ones, for the server on the other side has no clock to move
+IMPATIENT = 0.3  # seconds of real time, because the server has no clock to advance
 
 
 def outbox_worker_to(port: int, storage: Storage, clock: MovableClock, *, timeout: float = IMPATIENT) -> OutboxWorker:
@@ -66,7 +66,7 @@ async def test_r_27_a_server_that_refuses_gets_the_mail_when_it_is_back(
     assert (await storage.mail.outbox_status()).waiting == 2
     async with mail_server(mailbox):
         await outbox_worker.run_once()
-        assert mailbox.taken == [], "not before its time"
+        assert mailbox.taken == [], "no retry before its time"
         await clock.advance(60)
         await outbox_worker.run_once()
     assert len(mailbox.taken) == 2
@@ -95,7 +95,7 @@ async def test_r_27_a_mail_whose_node_died_is_delivered_by_another(
         await asyncio.gather(dying, return_exceptions=True)
     async with mail_server(mailbox) as port:
         await outbox_worker_to(port, storage, clock, timeout=5).run_once()
-        assert mailbox.taken == [], "the lease still stands"
+        assert mailbox.taken == [], "the lease is still valid"
         await clock.advance(3_600)
         await outbox_worker_to(port, storage, clock, timeout=5).run_once()
     assert len(mailbox.taken) == 1

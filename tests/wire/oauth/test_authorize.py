@@ -1,4 +1,4 @@
-"""Authorize from outside: parameters, sessions, prompts (checklist section 1, R3)."""
+"""The authorization endpoint: parameters, sessions, prompts (checklist section 1, R3)."""
 
 import asyncio
 import json
@@ -39,7 +39,7 @@ from tests.wire.oauth.authorize_responses import (
     wants_sign_in,
 )
 
-LATER = 601  # seconds after which a sign-in under way has ended
+LATER = 601  # seconds after which an unfinished sign-in has expired
 
 
 @pytest.mark.usefixtures("anna")
@@ -387,7 +387,7 @@ async def test_az_25_an_id_token_hint_names_who_is_expected(
     berta = await service.services.administration.create(
         login="berta@studio.example", nick="Berta", password=PASSWORD, origin=AuditOrigin(actor="test")
     )
-    for age in (0, 90_000):  # one that has ended is a hint still
+    for age in (0, 90_000):  # an expired one is still a hint
         hint = await issue_id_token(service, anna, "web", age=age)
         parameters = redirect_parameters(
             await signed_in_browser.get(web.authorize_path(id_token_hint=hint, prompt="none"))
@@ -589,7 +589,7 @@ async def test_az_31_whom_the_application_keeps_out_gets_access_denied(
     assert "code" in query_of(await shop.walk_authorize(browser_client, LOGIN))
     for login in ({"can": {"value": False}}, {"cannot": {"value": True}}):
         await storage.user_records.edit_record(number, anna.user_id, set_fields(login=login), 0)
-        for client in (shop, third):  # no one is asked to allow what will not happen
+        for client in (shop, third):  # no consent is requested for a request that will fail
             assert redirect_error(await browser_client.get(client.authorize_path())) == "access_denied"
             new_browser = HttpBrowser(service)
             assert query_of(await client.walk_authorize(new_browser, LOGIN))["error"] == "access_denied"
@@ -709,6 +709,6 @@ async def test_a_way_to_a_client_that_was_removed_meanwhile_ends(
 
 
 def link_in(page: httpx2.Response) -> str:
-    """Where the button of an expired page leads."""
+    """The link of the button on an expired page."""
     found = page.text.split('<a href="')[2].split('"')[0]
     return found.replace("&amp;", "&")

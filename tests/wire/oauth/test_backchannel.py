@@ -1,4 +1,4 @@
-"""Clients are called when someone signs out (OpenID Connect Back-Channel Logout 1.0, R3)."""
+"""Clients are notified when a person signs out (OpenID Connect Back-Channel Logout 1.0, R3)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -42,7 +42,7 @@ ANNA = "anna@studio.example"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogoutSetup:
     service: RunningService
-    shop: StubServer  # where the client shelf listens
+    shop: StubServer  # the server of the client shelf
 
     async def run(self) -> None:
         await self.service.services.backchannel_logout.run_once()
@@ -51,7 +51,7 @@ class LogoutSetup:
         return list(await self.service.services.storage.logout_calls.all_calls())
 
     async def events(self) -> list[str]:
-        """About the client."""
+        """The events about the client."""
         return [record.event for record in await self.service.services.storage.audit.newest_records(50, "shelf", "")]
 
 
@@ -83,7 +83,7 @@ async def account_browser(service: RunningService, anna: User) -> AsyncIterator[
 
 
 async def signed_in(client: RelyingPartyClient, account_browser: AccountBrowser, **changes: str) -> dict[str, Any]:
-    """The tokens of a client that the resident goes to with their browser."""
+    """Sign the person in to a client with their browser; return the tokens."""
     return await client.tokens(client.code_from(await client.walk_authorize(account_browser, ANNA, **changes)))
 
 
@@ -162,7 +162,7 @@ async def sign_out(scene: Scene) -> None:
 
 
 async def end_that_session(scene: Scene) -> None:
-    """From another device, on the account page."""
+    """End it from a different device, on the account page."""
     service = scene.logout_setup.service
     other = AccountBrowser(service, agent="Other/1.0")
     await other.sign_in_and_open_account(ANNA)
@@ -303,7 +303,7 @@ async def test_backchannel_logout_is_abandoned_after_a_day_and_recorded(
 async def test_a_call_survives_the_process_and_is_made_by_the_next_one(
     logout_setup: LogoutSetup, oidc_client: RelyingPartyClient, account_browser: AccountBrowser
 ) -> None:
-    """The housekeeping of a process that starts finds what another one left."""
+    """The housekeeping of a new process finishes what a previous one left."""
     await signed_in(oidc_client, account_browser)
     await account_browser.post_with_csrf("/sign-out")
     called = asyncio.Event()
@@ -334,7 +334,7 @@ async def test_a_client_that_is_removed_meanwhile_hears_nothing(
 async def test_an_address_that_leads_inside_is_not_called(
     logout_setup: LogoutSetup, account_browser: AccountBrowser, inside: str
 ) -> None:
-    """AP-08 for back-channel logout: the name is a client's choice, where it leads is not ours to trust."""
+    """AP-08 for back-channel logout: the client chooses the name, so its address is not trusted."""
     services, wire = logout_setup.service.services, StubConnector()
     client = await an_oidc_client(logout_setup.service, backchannel_logout_uri="https://inside.example/out")
     await signed_in(client, account_browser)

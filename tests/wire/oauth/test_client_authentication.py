@@ -1,4 +1,4 @@
-"""How clients prove themselves at the token endpoint (interface §5.1, R3)."""
+"""Client authentication at the token endpoint (interface §5.1, R3)."""
 
 import json
 from base64 import b64encode

@@ -1,4 +1,4 @@
-"""Consent from outside: asked once for each set of scopes, remembered, listed, withdrawn (R3)."""
+"""Consent: requested once per set of scopes, stored, listed, withdrawn (R3)."""
 
 import json
 from html import unescape
@@ -29,12 +29,12 @@ CONSENT = "/sign-in/consent"
 
 @pytest.fixture
 async def third_party_client(service: RunningService) -> RelyingPartyClient:
-    """Someone else's client."""
+    """A third-party client."""
     return await an_oidc_client(service, "third", first_party=False, name="Sky <Atlas>")
 
 
 async def open_consent_page(browser_client: HttpBrowser, client: RelyingPartyClient, **changes: str) -> str:
-    """The consent page that authorize leads to."""
+    """Open the consent page through the authorization endpoint."""
     answer = await browser_client.get(client.authorize_path(**changes))
     assert answer.status_code == 303
     assert answer.headers["location"].startswith(f"{CONSENT}?interaction="), answer.headers["location"]
@@ -292,7 +292,7 @@ async def test_op_14_nothing_of_a_sign_in_to_a_client_outlives_the_account(
     await account_browser.sign_in_and_open_account()
     await open_consent_page(account_browser, third_party_client)
     await account_browser.post(CONSENT, decision="allow")
-    await open_consent_page(account_browser, third_party_client, prompt="consent")  # and one under way
+    await open_consent_page(account_browser, third_party_client, prompt="consent")  # and one that is unfinished
     assert tables_that_mention(await read_all_tables(service.services.storage), anna.user_id) >= {
         *("consents", "grants", "interactions"),
     }

@@ -39,7 +39,7 @@ pytestmark = pytest.mark.usefixtures("anna")
 
 @pytest.fixture
 async def tv(service: RunningService) -> RelyingPartyClient:
-    """A public client of our own on a television."""
+    """A public first-party client on a television."""
     return await a_public_client(service, "tv", name="Sofa TV", redirect_uris=(), device_grant=True)
 
 
@@ -78,7 +78,7 @@ async def sign_in_here(browser_client: HttpBrowser, login: str = ANNA) -> httpx2
 
 
 async def answer_request(browser_client: HttpBrowser, user_code: str, decision: str) -> httpx2.Response:
-    """A new browser: type the code, sign in, decide."""
+    """In a new browser: enter the code, sign in, approve or deny."""
     await type_code(browser_client, user_code)
     await sign_in_here(browser_client)
     await browser_client.post("/sign-in/confirm", decision=decision)
@@ -262,7 +262,7 @@ async def test_only_one_of_many_concurrent_polls_gets_the_tokens(
 async def test_device_sign_in_is_denied_to_people_the_application_does_not_admit(
     service: RunningService, tv: RelyingPartyClient, browser_client: HttpBrowser
 ) -> None:
-    """The page says which application and, to anyone who administers, which rule."""
+    """The page names the application and, to administrators, the rule."""
     application = await create_application(
         service.services.storage, settings={"restricted_domains": ["other.example"]}
     )
@@ -284,7 +284,7 @@ async def test_device_sign_in_is_denied_to_people_the_application_does_not_admit
     assert "You were not signed in on the device." in page.text
     assert "Why access was denied" not in page.text
     assert oauth_error(await poll(shop, given["device_code"])) == (400, "access_denied")
-    for client_id in (open_to_all.client.client_id, "no_one"):  # says nothing of what refuses no one
+    for client_id in (open_to_all.client.client_id, "no_one"):  # reveals nothing to people who are not refused
         assert "Not signed in" in (await browser_client.get(f"/device/denied?client_id={client_id}")).text
     await service.services.administration.create(
         login="ada@studio.example", nick="Ada", password=PASSWORD, origin=ORIGIN, administrator=True
@@ -349,7 +349,7 @@ async def test_another_account_cannot_answer_a_pending_device_confirmation(
     page = await sign_in_here(browser_client)
     handle = hidden_fields(page.text)["interaction"]
     await browser_client.sign_in("bob@studio.example")
-    await browser_client.get("/device")  # for its csrf value
+    await browser_client.get("/device")  # for its CSRF value
     assert (await browser_client.post("/sign-in/confirm", interaction=handle, decision="confirm")).status_code == 400
     assert oauth_error(await poll(tv, given["device_code"])) == (400, "authorization_pending")
 
@@ -373,7 +373,7 @@ async def test_a_session_from_a_short_token_cannot_choose_itself_for_a_device(
     handle = flow_handle(await type_code(browser_client, given["user_code"]))
     await browser_client.get(f"/sign-in/as?interaction={handle}")
     assert wants_sign_in(await browser_client.post("/sign-in/as", decision="continue"))
-    await browser_client.get("/device")  # for its csrf value
+    await browser_client.get("/device")  # for its CSRF value
     assert (await browser_client.post("/sign-in/confirm", interaction=handle, decision="confirm")).status_code == 400
     assert oauth_error(await poll(stick, given["device_code"])) == (400, "authorization_pending")
 

@@ -1,4 +1,4 @@
-"""What the service tells about itself (checklist UI-14, R3)."""
+"""Discovery metadata (checklist UI-14, R3)."""
 
 import json
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ REQUIRED = {
 
 @pytest.fixture
 async def public_service(installed_url: str, tmp_path: Path) -> AsyncIterator[RunningService]:
-    """The same as the world would see it: its address is https and not the one it listens at."""
+    """The service as the public sees it: its base_url is https and not the address it listens on."""
     environment = {"GATEHOUSE__SERVER__BASE_URL": "https://localhost:8443"}
     async with running_service(installed_url, tmp_path, environment=environment) as running:
         yield running

@@ -1,7 +1,7 @@
-"""JWTs that someone tampered with, at each OAuth endpoint that reads one.
+"""Tampered JWTs, at each OAuth endpoint that reads one.
 
-A user JWT at exchange, a refresh token, a client's assertion. The signature is right wherever it can be, so that only
-the oddity is refused.
+A user JWT at exchange, a refresh token, a client's assertion. The signature is right wherever possible, so that only
+the anomaly can be refused.
 """
 
 import hmac
@@ -31,7 +31,7 @@ Show = Callable[[str], Awaitable[httpx2.Response]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenReader:
-    """An endpoint that reads a JWT, and the key that rightly signs it."""
+    """An endpoint that reads a JWT, and the key that correctly signs it."""
 
     show: Show
     make: Callable[[], Awaitable[str]]
@@ -39,7 +39,7 @@ class TokenReader:
     refusal: tuple[int, str]
 
     async def forged(self, payload: dict[str, Any] | None = None, **header: object) -> str:
-        """A token with this header and payload, rightly signed."""
+        """A token with this header and payload, correctly signed."""
         old_header, old_payload = parts(await self.make())
         message = f"{segment({**old_header, **header})}.{segment({**old_payload, **(payload or {})})}"
         return f"{message}.{base64url(signature_by(self.private, message))}"
@@ -47,7 +47,7 @@ class TokenReader:
     async def refuses(self, token: str) -> None:
         answer = await self.show(token)
         if answer.status_code == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
-            return  # it did not even get to the endpoint
+            return  # it did not reach the endpoint
         assert oauth_error(answer) == self.refusal, token[:200]
 
 

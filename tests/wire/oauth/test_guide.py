@@ -1,4 +1,4 @@
-"""docs/guides/connect-a-client.md, done as it says."""
+"""Run docs/guides/connect-a-client.md."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ def blocks(kind: str) -> list[str]:
 
 
 def made_by(words: str, place: InstallationPaths) -> str:
-    """Carry out one `client create` of the guide; returns the secret it prints, if there is one."""
+    """Run one `client create` of the guide; return the secret it prints, if any."""
     return place.command_line()(*words.removeprefix("$ gatehouse ").split()).strip()
 
 
@@ -49,7 +49,7 @@ def test_every_client_of_the_guide_is_created(place: InstallationPaths) -> None:
     assert made_by(device, place) == ""
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="the guide shows curl, and there is none here")
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl, which the guide shows")
 async def test_guide_commands_exchange_a_code_refresh_tokens_and_read_userinfo(
     service: RunningService, anna: User, place: InstallationPaths
 ) -> None:
@@ -70,7 +70,7 @@ async def test_guide_commands_exchange_a_code_refresh_tokens_and_read_userinfo(
     assert body == {"status": "ok", "sub": anna.user_id, "email": anna.login}
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="the guide shows curl, and there is none here")
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl, which the guide shows")
 async def test_over_http_a_client_is_made_by_anyone_who_may_save_its_application(service: RunningService) -> None:
     studio = await a_studio(service)
     known = {"ISSUER": service.base_url, "APPLICATION": str(studio.shop.application_id)}

@@ -1,4 +1,4 @@
-"""Introspection: a client about its own tokens, an application about its login tokens (RFC 7662, R1)."""
+"""Introspection by a client of its own tokens, by an application of its login tokens (RFC 7662, R1)."""
 
 from typing import Any
 

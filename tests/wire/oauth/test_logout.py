@@ -33,7 +33,7 @@ async def browser_client(service: RunningService) -> AsyncIterator[HttpBrowser]:
 
 @pytest.fixture
 async def id_token(oidc_client: RelyingPartyClient, browser_client: HttpBrowser, anna: User) -> str:
-    """Anna is signed in to the client with this browser."""
+    """The id_token after Anna signed in to the client with this browser."""
     code = oidc_client.code_from(await oidc_client.walk_authorize(browser_client, anna.login or ""))
     return str((await oidc_client.tokens(code))["id_token"])
 
@@ -167,7 +167,7 @@ async def test_canceled_logout_leaves_the_person_signed_in(browser_client: HttpB
 
 @pytest.mark.usefixtures("id_token")
 async def test_an_address_without_a_client_is_nobodys(browser_client: HttpBrowser) -> None:
-    """oidcc-rp-initiated-logout-no-id-token-hint: asked, signed out, and not sent anywhere."""
+    """oidcc-rp-initiated-logout-no-id-token-hint: confirmed, signed out, and not redirected."""
     page = await browser_client.get(path(post_logout_redirect_uri=BYE, state="s"))
     assert BYE not in page.text
     answer = await browser_client.post(f"{LOGOUT}/confirm", decision="confirm")

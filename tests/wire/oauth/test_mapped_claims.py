@@ -1,4 +1,4 @@
-"""Claims that a client has mapped: what a person holds in chosen applications (R3)."""
+"""Claims that a client has mapped: what a person has in chosen applications (R3)."""
 
 from gatehouse.accounts.model import User
 from gatehouse.oauth.model import ClaimContent, ClaimSource
@@ -19,7 +19,7 @@ CAN_EDIT = {"private_data": {"doc": {"can_edit": {"value": True}}}}
 
 
 async def a_shop(service: RunningService) -> int:
-    """An application of a project with a group that anybody may be in."""
+    """An application of a project with a group that anyone may join."""
     storage = service.services.storage
     project = await publish(storage)
     shop = await create_application(

@@ -1,4 +1,4 @@
-"""Which address a browser is sent to, and which never (checklist section 1, R3)."""
+"""Allowed and refused redirect URIs (checklist section 1, R3)."""
 
 import re
 from html import unescape
@@ -237,7 +237,7 @@ async def test_az_19_an_exact_uri_has_one_spelling(
     both = await a_native_client(service, "both", redirect_hosts=("good.example",), redirect_uris=(HOST,))
     await expect_refusal(
         signed_in_browser, both, uris=("https://good.example/other",)
-    )  # when exact ones are registered only they match
+    )  # if exact ones are registered, only they match
     await expect_accepted(signed_in_browser, exact_client, HOST)
     await expect_accepted(signed_in_browser, both, HOST)
 
@@ -301,7 +301,7 @@ async def test_az_20_reserved_names_in_a_query_match_no_host(
 async def test_az_20_a_stored_uri_with_a_reserved_name_matches_no_more(
     service: RunningService, signed_in_browser: HttpBrowser
 ) -> None:
-    """As registrations kept it before such names were refused."""
+    """As registrations were stored before such names were refused."""
     uris = (*(f"{HOST}?{query}" for query in SPELLINGS), "com.example.app:/cb?code=evil", HOST)
     stored = Client(
         client_id="old",
@@ -321,7 +321,7 @@ async def test_az_20_a_stored_uri_with_a_reserved_name_matches_no_more(
 
 @pytest.mark.parametrize("query", SPELLINGS)
 def test_az_20_reserved_names_are_registered_by_no_one(query: str) -> None:
-    """The check of every registration: API, console, apply and command line, which have a test each."""
+    """The check of every registration: API, console, apply and command line each have a test."""
     client = Client(client_id="web", name="Web", redirect_uris=(HOST, f"{HOST}?{query}"), created_at=0)
     with pytest.raises(BadClient, match=r"the query parameter .* is reserved") as refused:
         check_client(client)

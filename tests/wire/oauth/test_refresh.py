@@ -1,4 +1,4 @@
-"""Refresh tokens: rotation, reuse, narrowing, ends (interface §2.1, R3)."""
+"""Refresh tokens: rotation, reuse, narrowing, expiry (interface §2.1, R3)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -101,7 +101,7 @@ async def test_tk_11_a_rotated_refresh_token_ends_its_family_and_is_on_record(
         if one.event == "grant.refresh_reused"
     ]
     assert [(one.subject, one.actor, one.details["client_id"]) for one in events] == [(anna.user_id, "web", "web")]
-    assert success_body(await web.refresh(another["refresh_token"]))  # of the same person, another sign-in
+    assert success_body(await web.refresh(another["refresh_token"]))  # of a second sign-in of the same person
 
 
 async def test_tk_11_of_many_at_once_at_most_one_gets_tokens(web: RelyingPartyClient, anna: User) -> None:
@@ -167,7 +167,7 @@ async def test_tk_16_a_refresh_repeats_the_redirect_uri_of_its_grant(
     token = success_body(await web.refresh(token))["refresh_token"]
     token = (await oidc_client.tokens(await oidc_client.issue_code(anna)))["refresh_token"]
     assert oauth_error(await oidc_client.refresh(token, redirect_uri=elsewhere)) == GONE
-    assert success_body(await oidc_client.refresh(token, redirect_uri=""))  # off-the-shelf clients leave it out
+    assert success_body(await oidc_client.refresh(token, redirect_uri=""))  # standard clients leave it out
 
 
 async def test_tk_17_a_refresh_narrows_the_access_token_only_and_never_widens(
@@ -308,7 +308,7 @@ class Nodes:
 
 @pytest.fixture
 async def nodes(installed_postgres_url: str, tmp_path: Path) -> AsyncIterator[Nodes]:
-    """One client seen from two nodes with connections and caches of their own."""
+    """One client on two nodes with separate connections and caches."""
     environment = {"GATEHOUSE__SERVER__BASE_URL": f"http://localhost:{free_port()}"}
     async with (
         running_service(installed_postgres_url, tmp_path, environment=environment) as first,

@@ -1,4 +1,4 @@
-"""What is left of OAuth when the application of a client, or its project, is removed: nothing (R5, PR-11)."""
+"""Removing a client's application or its project ends all its OAuth data (R5, PR-11)."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ async def studio(service: RunningService) -> Studio:
 
 @pytest.fixture(params=["application", "project"])
 def removal(request: pytest.FixtureRequest, studio: Studio) -> tuple[str, dict[str, object]]:
-    """The request that removes the shop, alone or with everything of its project."""
+    """The request that removes the shop, alone or with its whole project."""
     about = {"application_id": studio.shop.application_id} if request.param == "application" else {"id": PROJECT}
     return request.param, {"action": "delete", "data": about}
 

@@ -1,4 +1,4 @@
-"""Revocation: interface §4.2's own, and RFC 7009 (R3)."""
+"""Revocation: that of interface §4.2, and RFC 7009 (R3)."""
 
 from typing import Any
 
@@ -159,7 +159,7 @@ async def test_rfc_7009_wants_the_client_to_prove_itself(
         {"Authorization": f"Bearer {oidc_client.secret}"},
     ):
         assert oauth_error(await try_revoke(headers)) == (401, "invalid_client")
-    assert (await try_revoke({}, client_id="app")).status_code == 200  # a public client, of its own tokens only
+    assert (await try_revoke({}, client_id="app")).status_code == 200  # a public client: only its own tokens
     assert success_body(await oidc_client.userinfo(tokens["access_token"]))
     assert app.client.public
 

@@ -314,7 +314,7 @@ async def test_tk_24_a_malformed_authorization_header_is_401(
         [(b"Authorization", f"Bearer {good}".encode())] * 2,
     ]
     for headers in malformed:
-        # Each of them is one attempt, so each has a code of its own.
+        # Each of them is one attempt, so each has its own code.
         fresh = fields | {"code": await web.issue_code(anna)}
         answer = await service.client.post(TOKEN, data=fresh, headers=headers)
         assert oauth_error(answer) == (401, "invalid_client"), headers

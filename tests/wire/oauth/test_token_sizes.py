@@ -1,4 +1,4 @@
-"""Tokens at their limits, made by the running service and taken back by it (TK-31, R2)."""
+"""Tokens of maximal size, issued and accepted by the running service (TK-31, R2)."""
 
 from dataclasses import replace
 from functools import partial
@@ -37,7 +37,7 @@ async def studio(service: RunningService) -> Studio:
 
 @pytest.fixture
 async def long_anna(service: RunningService, anna: User) -> User:
-    """Anna with everything that tokens tell of her as long as it may be."""
+    """Anna with every claim as long as it may be."""
     login = f"{'a' * 64}@{'b' * 61}.{'b' * 61}.{'b' * 61}.abc"
     long = replace(anna, nick=NICK, tags=TAGS, login=login, email_verified=True)
     await service.services.storage.runner.write(partial(update_user, long))
@@ -45,7 +45,7 @@ async def long_anna(service: RunningService, anna: User) -> User:
 
 
 async def with_rules(service: RunningService, user: User, count: int) -> Application:
-    """An application in which the person holds that many rules."""
+    """An application in which the person has that many rules."""
     rules = {f"rule_{number:04d}_with_a_rather_long_name": {"value": True} for number in range(count)}
     role = a_role("many", meta={"private_data": {"section": rules}})
     application = await create_application(service.services.storage, role, name=f"Large {count}")
@@ -59,7 +59,7 @@ async def with_rules(service: RunningService, user: User, count: int) -> Applica
 
 
 def largest_key() -> str:
-    """An RSA key of 8192 bits as PEM with the longest line ends; no one has its private half."""
+    """An RSA key of 8192 bits as PEM with the longest line ends, without a known private half."""
     numbers = RSAPublicNumbers(65_537, (1 << 8_192) - 1)
     pem = numbers.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
     return pem.replace("\n", "\r\n")
@@ -76,7 +76,7 @@ async def log_in(service: RunningService, user: User, **fields: Any) -> dict[str
 
 
 async def is_taken(studio: Studio, jwt: str) -> None:
-    """Whether the service takes its own user JWT back, wherever it may be shown."""
+    """Whether the service accepts its own user JWT everywhere."""
     headers = bearer_headers(jwt, Factor=FACTOR)
     await studio.expect_ok("user/info", {}, headers)
     await studio.expect_ok("meta/data", own_record(studio.shop), headers)
@@ -84,7 +84,7 @@ async def is_taken(studio: Studio, jwt: str) -> None:
         await studio.service.client.post("/proxy/oauth/exchange", headers={"Authorization": f"Bearer {jwt}"})
     )
     if "fip" in claims_of(jwt):
-        return  # where its owner is does not show beside an access key
+        return  # the owner's address is not checked with an access key
     key = await studio.access_key()
     narrowed = (await studio.expect_ok("exchangeJwt", {"jwt": jwt, "factor": FACTOR}, bearer_headers(key)))["jwt"]
     assert len(narrowed) <= MAX_ISSUED_TOKEN
@@ -108,7 +108,7 @@ async def test_tk_31_a_user_jwt_with_many_rules_is_taken_by_the_service_itself(
     await is_taken(studio, jwt)
     ask = own_record(large) | {"data": {"type": "list_short"}}
     answer = await studio.expect_ok("meta/data", ask, bearer_headers(jwt, Factor=FACTOR))
-    assert len(answer["data"]) == count, "what was left out can be asked"
+    assert len(answer["data"]) == count, "omitted claims can be queried"
 
 
 @pytest.mark.parametrize("count", [1, 60, 800])
@@ -168,12 +168,12 @@ async def test_tk_31_tags_are_bounded_where_they_are_saved(studio: Studio, anna:
 async def test_tk_31_stored_tags_that_are_too_long_are_left_out_and_the_reader_is_told(
     studio: Studio, anna: User, web: RelyingPartyClient
 ) -> None:
-    """As they were kept before they had a limit."""
+    """As they were stored before they had a limit."""
     service = studio.service
     many = replace(anna, tags=frozenset(f"{number:03d}{'t' * 60}" for number in range(100)))
     await service.services.storage.runner.write(partial(update_user, many))
     data = await log_in(service, many)
-    assert len(data["tags"]) > 6_000, "the login data has them"
+    assert len(data["tags"]) > 6_000, "the login data contains them"
     claims = claims_of(data["jwt"])
     assert (claims["tgs"], claims["tgs_omitted"]) == ("", True)
     await is_taken(studio, data["jwt"])
@@ -253,5 +253,5 @@ async def test_tk_31_a_service_account_at_its_limits_has_a_jwt_that_is_taken(stu
         made = await studio.expect_ok("serviceAccount", {"action": "save", "data": data}, studio.owner.headers)
         jwt = made["data"]["jwt"]
         assert len(jwt) <= MAX_ISSUED_TOKEN
-        if taken:  # the other one signs each of its requests with its key
+        if taken:  # the second one signs each of its requests with its key
             await studio.expect_ok("user/info", {}, bearer_headers(jwt))

@@ -1,4 +1,4 @@
-"""userinfo, and pages of a client's origin that call it (interface §4.2, R3)."""
+"""userinfo, and calls to it from pages of a client's origin (interface §4.2, R3)."""
 
 import httpx2
 import pytest
@@ -44,7 +44,7 @@ async def test_ui_02_only_the_exact_living_access_token_is_one(
         headers = [(b"Authorization", f"Bearer {other}".encode())]
         answer = await service.client.get(PATH, headers=headers)
         if other == token:
-            continue  # shorter than 80 characters: cut to itself
+            continue  # shorter than 80 characters: not cut
         assert oauth_error(answer) == BAD, other
         assert answer.headers["www-authenticate"].startswith("Bearer ")
     assert oauth_error(await service.client.post(PATH, data={"access_token": f"{token} "})) == BAD

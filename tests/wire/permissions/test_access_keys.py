@@ -83,7 +83,7 @@ async def test_ak_04_a_deleted_key_is_refused_on_every_node_at_once(
     ):
         studio = await a_studio(first)
         key = await studio.access_key()
-        # Both nodes serve one address: the JWT was issued by the first, the second remembers another base_url.
+        # Both nodes share a database: the first issued the JWT, the second has a different base_url.
         alone = own_record(studio.shop, data={"type": "roles", "user_id": studio.owner.user_id})
         path = "/api/permissions/meta/data"
         assert (await second.client.post(path, json=alone, headers=bearer_headers(key))).status_code == 200
@@ -98,7 +98,7 @@ async def test_ak_04_a_deleted_key_is_refused_on_every_node_at_once(
 async def test_ak_05_a_key_is_deleted_through_its_own_application_only(studio: Studio) -> None:
     key = await studio.access_key()
     [listed] = (await studio.expect_ok("accessKey", key_request("get", studio.shop), studio.owner.headers))["data"]
-    # The owner may manage keys of both, once the other application is in their project too.
+    # The owner may manage keys of both, once the second application is in their project too.
     storage = studio.service.services.storage
     await storage.applications.edit_application(studio.other.application_id, set_fields(project_id=PROJECT))
     through_other = key_request("delete", studio.other, id=listed["id"])

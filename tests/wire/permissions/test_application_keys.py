@@ -1,4 +1,4 @@
-"""Public keys of applications: read by everyone, managed by few (interface §4.4, R6)."""
+"""Public keys of applications: readable by everyone, managed by few (interface §4.4, R6)."""
 
 import asyncio
 from dataclasses import replace
@@ -93,7 +93,7 @@ async def test_the_kid_of_a_user_jwt_is_answered_too(studio: Studio) -> None:
     for kid in kids:
         answer = await client.get(f"/api/permissions/application/publicKey/{kid}")
         assert answer.json()["key"]["data"].startswith("-----BEGIN PUBLIC KEY-----")
-    assert len(kids) < len(first_keys())  # those of other purposes are no one's business
+    assert len(kids) < len(first_keys())  # those of other purposes are not published
 
 
 async def test_keys_in_the_directory_are_published_first(installed_url: str, tmp_path: Path) -> None:

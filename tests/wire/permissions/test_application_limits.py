@@ -1,4 +1,4 @@
-"""An application has a documented largest size, on every way of saving one (checklist LP-02)."""
+"""An application has a documented maximal size, however it is saved (checklist LP-02)."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,7 +16,7 @@ from tests.support.permission_builders import a_role
 from tests.support.studio import Studio
 from tests.wire.provision.test_permissions import apply_document
 
-PARAMS: Final = ",".join(f"p{n}" for n in range(64))  # of an entry, and once more of its role
+PARAMS: Final = ",".join(f"p{n}" for n in range(64))  # of an entry, and again of its role
 WIDE: Final = 1_550  # entries with 128 params each
 LEFT: Final = MAX_APPLICATION_SIZE - WIDE * (1 + 64 + 64)  # entries that still fit
 

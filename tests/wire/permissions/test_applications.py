@@ -1,4 +1,4 @@
-"""Applications from outside: made, read, saved, moved, removed (interface §4.4, R5, R6; checklist section 8)."""
+"""Applications: create, read, save, move, remove (interface §4.4, R5, R6; checklist section 8)."""
 
 import asyncio
 import json
@@ -50,7 +50,7 @@ async def get(studio: Studio, who: Person, application_id: int) -> Any:
     return (await studio.expect_ok("application", get_request(application_id, full=True), who.headers))["data"]
 
 
-# -- making -------------------------------------------------------------------------------------------
+# -- creating -----------------------------------------------------------------------------------------
 
 
 async def test_ap_01_can_create_app_creates_outside_a_project_and_updates_nothing(studio: Studio) -> None:
@@ -615,7 +615,7 @@ async def test_ap_14_strange_names_are_refused_or_told_as_they_are(studio: Studi
     for body in (
         save_request(application_id=shop, **{field: text}) for field in ("name", "description") for text in strange
     ):
-        raw = json.dumps(body).encode()  # with escapes: no other client could send these
+        raw = json.dumps(body).encode()  # with escapes, which no HTTP library would send
         answer = await studio.service.client.post("/api/permissions/application", content=raw, headers=headers)
         fine = body["data"] in (
             {"application_id": shop, "description": text} for text in ("two\nlines", " lead", "n" * 129, "")
@@ -629,7 +629,7 @@ async def test_ap_14_strange_names_are_refused_or_told_as_they_are(studio: Studi
     assert made.headers["x-content-type-options"] == "nosniff"
 
 
-# -- who may see it -----------------------------------------------------------------------------------
+# -- visibility ---------------------------------------------------------------------------------------
 
 
 async def test_any_role_on_an_application_lets_see_it_and_not_save_it(studio: Studio) -> None:

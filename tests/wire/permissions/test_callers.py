@@ -1,4 +1,4 @@
-"""Who is calling a permission endpoint, as the wire shows it (interface §4.1, R6; checklist section 7)."""
+"""Identifying callers of permission endpoints (interface §4.1, R6; checklist section 7)."""
 
 from base64 import b64encode
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ ROBOT = "5000000001"
 
 
 def everything(studio: Studio) -> dict[str, Mapping[str, object]]:
-    """One request to every endpoint that a caller has to show themselves at."""
+    """One request to every endpoint that needs credentials."""
     shop = studio.shop.application_id
     return {
         "application": {"action": "get", "data": {"application_id": shop}},

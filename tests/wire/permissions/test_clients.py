@@ -1,4 +1,4 @@
-"""OAuth clients over the API: anyone who may save an application, and only they, manages its clients (R3, R6)."""
+"""OAuth clients over the API: those who may save an application, and only they, manage its clients (R3, R6)."""
 
 import asyncio
 from typing import Any
@@ -39,7 +39,7 @@ def relying_party(studio: Studio, record: Any, secret: str = "") -> RelyingParty
 
 
 async def is_known(studio: Studio, record: Any, secret: str) -> bool:
-    """Whether the token endpoint takes the secret: then it is the code that is wrong."""
+    """Whether the token endpoint accepts the secret: then the error is about the code."""
     answer = await relying_party(studio, record, secret).redeem("no such code")
     assert answer.json()["error"] in ("invalid_grant", "invalid_client")
     return bool(answer.json()["error"] == "invalid_grant")
@@ -89,8 +89,8 @@ async def test_clients_are_managed_with_the_right_to_save_their_application_and_
         ),
         (403, bearer_headers(studio.owner.jwt, Service_Jwt=await studio.service_jwt(studio.other))),
         (403, robots[1]),
-        (403, bearer_headers(exchanged["jwt"], Factor="the device")),  # good for this application, but not for this
-        (403, bearer_headers(key)),  # of the application itself, which is no one
+        (403, bearer_headers(exchanged["jwt"], Factor="the device")),  # not valid for this
+        (403, bearer_headers(key)),  # of the application itself, which is not a person
         (401, {}),
     )
     for number, headers in enumerate(may):
@@ -100,7 +100,7 @@ async def test_clients_are_managed_with_the_right_to_save_their_application_and_
             await studio.expect_ok("client", client_request(action, shop, client_id=of["client_id"]), headers)
     for status, headers in may_not:
         for action in ACTIONS:
-            for client_id in ("web", "no_one"):  # whether it exists is not told
+            for client_id in ("web", "no_one"):  # whether it exists is not revealed
                 await studio.expect_error(
                     status, "client", client_request(action, shop, **WEB | {"client_id": client_id}), headers
                 )
@@ -289,7 +289,7 @@ async def test_a_client_lives_through_the_api_and_its_secrets_work_and_end_as_th
     ]
     assert {entry.actor for entry in records} == {studio.owner.user_id}
     everything = str(await read_all_tables(studio.service.services.storage))
-    assert not [one for one in secrets if one in everything], "a secret is kept as a digest only"
+    assert not [one for one in secrets if one in everything], "only a digest of the secret is stored"
 
 
 async def of_client(studio: Studio) -> list[Any]:

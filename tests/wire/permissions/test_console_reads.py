@@ -1,4 +1,4 @@
-"""What the console shows of people, game sessions, service tokens, the audit log and old schemas, over the API."""
+"""The console's data over the API: people, game sessions, service tokens, the audit log and old schemas."""
 
 from gatehouse.audit.events import AuditEvent
 from gatehouse.kernel.digests import sha256

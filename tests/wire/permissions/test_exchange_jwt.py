@@ -1,4 +1,4 @@
-"""exchangeJwt: a user JWT for one application only (interface §4.8, R6)."""
+"""exchangeJwt: a user JWT for a single application (interface §4.8, R6)."""
 
 import json
 from base64 import urlsafe_b64decode

@@ -1,4 +1,4 @@
-"""Groups from outside (interface §4.7, R5, R6; checklist section 10)."""
+"""Groups (interface §4.7, R5, R6; checklist section 10)."""
 
 import asyncio
 import json
@@ -48,7 +48,7 @@ async def a_manager(studio: Studio, group_id: str) -> Person:
 
 
 async def people(studio: Studio, count: int) -> list[str]:
-    """Accounts, all made already when they are listed."""
+    """Accounts, created before they are listed."""
     ids = [str(3_000_000_000 + n) for n in range(count)]
     for user_id in ids:
         await a_person(studio.service.services.storage, user_id)
@@ -312,7 +312,7 @@ async def test_a_service_vouches_for_groups_of_its_own_project_alone(studio: Stu
 
 
 async def test_a_group_that_decides_who_belongs_is_not_deleted(studio: Studio) -> None:
-    """Without it a project that is closed would be open (R5, membership)."""
+    """Without it a closed project would be open (R5, membership)."""
     made = await make(studio)
     manager = await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES_ALL)})
     await studio.expect_ok("group/access", access(made["id"], users=[manager.user_id]), studio.owner.headers)
@@ -368,7 +368,7 @@ async def test_group_manager_matching_their_own_new_condition_is_audited(studio:
     assert len(await audit_records(studio, AuditEvent.GROUP_OPENED)) == 1
     again = [*own, {"title": "u", "condition": {"uid": [manager.user_id]}}]
     await studio.expect_ok("group/access", access(made["id"], conditions=again), manager.headers)
-    assert len(await audit_records(studio, AuditEvent.GROUP_OPENED)) == 1  # they were in already
+    assert len(await audit_records(studio, AuditEvent.GROUP_OPENED)) == 1  # they were members already
 
 
 async def test_the_users_that_the_conditions_of_a_project_name_are_limited(studio: Studio) -> None:

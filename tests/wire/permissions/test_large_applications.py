@@ -1,4 +1,4 @@
-"""A large application: nothing of it is worked off on the event loop, and no answer is endless."""
+"""A large application is never processed on the event loop, and every response is bounded."""
 
 import asyncio
 import threading
@@ -19,13 +19,13 @@ from tests.support.permission_builders import a_person, a_role
 from tests.support.studio import OTHER_USER, OWNER, Studio, put_roles, question_body, role_granting, set_user_roles
 
 ROLES: Final = 40
-RULES: Final = 2_000  # of each role; bench/blocking.py has an application as large as one may be
+RULES: Final = 2_000  # of each role; bench/blocking.py uses an application of maximal size
 MANY: Final = 5_000  # rules that are too many for the loop
-PATIENCE: Final = 300.0  # seconds for an answer on a busy machine
+PATIENCE: Final = 300.0  # seconds for a response on a busy machine
 PEOPLE: Final = ("2000000001", "2000000002", "2000000003")
 LOOP: Final = threading.main_thread().name
 
-Threads = dict[str, set[str]]  # in which heavy work was done, by what it was
+Threads = dict[str, set[str]]  # the threads of heavy work, by its kind
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> Threads:
 
 @pytest.fixture
 async def large_studio(studio: Studio) -> Studio:
-    """The shop is large, and everybody holds all of its roles."""
+    """A large shop in which everyone has all roles."""
     names = [f"large{number}" for number in range(ROLES)]
     await put_roles(studio, *(a_role(name, meta=rules_of(name)) for name in names))
     for user_id in PEOPLE:
@@ -76,7 +76,7 @@ def rules_of(role: str) -> dict[str, object]:
 
 
 def asker(studio: Studio, path: str, body: dict[str, object]) -> Callable[[], httpx2.Response]:
-    """Asks from another thread: the loop is the service's alone."""
+    """Send requests from a separate thread, so that the loop runs only the service."""
     url = f"{studio.service.client.base_url}/api/permissions/{path}"
     return lambda: httpx2.post(url, json=body, headers=studio.owner.headers, timeout=PATIENCE)
 

@@ -1,4 +1,4 @@
-"""What applications have to say about a login, and what the JWT tells about them (R2, R4, R5)."""
+"""The effect of applications on a login, and their data in the JWT (R2, R4, R5)."""
 
 from typing import Any
 

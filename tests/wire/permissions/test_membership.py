@@ -1,4 +1,4 @@
-"""Who belongs to a project (interface §4.6, R5; checklist PR-13)."""
+"""Membership of a project (interface §4.6, R5; checklist PR-13)."""
 
 from dataclasses import replace
 from typing import Any
@@ -51,7 +51,7 @@ async def save(studio: Studio, who: Person, **data: object) -> Any:
 
 
 async def connect(studio: Studio, *applications: int) -> None:
-    """Exactly these, which are published."""
+    """Connect exactly these published applications."""
     storage = studio.service.services.storage
     for number in applications:
         await storage.applications.edit_application(number, set_fields(service_meta={"name": "Service"}))
@@ -300,7 +300,7 @@ async def test_a_right_on_a_resource_reaches_no_further(studio: Studio) -> None:
     await studio.expect_error(403, "application", {"action": "get", "data": {"application_id": shop}}, who.headers)
 
 
-# -- what reaches further than it should --------------------------------------------------------------
+# -- escalation ---------------------------------------------------------------------------------------
 
 
 def schema_denying(*names: str) -> dict[str, object]:
@@ -322,7 +322,7 @@ async def test_an_owner_is_changed_by_owners_alone(studio: Studio) -> None:
         record = {"user_id": OWNER, "private_data": {"projectAccess": {PROJECT: held}}}
         body = {"action": "save", "application_id": 1, "data": record}
         await studio.expect_error(403, "meta/data", body, deputy.headers)
-    await save(studio, deputy, users={OWNER: owner})  # as it is
+    await save(studio, deputy, users={OWNER: owner})  # unchanged
     await save(studio, studio.owner, users={OWNER: {**owner, **schema_denying("can_remove_project")}})
     await studio.expect_error(403, "project/membership", save_request(users={OWNER: owner}), deputy.headers)
     await save(studio, await create_administrator(studio), users={OWNER: owner})
@@ -375,7 +375,7 @@ async def test_person_with_an_expiring_role_assigns_nothing_that_ends_later(stud
     for held in (
         {"roles": [role]},
         {"roles": [{"name": role, "expired": now + 61}]},
-        {"roles": [{"name": role, "ttl": 5}]},  # it never ends by that
+        {"roles": [{"name": role, "ttl": 5}]},  # such an end never takes effect
         {"roles": [{"name": role, "expired": now + 60, "ttl": 5}]},
         {"private_data": {"project": rule}},
         {"applications": {shop: {"roles": ["app_developer"]}}},

@@ -1,4 +1,4 @@
-"""Projects from outside: read, saved, removed, connected to services (interface §4.6, R5; checklist section 9)."""
+"""Projects: read, save, remove, connect to services (interface §4.6, R5; checklist section 9)."""
 
 from typing import Any
 
@@ -56,7 +56,7 @@ def grant(*roles: str, action: str = "grant", group_id: str = GROUP) -> dict[str
 
 
 async def other_project_application(studio: Studio) -> Application:
-    """Another project with an application that no one published and a group."""
+    """A second project with an unpublished application and a group."""
     storage = studio.service.services.storage
     await publish(storage, a_project("Elsewhere"), owners=[studio.other_user.user_id])
     await storage.groups.create_group(a_group(FOREIGN_GROUP, project_id="elsewhere"), [a_record()])

@@ -1,4 +1,4 @@
-"""Publishing a project from outside (interface §4.6, §5.6, R5, R6; checklist PR-01 to PR-05)."""
+"""Publishing a project (interface §4.6, §5.6, R5, R6; checklist PR-01 to PR-05)."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""On any state, members finds whom looking at everyone finds, and simulate foretells what the save does."""
+"""In any state, members equals checking everyone, and simulate predicts what the save does."""
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
@@ -173,7 +173,7 @@ a_change: st.SearchStrategy[AnyProposal] = st.one_of(
 
 
 async def build(studio: Studio, world: World) -> None:
-    """The studio as the world says, whatever it was before."""
+    """Write the studio's whole state, replacing the previous one."""
     storage, shop = studio.service.services.storage, studio.shop.application_id
     await storage.projects.edit_project(
         PROJECT, set_project_fields(settings=ProjectSettings(), allow=(), disallow=())
@@ -227,7 +227,7 @@ def holdings(roles: list[tuple[str, int]], entries: Mapping[str, bool], usable: 
 
 
 async def held_by_all(studio: Studio) -> dict[str, EffectivePermissions]:
-    """The naive way: everybody, one by one."""
+    """The naive way: check everyone."""
     storage, shop, found = studio.service.services.storage, studio.shop.application_id, {}
     model = (await storage.permissions.application_models([shop]))[shop]
     structure = await storage.permissions.structure([PROJECT], [shop])
@@ -298,7 +298,7 @@ async def save(studio: Studio, change: AnyProposal, by: Proposer) -> None:
 
 
 def settings_for(examples: int) -> settings:
-    # Each example writes the whole state anew, so that nothing of the one before is left.
+    # Each example writes the whole state, so that nothing of the previous one is left.
     return settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
 
 

@@ -126,11 +126,11 @@ async def test_impossible_project_name_grants_nothing(studio: Studio) -> None:
         assert await check_rules(studio, there, {**there, "resource": resource}) == [False, False]
         explanation = await explain(studio, project_id=name)
         assert (explanation["allowed"], explanation["missing"][0]["kind"]) == (False, "project_unknown")
-    assert len(explanation["scope"]["project_id"]) < len(name)  # not all of what is sent comes back
+    assert len(explanation["scope"]["project_id"]) < len(name)  # long input is cut
 
 
 async def test_project_rights_apply_only_to_resources_of_the_project(studio: Studio) -> None:
-    """R5: on every resource of the project, whether it was asked about before or not."""
+    """R5: on every resource of the project, known or not."""
     await put_roles(studio, role_granting("moderator"))
     await set_user_roles(studio, OTHER_USER, {P: ["moderator"]})
     shop, other = studio.shop.application_id, studio.other.application_id
@@ -391,7 +391,7 @@ SECRETS = ("hidden", "vip_secret", "10.9.8.0", "partner.example", "owner.example
 
 
 async def a_guarded_project(studio: Studio) -> None:
-    """A role with a condition, given to a group with a condition, in a project for certain domains."""
+    """A role with a condition, assigned to a group with a condition, in a project for certain domains."""
     condition = parse_condition({"and": [{"ip": "10.9.8.0/24"}, {"tag": "vip_secret"}]})
     await put_roles(studio, role_granting("hidden", condition=condition))
     await put_group(studio, conditions=[{"domain": "partner.example"}])
@@ -415,7 +415,7 @@ async def explained_by(studio: Studio, who: Person, application_id: int | None =
 
 async def test_a_stranger_cannot_tell_a_project_from_one_that_is_not_there(studio: Studio) -> None:
     await a_guarded_project(studio)
-    await explained_to_owner(studio, project_id=PROJECT)  # everything is known by now, and in memory
+    await explained_to_owner(studio, project_id=PROJECT)  # by now everything is cached
     central = {"rule": "project.can_view_project"}
     for application_id, asked in ((studio.shop.application_id, {}), (studio.other.application_id, {}), (1, central)):
         explanations = [
@@ -432,7 +432,7 @@ async def test_a_stranger_cannot_tell_a_project_from_one_that_is_not_there(studi
 
 
 async def test_person_without_project_access_cannot_probe_its_resources(studio: Studio) -> None:
-    """They develop one of its applications, and are told the same of what it has and of what it has not."""
+    """They develop one of its applications, and get the same response for existing and missing resources."""
     storage = studio.service.services.storage
     one = await create_application(storage, name="Tools", project_id=PROJECT)
     on_shop = application_scope(PROJECT, studio.shop.application_id)

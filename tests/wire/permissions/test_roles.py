@@ -1,4 +1,4 @@
-"""Roles from outside (interface §2.7, §3, §4.9, R5, R6; checklist section 11)."""
+"""Roles (interface §2.7, §3, §4.9, R5, R6; checklist section 11)."""
 
 import asyncio
 from typing import Any
@@ -65,7 +65,7 @@ async def with_schema(studio: Studio) -> None:
 
 
 async def assign(studio: Studio, who: Person, *roles: object, status: int = 200, project: bool = False) -> Any:
-    """What comes of giving someone exactly these roles, at the root or in the project."""
+    """Assign exactly these roles to a person, at the root or in the project; return the response."""
     access = {"private_data": {"projectAccess": {PROJECT: {"roles": roles}}}}
     data = {"user_id": who.user_id, **(access if project else {"roles": roles})}
     answer = await studio.post("meta/data", role_request(studio, "save", **data), studio.owner.headers)
@@ -394,7 +394,7 @@ async def test_ro_09_params_of_several_roles_are_merged_in_a_stable_order(studio
     assert await read_held(studio, studio.other_user) == ["user.kick|a,shared,b"]
 
 
-# -- limits and ends ----------------------------------------------------------------------------------
+# -- limits and expiry --------------------------------------------------------------------------------
 
 
 async def test_ro_17_a_limited_role_has_no_more_users_than_that(studio: Studio) -> None:

@@ -1,4 +1,4 @@
-"""Schemas of applications from outside (interface §2.8, §4.10, R5, R6; checklist section 12)."""
+"""Schemas of applications (interface §2.8, §4.10, R5, R6; checklist section 12)."""
 
 import asyncio
 import json
@@ -254,7 +254,7 @@ async def test_ro_22_no_rule_begins_with_a_reserved_name(studio: Studio, name: s
         ]
         role = {"action": "save", "application_id": shop, "data": {"name": "Mod", "meta": meta}}
         refusals.append(await studio.expect_error(400, "roles", role, owner.headers))
-        if (section, name) != (RuleSection.PRIVATE, "projectAccess"):  # there it is what is held in projects
+        if (section, name) != (RuleSection.PRIVATE, "projectAccess"):  # there it is what people have in projects
             refusals.append(await refused_record(studio, **meta))
         refusals.append(await refused_record(studio, private_data={"projectAccess": {PROJECT: meta}}))
         assert all(f"{section}.{name}" in said for said in refusals), refusals
@@ -441,7 +441,7 @@ async def test_sc_15_broken_json_is_refused_at_every_endpoint(studio: Studio) ->
     headers = {**studio.owner.headers, "Content-Type": "application/json"}
     for path in ENDPOINTS:
         for name, raw in BROKEN.items():
-            if (path, name) == ("user/info", "nothing"):  # it needs none: anyone who asks says so in headers
+            if (path, name) == ("user/info", "nothing"):  # it needs none: the headers identify the caller
                 continue
             answer = await studio.service.client.post(f"/api/permissions/{path}", content=raw, headers=headers)
             assert (answer.status_code, answer.json()["status"]) == (400, "ERROR"), (path, name, answer.text)

@@ -1,4 +1,4 @@
-"""Service accounts: made, used, listed and revoked at serviceAccount (R1)."""
+"""Service accounts: create, use, list and revoke at serviceAccount (R1)."""
 
 from base64 import b64encode
 from typing import Any
@@ -165,7 +165,7 @@ async def test_names_are_unique_in_a_project(studio: Studio) -> None:
 
 
 async def test_no_vouching_service_creates_or_revokes_service_accounts(studio: Studio) -> None:
-    """Its JWT would open what the service that vouches does not reach (R6)."""
+    """Its JWT would open what the vouching service cannot reach (R6)."""
     account = await create_account(studio)
     headers = {"Authorization": f"Bearer {studio.owner.jwt}", "Service-Jwt": await studio.service_jwt()}
     for ask in (

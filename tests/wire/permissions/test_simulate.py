@@ -33,7 +33,7 @@ Lists = Mapping[str, frozenset[str]]
 
 @pytest.fixture
 async def busy(studio: Studio) -> Studio:
-    """Roles, a group with a condition, grants, and people who hold something."""
+    """Roles, a group with a condition, grants, and people with permissions."""
     storage = studio.service.services.storage
     await a_person(storage, ANN, tags=frozenset({"staff"}))
     await a_person(storage, BEN)
@@ -47,7 +47,7 @@ async def busy(studio: Studio) -> Studio:
 
 
 async def lists(studio: Studio) -> Lists:
-    """What everybody holds in the shop, as an administrator of the project reads it."""
+    """What everyone has in the shop, as read by an administrator of the project."""
     found = {}
     for user_id in EVERYBODY:
         body = await studio.expect_ok(
@@ -65,7 +65,7 @@ async def save_record(studio: Studio, path: str, body: dict[str, object]) -> Non
     await studio.expect_ok(path, body, studio.owner.headers)
 
 
-SHOP = "the shop"  # stands for its id, which a parameter cannot know
+SHOP = "the shop"  # a placeholder for its id, which a parameter cannot know
 CHANGES: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
     (
         "a role gets a condition",

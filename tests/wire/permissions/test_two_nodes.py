@@ -1,4 +1,4 @@
-"""Two nodes of one service on one database: races between them, and how soon one hears of the other's changes."""
+"""Two nodes on one database: races between them, and how soon one sees the other's changes."""
 
 import asyncio
 from collections import Counter
@@ -32,7 +32,7 @@ Nodes = tuple[Studio, Studio]
 
 @pytest.fixture
 async def nodes(installed_postgres_url: str, tmp_path: Path) -> AsyncIterator[Nodes]:
-    """Each with connections and caches of its own; the second sees the studio that the first made."""
+    """Two nodes with separate connections and caches; the second sees the studio that the first created."""
     environment = {"GATEHOUSE__SERVER__BASE_URL": f"http://localhost:{free_port()}"}
     async with (
         running_service(installed_postgres_url, tmp_path, environment=environment) as first,
@@ -43,7 +43,7 @@ async def nodes(installed_postgres_url: str, tmp_path: Path) -> AsyncIterator[No
 
 
 async def race(nodes: Nodes, path: str, bodies: list[Mapping[str, object]], who: Person) -> Counter[int]:
-    """Post them all at once, to the one node and the other in turn."""
+    """Post them all at once, alternating between the nodes."""
     answers = await asyncio.gather(
         *(nodes[number % 2].post(path, body, who.headers) for number, body in enumerate(bodies))
     )

@@ -1,4 +1,4 @@
-"""What users hold, from outside (interface §2.9, §4.5, R5, R6; checklist section 12)."""
+"""Users' records (interface §2.9, §4.5, R5, R6; checklist section 12)."""
 
 from typing import Any
 
@@ -68,7 +68,7 @@ def all_of(**parts: tuple[str, str]) -> dict[str, object]:
     return secret_document(**{**dict.fromkeys(SECTIONS, ("none", "none")), **parts})
 
 
-# -- who may read and write what ----------------------------------------------------------------------
+# -- read and write access ----------------------------------------------------------------------------
 
 CONTENT: dict[str, object] = {
     "roles": ["Mod"],
@@ -262,11 +262,11 @@ async def test_a_central_role_in_a_project_is_given_by_who_holds_it_there(studio
     await studio.expect_error(403, "meta/data", central(), deputy.headers)
 
 
-# -- shapes -------------------------------------------------------------------------------------------
+# -- formats ------------------------------------------------------------------------------------------
 
 
 async def person_with_everything(studio: Studio) -> Person:
-    """Someone with a bit of everything, some of it ended."""
+    """A person with some of everything, partly expired."""
     now = studio.service.clock.now()
     await with_roles(studio, "Mod", "Old")
     who, boss = await create_person_with(studio), await create_administrator(studio)
@@ -664,11 +664,11 @@ async def test_user_record_can_be_saved_back_as_read(studio: Studio) -> None:
     await write_user_record(studio, who, studio.shop.application_id)
 
 
-# -- what reaches further than it should --------------------------------------------------------------
+# -- escalation ---------------------------------------------------------------------------------------
 
 
 async def test_project_access_of_a_stranger_is_nothing_to_a_visitor(studio: Studio) -> None:
-    """Neither that they exist, nor what they hold, nor its version: each answer is the same (R6, checklist PA-13)."""
+    """Not that they exist, nor what they have, nor its version: each response is the same (R6, checklist PA-13)."""
     owns, manages = {"roles": ["project_owner"]}, {"roles": ["project_administrator"]}
     answers = set()
     for application_id in (1, studio.shop.application_id, studio.other.application_id, 999_999):
@@ -794,7 +794,7 @@ async def test_the_last_who_administers_neither_ends_nor_denies_it(studio: Studi
     await studio.expect_ok("meta/data", change_request(boss.user_id, roles=ending), boss.headers)
 
 
-# -- a record saved back without something ------------------------------------------------------------
+# -- a record saved with parts left out ---------------------------------------------------------------
 
 HELD_HERE = {"projectAccess": {PROJECT: {"roles": ["Mod"]}}}
 

@@ -119,7 +119,7 @@ def test_r_25_a_damaged_secret_is_named_by_an_export_and_mended_by_a_file_that_h
 
 
 def test_weak_secrets_are_taken_in_development_or_when_told(place: InstallationPaths, file: Path) -> None:
-    master_key = "hJ3oGkP0rVtYw1mXq9Zc5sEdN7uBfLaI2xRkT8vQ4yM"  # random once; seals nothing elsewhere
+    master_key = "hJ3oGkP0rVtYw1mXq9Zc5sEdN7uBfLaI2xRkT8vQ4yM"  # random; seals nothing elsewhere
     strict = CommandLine(("--data", place.data), {**place.settings, "GATEHOUSE__SECURITY__MASTER_KEY": master_key})
     file.write_text('users: [{login: anna@studio.example, nick: Anna, password: "short"}]')
     assert "use --allow-weak to accept it" in strict.expect_failure("apply", file)
@@ -135,7 +135,7 @@ def test_an_export_needs_an_installation(tmp_path: Path) -> None:
 def test_two_processes_that_apply_one_file_at_once_make_everything_once(
     gatehouse: CommandLine, place: InstallationPaths, file: Path
 ) -> None:
-    gatehouse("export")  # makes the keys
+    gatehouse("export")  # creates the keys
     command = [*GATEHOUSE_COMMAND, "apply", str(file), "--json", "--dev", "--data", str(place.data)]
     both = [WatchedProcess(command, environment=place.settings) for _ in range(2)]
     assert [process.wait() for process in both] == [0, 0]

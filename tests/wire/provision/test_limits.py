@@ -1,4 +1,4 @@
-"""A file is bound by the limits of the API, in the words of the API (R7)."""
+"""A file has the limits of the API, with the same error messages (R7)."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ Body = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Save:
-    """One save, as the API takes it and as a file writes it."""
+    """One save, as a request of the API and as an entry of a file."""
 
     path: str
     body: Body
@@ -49,7 +49,7 @@ class Limit:
     save: Callable[[Ids, Any], Save]
     most: object = None  # None: there is no valid value of that size
     more: object
-    first: Body = field(default_factory=dict)  # a file that makes what the values name
+    first: Body = field(default_factory=dict)  # a file that creates what the values refer to
 
 
 async def apply_file(studio: Studio, document: Body) -> None:
@@ -77,7 +77,7 @@ def user_ids(count: int) -> list[str]:
 
 
 def tags_of_length(total: int) -> list[str]:
-    """Tags that are this long when they are joined by commas."""
+    """Tags that are this long when joined by commas."""
     full, rest = divmod(total, 65)
     return [f"{number:02}".ljust(64, "t") for number in range(full)] + ["r" * rest]
 
@@ -125,7 +125,7 @@ def service_meta(name: str) -> Callable[[Ids, Any], Save]:
 
 
 def schema(name: str) -> Callable[[Ids, Any], Save]:
-    """Roles stand beside the schema in a file, and within it in the API."""
+    """In a file roles are beside the schema, in the API within it."""
 
     def save(ids: Ids, value: object) -> Save:
         body = {"action": "save", "application_id": ids.shop, "data": {name: value}}
@@ -186,7 +186,7 @@ def membership(name: str) -> Callable[[Ids, Any], Save]:
 
 
 def service_account(name: str) -> Callable[[Ids, Any], Save]:
-    """The two make different accounts: a name is used once."""
+    """The two create different accounts, because a name is used once."""
 
     def save(_: Ids, value: Any) -> Save:
         ours = {"project_id": PROJECT, "name": "api", name: value}
@@ -219,7 +219,7 @@ def user(name: str) -> Callable[[Ids, Any], Save]:
 
 
 def client(name: str) -> Callable[[Ids, Any], Save]:
-    """The two make different clients: an id is used once."""
+    """The two create different clients, because an id is used once."""
 
     def save(ids: Ids, value: Any) -> Save:
         fixed = {"name": "New", "profile": "oidc", "redirect_uris": [REDIRECT]}

@@ -1,4 +1,4 @@
-"""`gatehouse test`: cases put to a model and to a running service."""
+"""`gatehouse test`: cases run against a model and a running service."""
 
 import asyncio
 import socket
@@ -77,7 +77,7 @@ TRUE = [
 
 @pytest.fixture
 def gatehouse(tmp_path: Path) -> CommandLine:
-    """There is no installation: none is needed."""
+    """The command line without an installation, because none is needed."""
     return CommandLine(("--data", tmp_path / "none"))
 
 

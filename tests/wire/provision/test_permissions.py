@@ -1,4 +1,4 @@
-"""Who may what, described in a file: applied, exported and used as an operator does (R7)."""
+"""Permissions in a file: applied, exported and used as an operator does (R7)."""
 
 import re
 from collections.abc import Mapping
@@ -112,7 +112,7 @@ def test_a_role_with_more_holders_than_its_lowered_limit_is_moved_and_takes_no_m
     one_more = {"application_id": 50001, "users": {"1003": {"roles": ["mod"]}}}
     file.write_text(yaml.safe_dump({"users": people(1003), "applications": [one_more]}))
     for installation in (gatehouse, elsewhere):
-        for words in (("apply", file, "--dry-run"), ("apply", file)):  # a plan foresees what would be refused
+        for words in (("apply", file, "--dry-run"), ("apply", file)):  # a plan predicts refusals
             assert installation.expect_failure(*words).splitlines() == [
                 "The file cannot be applied.",
                 "  application 50001: user_limit of the role mod is 1, no room for user 1003",

@@ -1,4 +1,4 @@
-"""docs/guides/permissions.md, done as it says."""
+"""Run docs/guides/permissions.md."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ def blocks(kind: str) -> list[str]:
 
 
 def steps() -> list[tuple[list[str], list[str]]]:
-    """Each command with the lines it is told to print."""
+    """Each command with its expected output lines."""
     found = "".join(blocks("console")).split("$ gatehouse ")[1:]
     return [(step.splitlines()[0].split(), step.splitlines()[1:]) for step in found]
 

@@ -1,7 +1,6 @@
-"""Clients in a process of their own: connected and ready, they all send at the word, and tell what they got.
+"""Clients in a separate process: they connect, all send at a signal, and print the responses.
 
-Run as a program by test_race.py, with the standard library alone: it starts quickly and shares nothing with
-the service.
+test_race.py runs it as a program, with the standard library alone, so that it starts quickly.
 """
 
 import json
@@ -15,7 +14,7 @@ PATIENCE: Final = 30  # seconds
 
 
 def main() -> None:
-    """Standard input: a JSON list of [port, request], then an empty line when to send."""
+    """Standard input: a JSON list of [port, request], then an empty line as the signal to send."""
     connections = [(connect(port), request.encode()) for port, request in json.loads(sys.stdin.readline())]
     print("ready", flush=True)  # noqa: T201
     sys.stdin.readline()

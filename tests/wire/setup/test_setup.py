@@ -1,4 +1,4 @@
-"""The first administrator, through the one-time link (S-28, checklist LG-27)."""
+"""The first administrator is created with the one-time link (S-28, checklist LG-27)."""
 
 import re
 
@@ -60,7 +60,7 @@ async def test_an_unknown_an_old_and_an_expired_link_look_alike(service: Running
     for token in ("guess", old, expired):
         answer = await service.client.get("/setup", params={"token": token})
         assert answer.status_code == 403
-        pages.add(re.sub(r"<code>\w+</code>", "", answer.text).replace(token, ""))  # but what we sent ourselves
+        pages.add(re.sub(r"<code>\w+</code>", "", answer.text).replace(token, ""))  # except our own input
     assert len(pages) == 1
 
 

@@ -1,4 +1,4 @@
-"""Who may look after webhooks and how: rights, what is refused, secrets that are shown once, commands."""
+"""Managing webhooks: permissions, refusals, secrets shown once, commands."""
 
 from functools import partial
 from typing import Any

@@ -1,4 +1,4 @@
-"""docs/guides/webhooks.md, done as it says: by commands, with no server running."""
+"""Run docs/guides/webhooks.md: commands, with no server running."""
 
 import asyncio
 import re
@@ -68,7 +68,7 @@ async def test_commands_make_try_repair_and_remove_a_webhook(place: Installation
 
 
 def check_signatures(received: ReceivedRequest, secret: str) -> tuple[bool, bool, bool]:
-    """What the guide's receiver says of it; of a changed body; and of the same ten minutes later."""
+    """The results of the guide's receiver for a delivery, for a changed body, and for the same ten minutes later."""
     names = ("Webhook-Id", "Webhook-Timestamp", "Webhook-Signature")
     headers = {name: received.headers[name.lower()] for name in names}
     is_genuine, now = verifier(), float(headers["Webhook-Timestamp"])

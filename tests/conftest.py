@@ -113,7 +113,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     skipped = terminalreporter.stats.get("skipped", [])
     for line in missing_program_lines(report.longrepr[2] for report in skipped):  # path, line number, reason
         terminalreporter.write_line(line, yellow=True)
-    for report in (one for reports in terminalreporter.stats.values() for one in reports):
+    for report in (report for reports in terminalreporter.stats.values() for report in reports):
         if getattr(report, "when", "") == "teardown":
             for name, line in report.user_properties:
                 if name == SUMMARY_PROPERTY:

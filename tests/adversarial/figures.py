@@ -214,7 +214,7 @@ async def session_ids(target: Target) -> AsyncIterator[Figure]:
     locations = [answer.headers["location"].partition("location=")[2] for answer in answers]
     assert len(set(gsids)) == len(set(locations)) == number
     # Base64url characters have six bits each; a part that many ids share would be a clock or a counter.
-    shared = max(sum(one.startswith(start) for one in gsids) for start in {gsid[:4] for gsid in gsids})
+    shared = max(sum(gsid.startswith(start) for gsid in gsids) for start in {gsid[:4] for gsid in gsids})
     yield Figure("GS-11", "bits in a Location", min(map(len, locations)) * 6, 128, "bits", at_least=True)
     yield Figure("GS-11", f"of {number:,} gsids that begin alike in four letters", shared, 12, "gsids")
 

@@ -74,11 +74,11 @@ async def shared_connection(target: Target) -> AsyncIterator[Figure]:
     async with measured_installation(target) as world:
         for begin in range(0, number, 10):
             async with raw_connection(target.node.port) as connection:
-                for one in range(begin, min(begin + 10, number)):
-                    answers = await ask_both(connection, world, one)
-                    mixed += answers != [(OWNER, 1 + one % 7), (OTHER_USER, 1 + one % 5)]
-                whole = check_request(world, world.owner, 3, one)
-                connection.send(whole[: 1 + one % (len(whole) - 1)])  # disconnects in the middle of it
+                for n in range(begin, min(begin + 10, number)):
+                    answers = await ask_both(connection, world, n)
+                    mixed += answers != [(OWNER, 1 + n % 7), (OTHER_USER, 1 + n % 5)]
+                whole = check_request(world, world.owner, 3, n)
+                connection.send(whole[: 1 + n % (len(whole) - 1)])  # disconnects in the middle of it
                 connection.abort()
     yield Figure("HT-20", f"of {number:,} pairs on shared connections, answered with another's", mixed, 0, "pairs")
 
@@ -92,11 +92,11 @@ async def ask_both(connection: RawConnection, world: MeasuredInstallation, numbe
     await connection.drain()
     connection.send(asked[cut:])
     bodies = [json.loads((await connection.read_response()).body) for _ in range(2)]
-    return [(one["user_id"], len(one["data"])) for one in bodies]
+    return [(body["user_id"], len(body["data"])) for body in bodies]
 
 
 def check_request(world: MeasuredInstallation, who: dict[str, str], questions: int, number: int) -> bytes:
-    checks = [{"rule": f"rule_{one}"} for one in range(questions)]
+    checks = [{"rule": f"rule_{number}"} for number in range(questions)]
     content = json_body(application_id=world.application_id, data={"checks": checks})
     named = "".join(f"{name}: {value}\r\n" for name, value in who.items())
     head = f"POST {API}/check HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n{named}".encode()

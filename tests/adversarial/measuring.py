@@ -105,11 +105,11 @@ async def send_many(
     numbers = iter(range(begin, begin + number))
 
     async def work() -> None:
-        for one in numbers:
+        for n in numbers:
             try:
-                answer = await ask(one)
+                answer = await ask(n)
             except httpx2.RemoteProtocolError:  # the kept connection had been idle for too long
-                answer = await ask(one)
+                answer = await ask(n)
             assert answer.status_code < 500, answer.text
             if number <= MAX_KEPT_ANSWERS:
                 answers.append(answer)

@@ -262,7 +262,7 @@ TAMPERINGS: Final = (edit, delete_one, swap_two, cut_tail, delete_all, older_cop
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("tampering", TAMPERINGS, ids=[one.__name__ for one in TAMPERINGS])
+@pytest.mark.parametrize("tampering", TAMPERINGS, ids=[tampering.__name__ for tampering in TAMPERINGS])
 def test_op_04_tampering_is_found_and_located(victim: Victim, tampering: object, target: str) -> None:
     assert callable(tampering)
     expected: list[str] = []
@@ -439,7 +439,7 @@ def test_op_04_a_replaced_database_is_found_by_a_noted_head(older_victim: Victim
     (tmp_path / "service.log").write_text("".join(lines))
     for given in (log.heads[-1], tmp_path / "service.log"):
         (tmp_path / "service.log").write_text(
-            "".join(f'{{"event": "audit.head", "head": "{one}"}}\n' for one in log.heads)
+            "".join(f'{{"event": "audit.head", "head": "{head}"}}\n' for head in log.heads)
         )
         problems = older_victim.problems("--head", given)
         assert problems[-1].startswith(ends)

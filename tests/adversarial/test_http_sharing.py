@@ -66,7 +66,7 @@ async def test_a_connection_that_ends_is_let_go_of_at_once_with_all_its_requests
         connections = server.server.server_state.connections
         async with raw_connection(server.port) as connection:
             await wait_until(lambda: bool(connections))
-            [made] = [weakref.ref(one) for one in connections]
+            [made] = [weakref.ref(connection) for connection in connections]
             connection.send(sent)
             await server.wait_until_read()
         await wait_until(lambda: made() is None)

@@ -64,7 +64,7 @@ class Studio:
     async def cache(self) -> float:
         """The megabytes that the server reports for its permission cache."""
         lines = (await self.target.metrics()).splitlines()
-        [line] = [one for one in lines if one.startswith("gatehouse_permission_cache_bytes ")]
+        [line] = [line for line in lines if line.startswith("gatehouse_permission_cache_bytes ")]
         return float(line.split()[1]) / MEGABYTE
 
 

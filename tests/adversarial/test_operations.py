@@ -209,10 +209,10 @@ async def test_op_05_a_backup_under_load_restores_all_that_was_acknowledged_and_
         await working
     assert during > len(before), "no account was created during the backup"
     held = held_by(file)
-    users = {str(one["user_id"]) for one in held["users"]}
-    created = [one["subject"] for one in held["audit_events"] if one["event"] == "user.created"]
+    users = {str(user["user_id"]) for user in held["users"]}
+    created = [record["subject"] for record in held["audit_events"] if record["event"] == "user.created"]
     assert set(before) <= users
-    assert users == {one["user_id"] for one in held["user_ids"]} == set(created), "the backup is not one snapshot"
+    assert users == {row["user_id"] for row in held["user_ids"]} == set(created), "the backup is not one snapshot"
     assert len(users) == len(created)
 
     revoked = gatehouse.json("user", "block", before[0])["rev"]

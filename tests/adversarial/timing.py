@@ -107,7 +107,7 @@ async def send_attempt(browser: HttpBrowser, path: str, login: str) -> httpx2.Re
 async def people_of(service: RunningService, number: int) -> list[str]:
     """Accounts as registration leaves them, all with the same password."""
     hashed = await service.services.passwords.hash("correct horse battery staple")
-    logins = [f"known{one:04}@studio.example" for one in range(number)]
+    logins = [f"known{n:04}@studio.example" for n in range(number)]
     for one, login in enumerate(logins):
         user = User(user_id=str(2_000_000_000 + one), login=login, nick="Known", password_hash=hashed, reg_time=1)
         await service.services.storage.accounts.create_user(user, a_record())

@@ -219,7 +219,7 @@ async def test_refusals_are_found_by_the_id_their_caller_saw_and_only_the_newest
     refusals = [RECORDER.refusal("gsid.violation", ORIGIN, reason=f"r{n}", subject="g") for n in range(7)]
     for refusal in refusals:
         await storage.audit.add_refusal(refusal, kept=5)
-    assert [await storage.audit.find_record(one.record_id) for one in refusals] == [None, None, *refusals[2:]]
+    assert [await storage.audit.find_record(refusal.record_id) for refusal in refusals] == [None, None, *refusals[2:]]
 
 
 async def test_newest_records_come_first_and_can_be_narrowed(storage: Storage) -> None:
@@ -227,11 +227,13 @@ async def test_newest_records_come_first_and_can_be_narrowed(storage: Storage) -
     new = a_record(AuditEvent.USER_BLOCKED, subject="1000000001")
     for entry in (old, new, a_record(subject="1000000002")):
         await storage.accounts.add_record(entry)
-    assert [one.record_id for one in await storage.audit.newest_records(10, "1000000001", "")] == [
+    assert [entry.record_id for entry in await storage.audit.newest_records(10, "1000000001", "")] == [
         new.record_id,
         old.record_id,
     ]
-    assert [one.record_id for one in await storage.audit.newest_records(10, "", "user.blocked")] == [new.record_id]
+    assert [entry.record_id for entry in await storage.audit.newest_records(10, "", "user.blocked")] == [
+        new.record_id
+    ]
 
 
 async def test_records_sealed_during_verification_are_no_problem(storage: Storage) -> None:

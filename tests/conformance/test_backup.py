@@ -180,7 +180,7 @@ async def test_restore_spends_one_time_codes_and_drops_ephemeral_rows(storage: S
 async def test_the_record_of_the_cut_commits_with_it_and_numbers_go_on(storage: Storage) -> None:
     refusals = [(number, f"r{number}", NOW, "e", "why", "s", "", "{}", "{}") for number in (3, 7)]
     await restore(storage, {"audit_refusals": refusals})
-    assert [one.event for one in await storage.audit.unsealed_records(9)] == ["installation.restored"]
+    assert [record.event for record in await storage.audit.unsealed_records(9)] == ["installation.restored"]
     refusal = RECORDER.refusal("game.poll", ORIGIN, reason="no", subject="s")
     await storage.audit.add_refusal(refusal, kept=100)
     assert column(await contents(storage), "audit_refusals", "position") == [3, 7, 8]

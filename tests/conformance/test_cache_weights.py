@@ -180,7 +180,7 @@ async def test_mm_02_weight_of_projects_is_what_they_allocate(world: Storage) ->
         condition = GroupCondition(title="those", condition=parse_condition({"uid": uids}, with_address=False))
         await world.groups.create_group(a_group(group_id, group_id, conditions=(condition,)), [a_record()])
     await save(world, {}, [a_role("role1"), a_role("role2")])
-    grants = [GroupGrant(group_id=one, roles=("role1", "role2"), action=GrantAction.GRANT) for one in ids]
+    grants = [GroupGrant(group_id=id_, roles=("role1", "role2"), action=GrantAction.GRANT) for id_ in ids]
     await world.projects.edit_project("mind_games", connect_application(SHOP, *grants))
     first = await world.permissions.structure(["mind_games"], [SHOP])
     before = allocated_bytes()

@@ -45,7 +45,7 @@ async def anna(storage: Storage) -> User:
 
 
 async def events(storage: Storage) -> list[str]:
-    return [one.event for one in await storage.audit.unsealed_records(100)]
+    return [record.event for record in await storage.audit.unsealed_records(100)]
 
 
 async def take(storage: Storage, now: int = NOW + 1, generation: int = 1) -> RedeemOutcome:
@@ -161,7 +161,7 @@ async def test_no_grant_survives_a_concurrent_withdrawal_of_consent(storage: Sto
     allowed = Consent(user_id=ANNA, client_id="web", scopes=SCOPES, given_at=NOW)
     for number in range(10):
         await storage.consents.add_consent(allowed, a_record())
-        grants = [a_grant(code=bytes([number, one])) for one in range(4)]
+        grants = [a_grant(code=bytes([number, n])) for n in range(4)]
         begun = (storage.grants.create_grant(grant, a_record(), consented=True) for grant in grants)
         await asyncio.gather(*begun, storage.consents.withdraw_consent(ANNA, "web", NOW, a_record()))
         assert [await storage.grants.find_live_grant(grant.grant_id, NOW) for grant in grants] == [None] * 4

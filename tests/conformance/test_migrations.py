@@ -36,7 +36,7 @@ EXPRESSIONS: Final = {
     str(index.name)
     for table in metadata.tables.values()
     for index in table.indexes
-    if not all(isinstance(one, Column) for one in index.expressions)
+    if not all(isinstance(expression, Column) for expression in index.expressions)
 }
 MIGRATING: Final = """
 import sys

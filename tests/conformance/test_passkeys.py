@@ -70,7 +70,9 @@ async def test_a_passkey_signs_in_without_a_password(factor_setup: SecondFactorS
 async def test_a_passkey_is_a_second_factor(factor_setup: SecondFactorSetup) -> None:
     user, authenticator = await factor_setup.with_passkey()
     options = json.loads(await factor_setup.passkeys.sign_in_options(browser=BROWSER, user=user))
-    assert [one["id"] for one in options["allowCredentials"]] == [to_base64url(authenticator.credential_id)]
+    assert [credential["id"] for credential in options["allowCredentials"]] == [
+        to_base64url(authenticator.credential_id)
+    ]
     assert (await sign_in(factor_setup, authenticator, user)).user_id == user.user_id
     # An authenticator that was given the credential id need not send the user handle.
     assert (await sign_in(factor_setup, authenticator, user, user_handle=None)).user_id == user.user_id
@@ -132,7 +134,7 @@ async def test_an_answer_is_good_once(factor_setup: SecondFactorSetup) -> None:
         *(factor_setup.passkeys.authenticate(answer, browser=BROWSER, origin=ORIGIN) for _ in range(6)),
         return_exceptions=True,
     )
-    assert sorted(type(one).__name__ for one in answers) == ["Passkey", *["PasskeyRefused"] * 5]
+    assert sorted(type(answer).__name__ for answer in answers) == ["Passkey", *["PasskeyRefused"] * 5]
     assert await factor_setup.events(user) == ["factor.added"]  # a replay is not evidence of a copy
 
 

@@ -306,7 +306,7 @@ async def test_people_with_something_in_an_application_are_listed_a_page_at_a_ti
         await lists.people(SHOP, AssignmentPeopleQuery(page_request=PageRequest(page=number, size=2)))
         for number in (1, 2, 3)
     ]
-    assert [one.user_id for page in pages for one in page.rows] == [ids[message] for message in order]
+    assert [row.user_id for page in pages for row in page.rows] == [ids[message] for message in order]
     assert [(len(page.rows), page.total) for page in pages] == [(2, 3), (1, 3), (0, 3)]
 
 

@@ -151,7 +151,10 @@ async def test_a_record_comes_back_as_it_was_written(world: Storage) -> None:
     found = (await facts_of(world, SHOP, 1)).records
     assert found[SHOP] == replace(written, version=1)
     assert found[1].scopes.keys() == {P}
-    assert [one.role for one in found[SHOP].scopes[group_scope("mind_games", GROUP)].roles] == ["guest", "moderator"]
+    assert [role.role for role in found[SHOP].scopes[group_scope("mind_games", GROUP)].roles] == [
+        "guest",
+        "moderator",
+    ]
 
 
 def fields_of(record: UserRecord) -> dict[str, Any]:

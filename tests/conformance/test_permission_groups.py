@@ -90,7 +90,7 @@ async def test_an_edit_is_kept_with_the_next_version(world: Storage) -> None:
     assert await world.groups.group(GROUP) == edited
     assert await structure_version(world) == before + 1
     facts = [await world.permissions.facts(user_id, []) for user_id in (ANNA, BOB)]
-    assert [one.groups for one in facts if one] == [frozenset(), {GROUP}]
+    assert [fact.groups for fact in facts if fact] == [frozenset(), {GROUP}]
 
 
 async def test_a_refused_edit_leaves_everything_as_it_was(world: Storage) -> None:
@@ -131,7 +131,7 @@ async def test_a_deleted_group_goes_with_all_that_names_it(world: Storage) -> No
     assert project.project.settings.services == {shop: (kept,)}
     assert (project.project.allow, project.project.disallow) == ((OTHER,), ())
     facts = [await world.permissions.facts(user_id, [1]) for user_id in (ANNA, BOB)]
-    anna, bob = (one for one in facts if one is not None)
+    anna, bob = (fact for fact in facts if fact is not None)
     assert (anna.groups, anna.records[1].scopes, anna.records[1].version) == ({OTHER}, scopes, 2)
     assert bob.records[1].version == 1
     assert await structure_version(world) == before + 1

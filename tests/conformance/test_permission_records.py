@@ -147,7 +147,7 @@ async def test_records_in_a_project_hold_its_scopes_only(world: Storage) -> None
         UserRecord(application_id=SHOP, user_id=ANNA, scopes={P: holdings_with("guest", "moderator")}, version=2),
         UserRecord(application_id=SHOP, user_id=BOB, scopes={scope: holdings_with(private_data=TREE)}, version=1),
     ]
-    assert [one.user_id for one in await world.user_records.records_in_project(1, "mind_games")] == [ANNA]
+    assert [user.user_id for user in await world.user_records.records_in_project(1, "mind_games")] == [ANNA]
     assert await world.user_records.records_in_project(SHOP, "nothing") == []
 
 

@@ -226,8 +226,8 @@ async def test_one_of_the_last_two_administrators_stays_when_both_are_erased(sto
     pair = [await a_person(storage, administrator=True) for _ in range(2)]
     answers = await asyncio.gather(
         *(
-            storage.profile.erase_user(one.user_id, entry_about(one), even_last_administrator=False, now=NOW)
-            for one in pair
+            storage.profile.erase_user(user.user_id, entry_about(user), even_last_administrator=False, now=NOW)
+            for user in pair
         ),
         return_exceptions=True,
     )

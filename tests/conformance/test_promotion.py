@@ -36,7 +36,7 @@ async def test_another_timeline_ends_every_token_exactly_once(storage: Storage) 
     assert (await storage.accounts.user(old.user_id)).rev == EPOCH
     assert not await storage.accounts.setup_link_is_open(b"link", NOW)  # it may have been used
     assert (await storage.accounts.user(ahead.user_id)).rev == EPOCH + 6
-    assert [one.event for one in await storage.audit.newest_records(9, "", "installation.promoted")] == [
+    assert [record.event for record in await storage.audit.newest_records(9, "", "installation.promoted")] == [
         "installation.promoted"
     ]
 

@@ -139,8 +139,8 @@ async def test_a_record_that_was_changed_meanwhile_stops_everything(provisions: 
         with pytest.raises(error):
             await write_all(provisions, stale)
     state = await read_stored_state(provisions)
-    assert [one.nick for one in state.users] == ["First"]
-    assert [one.name for one in state.clients] == ["First"]
+    assert [user.nick for user in state.users] == ["First"]
+    assert [client.name for client in state.clients] == ["First"]
 
 
 async def test_a_secret_that_is_rotated_meanwhile_is_not_lost(provisions: ProvisionStorage, storage: Storage) -> None:

@@ -218,7 +218,7 @@ async def test_owners_and_administrators_are_assigned_in_application_1_and_hande
     plan = await provision_setup.apply(projects=[{"title": "P", "owners": ["3"]}])
     assert plan_lines(plan) == ["change project p owners"]
     records = await storage.user_records.records_in_project(1, "p")
-    assert {one.user_id: [given.role for given in one.scopes[Scope("p")].roles] for one in records} == {
+    assert {record.user_id: [given.role for given in record.scopes[Scope("p")].roles] for record in records} == {
         "1": ["project_administrator"],
         "3": ["project_owner"],
     }
@@ -305,7 +305,7 @@ async def test_a_key_that_is_named_gets_its_new_value_and_one_without_value_is_m
     assert plan_lines(plan) == ["change application 50001 access_keys"]
     generated = (plan.changes[0].generated_secret or "").removeprefix("new: ")
     assert len(generated) == 64
-    assert [one.comment for one in await storage.application_keys.access_keys(50001)] == ["ci", "new"]
+    assert [key.comment for key in await storage.application_keys.access_keys(50001)] == ["ci", "new"]
     again = [{"comment": "ci", "hash": "ab" * 32}, {"comment": "new", "hash": generated}]
     assert (
         plan_lines(await provision_setup.plan(applications=[{"application_id": 50001, "access_keys": again}])) == []
@@ -474,7 +474,7 @@ async def test_rights_in_a_removed_project_are_neither_exported_nor_changed(
     )
     await provision_setup.apply(projects=[{"id": "mg"}], prune=True)
     document = await provision_setup.export()
-    exported = next(one for one in document["applications"] if one["application_id"] == 50001)
+    exported = next(application for application in document["applications"] if application["application_id"] == 50001)
     assert exported["users"]["1001"]["private_data"] == {"projectAccess": {"mind_games": {"roles": ["moderator"]}}}
     assert plan_lines(await provision_setup.plan(**document, prune=True)) == []
     emptied = {"private_data": {"projectAccess": None}}
@@ -547,7 +547,7 @@ async def test_only_one_of_two_concurrent_applies_of_a_file_makes_changes(
     del provision_setup
     async with open_storage(migrated_url, migrate=False) as other:
         benches = [ProvisionSetup(ProvisionStorage(one.runner)) for one in (storage, other)]
-        plans = await asyncio.gather(*(one.apply(**RICH) for one in benches))
+        plans = await asyncio.gather(*(bench.apply(**RICH) for bench in benches))
     assert 0 in [len(plan.changes) for plan in plans]
     assert plan_lines(await benches[0].plan(**RICH)) == []
 

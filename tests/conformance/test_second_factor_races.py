@@ -30,7 +30,7 @@ async def test_recovery_code_is_used_once_and_recorded_once(storage: Storage, mi
         RACED_USER, [b"code", b"other"], a_record(AuditEvent.RECOVERY_CODES_MADE), ()
     )
     assert race(racers.use_recovery_code, migrated_url) == {WON: 1, LOST: TRIES - 1}
-    events = Counter(one.event for one in await storage.audit.unsealed_records(100))
+    events = Counter(record.event for record in await storage.audit.unsealed_records(100))
     assert events["factor.recovery_code_used"] == 1
     assert (await storage.second_factors.factor_overview(RACED_USER)).recovery_left == 1
 
@@ -61,7 +61,7 @@ async def test_passkey_counter_value_is_accepted_once(storage: Storage, migrated
     await an_account(storage)
     await storage.passkeys.add_passkey(a_passkey(user_id=RACED_USER), [], a_record(AuditEvent.FACTOR_ADDED), ())
     assert race(racers.use_passkey, migrated_url) == {WON: 1, LOST: TRIES - 1}
-    events = Counter(one.event for one in await storage.audit.unsealed_records(100))
+    events = Counter(record.event for record in await storage.audit.unsealed_records(100))
     assert events["factor.passkey_suspected"] == TRIES - 1
 
 

@@ -17,8 +17,8 @@ async def test_only_one_of_many_nodes_saves_keys_from_the_same_version(storage: 
     ended = [replace(made[0], signs_until=NOW + n) for n in range(1, 6)]
     saves = [storage.keys.save_keys([key], seen=seen, entry=a_record(AuditEvent.KEY_ROTATED)) for key in ended]
     outcomes = await asyncio.gather(*saves, return_exceptions=True)
-    assert sorted(type(one).__name__ for one in outcomes) == [KeysChanged.__name__] * 4 + ["NoneType"]
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == [KeysChanged.__name__] * 4 + ["NoneType"]
     kept = await storage.keys.load_keys()
     assert kept.version == seen + 1
     assert next(key for key in kept.keys if key.kid == made[0].kid) == ended[outcomes.index(None)]
-    assert [one.event for one in await storage.audit.unsealed_records(10)].count(AuditEvent.KEY_ROTATED) == 1
+    assert [record.event for record in await storage.audit.unsealed_records(10)].count(AuditEvent.KEY_ROTATED) == 1

@@ -16,7 +16,7 @@ SHOWN: Final = re.compile(r"!\[[^\]\n]+\]\([^)\n]*pictures/([^)/\n]+)\.png\)")
 def declared_pictures() -> Counter[str]:
     """The pictures that tests declare, with how many tests declare each."""
     names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in WALKS.rglob("test_*.py")]
-    tests = [one for name in names for one in vars(import_module(name)).values() if callable(one)]
+    tests = [value for name in names for value in vars(import_module(name)).values() if callable(value)]
     marks = {(test.__module__, test.__name__, mark.args) for test in tests for mark in marks_of(test)}
     return Counter(name for _, _, args in marks for name in args)
 

@@ -86,7 +86,7 @@ def nodes_of(url: str, data: Path, *, flags: Sequence[Sequence[str]], **settings
     """Nodes of one service, not started: one base_url, one key, one database."""
     base_url = settings.pop("base_url", "") or f"http://localhost:{free_port()}"
     environment = {**FAST_SETTINGS, **RELAXED_SETTINGS, "GATEHOUSE__SERVER__BASE_URL": base_url, **settings}
-    made = [Node(data=data, database_url=url, environment=environment, flags=one) for one in flags]
+    made = [Node(data=data, database_url=url, environment=environment, flags=flag) for flag in flags]
     for node in made:
         node.base_url = base_url
     return made
@@ -134,11 +134,11 @@ async def write_user_record(services: Services, user_id: str, application_id: in
 async def publishers(services: Services, number: int, limit: int) -> Sequence[Person]:
     """People with a second factor who may each publish this many projects."""
     found = [await create_person(services) for _ in range(number)]
-    for one in found:
+    for user in found:
         await write_user_record(
-            services, one.user_id, 1, scopes={ROOT: holdings_with_rules("can_create_projects", params=str(limit))}
+            services, user.user_id, 1, scopes={ROOT: holdings_with_rules("can_create_projects", params=str(limit))}
         )
-        passkey = a_passkey(user_id=one.user_id, credential_id=one.user_id.encode())
+        passkey = a_passkey(user_id=user.user_id, credential_id=user.user_id.encode())
         await services.storage.passkeys.add_passkey(passkey, (), a_record(AuditEvent.FACTOR_ADDED), ())
     return found
 

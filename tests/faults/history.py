@@ -86,13 +86,13 @@ History = Sequence[Operation]
 
 
 def operations_of(history: Iterable[Operation], *acts: Act) -> list[Operation]:
-    return [one for one in history if one.op in acts]
+    return [operation for operation in history if operation.op in acts]
 
 
 def by_key(history: Iterable[Operation]) -> dict[str, list[Operation]]:
     found: dict[str, list[Operation]] = {}
-    for one in history:
-        found.setdefault(one.key, []).append(one)
+    for operation in history:
+        found.setdefault(operation.key, []).append(operation)
     return found
 
 

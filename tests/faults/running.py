@@ -194,10 +194,13 @@ def seconds_of_work(pid: int) -> float:
 async def find_problems(place: RunSetup, workloads: Sequence[Workload], run: FaultRun) -> list[str]:
     history = run.pool.recorder.operations
     async with open_services_on(place.aftermath_url or place.url, place.data) as services:
-        records = [Recorded(event=one.event, request_id=one.request_id) for one in await verified_audit_log(services)]
+        records = [
+            Recorded(event=record.event, request_id=record.request_id)
+            for record in await verified_audit_log(services)
+        ]
         rows = await read_all_tables(services.storage)
     return [
-        *(problem for one in workloads for problem in one.problems(history, rows)),
+        *(problem for workload in workloads for problem in workload.problems(history, rows)),
         *no_answer_blames_the_code(history),
         *i8_one_record_for_each_change(history, records),
         *i12_nothing_succeeds_without_what_it_needs(history),

@@ -103,22 +103,24 @@ async def test_r_06_failover_to_a_standby_that_missed_something_revives_nothing(
     ends = Revocations()
     run = await run_under_load(place, [Codes(), ends], promote, run_record, lossy=True)
     history = run.pool.recorder.operations
-    about_people = [one for one in history if one.key.startswith(OF_PEOPLE)]
+    about_people = [operation for operation in history if operation.key.startswith(OF_PEOPLE)]
     assert [
         *no_answer_blames_the_code(history),
         *i1_a_code_is_consumed_at_most_once(history),
         *i2_a_family_has_one_live_token_and_after_reuse_none(history),
         *i3_what_was_ended_stays_ended(about_people),
     ] == []
-    lost = [one for one in about_people if one.op is Act.END and one.ok and one.client == "probes"]
+    lost = [person for person in about_people if person.op is Act.END and person.ok and person.client == "probes"]
     assert lost  # otherwise the run shows nothing
-    refused = {one.key for one in about_people if one.result is Result.FAIL and one.t0 > promoted[0]}
+    refused = {person.key for person in about_people if person.result is Result.FAIL and person.t0 > promoted[0]}
     assert {one.key for one in lost} <= refused
 
 
 def still_alive(run: FaultRun, ends: Revocations) -> list[Revocable]:
-    ended = {one.key for one in run.pool.recorder.operations if one.op is Act.END}
-    return [one for one in ends.things if one.use.key not in ended and one.use.key.startswith(OF_PEOPLE)][-MOST:]
+    ended = {operation.key for operation in run.pool.recorder.operations if operation.op is Act.END}
+    return [thing for thing in ends.things if thing.use.key not in ended and thing.use.key.startswith(OF_PEOPLE)][
+        -MOST:
+    ]
 
 
 async def keep_asking(client: FaultClient, ended: Sequence[Revocable]) -> None:

@@ -56,7 +56,7 @@ async def test_r_09_a_full_disk_is_survived_without_a_restart(migrated_sqlite_ur
         node.kill()
     async with open_services_on(migrated_sqlite_url, tmp_path) as services:
         assert await administrator_logins(services) == [FORM["login"]]
-        assert [one.event for one in await verified_audit_log(services)].count("setup.closed") == 1
+        assert [record.event for record in await verified_audit_log(services)].count("setup.closed") == 1
 
 
 @pytest.mark.parametrize("failure", [apsw.FullError, apsw.IOError, apsw.ReadOnlyError])

@@ -105,7 +105,7 @@ async def test_a_listener_that_raises_does_not_stop_the_writer(storage: Storage)
     async with asyncio.timeout(PATIENCE):
         await storage.runner.write(write_and_wake)
         await storage.accounts.add_record(a_record())
-    assert [str(one) for one in complaints] == ["made by a test"]
+    assert [str(complaint) for complaint in complaints] == ["made by a test"]
 
 
 async def test_waiting_writes_share_one_sync(disk: FaultyDisk, storage: Storage) -> None:
@@ -137,7 +137,9 @@ async def test_failed_group_commit_fails_every_write_in_the_group(
     async with one_group(disk, storage, *acts) as waiting:
         disk.write_failure = failure
     assert await outcomes(waiting) == [Unavailable] * 3
-    assert [one.event for one in await storage.audit.unsealed_records(10)] == ["user.created"]  # of the earlier write
+    assert [record.event for record in await storage.audit.unsealed_records(10)] == [
+        "user.created"
+    ]  # of the earlier write
     disk.write_failure = None
     await storage.accounts.create_user(a_user(login="anna@studio.example"), a_record())
 

@@ -75,7 +75,7 @@ async def web(service: RunningService) -> RelyingPartyClient:
 
 
 async def events(service: RunningService, event: str) -> int:
-    return sum(one.event == event for one in await service.services.storage.audit.unsealed_records(1_000))
+    return sum(record.event == event for record in await service.services.storage.audit.unsealed_records(1_000))
 
 
 @both

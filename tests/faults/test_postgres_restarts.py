@@ -35,6 +35,6 @@ async def test_r_04_a_restart_of_postgresql_is_told_as_503_and_loses_nothing(
     url = await cluster.create_database()
     place = RunSetup(url=url, data=tmp_path)
     run = await run_under_load(place, usual_workloads(), restart, run_record)
-    answers = [one for one in run.pool.recorder.operations if one.op is not Act.MEASURE]
-    assert any(one.status == 503 for one in answers)
-    assert {one.status for one in answers if one.status >= 500} == {503}
+    answers = [operation for operation in run.pool.recorder.operations if operation.op is not Act.MEASURE]
+    assert any(answer.status == 503 for answer in answers)
+    assert {answer.status for answer in answers if answer.status >= 500} == {503}

@@ -82,7 +82,7 @@ async def is_survived(url: str, data: Path, disk: SmallDisk) -> None:
         assert node.terminate() == 0
     async with open_services_on(url, data) as services:
         assert await administrator_logins(services) == [FORM["login"]]
-        assert [one.event for one in await verified_audit_log(services)].count("setup.closed") == 1
+        assert [record.event for record in await verified_audit_log(services)].count("setup.closed") == 1
 
 
 async def test_r_09_a_log_that_no_one_can_write_keeps_no_one_from_being_served(

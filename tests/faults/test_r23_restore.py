@@ -153,5 +153,5 @@ async def test_r_23_a_restore_to_an_earlier_moment_keeps_what_was_and_revives_no
     async with open_services_on(restored, tmp_path) as services:
         assert await Studio(services).people() == {"anna", "bob"}
         assert await Studio(services).revives() == []
-        events = [one.event for one in await verified_audit_log(services)]  # also verifies the chain
+        events = [record.event for record in await verified_audit_log(services)]  # also verifies the chain
         assert events.count("installation.promoted") == 1

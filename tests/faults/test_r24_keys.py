@@ -104,7 +104,7 @@ async def test_r_24_a_rotation_killed_in_the_middle_costs_no_token_and_is_finish
         keys, now = (await services.storage.keys.load_keys()).keys, services.clock.now()
         signing = Counter(key.line for key in keys if key_state(key, now) is KeyState.SIGNING)
         assert signing == dict.fromkeys((key.line for key in keys), 1)  # one per line, in any case
-        assert [one.event for one in await verified_audit_log(services)].count("key.rotated") >= 5
+        assert [record.event for record in await verified_audit_log(services)].count("key.rotated") >= 5
 
 
 async def until_changed(storage: Storage, seen: int) -> None:

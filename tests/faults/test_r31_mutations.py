@@ -11,7 +11,9 @@ LEAST = 12
 
 
 @pytest.mark.timeout(PATIENCE + 60)
-@pytest.mark.parametrize("mutation", [one for one in mutations() if FULL_RUN or one.quick], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "mutation", [mutation for mutation in mutations() if FULL_RUN or mutation.quick], ids=lambda one: one.name
+)
 def test_r_31_a_precaution_taken_out_turns_its_test_red(mutation: Mutation, tmp_path: Path) -> None:
     verdict = try_mutation(mutation, tmp_path)
     assert any(test.startswith(mutation.test) for test in verdict.failed), verdict.said

@@ -81,7 +81,7 @@ class RaceSetup:
     async def key(self, client: FaultClient, sender: SimultaneousSender, n: int) -> list[Operation]:
         """One key exists; one of the requests may add a second."""
         await client.ask(self._adding_key(f"{n} before"))
-        fired = await sender.send_together(client, [self._adding_key(f"{n} {one}") for one in range(2 * EACH)])
+        fired = await sender.send_together(client, [self._adding_key(f"{n} {number}") for number in range(2 * EACH)])
         about = {"application_id": self.keyed}
         listed = await client.ask(
             permission_request(Act.READ, "", "accessKey", {"action": "get", **about}, self.owner)
@@ -119,15 +119,15 @@ class RaceSetup:
         who = self.publishers[n // KINDS]
         asks = [
             permission_request(*(Act.ADD, f"projects:{who.user_id}", "publish", {"project": title}, who), value=title)
-            for title in (f"p {n} {one}" for one in range(2 * EACH))
+            for title in (f"p {n} {number}" for number in range(2 * EACH))
         ]
         return await sender.send_together(client, asks)
 
     async def name(self, client: FaultClient, sender: SimultaneousSender, n: int) -> list[Operation]:
         body = {"action": "save", "data": {"name": f"Wanted {n}", "project_id": PROJECT}}
         asks = [
-            permission_request(*(Act.ADD, f"name:{n}", "application", body, self.owner), value=str(one))
-            for one in range(2 * EACH)
+            permission_request(*(Act.ADD, f"name:{n}", "application", body, self.owner), value=str(number))
+            for number in range(2 * EACH)
         ]
         return await sender.send_together(client, asks)
 
@@ -165,7 +165,7 @@ async def test_r_12_of_requests_that_start_together_at_two_nodes_as_many_win_as_
             for number in range(RACES):
                 race, surely = race_setup.races[number % KINDS]
                 fired = await race(client, sender, number)
-                if surely and sum(one.ok for one in fired) != 1:
+                if surely and sum(operation.ok for operation in fired) != 1:
                     lost[race.__name__] += 1
         await pool.close()
     history = run_record.recorder.operations
@@ -178,6 +178,8 @@ async def test_r_12_of_requests_that_start_together_at_two_nodes_as_many_win_as_
         *a_secret_is_spent_at_most_once(history),
         *i5_limits_are_never_exceeded(history, limits),
     ] == []
-    assert any(one.op is Act.SPEND and one.ok for one in history)
-    assert {one.result for one in history if one.op is Act.ADD and one.key.startswith(GUESSES)} >= {Result.OK}
+    assert any(operation.op is Act.SPEND and operation.ok for operation in history)
+    assert {
+        operation.result for operation in history if operation.op is Act.ADD and operation.key.startswith(GUESSES)
+    } >= {Result.OK}
     assert min(sender.spreads) < TOGETHER

@@ -18,4 +18,4 @@ async def test_r_29_every_write_asked_three_times_happens_as_if_asked_once(
 
     place = RunSetup(url=installed_postgres_url, data=tmp_path, storm=True)
     run = await run_under_load(place, usual_workloads(), wait, run_record)
-    assert sum(one.repeats > 0 for one in run.pool.recorder.operations) > MORE // 3
+    assert sum(operation.repeats > 0 for operation in run.pool.recorder.operations) > MORE // 3

@@ -29,7 +29,11 @@ async def test_r_26_a_rolling_restart_fails_no_request_but_polls_that_are_asked_
     leaving = {"GATEHOUSE__SERVER__LEAVE_SECONDS": "3"}  # longer than the proxy needs to notice
     place = RunSetup(url=installed_postgres_url, data=tmp_path, settings=leaving, front=proxy_before)
     run = await run_under_load(place, [*usual_workloads(), Games()], restart, run_record)
-    failed = [one for one in run.pool.recorder.operations if one.result is Result.INFO and one.op is not Act.DELIVER]
+    failed = [
+        operation
+        for operation in run.pool.recorder.operations
+        if operation.result is Result.INFO and operation.op is not Act.DELIVER
+    ]
     assert [describe(one) for one in failed] == []
     assert run.pool.unreached == 0
 

@@ -57,8 +57,8 @@ class PublicEndpoints:
         """Do nothing."""
 
     def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all
-        took = median(one.t1 - one.t0 for one in history if one.op is Act.OPEN)
-        asked = [one for one in history if one.op is not Act.DELIVER]
+        took = median(operation.t1 - operation.t0 for operation in history if operation.op is Act.OPEN)
+        asked = [operation for operation in history if operation.op is not Act.DELIVER]
         return [
             *public_endpoints_stay_available(history),
             *([f"R-08: public endpoints took {took:.1f} seconds"] if took > OPEN_WITHIN else []),
@@ -83,6 +83,6 @@ async def test_r_08_a_slow_database_sheds_load_and_closes_no_open_door(
         few = {"GATEHOUSE__DATABASE__POOL_MAX": "3", "GATEHOUSE__DATABASE__POOL_MIN": "1"}
         place = RunSetup(url=url, data=tmp_path, settings=few, patience=60.0)
         run = await run_under_load(place, [*usual_workloads(), PublicEndpoints()], slow_down, run_record)
-    shed = [one for one in run.pool.recorder.operations if one.status == 503]
+    shed = [operation for operation in run.pool.recorder.operations if operation.status == 503]
     assert shed
     assert all(one.patient for one in shed)

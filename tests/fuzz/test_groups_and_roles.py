@@ -143,7 +143,7 @@ class GroupsAndRoles(RuleBasedStateMachine):
         group = self.chosen(number)
         if group.deleted:
             return
-        wanted = {one.group_id: one.grants for one in self.model.living} | {group.group_id: roles}
+        wanted = {group.group_id: group.grants for group in self.model.living} | {group.group_id: roles}
         grants = [
             {"group_id": group_id, "roles": sorted(given), "action": "grant"}
             for group_id, given in wanted.items()

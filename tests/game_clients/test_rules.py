@@ -84,8 +84,8 @@ def test_a_client_polls_as_the_rules_say(game: Game) -> None:
     assert min(delayed, backed_off, blocked) >= 1.0
     registration = {"app_id": 50001, "factor": "f1", "code": "1", "qr": "1", "distr": "eu"}
     assert service.calls[0].body == registration
-    assert all(one.body == {"gsid": GSID, "states": "1"} for one in polls)
-    assert all(one.query == f"location={LOCATION}" for one in service.calls[1:])
+    assert all(poll.body == {"gsid": GSID, "states": "1"} for poll in polls)
+    assert all(call.query == f"location={LOCATION}" for call in service.calls[1:])
     assert service.closings == [{"gsid": GSID, "status": "Success"}]
 
 

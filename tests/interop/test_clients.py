@@ -14,7 +14,7 @@ from tests.support.capabilities import require_program
 from tests.support.oauth import claims_of, header_of
 from tests.support.processes import LOOPBACK, WatchedProcess, free_port
 
-pytestmark = pytest.mark.parametrize("program", [pytest.param(one, id=one.name) for one in PROGRAMS])
+pytestmark = pytest.mark.parametrize("program", [pytest.param(program, id=program.name) for program in PROGRAMS])
 
 
 @contextmanager

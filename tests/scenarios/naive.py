@@ -92,7 +92,7 @@ class NaiveEvaluation:
 
     def _assigned_roles(self, scope: Scope) -> list[Role]:
         """Assignments as stored, then grants by group."""
-        keys = [one.role for one in self._holdings(scope).roles if self._lives(one.end)]
+        keys = [role.role for role in self._holdings(scope).roles if self._lives(role.end)]
         revoked: set[str] = set()
         if not scope.is_root and scope.kind is None:
             for grant in sorted(self._grants(scope), key=lambda one: one.group_id):
@@ -144,7 +144,7 @@ class NaiveEvaluation:
     def _is_member(self, model: ProjectModel | None, group_id: str) -> bool:
         if model is None or group_id not in model.groups:
             return False
-        conditions = [one.condition.test for one in model.groups[group_id].conditions]
+        conditions = [condition.condition.test for condition in model.groups[group_id].conditions]
         listed = group_id in self.world.facts.groups
         return listed or any(condition_holds(test, self.world.facts.subject, None) for test in conditions)
 
@@ -196,7 +196,7 @@ class NaiveEvaluation:
         yield from self.world.facts.owns.values()
         record = self.world.facts.records[self.world.model.application.application_id]
         for held in record.scopes.values():
-            yield from (one.end for one in held.roles)
+            yield from (role.end for role in held.roles)
             yield from self._ends_in(held.private_data)
             yield from self._ends_in(held.public_data)
 

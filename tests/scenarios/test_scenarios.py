@@ -47,7 +47,7 @@ def test_every_scenario_matches_the_naive_evaluation(name: str) -> None:
     for scope in scopes:
         held = effective.rules(scope)
         assert sorted(held) == [rule for rule in rules if naive.holds(scope, rule)]
-        assert {one.role.name for one in effective.granted_roles(scope).values()} == naive.roles(scope)
+        assert {role.role.name for role in effective.granted_roles(scope).values()} == naive.roles(scope)
         for rule in rules:
             allowed = naive.allows(scope, rule)
             assert world.allows(scope, rule) is allowed
@@ -104,7 +104,11 @@ def missing_for(world: Scenario, scenario: Mapping[str, Any], text: str) -> list
 
 
 def deciding_contributions(world: Scenario, text: str) -> list[str]:
-    return [f"{one.kind} {one.role}".strip() for one in world.explain_rule(text).contributions if one.decides]
+    return [
+        f"{contribution.kind} {contribution.role}".strip()
+        for contribution in world.explain_rule(text).contributions
+        if contribution.decides
+    ]
 
 
 def some_options(settings: list[str]) -> ShapeOptions:
@@ -120,7 +124,7 @@ def some_options(settings: list[str]) -> ShapeOptions:
 
 def scopes_in(scenario: Mapping[str, Any], world: Scenario) -> list[Scope]:
     written = {parse_scope(text) for text in scenario.get("access", {})}
-    return [ROOT, *sorted(written | {Scope(one) for one in world.structure.projects}, key=place)]
+    return [ROOT, *sorted(written | {Scope(project) for project in world.structure.projects}, key=place)]
 
 
 def rules_in(world: Scenario) -> set[Rule]:

@@ -185,11 +185,11 @@ def a_structure(projects: Mapping[str, Any], application_id: int) -> Structure:
 def a_project(project_id: str, given: Mapping[str, Any], application_id: int) -> ProjectModel:
     grants = tuple(
         GroupGrant(
-            group_id=one["group"],
-            roles=tuple(name.lower() for name in one["roles"]),
-            action=GrantAction(one.get("action", "grant")),
+            group_id=grant["group"],
+            roles=tuple(name.lower() for name in grant["roles"]),
+            action=GrantAction(grant.get("action", "grant")),
         )
-        for one in given.get("grants", ())
+        for grant in given.get("grants", ())
     )
     connected = given.get("connects", application_id)
     settings = ProjectSettings(

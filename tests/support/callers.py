@@ -64,7 +64,7 @@ class PermissionsInMemory:
 
     async def structure(self, project_ids: Collection[str], application_ids: Collection[int]) -> Structure:
         self.structures_read += 1
-        found = {one: self.projects[one] for one in project_ids if one in self.projects}
+        found = {project_id: self.projects[project_id] for project_id in project_ids if project_id in self.projects}
         none: frozenset[int] = frozenset()
         models = {
             one: ProjectModel(project=project, groups={}, applications=none, services=none)

@@ -132,7 +132,7 @@ def own_place(scope: Scope, *sources: RuleSource) -> OwnScope:
     """A permission explained by one rule and many more for each reason, with an expiry."""
     rule = Rule(RuleSection.PRIVATE, "maps.can_place")
     lines = (EffectiveRule(rule=rule, sources=sources, params=("harbour", "light"), ends_at=NOW + 3 * DAY),)
-    reasons = [Reason(sources=(one,), ends_at=NOW + 3 * DAY, lines=lines, more=41) for one in sources]
+    reasons = [Reason(sources=(source,), ends_at=NOW + 3 * DAY, lines=lines, more=41) for source in sources]
     return OwnScope(application="Sky Atlas", scope=scope, project="Sky", reasons=tuple(reasons))
 
 

@@ -38,7 +38,7 @@ def a_role(name: str = "moderator", application_id: int = 0, **fields: Any) -> R
 
 
 def a_new_application(application_id: int = 0, *roles: str | Role, **fields: Any) -> NewApplication:
-    named = [a_role(one) if isinstance(one, str) else one for one in roles]
+    named = [a_role(role) if isinstance(role, str) else role for role in roles]
     return NewApplication(
         application=an_application(application_id, **fields),
         schema=ApplicationSchema(application_id=application_id, updated_at=NOW),
@@ -78,7 +78,7 @@ def a_user_record(
 
 
 def holdings_with(*roles: str | Assignment, **fields: Any) -> ScopeHoldings:
-    assignments = tuple(Assignment(role=one) if isinstance(one, str) else one for one in roles)
+    assignments = tuple(Assignment(role=role) if isinstance(role, str) else role for role in roles)
     return replace(ScopeHoldings(roles=assignments), **fields)
 
 

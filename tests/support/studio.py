@@ -272,7 +272,7 @@ async def write_record(studio: Studio, record: UserRecord) -> None:
 
 
 async def put_group(studio: Studio, *users: str, conditions: Sequence[Mapping[str, object]] = ()) -> None:
-    rows = tuple(GroupCondition(title="rule", condition=parse_condition(one)) for one in conditions)
+    rows = tuple(GroupCondition(title="rule", condition=parse_condition(condition)) for condition in conditions)
     group = a_group(project_id=PROJECT, users=users, conditions=rows)
     await studio.service.services.storage.groups.create_group(group, ())
 

@@ -24,23 +24,23 @@ class Recorded:
 def no_answer_blames_the_code(history: History) -> list[str]:
     """During a fault, responses are 503 with Retry-After; a 500 would be a bug."""
     return [
-        f"R-04: {one.status} {one.note}: {describe(one)}"
-        for one in history
-        if one.status >= SERVER_ERROR and not (one.status == UNAVAILABLE and one.patient)
+        f"R-04: {operation.status} {operation.note}: {describe(operation)}"
+        for operation in history
+        if operation.status >= SERVER_ERROR and not (operation.status == UNAVAILABLE and operation.patient)
     ]
 
 
 def answers_come_within(history: History, seconds: float) -> list[str]:
     return [
-        f"R-08: {one.t1 - one.t0:.1f} seconds: {describe(one)} {one.status} {one.note}"
-        for one in history
-        if one.op is not Act.FAULT and one.t1 - one.t0 > seconds
+        f"R-08: {operation.t1 - operation.t0:.1f} seconds: {describe(operation)} {operation.status} {operation.note}"
+        for operation in history
+        if operation.op is not Act.FAULT and operation.t1 - operation.t0 > seconds
     ]
 
 
 def i8_one_record_for_each_change(history: History, records: Iterable[Recorded]) -> list[str]:
     """One record per acknowledged change, none per refused one, and at most one if the result is unknown."""
-    kept = Counter((one.event, one.request_id) for one in records)
+    kept = Counter((record.event, record.request_id) for record in records)
     problems = []
     for one in history:
         if not (one.event and one.request_id):
@@ -54,9 +54,9 @@ def i8_one_record_for_each_change(history: History, records: Iterable[Recorded])
 def i13_figures_stay_bounded(history: History, mosts: Mapping[str, float]) -> list[str]:
     """`mosts` maps key prefixes to limits: resident bytes, descriptors, threads."""
     return [
-        f"I13: {describe(one)}, at most {most}"
-        for one in operations_of(history, Act.MEASURE)
-        if (most := mosts.get(one.key.partition(":")[0])) is not None and float(one.value) > most
+        f"I13: {describe(operation)}, at most {most}"
+        for operation in operations_of(history, Act.MEASURE)
+        if (most := mosts.get(operation.key.partition(":")[0])) is not None and float(operation.value) > most
     ]
 
 
@@ -67,9 +67,9 @@ def i14_a_lost_answer_hides_no_half(history: History) -> list[str]:
         if one.repeats:
             repeated.setdefault(one.repeats, []).append(one)
     return [
-        f"I14: {describe(one)}, and once more: {describe(again)} {again.status} {again.note}"
-        for one in history
-        for again in repeated.get(one.number, [])
+        f"I14: {describe(operation)}, and once more: {describe(again)} {again.status} {again.note}"
+        for operation in history
+        for again in repeated.get(operation.number, [])
         if not is_clean(again)
     ]
 
@@ -82,9 +82,11 @@ def is_clean(again: Operation) -> bool:
 
 def every_lost_answer_was_asked_for_again(history: History, acts: Sequence[Act]) -> list[str]:
     """Every lost request was repeated: without repetition, I14 would hold trivially."""
-    answered = {one.repeats for one in history if one.repeats and one.result is not Result.INFO}
+    answered = {
+        operation.repeats for operation in history if operation.repeats and operation.result is not Result.INFO
+    }
     return [
-        f"I14: nothing asked again: {describe(one)}"
-        for one in operations_of(history, *acts)
-        if one.result is Result.INFO and not one.repeats and one.number not in answered
+        f"I14: nothing asked again: {describe(operation)}"
+        for operation in operations_of(history, *acts)
+        if operation.result is Result.INFO and not operation.repeats and operation.number not in answered
     ]

@@ -9,7 +9,7 @@ from tests.faults.history import Act, History, Operation, Result, by_key, descri
 def each_happens_once(history: History, act: Act, what: str) -> list[str]:
     return [
         f"{what} {key!r} {len(done)} times: " + "; ".join(describe(one) for one in done)
-        for key, done in by_key(one for one in operations_of(history, act) if one.ok).items()
+        for key, done in by_key(operation for operation in operations_of(history, act) if operation.ok).items()
         if len(done) > 1
     ]
 
@@ -25,7 +25,7 @@ def a_secret_is_spent_at_most_once(history: History) -> list[str]:
 def i2_a_family_has_one_live_token_and_after_reuse_none(history: History) -> list[str]:
     """Of the tokens of a family tried at the end, at most one works, and none that was spent before."""
     families = family_of_each(history)
-    successors = Counter(one.key for one in operations_of(history, Act.REFRESH) if one.ok)
+    successors = Counter(operation.key for operation in operations_of(history, Act.REFRESH) if operation.ok)
     problems = [f"I2: {token!r} was rotated {times} times" for token, times in successors.items() if times > 1]
     good: dict[str, list[Operation]] = {}
     for one in operations_of(history, Act.LAST_TRY):
@@ -44,9 +44,11 @@ def i2_a_family_has_one_live_token_and_after_reuse_none(history: History) -> lis
 def family_of_each(history: History) -> dict[str, str]:
     """Map each refresh token to the code it was issued from."""
     families: dict[str, str] = {}
-    for one in operations_of(history, Act.REDEEM, Act.REFRESH, Act.LAST_TRY):
-        if one.ok and one.value:
-            families[one.value] = one.key if one.op is Act.REDEEM else families.get(one.key, one.key)
+    for operation in operations_of(history, Act.REDEEM, Act.REFRESH, Act.LAST_TRY):
+        if operation.ok and operation.value:
+            families[operation.value] = (
+                operation.key if operation.op is Act.REDEEM else families.get(operation.key, operation.key)
+            )
     return families
 
 
@@ -57,9 +59,9 @@ def families_that_were_reused(history: History, families: Mapping[str, str]) -> 
         if one.ok:
             rotated.setdefault(one.key, one)
     return {
-        families.get(one.key, one.key): one
-        for one in operations_of(history, Act.REFRESH)
-        if one.result is Result.FAIL and one.key in rotated and rotated[one.key].t1 < one.t0
+        families.get(operation.key, operation.key): operation
+        for operation in operations_of(history, Act.REFRESH)
+        if operation.result is Result.FAIL and operation.key in rotated and rotated[operation.key].t1 < operation.t0
     }
 
 
@@ -67,18 +69,18 @@ def i4_an_answer_is_delivered_once_and_never_lost(history: History) -> list[str]
     """`deliver` is ok with data and otherwise failed; the last poll of each key came after all faults."""
     problems = each_happens_once(history, Act.DELIVER, "I4: an answer was delivered")
     polls = by_key(operations_of(history, Act.DELIVER))
-    for one in operations_of(history, Act.APPROVE):
-        asked = polls.get(one.key, [])
-        if one.ok and asked and not any(poll.maybe for poll in asked) and asked[-1].t0 > one.t1:
-            problems.append(f"I4: approved and never delivered: {describe(one)}, {describe(asked[-1])}")
+    for operation in operations_of(history, Act.APPROVE):
+        asked = polls.get(operation.key, [])
+        if operation.ok and asked and not any(poll.maybe for poll in asked) and asked[-1].t0 > operation.t1:
+            problems.append(f"I4: approved and never delivered: {describe(operation)}, {describe(asked[-1])}")
     return problems
 
 
 def i15_nothing_outlives_its_end(history: History, seconds: float) -> list[str]:
     """A code older than this is refused, whether or not anything was cleaned up."""
-    issued = {one.value: one for one in operations_of(history, Act.ISSUE) if one.ok}
+    issued = {operation.value: operation for operation in operations_of(history, Act.ISSUE) if operation.ok}
     return [
-        f"I15: redeemed {one.t0 - issued[one.key].t1:.1f} seconds after it was issued: {describe(one)}"
-        for one in operations_of(history, Act.REDEEM)
-        if one.ok and one.key in issued and one.t0 - issued[one.key].t1 > seconds
+        f"I15: redeemed {redeemed.t0 - issued[redeemed.key].t1:.1f} seconds after it was issued: {describe(redeemed)}"
+        for redeemed in operations_of(history, Act.REDEEM)
+        if redeemed.ok and redeemed.key in issued and redeemed.t0 - issued[redeemed.key].t1 > seconds
     ]

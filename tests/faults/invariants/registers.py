@@ -57,17 +57,17 @@ def zones_of(about: History) -> list[Zone]:
     for one in about:
         if one.ok or (one.op is Act.WRITE and one.maybe):
             clusters.setdefault(one.value, []).append(one)
-    seen = {one.value for one in operations_of(about, Act.READ) if one.ok}
+    seen = {operation.value for operation in operations_of(about, Act.READ) if operation.ok}
     return [
         zone_of(value, cluster)
         for value, cluster in clusters.items()
-        if value in seen or any(one.ok for one in cluster)
+        if value in seen or any(operation.ok for operation in cluster)
     ]
 
 
 def zone_of(value: str, cluster: Sequence[Operation]) -> Zone:
     first = -inf if value == "" else min(one.over for one in cluster)
-    last = max((one.t0 for one in cluster), default=-inf)
+    last = max((operation.t0 for operation in cluster), default=-inf)
     return Zone(value=value, begins=min(first, last), ends=max(first, last), certain=first < last)
 
 
@@ -91,9 +91,13 @@ def i6_versions_grow_by_one(history: History) -> list[str]:
     """No two saves return the same version, later saves return higher ones, and each save counts once."""
     problems = []
     for key, about in by_key(
-        one for one in operations_of(history, Act.WRITE, Act.FOUND) if one.version or not one.ok
+        operation
+        for operation in operations_of(history, Act.WRITE, Act.FOUND)
+        if operation.version or not operation.ok
     ).items():
-        saved = sorted((one for one in operations_of(about, Act.WRITE) if one.ok), key=lambda one: one.version)
+        saved = sorted(
+            (operation for operation in operations_of(about, Act.WRITE) if operation.ok), key=lambda one: one.version
+        )
         problems += [
             f"I6: {key!r}: version {one.version} twice: {describe(one)}, {describe(other)}"
             for one, other in pairwise(saved)
@@ -110,10 +114,10 @@ def i6_versions_grow_by_one(history: History) -> list[str]:
 
 def version_problems(key: str, saved: Sequence[Operation], about: History) -> list[str]:
     """Check versions from the initial one, in the `found` without a value, to that of the last `found`."""
-    ends = {bool(one.value): one.version for one in operations_of(about, Act.FOUND) if one.ok}
+    ends = {bool(operation.value): operation.version for operation in operations_of(about, Act.FOUND) if operation.ok}
     if len(ends) < len((True, False)):
         return []
-    maybe = [one for one in operations_of(about, Act.WRITE) if one.result is Result.INFO]
+    maybe = [operation for operation in operations_of(about, Act.WRITE) if operation.result is Result.INFO]
     grown = ends[True] - ends[False]
     if len(saved) <= grown <= len(saved) + len(maybe):
         return []

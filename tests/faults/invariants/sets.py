@@ -13,9 +13,11 @@ def i5_limits_are_never_exceeded(history: History, limits: Mapping[str, int]) ->
     """Check counts and the elements certainly present at once against `limits`, which are by key prefix."""
     return [
         *(
-            f"I5: more than {limit}: {describe(one)}"
-            for one in operations_of(history, Act.COUNT)
-            if one.ok and (limit := limit_of(one.key, limits)) is not None and int(one.value) > limit
+            f"I5: more than {limit}: {describe(operation)}"
+            for operation in operations_of(history, Act.COUNT)
+            if operation.ok
+            and (limit := limit_of(operation.key, limits)) is not None
+            and int(operation.value) > limit
         ),
         *(
             f"I5: {most} in {key!r} at once, {limit} are allowed"
@@ -31,15 +33,15 @@ def limit_of(key: str, limits: Mapping[str, int]) -> int | None:
 
 def most_at_once(about: History) -> int:
     """The most elements at once: each counts from the response to its addition until the request to remove it."""
-    removals = [one for one in operations_of(about, Act.REMOVE) if one.maybe]
-    moments = [(one.t0, False, one.value) for one in removals]
+    removals = [operation for operation in operations_of(about, Act.REMOVE) if operation.maybe]
+    moments = [(removal.t0, False, removal.value) for removal in removals]
     gone: dict[str, list[float]] = {}
     for one in removals:
         gone.setdefault(one.value, []).append(one.t0)
     moments += [
-        (one.t1, True, one.value)
-        for one in operations_of(about, Act.ADD)
-        if one.ok and not any(one.t0 < at < one.t1 for at in gone.get(one.value, []))
+        (operation.t1, True, operation.value)
+        for operation in operations_of(about, Act.ADD)
+        if operation.ok and not any(operation.t0 < at < operation.t1 for at in gone.get(operation.value, []))
     ]
     there: set[str] = set()
     most = 0
@@ -54,14 +56,16 @@ def i7_every_acknowledged_element_is_there(history: History, found: Mapping[str,
     problems = []
     for key, about in by_key(operations_of(history, Act.ADD, Act.REMOVE)).items():
         there = found.get(key, ())
-        added = {one.value: one for one in operations_of(about, Act.ADD) if one.ok}
-        removed = {one.value: one for one in operations_of(about, Act.REMOVE) if one.ok}
-        tried = {one.value for one in operations_of(about, Act.REMOVE) if one.maybe}
-        possible = {one.value for one in operations_of(about, Act.ADD) if one.maybe}
+        added = {operation.value: operation for operation in operations_of(about, Act.ADD) if operation.ok}
+        removed = {operation.value: operation for operation in operations_of(about, Act.REMOVE) if operation.ok}
+        tried = {operation.value for operation in operations_of(about, Act.REMOVE) if operation.maybe}
+        possible = {operation.value for operation in operations_of(about, Act.ADD) if operation.maybe}
         problems += [f"I7: lost: {describe(one)}" for value, one in added.items() if value not in {*there, *tried}]
         problems += [f"I7: came back: {describe(one)}" for value, one in removed.items() if value in there]
         unexpected = [value for value in there if value not in possible]
-        if len(unexpected) > sum(one.value == UNKNOWN for one in operations_of(about, Act.ADD) if one.maybe):
+        if len(unexpected) > sum(
+            operation.value == UNKNOWN for operation in operations_of(about, Act.ADD) if operation.maybe
+        ):
             problems.append(f"I7: {unexpected} are in {key!r}, and so many were never added")
     return problems
 

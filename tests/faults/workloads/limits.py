@@ -143,7 +143,7 @@ class Limits:
     async def _gather(self, client: FaultClient) -> None:
         """Create a group with a member list of its own; a hundred and one are too many."""
         size = client.chance.choice((40, 99, 100, 101))
-        users = [one.user_id for one in client.chance.sample(self._people, size)]
+        users = [user.user_id for user in client.chance.sample(self._people, size)]
         await client.ask(
             permission_request(
                 *(Act.WRITE, f"{MEMBERS}:{GROUP}", "group/access", {"group_id": GROUP, "data": {"users": users}}),
@@ -206,7 +206,7 @@ class Limits:
         counts = {KEYS: len(keys), MAX_ASSIGNMENTS: len({row.user_id for row in seats})}
         counts |= {f"{PROJECTS} of {who}": len(owned) for who, owned in found.items() if who.startswith(PROJECTS)}
         made = [row.name for row in rows["applications"] if row.name.startswith("Name ")]
-        about = [one for one in history if one.key.partition(":")[0] in (KEYS, PROJECTS)]
+        about = [operation for operation in history if operation.key.partition(":")[0] in (KEYS, PROJECTS)]
         return [
             *i5_limits_are_never_exceeded(history, MOST),
             *(
@@ -217,15 +217,17 @@ class Limits:
             *i5_names_are_unique(made),
             *(f"I7: {name!r} is nowhere" for name in names_acknowledged(history) - set(made)),
             *i7_every_acknowledged_element_is_there(about, found),
-            *i6_every_record_is_linearizable([one for one in history if one.key.startswith(MEMBERS)]),
+            *i6_every_record_is_linearizable(
+                [operation for operation in history if operation.key.startswith(MEMBERS)]
+            ),
         ]
 
 
 def names_acknowledged(history: History) -> set[str]:
     return {
-        one.key.partition(":")[2]
-        for one in operations_of(history, Act.ADD)
-        if one.ok and one.key.startswith(f"{NAME}:")
+        operation.key.partition(":")[2]
+        for operation in operations_of(history, Act.ADD)
+        if operation.ok and operation.key.startswith(f"{NAME}:")
     }
 
 

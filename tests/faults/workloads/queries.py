@@ -33,8 +33,8 @@ class Queries:
         self._asked = await create_project_application(services, "Asked")
         await services.storage.applications.edit_schema(self._asked, set_roles(a_role("reader", self._asked)))
         self._people = [await create_person(services) for _ in range(READERS)]
-        for one in self._people:
-            await write_user_record(services, one.user_id, self._asked, scopes={ROOT: holdings_with("reader")})
+        for person in self._people:
+            await write_user_record(services, person.user_id, self._asked, scopes={ROOT: holdings_with("reader")})
 
     def clients(self, pool: ClientPool) -> Sequence[Coroutine[Any, Any, None]]:
         readers = [self._read(pool.client(f"queries {n}"), n) for n in range(READERS)]
@@ -72,7 +72,9 @@ class Queries:
         await ask_nodes_in_turn(pool.client("queries, at the end"), self._asking(0))
 
     def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all
-        return i6_every_record_is_linearizable([one for one in history if one.key == f"{RULE}:{self._asked}"])
+        return i6_every_record_is_linearizable(
+            [operation for operation in history if operation.key == f"{RULE}:{self._asked}"]
+        )
 
 
 def judge_rule(answer: httpx2.Response) -> JudgedAnswer:

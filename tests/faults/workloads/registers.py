@@ -111,7 +111,7 @@ class Registers:
 
     def problems(self, history: History, rows: Rows) -> list[str]:  # noqa: ARG002 - history tells it all
         keys = {record.key for record in self._records}
-        about = [one for one in history if one.key in keys]
+        about = [operation for operation in history if operation.key in keys]
         return [*i6_every_record_is_linearizable(about), *i6_versions_grow_by_one(about)]
 
 

@@ -72,11 +72,11 @@ class Responder:
 
     @property
     def polls(self) -> list[ReceivedCall]:
-        return [one for one in self.calls if one.name == "getGsidResult"]
+        return [call for call in self.calls if call.name == "getGsidResult"]
 
     @property
     def closings(self) -> list[Mapping[str, Any]]:
-        return [one.body for one in self.calls if one.name == "closeGsid"]
+        return [call.body for call in self.calls if call.name == "closeGsid"]
 
     def wait_for(self, name: str) -> ReceivedCall:
         with self._changed:
@@ -86,7 +86,7 @@ class Responder:
         return found
 
     def _first(self, name: str) -> ReceivedCall | None:
-        return next((one for one in self.calls if one.name == name), None)
+        return next((call for call in self.calls if call.name == name), None)
 
     def answer(self, asked: ReceivedCall) -> ScriptedReply:
         with self._changed:

@@ -47,7 +47,7 @@ async def test_every_screen_is_available_exactly_to_those_with_the_right(
         found = await open_every_screen(page, demo, picture if name == "mara" else None)
         assert (name, {screen for screen, status in found.items() if status == OK}) == (name, sees)
         assert set(found.values()) <= {OK, FORBIDDEN}
-        assert [one for one in errors if "403" not in one] == []
+        assert [error for error in errors if "403" not in error] == []
         await context.close()
 
 
@@ -68,7 +68,7 @@ async def open_every_screen(page: Page, demo: Demo, picture: Camera | None) -> d
         if picture is not None:
             if f"console-{name}" in IN_THE_GUIDES:
                 await take_picture(page, picture, name)
-            problems += [f"{name}: {one}" for one in await axe_violations(page)]
+            problems += [f"{name}: {violation}" for violation in await axe_violations(page)]
             await page.set_viewport_size(NARROW)
             problems += [f"{name}: wider than a phone"] if await wider_than_window(page) else []
             await page.set_viewport_size(WIDE)

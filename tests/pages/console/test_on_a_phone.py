@@ -39,7 +39,9 @@ async def test_no_list_has_controls_outside_the_screen(phone: Page, demo: Demo) 
     problems = list[str]()
     for name, path in CONSOLE.items():
         await phone.goto(f"{demo[0]}{path}")
-        problems += [f"{name}: {one}" for one in await axe_violations(phone)]  # expands collapsed sections
+        problems += [
+            f"{name}: {violation}" for violation in await axe_violations(phone)
+        ]  # expands collapsed sections
         if name not in MATRICES:
             problems += [f"{name}: {one}" for one in await phone.evaluate(OUT_OF_REACH)]
     assert problems == []

@@ -73,7 +73,7 @@ def test_files_in_a_closed_directory_need_no_look(installation: TemporaryInstall
     [found] = about_files(installation.load())
     assert found.level is Level.OK
     installation.data.chmod(0o750)
-    assert [one.text.split()[0] for one in about_files(installation.load())] == [
+    assert [file.text.split()[0] for file in about_files(installation.load())] == [
         str(installation.data),
         f"{installation.data}/gatehouse.db",
     ]

@@ -162,7 +162,7 @@ async def test_a_reading_that_began_before_a_version_was_seen_does_not_count_for
     store.replace_keys(key)
     await keyring.ensure_version(store.stored.version)
     await reading
-    assert {one.kid for one in keyring.published_keys(NOW)} >= {key.kid}
+    assert {key.kid for key in keyring.published_keys(NOW)} >= {key.kid}
 
 
 async def test_keyring_is_unavailable_when_the_current_keys_cannot_be_opened() -> None:
@@ -195,4 +195,4 @@ async def test_a_reading_that_failed_counts_for_no_one_who_waited_for_it() -> No
     store.replace_keys(a_key())
     asked = (keyring.ensure_version(store.stored.version) for _ in range(3))
     answers = await asyncio.gather(*asked, return_exceptions=True)
-    assert [type(one) for one in answers] == [Unavailable] * 3
+    assert [type(answer) for answer in answers] == [Unavailable] * 3

@@ -53,7 +53,7 @@ def test_networks_of_outbound_allow_are_called_also_by_http(scheme: str, address
         else parse_target("https://10.1.2.3/").address
     )
     assert found is not None
-    assert [str(one) for one in check_addresses(url, [found], HOME)] == ["10.1.2.3"]
+    assert [str(address) for address in check_addresses(url, [found], HOME)] == ["10.1.2.3"]
 
 
 def test_http_goes_nowhere_else_not_even_outside() -> None:

@@ -66,7 +66,7 @@ assigned = st.lists(
 held = st.fixed_dictionaries({}, optional={"assigned": assigned, "entries": entries})
 group_list = st.lists(st.sampled_from(GROUPS), max_size=1)
 project = st.fixed_dictionaries(
-    {"groups": st.fixed_dictionaries({}, optional={one: st.lists(condition, max_size=2) for one in GROUPS})},
+    {"groups": st.fixed_dictionaries({}, optional={group: st.lists(condition, max_size=2) for group in GROUPS})},
     optional={
         "removed": st.just(True),
         "applications": st.just([7]),
@@ -149,7 +149,7 @@ def test_an_explanation_agrees_with_the_decision_and_has_a_reason(world: Scenari
     for scope in SCOPES:
         for rule in RULES:
             explanation = world.explain_rule(f"{short_prefix(scope)}{rule}")
-            deciding = [one for one in explanation.contributions if one.decides]
+            deciding = [contribution for contribution in explanation.contributions if contribution.decides]
             assert explanation.allowed is world.allows(scope, rule)
             assert not (explanation.allowed and explanation.missing)
             assert not explanation.allowed or any(one.value for one in deciding)

@@ -131,7 +131,7 @@ async def test_a_secret_that_is_the_one_already_is_no_change(record: dict[str, o
 
 
 async def test_a_secret_is_kept_in_the_form_its_profile_needs() -> None:
-    assert [one.kind for one in (await create_client({**NATIVE, "client_secret": STRONG}))[1].secrets] == [
+    assert [secret.kind for secret in (await create_client({**NATIVE, "client_secret": STRONG}))[1].secrets] == [
         SecretKind.SEALED
     ]
     (digest,) = (await create_client({**OIDC, "client_secret": STRONG}))[1].secrets

@@ -15,7 +15,7 @@ def problems(document: dict[str, object]) -> tuple[str, ...]:
 def test_sections_come_in_the_order_in_which_they_are_made() -> None:
     asked = read_entries({"clients": [], "users": []}, SECTIONS)
     assert [one.section.name for one in asked] == ["users", "clients"]
-    assert [one.section.name for one in read_entries({"clients": []}, SECTIONS)] == ["clients"]
+    assert [entry.section.name for entry in read_entries({"clients": []}, SECTIONS)] == ["clients"]
 
 
 def test_records_become_typed_entries_that_know_their_place() -> None:

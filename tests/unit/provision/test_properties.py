@@ -217,8 +217,8 @@ def test_a_field_that_no_record_names_stays_as_it_is(
         if client.client_id in before:
             given_fields = {name for name, value in named.get(client.client_id, {}).items() if value is not UNSET}
             kept = {
-                one.name: getattr(before[client.client_id], one.name)
-                for one in CLIENT_FIELDS
-                if one.name not in given_fields
+                field.name: getattr(before[client.client_id], field.name)
+                for field in CLIENT_FIELDS
+                if field.name not in given_fields
             }
             assert replace(client, **kept) == client

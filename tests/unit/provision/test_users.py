@@ -276,7 +276,7 @@ def test_ids_the_file_names_are_reserved_before_any_is_made_up() -> None:
     found = resolve_users(
         entries, StoredState(users=(a_user(user_id="2"),)), Problems(), new_id=lambda: next(made_up)
     )
-    assert [one.user_id for one in found] == ["3", "1"]
+    assert [user.user_id for user in found] == ["3", "1"]
 
 
 async def test_service_accounts_are_neither_changed_nor_pruned_nor_exported_here() -> None:
@@ -300,7 +300,7 @@ async def test_only_accounts_named_in_the_file_are_read_unless_pruning() -> None
 
 
 def admins(*ids: str, blocked: frozenset[str] = frozenset(), reg_time: int = NOW) -> StoredState:
-    users = [a_user(user_id=one, blocked=one in blocked, reg_time=reg_time - int(one)) for one in ids]
+    users = [a_user(user_id=id_, blocked=id_ in blocked, reg_time=reg_time - int(id_)) for id_ in ids]
     return StoredState(users=tuple(users), administrators=frozenset(ids))
 
 

@@ -55,7 +55,7 @@ async def test_op_14_the_copy_holds_everything_that_is_kept_and_no_secret(
     (session,) = written["sessions"]
     assert session["address"] == "127.0.0.1"
     assert "Firefox" in session["browser"]
-    assert {one["event"] for one in written["activity"]} == {
+    assert {record["event"] for record in written["activity"]} == {
         "user.created",
         "session.opened",
         "factor.added",
@@ -75,7 +75,13 @@ async def test_op_14_every_record_is_in_the_copy_also_the_old_ones(
         await service.clock.advance(1)
         await account_browser.post_with_csrf("/account/profile", nick="Anna")
     assert (
-        len([one for one in (await copy_of(account_browser))["activity"] if one["event"] == "user.profile_changed"])
+        len(
+            [
+                record
+                for record in (await copy_of(account_browser))["activity"]
+                if record["event"] == "user.profile_changed"
+            ]
+        )
         == 60
     )
     assert len(await service.services.storage.audit.newest_records(100, anna.user_id, "")) == 63

@@ -141,8 +141,10 @@ async def test_the_letter_is_in_the_language_asked_for_and_the_log_has_no_secret
     link = await link_in_new_message(service)
     await accept(browser_client, link)
     records = [
-        one for one in await service.services.storage.audit.unsealed_records(100) if one.subject == invited.user_id
+        record
+        for record in await service.services.storage.audit.unsealed_records(100)
+        if record.subject == invited.user_id
     ]
-    assert sorted(one.event for one in records) == ["user.invitation_accepted", "user.invited", "user.invited"]
+    assert sorted(record.event for record in records) == ["user.invitation_accepted", "user.invited", "user.invited"]
     assert token_in_link(link) not in repr(records)
     assert PASSWORD not in repr(records)

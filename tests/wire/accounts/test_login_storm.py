@@ -63,14 +63,14 @@ async def log_in(service: RunningService, login: str, password: str = "wrong") -
 
 
 def begin(service: RunningService, number: int) -> list[asyncio.Task[httpx2.Response]]:
-    return [asyncio.create_task(log_in(service, f"no_one{one}@studio.example")) for one in range(number)]
+    return [asyncio.create_task(log_in(service, f"no_one{n}@studio.example")) for n in range(number)]
 
 
 async def first_answers(tasks: list[asyncio.Task[httpx2.Response]], number: int) -> list[httpx2.Response]:
     done: set[asyncio.Task[httpx2.Response]] = set()
     async with asyncio.timeout(PATIENCE):
         while len(done) < number:
-            more, _ = await asyncio.wait([one for one in tasks if one not in done], return_when="FIRST_COMPLETED")
+            more, _ = await asyncio.wait([task for task in tasks if task not in done], return_when="FIRST_COMPLETED")
             done |= more
     return [task.result() for task in done]
 
@@ -103,7 +103,7 @@ async def test_r_19_many_guesses_at_one_account_at_once_are_blocked_with_the_sec
     tasks = [asyncio.create_task(log_in(service, "anna@studio.example")) for _ in range(30)]
     blocked = await first_answers(tasks, 20)
     bodies: list[dict[str, Any]] = [answer.json() for answer in blocked]
-    assert all(one["status"] == "BLOCKED" and 0 < one["retry_after"] <= 30 for one in bodies)
+    assert all(body["status"] == "BLOCKED" and 0 < body["retry_after"] <= 30 for body in bodies)
     assert len(blocked) == 20
     slow_hashes.go.set()
     answers = await asyncio.gather(*tasks)

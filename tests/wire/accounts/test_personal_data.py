@@ -255,7 +255,9 @@ async def test_the_account_page_asks_shows_how_far_it_is_and_hands_out(
     assert "Forum: waiting for an answer" in page
     assert "answered 503" not in page
     copy = json.loads((await account_browser.submit("/account/export")).text)
-    assert [(one["application"], one["data"]) for one in copy["applications"]] == [("Shop", {"orders": [7]})] * 2
+    assert [(application["application"], application["data"]) for application in copy["applications"]] == [
+        ("Shop", {"orders": [7]})
+    ] * 2
     await account_browser.get("/account")
     assert json.loads((await account_browser.submit("/account/export")).text)["applications"] == []
 

@@ -139,7 +139,7 @@ async def test_the_acts_are_in_the_audit_log_without_password_or_link(
         browser_client, login=anna.login or "", password="another good phrase", repeated="another good phrase"
     )
     records = await service.services.storage.audit.unsealed_records(100)
-    assert {"user.registered", "user.email_verified", "user.registered_again"} <= {one.event for one in records}
+    assert {"user.registered", "user.email_verified", "user.registered_again"} <= {record.event for record in records}
     assert PASSWORD not in repr(records)
     assert link.partition("=")[2] not in repr(records)
 

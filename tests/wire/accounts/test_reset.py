@@ -111,9 +111,11 @@ async def test_the_act_is_in_the_audit_log_without_password_or_link(
     link = await reset_link(service, browser_client)
     await choose(browser_client, link)
     records = [
-        one for one in await service.services.storage.audit.unsealed_records(100) if one.subject == anna.user_id
+        record
+        for record in await service.services.storage.audit.unsealed_records(100)
+        if record.subject == anna.user_id
     ]
-    record_by_event = {one.event: one for one in records}
+    record_by_event = {record.event: record for record in records}
     assert {"password.reset_asked", "password.reset"} <= set(record_by_event)
     assert (record_by_event["password.reset"].actor, record_by_event["password.reset_asked"].actor) == (
         anna.user_id,

@@ -27,7 +27,7 @@ async def test_an_email_secret_is_printed_once_and_shows_the_login_at_login(
             assert answer.json().get("login") == ("bob@studio.example" if shown else None)
 
     events = gatehouse.json("audit", "show", "--subject", "application 1")
-    assert [one["event"] for one in events] == ["application.email_secret_made"] * 2
+    assert [event["event"] for event in events] == ["application.email_secret_made"] * 2
     assert not [secret for secret in (first, result["email_secret"]) if secret in str(events)]
 
 

@@ -81,7 +81,7 @@ def other_installation(
 def without_fence_columns(held: Contents) -> Contents:
     """The columns that a restore does not change."""
     left = {"users": {"rev"}, "once": {"taken_at"}, "permission_clock": {"structure"}}
-    records = [one for one in held["audit_events"] if one["event"] != "installation.restored"]
+    records = [record for record in held["audit_events"] if record["event"] != "installation.restored"]
     facts = [one for one in held["installation"] if one["name"] != "epoch"]
     plain = {**held, "audit_events": records, "installation": facts}
     return {

@@ -80,7 +80,7 @@ def test_a_client_is_removed_for_good_and_that_is_on_record(gatehouse: CommandLi
     assert gatehouse.json("client", "list") == []
     assert "was used before" in gatehouse.expect_failure(*make)
     assert "client not found" in gatehouse.expect_failure("client", "remove", "shop").lower()
-    events = [one["event"] for one in gatehouse.json("audit", "show", "--subject", "shop")]
+    events = [record["event"] for record in gatehouse.json("audit", "show", "--subject", "shop")]
     assert sorted(events) == ["client.created", "client.removed"]
 
 

@@ -17,8 +17,8 @@ def worst_findings(gatehouse: CommandLine, **environment: str) -> dict[str, tupl
     result: Any = gatehouse.run("doctor", "--json", environment=environment).json()
     order = ("ok", "warn", "bad")
     worst: dict[str, tuple[str, str]] = {}
-    for one in sorted(result["findings"], key=lambda one: order.index(one["level"])):
-        worst[one["topic"]] = (one["level"], one["text"])
+    for finding in sorted(result["findings"], key=lambda finding: order.index(finding["level"])):
+        worst[finding["topic"]] = (finding["level"], finding["text"])
     assert result["ok"] == ("bad" not in {level for level, _ in worst.values()})
     return worst
 
@@ -137,7 +137,7 @@ def test_settings_that_would_not_start_are_all_told(filled_installation: Command
         "doctor", "--json", environment={"GATEHOUSE__LOG__LEVEL": "loud", "GATEHOUSE__X": "1"}
     )
     assert result.code == 1
-    assert {one["topic"] for one in result.json()["findings"]} == {"settings"}
+    assert {finding["topic"] for finding in result.json()["findings"]} == {"settings"}
     assert len(result.json()["findings"]) == 2
 
 

@@ -18,11 +18,11 @@ KEYS = "/proxy/oauth/keys"
 
 
 def states(gatehouse: CommandLine, *options: str) -> list[tuple[str, str, str]]:
-    return sorted((one["purpose"], one["alg"], one["state"]) for one in gatehouse.json("key", "list", *options))
+    return sorted((key["purpose"], key["alg"], key["state"]) for key in gatehouse.json("key", "list", *options))
 
 
 def test_keys_are_rotated_as_planned_at_once_or_with_distrust(gatehouse: CommandLine) -> None:
-    first = {one["kid"] for one in gatehouse.json("key", "list")}
+    first = {key["kid"] for key in gatehouse.json("key", "list")}
     assert {state for _, _, state in states(gatehouse)} == {"signing"}
 
     [planned] = gatehouse.json("key", "rotate", "--purpose", "tokens", "--alg", "ES256")
@@ -35,15 +35,15 @@ def test_keys_are_rotated_as_planned_at_once_or_with_distrust(gatehouse: Command
 
     distrusted = gatehouse.json("key", "rotate", "--distrust")
     assert "audit" not in {one["purpose"] for one in distrusted}
-    live = {one["kid"]: one["state"] for one in gatehouse.json("key", "list")}
+    live = {key["kid"]: key["state"] for key in gatehouse.json("key", "list")}
     assert set(live.values()) == {"signing"}
     assert len(live) == len(first) == 5
     assert len(first & live.keys()) == 1, "only the audit key is still trusted"
-    retired = [one for one in gatehouse.json("key", "list", "--all") if one["state"] == "retired"]
-    assert {one["kid"] for one in retired} == (first | {planned["kid"]}) - live.keys()
+    retired = [key for key in gatehouse.json("key", "list", "--all") if key["state"] == "retired"]
+    assert {key["kid"] for key in retired} == (first | {planned["kid"]}) - live.keys()
     assert "no matching keys" in gatehouse.expect_failure("key", "rotate", "--purpose", "audit", "--distrust", code=2)
 
-    events = [one["event"] for one in gatehouse.json("audit", "show") if one["event"] != "key.made"]
+    events = [record["event"] for record in gatehouse.json("audit", "show") if record["event"] != "key.made"]
     assert sorted(events) == ["key.distrusted"] * 4 + ["key.rotated"] * 2
 
 
@@ -84,7 +84,7 @@ def without_dev(place: InstallationPaths, key: Path) -> CommandLine:
 
 def levels(gatehouse: CommandLine, topic: str) -> Sequence[str]:
     findings = gatehouse.run("doctor", "--json").json()["findings"]
-    return [one["level"] for one in findings if one["topic"] == topic]
+    return [finding["level"] for finding in findings if finding["topic"] == topic]
 
 
 def test_an_installation_moves_on_from_dev_to_a_production_key(
@@ -104,7 +104,7 @@ def test_an_installation_moves_on_from_dev_to_a_production_key(
     assert levels(gatehouse, "master key") == ["ok"]
     assert len(gatehouse.json("key", "list")) == 5
     records = gatehouse.json("audit", "show", "--event", "installation.rewrapped")
-    assert {one["subject"] for one in records} == {"keys", "client_secrets", "totp_factors", "installation"}
+    assert {record["subject"] for record in records} == {"keys", "client_secrets", "totp_factors", "installation"}
     assert gatehouse.json("audit", "verify")["problems"] == []
     assert gatehouse("export").count("sealed") >= 3
 

@@ -38,7 +38,7 @@ async def add_passkey(services: Services, user_id: str) -> None:
 
 
 def events(gatehouse: CommandLine, user_id: str) -> list[str]:
-    return [one["event"] for one in gatehouse.json("audit", "show", "--subject", user_id)]
+    return [record["event"] for record in gatehouse.json("audit", "show", "--subject", user_id)]
 
 
 def test_revoke_all_raises_the_epoch_and_is_on_record(gatehouse: CommandLine, bob: str) -> None:
@@ -76,7 +76,7 @@ def test_op_14_erase_asks_first_and_leaves_nothing_but_the_number(
     assert f"no user {bob}" in gatehouse.expect_failure("user", "show", bob)
     assert f"no user {bob}" in gatehouse.expect_failure("user", "erase", bob, "--yes")
     records = gatehouse.json("audit", "show", "--subject", bob)
-    assert "user.erased" in {one["event"] for one in records}
+    assert "user.erased" in {record["event"] for record in records}
     assert "bob@" not in str(records)
     assert gatehouse.json("audit", "verify")["problems"] == []
 

@@ -36,7 +36,7 @@ def test_an_account_is_made_shown_blocked_and_let_in_again(gatehouse: CommandLin
     assert not free["blocked"]
     assert free["rev"] > blocked["rev"]
 
-    events = [one["event"] for one in gatehouse.json("audit", "show", "--subject", "bob@studio.example")]
+    events = [record["event"] for record in gatehouse.json("audit", "show", "--subject", "bob@studio.example")]
     assert sorted(events) == ["user.blocked", "user.created", "user.unblocked"]
 
 
@@ -49,7 +49,7 @@ def test_a_token_for_a_script_is_printed_alone_and_bound_to_its_factor(gatehouse
     assert claims["fac"] == factor_digest("a-factor", claims["slt"])
     result = gatehouse.json("user", "token", "bob@studio.example", "--factor", "a-factor")
     assert claims_of(result["jwt"])["uid"] == result["user_id"] == user_id
-    assert [one["event"] for one in gatehouse.json("audit", "show", "--event", "user.token_made")] == [
+    assert [record["event"] for record in gatehouse.json("audit", "show", "--event", "user.token_made")] == [
         "user.token_made",
         "user.token_made",
     ]
@@ -92,7 +92,7 @@ def test_a_client_is_made_listed_and_given_a_new_secret(gatehouse: CommandLine) 
     assert "has no secret" in gatehouse.expect_failure("client", "rotate-secret", "spa")
     assert "Client not found" in gatehouse.expect_failure("client", "rotate-secret", "none")
     assert "needs a redirect URI" in gatehouse.expect_failure("client", "create", "bare", "--name", "Bare")
-    events = [one["event"] for one in gatehouse.json("audit", "show", "--subject", "web")]
+    events = [record["event"] for record in gatehouse.json("audit", "show", "--subject", "web")]
     assert sorted(events) == ["client.created", "client.secret_rotated"]
 
 
@@ -105,7 +105,7 @@ def test_a_person_is_invited_by_mail_and_the_link_is_not_printed(gatehouse: Comm
     printed = gatehouse.run("user", "invite", "eve@studio.example")
     assert (printed.out.strip(), "token" in printed.out + printed.err) == (invited["user_id"], False)
     assert "eve@studio.example" in printed.err
-    events = [one["event"] for one in gatehouse.json("audit", "show", "--subject", invited["user_id"])]
+    events = [record["event"] for record in gatehouse.json("audit", "show", "--subject", invited["user_id"])]
     assert events == ["user.invited", "user.invited"]
     gatehouse("user", "create", *BOB, "--password-stdin", stdin=PASSWORD)
     assert "already exists" in gatehouse.expect_failure("user", "invite", "bob@studio.example")

@@ -61,10 +61,10 @@ async def test_export_asks_and_with_wait_prints_everything_there_is(operator: Op
     whole = json.loads(await operator("user", "export", bob, "--wait"))
     assert whole["requests"][0]["request_id"] == request["request_id"]
     assert whole["data"]["account"]["login"] == "bob@studio.example"
-    assert [one["data"] for one in whole["data"]["applications"]] == [{"orders": [7]}]
+    assert [application["data"] for application in whole["data"]["applications"]] == [{"orders": [7]}]
     assert whole["requests"][0]["settled"]
     assert shop.connections == 1
-    events = [one["event"] for one in await operator.json("audit", "show", "--subject", bob)]
+    events = [record["event"] for record in await operator.json("audit", "show", "--subject", bob)]
     assert {"user.data_asked", "user.data_answered", "user.data_exported"} <= set(events)
 
 

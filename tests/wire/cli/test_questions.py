@@ -63,7 +63,7 @@ def test_explain_names_what_is_missing(gatehouse: CommandLine, shop: str) -> Non
 
 def test_members_are_listed_in_three_ways(gatehouse: CommandLine, shop: str) -> None:
     found = gatehouse.json("members", shop, "--rule", "user.kick")
-    assert [one["user_id"] for one in found] == [OTHER_USER]
+    assert [user["user_id"] for user in found] == [OTHER_USER]
     assert "assigned role moderator" in gatehouse("members", shop, "--role", "moderator", "--project", PROJECT)
     [row] = csv.DictReader(io.StringIO(gatehouse("members", shop, "--rule", "user.kick", "--csv")))
     assert (row["user_id"], row["role"]) == (OTHER_USER, "moderator")
@@ -77,7 +77,7 @@ def test_simulate_says_what_a_file_would_change(gatehouse: CommandLine, shop: st
     assert f"{OTHER_USER}\n  - role moderator\n  - {KICK}\n" in output
     assert output.endswith("2 affected\n")
     found: Any = gatehouse.json("simulate", shop, file)
-    assert [one["user_id"] for one in found] == [OWNER, OTHER_USER]
+    assert [user["user_id"] for user in found] == [OWNER, OTHER_USER]
     assert gatehouse.run("check", shop, OTHER_USER, "user.kick").code == 0
     file.write_text("kind: weather\n")
     assert "weather" in gatehouse.expect_failure("simulate", shop, file)

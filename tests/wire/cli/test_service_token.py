@@ -32,7 +32,7 @@ def test_tokens_are_listed_and_revoked_and_all_of_it_is_on_record(gatehouse: Com
     assert " revoked" in gatehouse("service-token", "1", "--revoke", made["jti"])
     [listed] = gatehouse.json("service-token", "1", "--list")
     assert listed["revoked"]
-    events = [one["event"] for one in gatehouse.json("audit", "show", "--subject", "application 1")]
+    events = [record["event"] for record in gatehouse.json("audit", "show", "--subject", "application 1")]
     assert sorted(events) == ["service_token.made", "service_token.revoked"]
     assert made["jwt"] not in json.dumps(gatehouse.json("audit", "show", "--subject", "application 1"))
 

@@ -99,7 +99,7 @@ async def test_projects_groups_and_resources_are_suggested_by_title_to_anyone_wh
     await apply_document(
         studio, "projects: [{title: Chess Club}]\ngroups: [{project_id: chess_club, title: Testers}]"
     )
-    groups = {one.title: one.group_id for one in (await project_of(studio)).groups.values()}
+    groups = {group.title: group.group_id for group in (await project_of(studio)).groups.values()}
     project, testers = f'<option value="{PROJECT}">Mind Games</option>', f'<option value="{groups["Testers"]}">'
     asked = {
         "projects?project_id=": (True, True, False),
@@ -112,7 +112,7 @@ async def test_projects_groups_and_resources_are_suggested_by_title_to_anyone_wh
     }
     people = [await console_browsers(one) for one in (ADA, OLGA, PIA)]
     for path, expected in asked.items():
-        offered = [(await one.get(f"/console/access/{path}")).text for one in people]
+        offered = [(await person.get(f"/console/access/{path}")).text for person in people]
         wanted = project if path.startswith("projects") else testers
         assert tuple(wanted in text for text in offered) == expected, path
         assert "<html" not in offered[0]
@@ -209,7 +209,7 @@ async def test_permissions_that_one_page_of_who_can_has_no_room_for_stand_on_the
 async def test_a_change_is_simulated_counted_and_not_made(
     studio: RunningService, console_browsers: ConsoleBrowsers
 ) -> None:
-    groups = {one.title: one.group_id for one in (await project_of(studio)).groups.values()}
+    groups = {group.title: group.group_id for group in (await project_of(studio)).groups.values()}
     ada = await console_browsers(ADA)
     changes = {
         f"change=take_role&user_id={PIA}&role=moderator": ("1 person loses", "user.kick"),

@@ -120,7 +120,7 @@ async def test_holder_matrix_shows_its_api_call_without_the_response(
     ).text
     assert RECORD.search(page) is None
     found = await call_with_curl(studio, await jwt_of(studio, ADA), unescape(CALL.findall(page)[0]))
-    assert [one["user_id"] for one in found["members"]] == [PIA]
+    assert [member["user_id"] for member in found["members"]] == [PIA]
 
 
 async def fill_studio(studio: RunningService, ada: HttpBrowser) -> Sequence[str]:

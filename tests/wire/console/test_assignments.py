@@ -117,7 +117,7 @@ async def test_those_who_were_saved_are_told_from_those_who_were_not(
     assert "1 change applied" in result
     assert [edit[0] for edit in staged_edits(result)] == [f"{PIA}/cashier"]
     assert (await record_of(service, SHOP, DEV)).root.roles == (Assignment(role="cashier"),)
-    assert "cashier" not in {one.role for one in (await record_of(service, SHOP, PIA)).root.roles}
+    assert "cashier" not in {role.role for role in (await record_of(service, SHOP, PIA)).root.roles}
 
 
 async def test_a_limited_role_says_who_will_find_no_seat_and_no_more_get_one(

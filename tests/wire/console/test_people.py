@@ -230,7 +230,7 @@ async def test_sessions_and_methods_api_answers_exactly_the_people_who_see_the_t
             if user_id == ADA:
                 data_by_tab[tab] = shown_in(page.text)[0][1]
                 assert data_by_tab[tab] == answer.json()["data"]
-                assert [one for one in secrets if one in page.text + answer.text] == []
+                assert [secret for secret in secrets if secret in page.text + answer.text] == []
                 no_one = {"action": "get", "data": {"user_id": "77"}}
                 unknown = await studio.client.post(f"/api/permissions/user/{tab}", json=no_one, headers=headers)
                 assert unknown.status_code == 404
@@ -263,7 +263,7 @@ async def with_everything(studio: RunningService, user_id: str) -> list[str]:
     kept = await read_user(studio, user_id)
     (session,) = await them.sessions.of_user(user_id)
     values = (kept.sealed_totp or b"", session.digest, b"cose")
-    encoded = [text for one in values for text in (one.hex(), encode_base64url(one).decode())]
+    encoded = [text for value in values for text in (value.hex(), encode_base64url(value).decode())]
     return [enrolment.secret, *recovery, "$argon2", *encoded]
 
 
@@ -284,7 +284,7 @@ async def test_permissions_of_a_person_are_shown_with_their_source(console_brows
     assert "moderator" in written
     record = shown_in(written)[0][1]
     place = {"application_id": 50001, "role": "moderator", "scope": {}, "expired": 0, "ttl": 0}
-    assert (record["roles"], [one["title"] for one in record["groups"]]) == ([place], ["Testers"])
+    assert (record["roles"], [group["title"] for group in record["groups"]]) == ([place], ["Testers"])
     assert "Mind Games" in (await ada.get(f"{HERE}/{OLGA}/roles")).text.partition('id="owned"')[2]
 
 

@@ -128,7 +128,7 @@ async def test_a_service_gives_groups_roles_after_showing_who_gains(
     assert "Testers → cashier, moderator" in page.text
     assert "Staff → removed: cashier" in page.text
     stored = (await studio.services.storage.projects.project(PROJECT)).project.settings.services[SHOP]
-    assert [(one.group_id, one.roles, one.action) for one in stored] == [
+    assert [(group.group_id, group.roles, group.action) for group in stored] == [
         (testers, ("cashier", "moderator"), GrantAction.GRANT),
         (staff, ("cashier",), GrantAction.REVOKE),
     ]

@@ -48,7 +48,8 @@ async def test_keys_are_drawn_and_rotated_in_three_manners(
     await ada.post(ROTATE, manner="distrust")
     assert await states(studio, LINE) == [KeyState.RETIRED, KeyState.RETIRED, KeyState.SIGNING]
     lines = {
-        (one["purpose"], one["alg"]): one["keys"] for one in (await read_settings(studio, {"part": "keys"}))["lines"]
+        (line["purpose"], line["alg"]): line["keys"]
+        for line in (await read_settings(studio, {"part": "keys"}))["lines"]
     }
     assert sorted(key["state"] for key in lines["tokens", "ES256"]) == ["retired", "retired", "signing"]
     assert len(lines) == 5
@@ -79,7 +80,7 @@ async def test_the_configuration_is_shown_as_loaded_and_its_secrets_are_not(
     assert "<code>sessions.idle_hours</code>" in found
     assert "<code>passwords.memory_kib</code>" not in found
     settings_by_name = {
-        one["name"]: one for one in (await read_settings(studio, {"part": "configuration"}))["settings"]
+        setting["name"]: setting for setting in (await read_settings(studio, {"part": "configuration"}))["settings"]
     }
     assert (settings_by_name["sessions.idle_hours"]["value"], settings_by_name["sessions.idle_hours"]["source"]) == (
         "72",

@@ -532,8 +532,8 @@ async def test_op_07_held_polls_are_answered_in_time_when_the_database_is_away(
     monkeypatch.setattr(type(service.services.storage.game_sessions), "find_session", raise_unavailable)
     service.stopping.begin()
     bodies = [(await poll).json() for poll in polls]
-    assert [one["gsid"] for one in bodies] == [game.gsid for game in games]
-    assert {(one["status"], one["last_seen"], one["delay"]) for one in bodies} == {("RETRY", 0, 1)}
+    assert [body["gsid"] for body in bodies] == [game.gsid for game in games]
+    assert {(body["status"], body["last_seen"], body["delay"]) for body in bodies} == {("RETRY", 0, 1)}
 
 
 @pytest.mark.parametrize("states", ["0", "1"])

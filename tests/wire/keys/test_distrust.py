@@ -101,7 +101,7 @@ async def test_requests_that_find_another_version_together_read_the_keys_once(
     jwt = await world.log_in(service.client)
     await service.services.key_rotation.rotate(TOKEN_LINES[0], origin=ORIGIN, mode=RotationMode.AT_ONCE)
     answers = await asyncio.gather(*(world.own_record(service.client, jwt) for _ in range(10)))
-    assert {one.status_code for one in answers} == {200}
+    assert {answer.status_code for answer in answers} == {200}
     assert len(read_versions) <= 2  # one running, and one that began after the last of them arrived
     await world.own_record(service.client, jwt)
     assert len(read_versions) <= 2

@@ -167,7 +167,7 @@ async def end_that_session(scene: Scene) -> None:
     other = AccountBrowser(service, agent="Other/1.0")
     await other.sign_in_and_open_account(ANNA)
     sessions = await service.services.storage.sessions.sessions_of_user(scene.anna.user_id, service.clock.now())
-    (ours,) = (one for one in sessions if not one.agent.startswith("Other"))
+    (ours,) = (session for session in sessions if not session.agent.startswith("Other"))
     await other.post_with_csrf("/account/sessions/end", session_id=ours.session_id)
     await other.client.aclose()
 

@@ -322,7 +322,7 @@ async def test_wrong_proofs_are_among_the_refusals_until_their_source_is_kept_ou
         web, await web.issue_code(anna), {"Authorization": f"Bearer {native_proof(web.redirect_uri, 'wrong')}"}
     )
     kept = await refusals_kept(service)
-    assert [(one.event, one.subject, one.reason) for one in kept] == [
+    assert [(record.event, record.subject, record.reason) for record in kept] == [
         ("client.refused", "shelf", "wrong credentials"),
         ("client.refused", "web", "wrong credentials"),
     ]
@@ -331,7 +331,7 @@ async def test_wrong_proofs_are_among_the_refusals_until_their_source_is_kept_ou
     assert found is not None
     answers = [await redeem(oidc_client, "code", {"Authorization": basic_auth("shelf", "wrong")}) for _ in range(105)]
     assert answers[-1].status_code == 429
-    assert len(await refusals_kept(service)) == 2 + [one.status_code for one in answers].count(401)
+    assert len(await refusals_kept(service)) == 2 + [answer.status_code for answer in answers].count(401)
 
 
 async def test_right_proofs_and_names_of_no_one_leave_no_refusal(

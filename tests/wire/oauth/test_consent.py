@@ -107,7 +107,7 @@ async def test_a_denial_is_recorded_once(
     for _ in range(3):
         await signed_in_browser.client.post(CONSENT, data=form)
     records = await service.services.storage.audit.newest_records(10, anna.user_id, "consent.denied")
-    assert [(one.actor, one.details) for one in records] == [
+    assert [(record.actor, record.details) for record in records] == [
         (anna.user_id, {"client": "third", "scope": "openid email"})
     ]
 
@@ -277,7 +277,7 @@ async def test_op_14_what_was_allowed_is_in_the_copy_of_a_persons_data(
     await account_browser.post(CONSENT, decision="allow")
     await account_browser.get("/account")
     written = json.loads((await account_browser.submit("/account/export")).content)
-    assert [(one["client_id"], one["scopes"]) for one in written["allowed_clients"]] == [
+    assert [(client["client_id"], client["scopes"]) for client in written["allowed_clients"]] == [
         ("third", ["openid", "email"])
     ]
     (sign_in,) = written["client_sign_ins"]

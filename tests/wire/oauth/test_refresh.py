@@ -96,11 +96,13 @@ async def test_tk_11_a_rotated_refresh_token_ends_its_family_and_is_on_record(
     for tokens in (first, second):
         assert oauth_error(await web.userinfo(tokens["access_token"])) == (401, "invalid_token")
     events = [
-        one
-        for one in await service.services.storage.audit.unsealed_records(100)
-        if one.event == "grant.refresh_reused"
+        record
+        for record in await service.services.storage.audit.unsealed_records(100)
+        if record.event == "grant.refresh_reused"
     ]
-    assert [(one.subject, one.actor, one.details["client_id"]) for one in events] == [(anna.user_id, "web", "web")]
+    assert [(event.subject, event.actor, event.details["client_id"]) for event in events] == [
+        (anna.user_id, "web", "web")
+    ]
     assert success_body(await web.refresh(another["refresh_token"]))  # of a second sign-in of the same person
 
 

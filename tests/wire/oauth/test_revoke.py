@@ -43,9 +43,11 @@ async def test_ui_05_after_a_revocation_nothing_of_that_grant_works(
     await everything_is_dead(web, tokens)
     assert success_body(await web.refresh(another["refresh_token"]))
     events = [
-        one for one in await service.services.storage.audit.unsealed_records(100) if one.event == "grant.revoked"
+        record
+        for record in await service.services.storage.audit.unsealed_records(100)
+        if record.event == "grant.revoked"
     ]
-    assert [(one.actor, one.subject) for one in events] == [("web", anna.user_id)]
+    assert [(event.actor, event.subject) for event in events] == [("web", anna.user_id)]
 
 
 async def test_ui_06_a_revocation_with_wrong_credentials_or_token_revokes_nothing(
@@ -107,7 +109,7 @@ async def test_a_rotated_token_ends_its_family_anyone_who_rotated_it(
     answer = await service.client.post(path, data={**secret_of(web), "token": stolen})
     assert answer.status_code == status, answer.text
     await everything_is_dead(web, of_other_client)
-    events = [one.event for one in await service.services.storage.audit.unsealed_records(100)]
+    events = [record.event for record in await service.services.storage.audit.unsealed_records(100)]
     assert events.count("grant.revoked") == 1
 
 
@@ -118,7 +120,7 @@ async def test_rfc_7009_tells_no_one_which_foreign_tokens_live(
     new = success_body(await oidc_client.refresh(old))["refresh_token"]
     other_client = {"client_id": app.client.client_id}
     answers = [await service.client.post(RFC_7009, data={**other_client, "token": one}) for one in (old, new, "x")]
-    assert [(one.status_code, one.content) for one in answers] == [(200, b"")] * 3
+    assert [(answer.status_code, answer.content) for answer in answers] == [(200, b"")] * 3
     assert success_body(await oidc_client.refresh(new))
 
 

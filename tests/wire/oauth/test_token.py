@@ -38,7 +38,7 @@ async def post(service: RunningService, body: Any = None, headers: dict[str, str
 
 
 async def count_records(service: RunningService, event: str) -> int:
-    return [one.event for one in await service.services.storage.audit.unsealed_records(1_000)].count(event)
+    return [record.event for record in await service.services.storage.audit.unsealed_records(1_000)].count(event)
 
 
 async def test_tk_01_a_code_from_the_pages_gives_the_documented_fields(web: RelyingPartyClient, anna: User) -> None:

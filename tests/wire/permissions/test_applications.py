@@ -270,7 +270,7 @@ async def test_tags_are_saved_beside_the_rest_of_the_record_which_stays_as_it_is
         said = await studio.expect_error(400, path, {**named, "data": {**sent, "colour": 1}}, boss.headers)
         assert "colour" in said
     listed = await studio.expect_ok("group", {"action": "get", "data": {"project_id": PROJECT}}, boss.headers)
-    assert [(one["title"], one["users"]) for one in listed["data"]["groups"]] == [("Testers", [])]
+    assert [(group["title"], group["users"]) for group in listed["data"]["groups"]] == [("Testers", [])]
     assert (await get(studio, boss, shop))["name"] == "Shop"
 
 

@@ -147,7 +147,7 @@ async def test_clients_of_no_application_are_an_administrators(studio: Studio) -
     for action in ACTIONS:
         await studio.expect_error(403, "client", client_request(action, None, **WEB), studio.owner.headers)
     every = (await studio.expect_ok("client", client_request("get", None), admin.headers))["data"]
-    assert [one["client_id"] for one in every] == ["lone", "web"]
+    assert [client["client_id"] for client in every] == ["lone", "web"]
     for action in ("get", "save", "rotate", "revoke", "delete"):
         await studio.expect_error(404, "client", client_request(action, shop, client_id="lone"), admin.headers)
         await studio.expect_ok("client", client_request(action, None, client_id="lone"), admin.headers)
@@ -253,10 +253,10 @@ async def test_a_client_lives_through_the_api_and_its_secrets_work_and_end_as_th
     for _ in range(2):
         turned = (await studio.expect_ok("client", client_request("rotate", shop, client_id="web"), headers))["data"]
         secrets.append(turned["client_secret"])
-        assert [bool(one.get("ends")) for one in turned["secrets"]] == [True, False]
-    assert [await is_known(studio, record, one) for one in secrets] == [False, True, True]
+        assert [bool(secret.get("ends")) for secret in turned["secrets"]] == [True, False]
+    assert [await is_known(studio, record, secret) for secret in secrets] == [False, True, True]
     await studio.service.clock.advance(7 * DAY + 1)
-    assert [await is_known(studio, record, one) for one in secrets] == [False, False, True]
+    assert [await is_known(studio, record, secret) for secret in secrets] == [False, False, True]
 
     newest = relying_party(studio, record, secrets[-1])
     refreshed = (await newest.refresh(tokens["refresh_token"])).json()
@@ -289,7 +289,7 @@ async def test_a_client_lives_through_the_api_and_its_secrets_work_and_end_as_th
     ]
     assert {entry.actor for entry in records} == {studio.owner.user_id}
     everything = str(await read_all_tables(studio.service.services.storage))
-    assert not [one for one in secrets if one in everything], "only a digest of the secret is stored"
+    assert not [secret for secret in secrets if secret in everything], "only a digest of the secret is stored"
 
 
 async def of_client(studio: Studio) -> list[Any]:
@@ -309,8 +309,10 @@ async def test_only_one_concurrent_versioned_save_wins_and_all_unversioned_ones_
     for given, won in (({"version": 1}, [200, 409, 409, 409]), ({}, [200] * 4)):
         answers = await asyncio.gather(
             *(
-                studio.post("client", client_request("save", shop, client_id="web", name=f"N{one}", **given), headers)
-                for one in range(4)
+                studio.post(
+                    "client", client_request("save", shop, client_id="web", name=f"N{number}", **given), headers
+                )
+                for number in range(4)
             )
         )
         assert sorted(answer.status_code for answer in answers) == won
@@ -333,7 +335,7 @@ async def test_clients_of_a_removed_application_are_gone_for_who_saved_it(studio
     every = await studio.expect_ok(
         "client", client_request("get", None), (await create_administrator(studio)).headers
     )
-    assert [one["client_id"] for one in every["data"]] == [record["client_id"]]
+    assert [client["client_id"] for client in every["data"]] == [record["client_id"]]
 
 
 async def test_the_openapi_document_tells_of_it(studio: Studio) -> None:

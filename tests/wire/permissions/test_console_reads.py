@@ -175,7 +175,7 @@ async def test_a_schema_is_read_as_it_was_by_anyone_who_may_read_it_as_it_is(stu
         await studio.expect_error(404, "meta/schema", request_for_version(version), studio.owner.headers)
     await studio.expect_error(403, "meta/schema", request_for_version(1), studio.other_user.headers)
     saves = (await studio.expect_ok("meta/schema/versions", current, studio.owner.headers))["data"]
-    assert [one["version"] for one in saves["versions"]] == [second["version"], first["version"]]
+    assert [version["version"] for version in saves["versions"]] == [second["version"], first["version"]]
     newest = saves["versions"][0]
     added = {"what": "rule", "how": "added", "count": 1, "names": ["private_data.user.kick"]}
     assert (newest["by"], newest["changes"], saves["total"]) == (studio.owner.user_id, [added], 2)

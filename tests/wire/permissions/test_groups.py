@@ -352,7 +352,7 @@ async def test_a_project_one_may_not_see_is_no_other_place_than_none(studio: Stu
         await studio.post("group", save_request(made["id"], project_id=name), manager.headers)
         for name in ("elsewhere", "nowhere")
     ]
-    assert [one.status_code for one in answers] == [400, 400]
+    assert [answer.status_code for answer in answers] == [400, 400]
     assert answers[0].content == answers[1].content
 
 

@@ -98,8 +98,8 @@ async def test_lp_01_heavy_answers_are_made_off_the_event_loop(large_studio: Stu
     answers = await all_at_once(*([listed] * 3), *([found] * 3), *([simulated] * 2))
     assert [answer.status_code for answer in answers] == [200] * 8
     assert len(answers[0].json()["data"]) == ROLES * RULES
-    assert {one["user_id"] for one in answers[3].json()["data"]["members"]} == {OWNER, *PEOPLE}
-    assert [len(one["loses"]) for one in answers[6].json()["data"]["people"]] == [RULES] * 4
+    assert {member["user_id"] for member in answers[3].json()["data"]["members"]} == {OWNER, *PEOPLE}
+    assert [len(person["loses"]) for person in answers[6].json()["data"]["people"]] == [RULES] * 4
     assert set(threads) == {"compile", "decode", "evaluate", "render"}
     assert LOOP not in set.union(*threads.values())
 
@@ -174,7 +174,7 @@ async def test_lp_01_a_schema_that_was_saved_is_never_refused_for_its_size(
         "meta/schema", {"action": "save", **question_body(studio, **public)}, studio.owner.headers
     )
     assert "roles" not in saved["data"]
-    assert any(one.startswith("roles: left out") for one in saved["warnings"])
+    assert any(warning.startswith("roles: left out") for warning in saved["warnings"])
 
 
 async def test_lp_01_simulate_is_answered_in_pages_by_length(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,7 +188,7 @@ async def test_lp_01_simulate_is_answered_in_pages_by_length(studio: Studio, mon
     for _ in range(len(PEOPLE) + 1):
         ask = question_body(studio, change=deleted, after=after)
         page = (await studio.expect_ok("simulate", ask, studio.owner.headers))["data"]
-        people += [one["user_id"] for one in page["people"]]
+        people += [person["user_id"] for person in page["people"]]
         if page["after"] is None:
             break
         assert page["truncated"]
@@ -196,7 +196,7 @@ async def test_lp_01_simulate_is_answered_in_pages_by_length(studio: Studio, mon
     assert people == list(PEOPLE)
     narrow = question_body(studio, change=deleted, prefix="user.ban")
     page = (await studio.expect_ok("simulate", narrow, studio.owner.headers))["data"]
-    assert [one["loses"] for one in page["people"]] == [[]] * len(page["people"])
+    assert [person["loses"] for person in page["people"]] == [[]] * len(page["people"])
 
 
 async def test_lp_01_members_are_answered_in_pages_by_their_ways(
@@ -208,8 +208,8 @@ async def test_lp_01_members_are_answered_in_pages_by_their_ways(
         await set_user_roles(studio, user_id, {ROOT: ["one", "two"]})
     monkeypatch.setattr(members, "MAX_SOURCES", 4)
     first = (await studio.expect_ok("members", question_body(studio, rule="user.kick"), studio.owner.headers))["data"]
-    assert [one["user_id"] for one in first["members"]] == list(PEOPLE[:2])
+    assert [member["user_id"] for member in first["members"]] == list(PEOPLE[:2])
     assert first["after"] == PEOPLE[1]
     rest = question_body(studio, rule="user.kick", after=first["after"])
     second = (await studio.expect_ok("members", rest, studio.owner.headers))["data"]
-    assert ([one["user_id"] for one in second["members"]], second["after"]) == ([PEOPLE[2]], None)
+    assert ([member["user_id"] for member in second["members"]], second["after"]) == ([PEOPLE[2]], None)

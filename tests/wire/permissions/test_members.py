@@ -45,7 +45,7 @@ async def find_members(studio: Studio, **data: object) -> dict[str, Any]:
     ask = question_body(studio, **({"rule": "user.kick"} if "role" not in data else {}), **data)
     page = (await studio.expect_ok("members", ask, studio.owner.headers))["data"]
     assert page["after"] is None
-    return {one["user_id"]: one for one in page["members"]}
+    return {member["user_id"]: member for member in page["members"]}
 
 
 def sources(members: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -134,7 +134,7 @@ async def test_pages_follow_the_ids_of_users(studio: Studio) -> None:
     while after is not None:
         ask = question_body(studio, role="all", limit=2, after=after)
         page = (await studio.expect_ok("members", ask, studio.owner.headers))["data"]
-        seen.append([one["user_id"] for one in page["members"]])
+        seen.append([member["user_id"] for member in page["members"]])
         after = page["after"]
     assert seen == [[OWNER, OTHER_USER], [ANN, BEN], [CAT, DAN]]
 
@@ -212,4 +212,4 @@ async def test_a_project_one_may_not_see_has_as_many_members_as_one_that_is_not_
             await studio.post("members", question_body(studio, **data, project_id=name), studio.owner.headers)
             for name in ("nowhere", "secret_plan", "plan")
         ]
-        assert [(one.status_code, one.content) for one in answers] == [(200, answers[0].content)] * 3
+        assert [(answer.status_code, answer.content) for answer in answers] == [(200, answers[0].content)] * 3

@@ -192,7 +192,7 @@ async def build(studio: Studio, world: World) -> None:
     await storage.groups.edit_group(GROUP, set_fields(users=tuple(world.members), conditions=rows))
     public = {name for name, role in world.roles.items() if not role.protected}
     given = tuple(
-        GroupGrant(group_id=GROUP, roles=tuple(one for one in roles if one in public), action=action)
+        GroupGrant(group_id=GROUP, roles=tuple(role for role in roles if role in public), action=action)
         for roles, action in world.grants
         if public & set(roles)
     )
@@ -314,13 +314,13 @@ async def test_members_are_those_whom_looking_at_everyone_finds(studio: Studio, 
             asked = read_rule(path, "rule")
             found = await search.find_page(shop, MemberQuery(rule=asked, scope=scope))
             expected = [one for one, has in held.items() if any(has.allows(scope, rule) for rule in asked.rules)]
-            assert [one.user_id for one in found.members] == expected
-            assert all(one.path for one in found.members)
+            assert [member.user_id for member in found.members] == expected
+            assert all(member.path for member in found.members)
         for name in world.roles:
             found = await search.find_page(shop, MemberQuery(role=name, scope=scope))
             given_there = {one for one, has in held.items() if name in has.granted_roles(scope)}
-            by_itself = {one.user_id for one in found.members if by_default_or_condition(one.path)}
-            assert {one.user_id for one in found.members} == given_there | by_itself
+            by_itself = {member.user_id for member in found.members if by_default_or_condition(member.path)}
+            assert {member.user_id for member in found.members} == given_there | by_itself
             assert scope.is_root or not by_itself
 
 
@@ -346,8 +346,8 @@ async def test_a_save_changes_exactly_what_was_foretold(studio: Studio, world: W
     await save(studio, change, by)
     after = as_lists(await held_by_all(studio))
     changes = {
-        one.user_id: (set(one.gains), set(one.loses), set(one.gains_roles), set(one.loses_roles))
-        for one in forecast.effects
+        effect.user_id: (set(effect.gains), set(effect.loses), set(effect.gains_roles), set(effect.loses_roles))
+        for effect in forecast.effects
     }
     assert changes == {
         user_id: (new - old, old - new, new_roles - old_roles, old_roles - new_roles)

@@ -69,7 +69,7 @@ async def explained_to_owner(studio: Studio, **data: object) -> Any:
 async def members(studio: Studio, **data: object) -> list[str]:
     ask = question_body(studio, **{"rule": "user.kick", **data})
     found = (await studio.expect_ok("members", ask, studio.owner.headers))["data"]["members"]
-    return [one["user_id"] for one in found]
+    return [user["user_id"] for user in found]
 
 
 # -- check --------------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ async def test_project_rights_apply_only_to_resources_of_the_project(studio: Stu
         {"kind": "groups", "id": GROUP},
         {"kind": "groups", "id": "0" * 24},
     ]
-    asked = [{**KICK, "project_id": PROJECT, "resource": one} for one in resources]
+    asked = [{**KICK, "project_id": PROJECT, "resource": resource} for resource in resources]
     assert await check_rules(studio, *asked) == [True, False, False, False, True, False]
     for one, allowed in zip(resources, (True, False, False, False, True, False), strict=True):
         explanation = await explained_to_owner(studio, project_id=PROJECT, resource=one)
@@ -471,7 +471,7 @@ async def test_a_stranger_hears_of_no_role_group_or_condition(studio: Studio) ->
     unknown = await explain(studio, rule="no.such.rule")
     assert unknown["missing"] == at_root["missing"]
     explanation = str([at_root, await explain(studio, project_id=PROJECT)])
-    assert not [one for one in SECRETS if one in explanation]
+    assert not [secret for secret in SECRETS if secret in explanation]
 
 
 async def test_project_member_learns_that_a_project_is_closed_but_not_why(studio: Studio) -> None:
@@ -480,7 +480,7 @@ async def test_project_member_learns_that_a_project_is_closed_but_not_why(studio
     explanation = await explain(studio, project_id="codename")
     assert explanation["scope"] == {"project_id": PROJECT}
     assert [one["kind"] for one in explanation["missing"]] == ["project_closed", "not_given"]
-    assert not [one for one in SECRETS[1:] if one in str(explanation)]
+    assert not [secret for secret in SECRETS[1:] if secret in str(explanation)]
 
 
 async def test_each_right_opens_what_it_would_show_anyway(studio: Studio) -> None:
@@ -490,13 +490,17 @@ async def test_each_right_opens_what_it_would_show_anyway(studio: Studio) -> Non
     reader = await create_person_with(studio, secret_data=secret_document("canReadSchema"))
     viewer = await create_person_with(studio, view)
     explanations = {who.user_id: str(await explained_by(studio, who)) for who in (names, reader, viewer)}
-    assert [one for one in SECRETS if one in explanations[names.user_id]] == ["hidden"]
-    assert [one for one in SECRETS if one in explanations[reader.user_id]] == ["hidden", "vip_secret", "10.9.8.0"]
-    assert not [one for one in SECRETS if one in explanations[viewer.user_id]]
+    assert [secret for secret in SECRETS if secret in explanations[names.user_id]] == ["hidden"]
+    assert [secret for secret in SECRETS if secret in explanations[reader.user_id]] == [
+        "hidden",
+        "vip_secret",
+        "10.9.8.0",
+    ]
+    assert not [secret for secret in SECRETS if secret in explanations[viewer.user_id]]
     seen = str(await explained_by(studio, studio.owner, project_id=PROJECT))
-    assert [one for one in SECRETS if one not in seen] == ["vip_secret", "10.9.8.0", "owner.example"]
+    assert [secret for secret in SECRETS if secret not in seen] == ["vip_secret", "10.9.8.0", "owner.example"]
     boss = str(await explained_by(studio, await create_administrator(studio), project_id=PROJECT))
-    assert [one for one in SECRETS if one not in boss] == ["vip_secret", "10.9.8.0"]
+    assert [secret for secret in SECRETS if secret not in boss] == ["vip_secret", "10.9.8.0"]
 
 
 async def test_a_right_in_a_project_that_lets_no_one_in_opens_nothing(studio: Studio) -> None:
@@ -504,7 +508,7 @@ async def test_a_right_in_a_project_that_lets_no_one_in_opens_nothing(studio: St
     viewer = await create_person_with(studio, {IN_PROJECT: holdings_with_rules("project.can_view_project")})
     explanation = await explained_by(studio, viewer, project_id=PROJECT)
     assert [one["kind"] for one in explanation["missing"]] == ["project_closed", "not_given"]
-    assert not [one for one in SECRETS if one in str(explanation)]
+    assert not [secret for secret in SECRETS if secret in str(explanation)]
 
 
 async def test_a_long_list_of_users_is_not_told_whole(studio: Studio) -> None:

@@ -438,7 +438,7 @@ async def test_ro_23_a_seat_is_free_again_when_its_holder_is_gone(studio: Studio
     async def members(**asked: str) -> list[str]:
         body = {"application_id": studio.shop.application_id, "data": asked}
         found = (await studio.expect_ok("members", body, boss.headers))["data"]["members"]
-        return [one["user_id"] for one in found]
+        return [user["user_id"] for user in found]
 
     await give_to(first, 200)
     await give_to(second, 409)

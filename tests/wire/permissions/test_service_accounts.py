@@ -76,7 +76,7 @@ async def test_a_revoked_one_is_refused_at_once(studio: Studio) -> None:
     gone = account_request("delete", user_id=account["user_id"])
     assert await studio.expect_ok("serviceAccount", gone, studio.owner.headers) == {"status": "OK"}
     await studio.expect_error(401, "meta/data", own_record(studio.shop), bearer_headers(account))
-    assert [one["revoked"] for one in await list_accounts(studio)] == [True]
+    assert [account["revoked"] for account in await list_accounts(studio)] == [True]
     await studio.expect_ok("serviceAccount", gone, studio.owner.headers)
     assert (await list_accounts(studio))[0]["version"] == 2
 
@@ -107,7 +107,7 @@ async def test_service_account_gets_no_role_its_creator_cannot_assign(studio: St
     for roles in (["project_owner"], ["administrator"]):
         ask = account_request("save", project_id=PROJECT, name="two", roles=roles)
         assert (await studio.post("serviceAccount", ask, manager.headers)).status_code in (400, 403)
-    assert [one["name"] for one in await list_accounts(studio)] == ["ci"]
+    assert [account["name"] for account in await list_accounts(studio)] == ["ci"]
 
 
 async def test_service_account_cannot_own_a_project(studio: Studio) -> None:

@@ -188,8 +188,8 @@ async def test_the_save_changes_exactly_what_was_foretold(
         body["application_id"] = busy.shop.application_id
     await save_record(busy, path, body)
     after = await lists(busy)
-    changed = [one for one in foretold["people"] if one["gains"] or one["loses"]]
-    assert {one["user_id"]: (one["gains"], one["loses"]) for one in changed} == {
+    changed = [person for person in foretold["people"] if person["gains"] or person["loses"]]
+    assert {user["user_id"]: (user["gains"], user["loses"]) for user in changed} == {
         user_id: (sorted(after[user_id] - before[user_id]), sorted(before[user_id] - after[user_id]))
         for user_id in EVERYBODY
         if after[user_id] != before[user_id]
@@ -272,6 +272,6 @@ async def test_long_answers_are_given_in_pages(busy: Studio) -> None:
         ask = question_body(busy, change=change, limit=2, after=after)
         page = (await busy.expect_ok("simulate", ask, busy.owner.headers))["data"]
         assert page["truncated"] is (page["after"] is not None)
-        seen += [one["user_id"] for one in page["people"]]
+        seen += [person["user_id"] for person in page["people"]]
         after = page["after"]
     assert seen == [OWNER, ANN, BEN, CAT]

@@ -49,8 +49,8 @@ def test_no_command_prints_a_given_secret(gatehouse: CommandLine, file: Path, tm
             ("export",),
         )
     ]
-    assert [one.code for one in results] == [1, 1, 2, 0, 0]
-    assert not [secret for secret in SECRETS for one in results if secret in one.out + one.err]
+    assert [result.code for result in results] == [1, 1, 2, 0, 0]
+    assert not [secret for secret in SECRETS for result in results if secret in result.out + result.err]
 
 
 def test_scripts_get_the_plan_as_json(gatehouse: CommandLine, file: Path) -> None:

@@ -65,7 +65,7 @@ async def expect_same_refusal(studio: Studio, boss: Person, save: Save) -> None:
     with pytest.raises(Unfit) as unfit:
         await apply_file(studio, save.file)
     problems = unfit.value.problems
-    assert any(words in problem for problem in problems), (words, [one[:200] for one in problems])
+    assert any(words in problem for problem in problems), (words, [problem[:200] for problem in problems])
 
 
 def texts(count: int, template: str = "t{}") -> list[str]:
@@ -245,7 +245,9 @@ def claims(count: int) -> dict[str, object]:
 
 
 MANY_ROLES: Final = {"applications": [{"application_id": 50001, "roles": {name: {} for name in texts(1_000, "r{}")}}]}
-MANY_USERS: Final = {"users": [{"user_id": one, "login": f"u{one}@x.example", "nick": "U"} for one in user_ids(100)]}
+MANY_USERS: Final = {
+    "users": [{"user_id": user_id, "login": f"u{user_id}@x.example", "nick": "U"} for user_id in user_ids(100)]
+}
 MANY_APPLICATIONS: Final = {
     "applications": [
         {"application_id": 60_000 + number, "name": f"A{number}", "project_id": PROJECT} for number in range(200)
@@ -369,7 +371,7 @@ def project_limits() -> Iterator[Limit]:
         most=[".".join([label, label, label, "d" * 61])],
         more=[".".join([label, label, label, "d" * 62])],
     )
-    services = project("settings", lambda _, value: {"services": {str(60_000 + one): {} for one in range(value)}})
+    services = project("settings", lambda _, value: {"services": {str(60_000 + n): {} for n in range(value)}})
     yield Limit(name="services", save=services, most=200, more=201, first=MANY_APPLICATIONS)
     yield Limit(
         name="grants of a service",

@@ -89,7 +89,7 @@ def test_changes_are_named_by_field_and_errors_by_place(place: InstallationPaths
 
 
 def people(*numbers: int) -> list[dict[str, object]]:
-    return [{"user_id": str(one), "login": f"{one}@x.example", "nick": f"No {one}"} for one in numbers]
+    return [{"user_id": str(number), "login": f"{number}@x.example", "nick": f"No {number}"} for number in numbers]
 
 
 def test_a_role_with_more_holders_than_its_lowered_limit_is_moved_and_takes_no_more(

@@ -162,9 +162,9 @@ async def slowest_milliseconds(target: Target, ask: Ask) -> float:
     taken = []
     for _ in range(TRIES + 1):
         began = time.perf_counter()
-        answer = await ask(target)
+        response = await ask(target)
         taken.append(time.perf_counter() - began)
-        assert 300 <= answer.status_code < 500, answer.text[:200]
+        assert 300 <= response.status_code < 500, response.text[:200]
     return sorted(taken[1:])[-2] * 1_000
 
 
@@ -209,9 +209,9 @@ async def distinct_values(target: Target) -> AsyncIterator[Figure]:
 
 async def session_ids(target: Target) -> AsyncIterator[Figure]:
     number = min(10_000, VOLUME)
-    answers = await send_many(number, lambda _: target.client.post(GSID))
-    gsids = [answer.json()["gsid"] for answer in answers]
-    locations = [answer.headers["location"].partition("location=")[2] for answer in answers]
+    responses = await send_many(number, lambda _: target.client.post(GSID))
+    gsids = [response.json()["gsid"] for response in responses]
+    locations = [response.headers["location"].partition("location=")[2] for response in responses]
     assert len(set(gsids)) == len(set(locations)) == number
     # Base64url characters have six bits each; a part that many ids share would be a clock or a counter.
     shared = max(sum(gsid.startswith(start) for gsid in gsids) for start in {gsid[:4] for gsid in gsids})
@@ -264,9 +264,9 @@ async def flood(
 ) -> Figure:
     """The allowance is available at once and refills during the flood."""
     began = time.perf_counter()
-    answers = await send_many(number, ask)
+    responses = await send_many(number, ask)
     bound = a_minute * (1 + (time.perf_counter() - began) / 60)
-    refused = [answer for answer in answers if answer.status_code == 429]
-    assert all(int(answer.headers["retry-after"]) > 0 for answer in refused)
+    refused = [response for response in responses if response.status_code == 429]
+    assert all(int(response.headers["retry-after"]) > 0 for response in refused)
     let_in = number - len(refused)
     return Figure(name, f"let in of {number:,} {what}, {a_minute} a minute", let_in, round(bound), "requests")

@@ -71,9 +71,9 @@ class MeasuredInstallation:
         return key
 
     async def ask(self, path: str, **fields: object) -> Any:
-        answer = await self.target.client.post(f"{API}/{path}", json=fields, headers=self.owner)
-        assert answer.status_code == 200, answer.text
-        return answer.json()
+        response = await self.target.client.post(f"{API}/{path}", json=fields, headers=self.owner)
+        assert response.status_code == 200, response.text
+        return response.json()
 
 
 @asynccontextmanager
@@ -159,13 +159,13 @@ async def guessed_proofs(world: MeasuredInstallation) -> AsyncIterator[Figure]:
     )
 
 
-def count_with_status(answers: Sequence[httpx2.Response], status: int) -> int:
+def count_with_status(responses: Sequence[httpx2.Response], status: int) -> int:
     """How many have this status; the others must have Retry-After."""
-    refused = [answer for answer in answers if answer.status_code != status]
-    assert all(answer.status_code == 429 and int(answer.headers["retry-after"]) > 0 for answer in refused), {
-        answer.status_code for answer in refused
+    refused = [response for response in responses if response.status_code != status]
+    assert all(response.status_code == 429 and int(response.headers["retry-after"]) > 0 for response in refused), {
+        response.status_code for response in refused
     }
-    return len(answers) - len(refused)
+    return len(responses) - len(refused)
 
 
 # -- PA-15 ----------------------------------------------------------------------------------------------
@@ -264,9 +264,9 @@ async def unknown_keys(world: MeasuredInstallation) -> AsyncIterator[Figure]:
     forged = forgery(f"http://{LOOPBACK}:{listener.sockets[0].getsockname()[1]}")
 
     async def ask(one: int) -> httpx2.Response:
-        answer = await world.target.client.post(f"{API}/check", content=forged(one), headers=JSON)
-        assert answer.status_code == 401, answer.text
-        return answer
+        response = await world.target.client.post(f"{API}/check", content=forged(one), headers=JSON)
+        assert response.status_code == 401, response.text
+        return response
 
     async with listener:
         await send_many(number // 10, ask)

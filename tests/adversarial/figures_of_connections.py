@@ -140,10 +140,10 @@ async def keep_alive(opened: Sequence[RawConnection]) -> None:
 
 async def sessions(target: Target, number: int) -> list[bytes]:
     """The socket paths of new game sessions, each with its Location."""
-    answers = await send_many(number, lambda _: target.client.post(GET_GSID))
+    responses = await send_many(number, lambda _: target.client.post(GET_GSID))
     return [
-        f"{PATH}{answer.json()['gsid']}?location={answer.headers['location'].partition('location=')[2]}".encode()
-        for answer in answers
+        f"{PATH}{response.json()['gsid']}?location={response.headers['location'].partition('location=')[2]}".encode()
+        for response in responses
     ]
 
 
@@ -224,10 +224,10 @@ async def stopping(target: Target) -> AsyncIterator[Figure]:
     async with AsyncExitStack() as stack:
         answers = await send_many(polls, lambda _: target.client.post(GET_GSID))
         polling = []
-        for answer in answers:
+        for response in answers:
             connection = await stack.enter_async_context(raw_connection(target.node.port))
-            location = answer.headers["location"].partition("location=")[2]
-            content = json_body(gsid=answer.json()["gsid"])
+            location = response.headers["location"].partition("location=")[2]
+            content = json_body(gsid=response.json()["gsid"])
             connection.send(head_of(f"{RESULT}?location={location}", content) + b"\r\n" + content)
             polling.append(connection)
         writing = [await stack.enter_async_context(raw_connection(target.node.port)) for _ in range(writes)]
@@ -244,11 +244,11 @@ async def stopping(target: Target) -> AsyncIterator[Figure]:
         code = await asyncio.to_thread(target.node.process.wait, EXIT_WITHIN * 2)
         taken = time.perf_counter() - began
     assert code == 0
-    retried = sum(answer.status == 200 and json.loads(answer.body)["status"] == "RETRY" for answer in responses)
-    finished = sum(answer.status == 200 and "gsid" in json.loads(answer.body) for answer in written)
+    retried = sum(response.status == 200 and json.loads(response.body)["status"] == "RETRY" for response in responses)
+    finished = sum(response.status == 200 and "gsid" in json.loads(response.body) for response in written)
     yield Figure("OP-07", f"of {polls:,} held polls at SIGTERM, told RETRY", retried, polls, "polls", at_least=True)
     yield Figure("OP-07", f"of {writes} writes that had begun, finished", finished, writes, "writes", at_least=True)
-    errors = sum(answer.status >= 500 for answer in (*responses, *written))
+    errors = sum(response.status >= 500 for response in (*responses, *written))
     yield Figure("OP-07", "answers of them that were 5xx", errors, 0, "answers")
     yield Figure("OP-07", "until the process was gone", taken, EXIT_WITHIN, "s")
 

@@ -30,8 +30,8 @@ async def many_applications(target: Target) -> AsyncIterator[Figure]:
 async def ask_each(world: MeasuredInstallation, ids: list[int]) -> None:
     for application_id in ids:
         ask = {"action": "get", "application_id": application_id, "data": {"type": "list"}}
-        answer = await world.target.client.post(f"{API}/meta/data", json=ask, headers=world.owner)
-        assert len(answer.json()["data"]) == RULES
+        response = await world.target.client.post(f"{API}/meta/data", json=ask, headers=world.owner)
+        assert len(response.json()["data"]) == RULES
 
 
 async def cache_of(target: Target) -> float:

@@ -65,9 +65,9 @@ class Target:
         return len(list(Path(f"/proc/{self.node.process.pid}/fd").iterdir()))
 
     async def metrics(self) -> str:
-        answer = await self.client.get("/metrics", headers={"Authorization": f"Bearer {OPERATOR}"})
-        assert answer.status_code == 200, answer.text
-        return answer.text
+        response = await self.client.get("/metrics", headers={"Authorization": f"Bearer {OPERATOR}"})
+        assert response.status_code == 200, response.text
+        return response.text
 
 
 @asynccontextmanager
@@ -107,12 +107,12 @@ async def send_many(
     async def work() -> None:
         for n in numbers:
             try:
-                answer = await ask(n)
+                response = await ask(n)
             except httpx2.RemoteProtocolError:  # the kept connection had been idle for too long
-                answer = await ask(n)
-            assert answer.status_code < 500, answer.text
+                response = await ask(n)
+            assert response.status_code < 500, response.text
             if number <= MAX_KEPT_ANSWERS:
-                answers.append(answer)
+                answers.append(response)
 
     await asyncio.gather(*(work() for _ in range(at_once)))
     return answers

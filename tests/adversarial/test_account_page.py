@@ -180,11 +180,11 @@ async def test_lg_28_sessions_are_listed_and_ended_on_all_nodes_after_a_fresh_pr
 
 async def test_lg_24_no_page_of_the_account_is_kept_by_any_cache(account_browser: AccountBrowser) -> None:
     for path in ("/account", "/account/totp", "/account/passkey", "/account/delete", "/confirm"):
-        answer = await account_browser.get(path)
-        assert answer.headers["cache-control"] == "no-store"
+        response = await account_browser.get(path)
+        assert response.headers["cache-control"] == "no-store"
     await account_browser.get("/account")
-    answer = await account_browser.submit("/sign-out")
-    assert (answer.headers["cache-control"], answer.headers["clear-site-data"]) == ("no-store", '"cache"')
+    response = await account_browser.submit("/sign-out")
+    assert (response.headers["cache-control"], response.headers["clear-site-data"]) == ("no-store", '"cache"')
     assert (await account_browser.get("/account")).headers["location"] == "/sign-in"
 
 
@@ -192,9 +192,9 @@ async def test_lg_24_after_the_account_is_deleted_the_browser_forgets_it(
     service: RunningService, account_browser: AccountBrowser
 ) -> None:
     await account_browser.get("/account/delete")
-    answer = await account_browser.submit("/account/delete", login=LOGIN)
-    assert answer.headers["clear-site-data"] == '"cache"'
-    assert LOGIN not in answer.text
+    response = await account_browser.submit("/account/delete", login=LOGIN)
+    assert response.headers["clear-site-data"] == '"cache"'
+    assert LOGIN not in response.text
     assert (await service.client.get("/account")).status_code == 303
 
 
@@ -260,12 +260,12 @@ async def test_lg_03_no_form_of_the_account_works_without_this_sessions_own_toke
     await strange.client.aclose()
     for path, fields in FORMS.items():
         for csrf in ("", foreign, unsigned, "é"):
-            answer = await account_browser.client.post(path, data={**fields, "csrf": csrf})
-            assert answer.status_code == 403, path
+            response = await account_browser.client.post(path, data={**fields, "csrf": csrf})
+            assert response.status_code == 403, path
         own = hidden_fields((await account_browser.get("/account")).text)["csrf"]
         for headers in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}):
-            answer = await account_browser.client.post(path, data={**fields, "csrf": own}, headers=headers)
-            assert answer.status_code == 403, path
+            response = await account_browser.client.post(path, data={**fields, "csrf": own}, headers=headers)
+            assert response.status_code == 403, path
         plain = await account_browser.client.post(
             path, content=f"csrf={own}".encode(), headers={"Content-Type": "text/plain"}
         )

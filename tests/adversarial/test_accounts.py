@@ -75,12 +75,12 @@ async def choose(browser_client: HttpBrowser, link: str, password: str = NEW, **
     )
 
 
-def as_seen(answer: httpx2.Response) -> tuple[object, ...]:
+def as_seen(response: httpx2.Response) -> tuple[object, ...]:
     """Everything an attacker can compare, without their input and what differs on every load."""
-    text = re.sub(r"\b\w+@studio\.example", "", answer.text)
+    text = re.sub(r"\b\w+@studio\.example", "", response.text)
     text = re.sub(r'name="csrf" value="\w+"', "", text)
-    headers = [(name, value) for name, value in answer.headers.multi_items() if name not in ALWAYS_NEW]
-    return answer.status_code, text, headers
+    headers = [(name, value) for name, value in response.headers.multi_items() if name not in ALWAYS_NEW]
+    return response.status_code, text, headers
 
 
 @pytest.mark.usefixtures("anna")
@@ -140,8 +140,10 @@ async def test_lg_15_a_reset_link_works_once(
 async def test_lg_15_of_many_at_once_one_uses_it(service: RunningService, anna: User) -> None:
     people_at_once = [HttpBrowser(service) for _ in range(6)]
     link = await reset_link(service, people_at_once[0])
-    answers = await asyncio.gather(*(choose(one, link, f"{NEW} {place}") for place, one in enumerate(people_at_once)))
-    assert sorted(answer.status_code for answer in answers) == [303, 403, 403, 403, 403, 403]
+    responses = await asyncio.gather(
+        *(choose(one, link, f"{NEW} {place}") for place, one in enumerate(people_at_once))
+    )
+    assert sorted(response.status_code for response in responses) == [303, 403, 403, 403, 403, 403]
     assert (await read_user(service, anna)).version == 2
     for one in people_at_once:
         await one.client.aclose()
@@ -196,8 +198,8 @@ async def test_lg_15_a_second_factor_is_still_asked_for(
     await new_messages(service)
     assert (await choose(browser_client, await reset_link(service, browser_client))).status_code == 303
     assert "gh_session" not in browser_client.cookies
-    answer = await browser_client.sign_in(ANNA, NEW)
-    assert answer.headers["location"].startswith("/sign-in/factor")
+    response = await browser_client.sign_in(ANNA, NEW)
+    assert response.headers["location"].startswith("/sign-in/factor")
     assert "gh_session" not in browser_client.cookies
 
 
@@ -288,8 +290,10 @@ async def test_lg_17_an_oversized_password_is_refused_unhashed(
     link = await reset_link(service, browser_client)
     worked = count_hash_jobs(service)
     await browser_client.get("/forgot")
-    answer = await browser_client.post("/reset", token=token_in_link(link), password="x" * size, repeated="x" * size)
-    assert answer.status_code == status
+    response = await browser_client.post(
+        "/reset", token=token_in_link(link), password="x" * size, repeated="x" * size
+    )
+    assert response.status_code == status
     assert list(worked) == []
 
 

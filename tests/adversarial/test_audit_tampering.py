@@ -132,9 +132,9 @@ async def access_key(
     service: RunningService, caller: Caller, action: str, data: Mapping[str, str]
 ) -> Mapping[str, str]:
     body = {"action": action, "application_id": caller.application_id, "data": data}
-    answer = await service.client.post("/api/permissions/accessKey", json=body, headers=caller.headers)
-    assert answer.status_code == 200, answer.text
-    found: Mapping[str, str] = answer.json().get("data") or {}
+    response = await service.client.post("/api/permissions/accessKey", json=body, headers=caller.headers)
+    assert response.status_code == 200, response.text
+    found: Mapping[str, str] = response.json().get("data") or {}
     return found
 
 

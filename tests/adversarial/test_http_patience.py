@@ -35,9 +35,9 @@ async def server() -> AsyncIterator[EchoServer]:
 async def test_ht_02_ten_gigabytes_are_refused_before_a_byte_of_them_is_read(server: EchoServer) -> None:
     async with raw_connection(server.port) as connection:
         connection.send(POST + b"Content-Length: 10000000000\r\n\r\n")
-        answer = await connection.read_response()
-        assert answer.status == 413
-        assert answer.header("connection") == "close"
+        response = await connection.read_response()
+        assert response.status == 413
+        assert response.header("connection") == "close"
         assert await connection.read_to_end() == b""
     assert server.echo.started == []
     await server.wait_until_no_connections()
@@ -81,9 +81,9 @@ async def test_ht_02_who_goes_on_sending_after_413_is_cut_off(server: EchoServer
 async def test_ht_02_an_answer_given_before_the_body_has_come_ends_the_connection(server: EchoServer) -> None:
     async with raw_connection(server.port) as connection:
         connection.send(b"POST /unread HTTP/1.1\r\n" + HOST + b"Content-Length: 100\r\n\r\nhalf")
-        answer = await connection.read_response()
-        assert answer.body == b"unread"
-        assert answer.header("connection") == "close"  # otherwise the client's next request would get no response
+        response = await connection.read_response()
+        assert response.body == b"unread"
+        assert response.header("connection") == "close"  # otherwise the client's next request would get no response
         assert await connection.read_to_end() == b""
     await server.wait_until_no_connections()
 
@@ -92,8 +92,8 @@ async def test_an_answer_to_a_body_that_is_there_leaves_the_connection_open(serv
     async with raw_connection(server.port) as connection:
         for _ in range(2):
             connection.send(b"POST /unread HTTP/1.1\r\n" + HOST + b"Content-Length: 5\r\n\r\nwhole")
-            answer = await connection.read_response()
-            assert (answer.body, answer.header("connection")) == (b"unread", None)
+            response = await connection.read_response()
+            assert (response.body, response.header("connection")) == (b"unread", None)
 
 
 @pytest.mark.parametrize("encoding", [b"gzip", b"br", b"deflate", b"identity, gzip", b""])

@@ -24,13 +24,13 @@ async def expect_refusal(server: EchoServer, request: bytes, *, status: int = 40
     """Check that the request gets that status, is never run, and that nothing after it is answered."""
     async with raw_connection(server.port) as connection:
         connection.send(request + GET)
-        answer = await connection.read_response()
-        assert answer.status == status
-        assert answer.header("connection") == "close"
+        response = await connection.read_response()
+        assert response.status == status
+        assert response.header("connection") == "close"
         assert await connection.read_to_end() == b""
     assert server.echo.bodies_read == 0
     await server.wait_until_no_connections()
-    return answer
+    return response
 
 
 @pytest.mark.parametrize(
@@ -167,12 +167,12 @@ async def test_ht_04_honest_bodies_of_both_kinds_arrive_whole(server: EchoServer
 async def test_ht_05_too_long_a_url_or_header_or_too_many_headers_are_refused(
     server: EchoServer, head: bytes, status: int
 ) -> None:
-    answer = await expect_refusal(server, head, status=status)
+    response = await expect_refusal(server, head, status=status)
     assert server.echo.started == []
-    assert answer.header("x-content-type-options") == "nosniff"
-    assert answer.header("content-type") == "text/plain; charset=utf-8"
-    assert answer.header("server") is None
-    assert answer.header("date") is not None
+    assert response.header("x-content-type-options") == "nosniff"
+    assert response.header("content-type") == "text/plain; charset=utf-8"
+    assert response.header("server") is None
+    assert response.header("date") is not None
 
 
 async def test_ht_05_a_head_just_within_the_limits_is_served(server: EchoServer) -> None:
@@ -234,9 +234,9 @@ async def test_ht_19_other_versions_of_http_are_refused_as_such(server: EchoServ
 async def test_ht_19_http_1_0_without_a_host_is_served_once(server: EchoServer) -> None:
     async with raw_connection(server.port) as connection:
         connection.send(b"GET /echo HTTP/1.0\r\n\r\n" + GET)
-        answer = await connection.read_response()
-        assert request_seen_by_app(answer)["path"] == "/echo"
-        assert answer.header("connection") == "close"
+        response = await connection.read_response()
+        assert request_seen_by_app(response)["path"] == "/echo"
+        assert response.header("connection") == "close"
         assert await connection.read_to_end() == b""
 
 

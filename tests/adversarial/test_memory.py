@@ -40,9 +40,9 @@ class Studio:
     url: str
 
     async def ask(self, path: str, **fields: object) -> Any:
-        answer = await self.target.client.post(f"/api/permissions/{path}", json=fields, headers=self.headers)
-        assert answer.status_code == 200, answer.text[:300]
-        return answer.json()
+        response = await self.target.client.post(f"/api/permissions/{path}", json=fields, headers=self.headers)
+        assert response.status_code == 200, response.text[:300]
+        return response.json()
 
     async def list_rules(self, application_id: int) -> int:
         """The number of rules that the owner has there."""

@@ -57,8 +57,8 @@ async def test_ht_08_deeply_nested_json_is_refused_at_once_by_every_oauth_endpoi
         for opening in (b"[", b'{"":', b'{"client_id":[', b'{"grant_type":{"a":'):
             levels = min(100_000, 255 * 1024 // len(opening))  # larger bodies are a separate row
             ask = partial(service.client.post, path, content=opening * levels, headers=kind)
-            answer = await await_within_cpu_seconds(0.05, ask)
-            assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request"), (path, opening)
+            response = await await_within_cpu_seconds(0.05, ask)
+            assert (response.status_code, response.json()["error"]) == (400, "invalid_request"), (path, opening)
 
 
 # -- HT-13 ----------------------------------------------------------------------------------------------
@@ -76,11 +76,11 @@ FIELDS: Final = (
 )
 
 
-def is_whole(answer: RawResponse) -> bool:
+def is_whole(response: RawResponse) -> bool:
     """Whether the response has only our headers, without characters that a proxy could read as a line end."""
-    ours = all(value.startswith("gh_") for name, value in answer.headers if name == "set-cookie")
-    split = any(name == "x-split" for name, _ in answer.headers)
-    clean = all(value.isascii() and value.isprintable() for _, value in answer.headers)
+    ours = all(value.startswith("gh_") for name, value in response.headers if name == "set-cookie")
+    split = any(name == "x-split" for name, _ in response.headers)
+    clean = all(value.isascii() and value.isprintable() for _, value in response.headers)
     return ours and clean and not split
 
 
@@ -117,10 +117,10 @@ async def test_ht_13_nothing_that_authorize_or_logout_reflect_splits_a_header(
     for path, fields in asked:
         query = urlencode(fields)
         for held in ("", cookie) if path == AUTHORIZE else (cookie,):
-            answer = await send_request(port, request_for(f"{path}?{query}".encode(), cookie=held))
-            assert is_whole(answer), (path, fields, answer.headers)
-            assert answer.status < 500, (path, fields)
-            reflected += answer.status == 303
+            response = await send_request(port, request_for(f"{path}?{query}".encode(), cookie=held))
+            assert is_whole(response), (path, fields, response.headers)
+            assert response.status < 500, (path, fields)
+            reflected += response.status == 303
         if path != "/device":
             posted = await send_request(port, request_for(path.encode(), method=b"POST", body=query.encode()))
             assert is_whole(posted), (path, fields, posted.headers)
@@ -134,9 +134,9 @@ async def test_ht_13_a_raw_line_end_in_the_address_splits_nothing_either(service
     oidc_client = await an_oidc_client(service)
     for raw in (b"\r", b"\n", b"\r\n", b"\xe5\x98\x8a\xe5\x98\x8d", b"\x00", b"\x0b", b"\x85"):
         target = oidc_client.authorize_path().encode().replace(b"state=st", b"state=st" + raw + b"X-Split:y")
-        answer = await send_request(port_of(service), request_for(target))
-        assert is_whole(answer), (raw, answer.headers)
-        assert answer.status in (303, 400, 505)
+        response = await send_request(port_of(service), request_for(target))
+        assert is_whole(response), (raw, response.headers)
+        assert response.status in (303, 400, 505)
 
 
 async def test_ht_13_no_error_of_a_client_splits_its_challenge(service: RunningService) -> None:
@@ -144,9 +144,9 @@ async def test_ht_13_no_error_of_a_client_splits_its_challenge(service: RunningS
     for path in JSON_BODIES:
         for name, split in product(names, SPLITS):
             body = urlencode({"grant_type": "refresh_token", name: split}).encode()
-            answer = await send_request(port_of(service), request_for(path.encode(), method=b"POST", body=body))
-            assert is_whole(answer), (path, name, answer.headers)
-            assert answer.status in (400, 401, 429)
+            response = await send_request(port_of(service), request_for(path.encode(), method=b"POST", body=body))
+            assert is_whole(response), (path, name, response.headers)
+            assert response.status in (400, 401, 429)
 
 
 def port_of(service: RunningService) -> int:
@@ -211,17 +211,20 @@ class UnknownCaller:
                 TOKEN, headers={"Origin": f"https://{name}.example", "Access-Control-Request-Method": "POST"}
             ),
         ):
-            answer = await asking
-            assert answer.status_code in (204, 400, 401, 403, 405, 429), (answer.request.url, answer.status_code)
+            response = await asking
+            assert response.status_code in (204, 400, 401, 403, 405, 429), (
+                response.request.url,
+                response.status_code,
+            )
 
     async def _post(self, path: str, fields: dict[str, str], headers: Any = None) -> httpx2.Response:
         return await self._client.post(path, data=fields, headers=headers)
 
 
 async def series(service: RunningService) -> int:
-    answer = await service.client.get("/metrics", headers={"Authorization": f"Bearer {OPERATOR}"})
-    assert answer.status_code == 200
-    return len(answer.text.splitlines())
+    response = await service.client.get("/metrics", headers={"Authorization": f"Bearer {OPERATOR}"})
+    assert response.status_code == 200
+    return len(response.text.splitlines())
 
 
 async def rows_of(service: RunningService, table: Table) -> int:

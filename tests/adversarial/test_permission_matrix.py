@@ -465,13 +465,13 @@ async def a_world(studio: Studio) -> World:
 async def outcome(world: World, act: str, asker: Asker) -> str:
     path, body = await ASKS[act](world, asker.place, is_open(act, asker.rights) and asker.person is not None)
     headers = {} if asker.person is None else asker.person.headers
-    answer = await world.studio.post(path, body, headers)
-    if answer.status_code == 401:
+    response = await world.studio.post(path, body, headers)
+    if response.status_code == 401:
         return "unknown"
-    assert answer.status_code in (200, 400, 403, 404, 409), f"{act} by {asker.name}: {answer.text}"
-    shut_out = answer.status_code == 403
-    if act == "group get" and answer.status_code == 200:
-        shut_out = asker.place.group_id not in [group["id"] for group in answer.json()["data"]["groups"]]
+    assert response.status_code in (200, 400, 403, 404, 409), f"{act} by {asker.name}: {response.text}"
+    shut_out = response.status_code == 403
+    if act == "group get" and response.status_code == 200:
+        shut_out = asker.place.group_id not in [group["id"] for group in response.json()["data"]["groups"]]
     return "closed" if shut_out else "open"
 
 

@@ -60,8 +60,8 @@ async def test_op_07_held_requests_are_answered_and_writes_finish_before_the_end
         port = services.port
         ending = asyncio.create_task(services.server.shutdown())
         answers = [await poll.read_response() for poll in polls]
-        assert {answer.body for answer in answers} == {b"RETRY"}
-        assert {answer.header("connection") for answer in answers} == {"close"}
+        assert {response.body for response in answers} == {b"RETRY"}
+        assert {response.header("connection") for response in answers} == {"close"}
         assert await idle.read_to_end() == b""
         assert not ending.done()
         with pytest.raises(ConnectionRefusedError):

@@ -83,9 +83,9 @@ async def measure_pairs(service: RunningService, path: str, *, samples: int, war
         for exists in (True, False) if number % 2 else (False, True):
             browser_client.page = page
             began = time.perf_counter()
-            answer = await send_attempt(browser_client, path, login if exists else login.replace("known", "other"))
+            response = await send_attempt(browser_client, path, login if exists else login.replace("known", "other"))
             taken[exists].append(time.perf_counter() - began)
-            assert answer.status_code == 200
+            assert response.status_code == 200
     await browser_client.client.aclose()
     pairs = list(zip(taken[True], taken[False], strict=True))[warm_up:]
     return Timing(
@@ -97,9 +97,9 @@ async def measure_pairs(service: RunningService, path: str, *, samples: int, war
 
 async def send_attempt(browser: HttpBrowser, path: str, login: str) -> httpx2.Response:
     if path == LOGIN:
-        answer = await browser.client.post(path, json={"login": login, "password": NEW})
-        assert answer.json() == {"status": "LOGINERROR"}
-        return answer
+        response = await browser.client.post(path, json={"login": login, "password": NEW})
+        assert response.json() == {"status": "LOGINERROR"}
+        return response
     more = {"nick": "Someone", "password": NEW, "repeated": NEW} if path == "/register" else {}
     return await browser.post(path, login=login, **more)
 

@@ -152,15 +152,15 @@ class FaultClient:
     async def _ask_node(self, place: int, ask: CheckedRequest, repeats: int) -> CheckedReply:
         loop = asyncio.get_running_loop()
         began = loop.time()
-        answer, note = None, ""
+        response, note = None, ""
         try:
             url = self.pool.nodes[place] + ask.path
-            answer = await self.http.request(ask.method, url, **ask.request)
+            response = await self.http.request(ask.method, url, **ask.request)
         except httpx2.ConnectError:
             raise
         except httpx2.TransportError as error:
             note = type(error).__name__
-        heard = JudgedAnswer(result=Result.INFO, note=note) if answer is None else judge_answer(ask, answer)
+        heard = JudgedAnswer(result=Result.INFO, note=note) if response is None else judge_answer(ask, response)
         one = Operation(
             t0=began,
             t1=loop.time(),
@@ -170,39 +170,39 @@ class FaultClient:
             key=ask.key,
             value=ask.value if heard.value is None else heard.value,
             result=heard.result,
-            status=0 if answer is None else answer.status_code,
+            status=0 if response is None else response.status_code,
             note=heard.note,
-            patient=answer is not None and "retry-after" in answer.headers,
+            patient=response is not None and "retry-after" in response.headers,
             version=heard.version,
-            request_id="" if answer is None else answer.headers.get("x-request-id", ""),
+            request_id="" if response is None else response.headers.get("x-request-id", ""),
             event=ask.event,
             repeats=repeats,
         )
         written = self.pool.recorder.write(one)
         if written.result is Result.INFO and ask.op in WRITES and ask.repeatable and not repeats:
             self.pool.lost.append((self, ask, written))
-        return CheckedReply(operation=written, answer=answer)
+        return CheckedReply(operation=written, answer=response)
 
     async def pause(self, seconds: float = 0.03) -> None:
         """Pause between requests, because other processes need the CPU too."""
         await self.pool.wait(seconds * self.chance.uniform(0.5, 1.5))
 
 
-def judge_answer(ask: CheckedRequest, answer: httpx2.Response) -> JudgedAnswer:
-    if answer.status_code >= PROXY_ERRORS:
-        return JudgedAnswer(result=Result.INFO, note=error_of(answer))
+def judge_answer(ask: CheckedRequest, response: httpx2.Response) -> JudgedAnswer:
+    if response.status_code >= PROXY_ERRORS:
+        return JudgedAnswer(result=Result.INFO, note=error_of(response))
     if ask.judge is not None:
-        return ask.judge(answer)
-    good = answer.is_success or answer.is_redirect
-    return JudgedAnswer(result=Result.OK) if good else JudgedAnswer(result=Result.FAIL, note=error_of(answer))
+        return ask.judge(response)
+    good = response.is_success or response.is_redirect
+    return JudgedAnswer(result=Result.OK) if good else JudgedAnswer(result=Result.FAIL, note=error_of(response))
 
 
-def error_of(answer: httpx2.Response) -> str:
+def error_of(response: httpx2.Response) -> str:
     """The error's name in its dialect, or the first words of its text."""
     try:
-        said = answer.json()
+        said = response.json()
     except json.JSONDecodeError:
-        return answer.text[:80]
+        return response.text[:80]
     return str(said.get("error", said))[:80] if isinstance(said, dict) else str(said)[:80]
 
 

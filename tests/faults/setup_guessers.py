@@ -56,14 +56,14 @@ class Guessers:
         finally:
             await connection.close()
 
-    async def _record_answer(self, address: str, answer: RawResponse) -> None:
-        self.counted[address] += answer.status == 403
+    async def _record_answer(self, address: str, response: RawResponse) -> None:
+        self.counted[address] += response.status == 403
         async with self._answered:
-            self.answers.append(answer)
+            self.answers.append(response)
             self._answered.notify_all()
 
     def _count_status(self, status: int) -> int:
-        return sum(answer.status == status for answer in self.answers)
+        return sum(response.status == status for response in self.answers)
 
 
 def loopback_addresses() -> Iterator[str]:

@@ -56,8 +56,8 @@ class SimultaneousSender:
     async def _judge_response(
         self, client: FaultClient, place: int, connection: RawConnection, ask: CheckedRequest, began: float
     ) -> Operation:
-        answer = httpx_response(await connection.read_response())
-        heard = judge_answer(ask, answer)
+        response = httpx_response(await connection.read_response())
+        heard = judge_answer(ask, response)
         return self._pool.recorder.write(
             Operation(
                 t0=began,
@@ -68,10 +68,10 @@ class SimultaneousSender:
                 key=ask.key,
                 value=ask.value if heard.value is None else heard.value,
                 result=heard.result,
-                status=answer.status_code,
+                status=response.status_code,
                 note=heard.note,
-                patient="retry-after" in answer.headers,
-                request_id=answer.headers.get("x-request-id", ""),
+                patient="retry-after" in response.headers,
+                request_id=response.headers.get("x-request-id", ""),
                 event=ask.event,
             )
         )
@@ -92,7 +92,9 @@ def request_bytes(ask: CheckedRequest) -> bytes:
     return f"{ask.method} {ask.path} HTTP/1.1\r\n{lines}\r\n".encode() + body
 
 
-def httpx_response(answer: RawResponse) -> httpx2.Response:
+def httpx_response(response: RawResponse) -> httpx2.Response:
     """The response as an httpx response, for the judges."""
-    headers = [(name, value) for name, value in answer.headers if name not in {"content-encoding", "content-length"}]
-    return httpx2.Response(answer.status, headers=headers, content=answer.body)
+    headers = [
+        (name, value) for name, value in response.headers if name not in {"content-encoding", "content-length"}
+    ]
+    return httpx2.Response(response.status, headers=headers, content=response.body)

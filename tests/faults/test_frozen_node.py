@@ -87,8 +87,8 @@ async def test_op_85_a_node_stopped_inside_a_save_blocks_the_others_for_seconds_
         with first, second:
             async with stopped_inside_a_save(first, begun, scene.owner, url) as (save, watcher):
                 async with asyncio.timeout(GOES_ON_WITHIN):
-                    answer = await saving_role(second, other, scene.owner)
-                assert answer.status_code == 200, answer.text
+                    response = await saving_role(second, other, scene.owner)
+                assert response.status_code == 200, response.text
             refused = await save
             assert (refused.status_code, refused.json()["status"]) == (503, "ERROR"), refused.text
             async with postgres_session(url) as watcher:

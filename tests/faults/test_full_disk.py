@@ -35,12 +35,12 @@ def stop_file_growth(pid: int, log: Path) -> Iterator[None]:
 
 
 async def only_reading_works(client: httpx2.AsyncClient, token: str) -> None:
-    for answer in (
+    for response in (
         await client.post("/setup", data={**FORM, "token": token}),
         await client.get("/setup", params={"token": "guess"}),  # a guess that cannot be counted is refused
     ):
-        assert answer.status_code == 503
-        assert int(answer.headers["retry-after"]) > 0
+        assert response.status_code == 503
+        assert int(response.headers["retry-after"]) > 0
     for path in (JWKS, "/healthz", f"/setup?token={token}"):
         assert (await client.get(path)).status_code == 200
 

@@ -31,14 +31,14 @@ def request(path: str, body: dict[str, object]) -> bytes:
 
 async def register_session(node: Node) -> tuple[str, str]:
     """Register a session; return the gsid and the poll path."""
-    answer = await send_request(node.port, request(GET_GSID, {"factor": "f"}))
-    assert answer.status == 200, answer
-    return json.loads(answer.body)["gsid"], answer.header("location") or ""
+    response = await send_request(node.port, request(GET_GSID, {"factor": "f"}))
+    assert response.status == 200, response
+    return json.loads(response.body)["gsid"], response.header("location") or ""
 
 
 async def poll_until_answered(port: int, gsid: str, where: str) -> tuple[int, dict[str, Any]]:
-    answer = await send_request(port, request(where, {"gsid": gsid}))
-    return answer.status, json.loads(answer.body)
+    response = await send_request(port, request(where, {"gsid": gsid}))
+    return response.status, json.loads(response.body)
 
 
 @asynccontextmanager
@@ -96,8 +96,8 @@ async def test_op_07_a_signal_answers_held_polls_with_retry_and_loses_no_session
         gsid, where = await register_session(node)
         async with held_poll(node, gsid, where, migrated_url) as poll:
             node.process.send(signal.SIGTERM)
-            answer = await poll.read_response()
-            assert (answer.status, json.loads(answer.body)["status"]) == (200, "RETRY")
+            response = await poll.read_response()
+            assert (response.status, json.loads(response.body)["status"]) == (200, "RETRY")
         assert await asyncio.to_thread(node.process.wait, 35.0) == 0
         node.start()
         await confirm(migrated_url, gsid, user)

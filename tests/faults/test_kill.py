@@ -41,4 +41,4 @@ async def test_kill_9_loses_nothing_acknowledged_on_either_side_of_http(
         await every_guess_was_counted(services, guessers)
         assert await administrator_logins(services) == [FORM["login"]]
     # SQLite's lock is not fair: the writer may keep getting it first until the timeout.
-    assert {answer.status for answer in guessers.answers} <= {403, 503}
+    assert {response.status for response in guessers.answers} <= {403, 503}

@@ -197,5 +197,7 @@ async def test_r_90_tk_90_a_rotated_client_secret_is_shown_and_the_one_before_st
     secret = await service.services.clients.rotate_secret(oidc_client.client.client_id, ORIGIN)
     assert proxy.cuts == 1
     for known in (secret, oidc_client.secret):
-        answer: httpx2.Response = await replace(oidc_client, secret=known).redeem(await oidc_client.issue_code(anna))
-        assert answer.status_code == 200
+        response: httpx2.Response = await replace(oidc_client, secret=known).redeem(
+            await oidc_client.issue_code(anna)
+        )
+        assert response.status_code == 200

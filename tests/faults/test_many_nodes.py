@@ -105,8 +105,8 @@ def add_anna(data: Path, environment: dict[str, str]) -> None:
 
 
 async def register(client: httpx2.AsyncClient) -> tuple[str, str]:
-    answer = (await client.post(GET_GSID, json={"factor": "f"})).raise_for_status()
-    return answer.json()["gsid"], answer.headers["location"]
+    response = (await client.post(GET_GSID, json={"factor": "f"})).raise_for_status()
+    return response.json()["gsid"], response.headers["location"]
 
 
 async def poll(client: httpx2.AsyncClient, gsid: str, location: str) -> httpx2.Response:

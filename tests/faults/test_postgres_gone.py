@@ -68,7 +68,7 @@ async def test_an_immediate_restart_loses_nothing_acknowledged_and_is_told_as_50
         writer.kill()
         node.kill()
         await guessing
-    answered = {(answer.status, answer.header("retry-after") is not None) for answer in guessers.answers}
+    answered = {(response.status, response.header("retry-after") is not None) for response in guessers.answers}
     assert answered == {(403, False), (503, True)}
     assert "unavailable\n" in writer.stdout
     async with open_services_on(url, tmp_path) as services:

@@ -36,5 +36,5 @@ async def test_r_04_a_restart_of_postgresql_is_told_as_503_and_loses_nothing(
     place = RunSetup(url=url, data=tmp_path)
     run = await run_under_load(place, usual_workloads(), restart, run_record)
     answers = [operation for operation in run.pool.recorder.operations if operation.op is not Act.MEASURE]
-    assert any(answer.status == 503 for answer in answers)
-    assert {answer.status for answer in answers if answer.status >= 500} == {503}
+    assert any(response.status == 503 for response in answers)
+    assert {response.status for response in answers if response.status >= 500} == {503}

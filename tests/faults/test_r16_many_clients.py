@@ -70,7 +70,7 @@ async def test_r_16_a_held_poll_takes_no_thread_and_no_connection_and_one_approv
     # They end at different times.
     assert all(sum(end <= other < end + STEP for other in ends) < MANY / 2 for end in ends)
     await service.clock.advance(POLL_HOLD_SECONDS)
-    assert {answer.json()["status"] for answer in await asyncio.gather(*polls)} == {"OK", "RETRY"}
+    assert {response.json()["status"] for response in await asyncio.gather(*polls)} == {"OK", "RETRY"}
 
 
 def looks_of(service: RunningService) -> list[object]:

@@ -52,8 +52,8 @@ class Prober:
     async def probe(self) -> None:
         while True:
             body = {"login": ANNA, "password": PASSWORD, "factor": "device"}
-            answer = await self._client.post("/proxy/api/login", json=body)
-            self._tokens.append(answer.json()["jwt"])
+            response = await self._client.post("/proxy/api/login", json=body)
+            self._tokens.append(response.json()["jwt"])
             keys = KeySet.import_key_set((await self._client.get("/proxy/oauth/keys")).json())
             for token in self._tokens:  # raises if it does not verify
                 self.kids.add(jws.deserialize_compact(token, keys, algorithms=["RS256"]).headers()["kid"])

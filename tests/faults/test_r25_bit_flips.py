@@ -77,10 +77,10 @@ async def test_r_25_a_key_a_secret_and_a_record_that_lost_a_bit_are_named_and_al
 def redeem(node: Node, client_id: str) -> tuple[int, str]:
     """Redeem with a wrong secret: the stored one must be decrypted first."""
     fields = {"grant_type": "authorization_code", "code": "x", "redirect_uri": REDIRECT, "client_id": client_id}
-    answer = httpx2.post(
+    response = httpx2.post(
         f"{node.address}/proxy/oauth/token", data=fields, headers={"Authorization": "Bearer " + "0" * 40}
     )
-    return answer.status_code, answer.json()["error"]
+    return response.status_code, response.json()["error"]
 
 
 async def test_r_25_pages_of_the_database_that_are_garbage_are_told_as_unavailable_and_found_by_the_doctor(
@@ -91,8 +91,8 @@ async def test_r_25_pages_of_the_database_that_are_garbage_are_told_as_unavailab
     ruin_pages_of("users", sqlite_path(installed_sqlite_url))
     with Node(data=tmp_path, database_url=installed_sqlite_url, environment=FAST_SETTINGS) as node:
         body = {"login": ANNA, "password": PASSWORD, "factor": "device"}
-        answer = httpx2.post(f"{node.address}/proxy/api/login", json=body, timeout=30)
-        assert answer.status_code == 503
+        response = httpx2.post(f"{node.address}/proxy/api/login", json=body, timeout=30)
+        assert response.status_code == 503
         assert httpx2.get(f"{node.address}{KEYS}").status_code == 200
     result = InstallationPaths(data=tmp_path, url=installed_sqlite_url).command_line().run("doctor")
     assert result.code == 1

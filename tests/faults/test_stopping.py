@@ -35,6 +35,6 @@ async def test_a_write_that_has_begun_is_finished_and_no_one_is_told_of_an_error
             assert (await connection.read_response()).status == 200
         assert await asyncio.to_thread(node.process.wait, GONE_WITHIN) == 0
         await guessing
-    assert {answer.status for answer in guessers.answers} == {403}
+    assert {response.status for response in guessers.answers} == {403}
     async with open_services_on(migrated_url, tmp_path) as services:
         assert await administrator_logins(services) == [FORM["login"]]

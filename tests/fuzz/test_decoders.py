@@ -269,8 +269,8 @@ def test_ht_25_no_header_value_makes_the_service_fail(installed_sqlite_url: str,
         def search(asked: tuple[str, str], headers: dict[str, bytes], body: bytes) -> None:
             method, path = asked
             content = body if method == "POST" else None
-            answer = bench.run(bench.service.client.request(method, path, headers=headers, content=content))
-            assert answer.status_code < 500
-            assert answer.elapsed.total_seconds() < LONGEST
+            response = bench.run(bench.service.client.request(method, path, headers=headers, content=content))
+            assert response.status_code < 500
+            assert response.elapsed.total_seconds() < LONGEST
 
         search()

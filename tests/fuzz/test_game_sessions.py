@@ -93,12 +93,16 @@ class GameSessions(RuleBasedStateMachine):
     def polled(self, session: Session) -> None:
         session.ends = min(self.now + LIFETIME, session.begun + MAX_LIFETIME)
 
-    def check_answer(self, session: Session, answer: httpx2.Response) -> None:
-        body = answer.json()
+    def check_answer(self, session: Session, response: httpx2.Response) -> None:
+        body = response.json()
         if session.state == "failed" and session.lasts(self.now):
-            assert (answer.status_code, body["status"]) == (200, "ERROR")
+            assert (response.status_code, body["status"]) == (200, "ERROR")
         elif session.state == "confirmed" and session.lasts(self.now):
-            assert (answer.status_code, body["status"], body["user_id"]) == (200, "OK", self.fuzz_setup.anna.user_id)
+            assert (response.status_code, body["status"], body["user_id"]) == (
+                200,
+                "OK",
+                self.fuzz_setup.anna.user_id,
+            )
             session.state = "delivered"
             session.delivered += 1
         elif session.state == "pending" and body["status"] == "RETRY":
@@ -106,7 +110,7 @@ class GameSessions(RuleBasedStateMachine):
         else:
             assert session.state != "pending" or not session.lasts(self.now)
             assert body["status"] == "ERROR"
-            assert answer.status_code == 403 or session.state == "pending"  # 200: it ended while the poll was held
+            assert response.status_code == 403 or session.state == "pending"  # 200: it ended while the poll was held
         assert session.state == "delivered" or "jwt" not in body
 
     @precondition(lambda self: self.sessions)
@@ -136,8 +140,8 @@ class GameSessions(RuleBasedStateMachine):
     @rule(number=which, how=st.sampled_from(["Success", "Error"]))
     def close(self, number: int, how: str) -> None:
         session = self.chosen(number)
-        answer = self.do(session.game.close(how))
-        assert answer.status_code == (200 if session.lasts(self.now) else 403), answer.text
+        response = self.do(session.game.close(how))
+        assert response.status_code == (200 if session.lasts(self.now) else 403), response.text
         if session.lasts(self.now) and session.state != "delivered":
             session.state = "failed"
 

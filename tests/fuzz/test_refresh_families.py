@@ -138,8 +138,8 @@ class RefreshFamilies(RuleBasedStateMachine):
     def race(self, number: int) -> None:
         """Three requests at once with the valid token: one gets tokens, which are then worthless."""
         family = self.chosen(number)
-        answers = self.do(at_once(self.fuzz_setup.web, family.tokens[-1]))
-        won = [answer for answer in answers if answer.status_code == 200]
+        responses = self.do(at_once(self.fuzz_setup.web, family.tokens[-1]))
+        won = [response for response in responses if response.status_code == 200]
         assert len(won) == family.refreshes(self.now)
         if won:
             self.turned(family, success_body(won[0]))
@@ -157,8 +157,8 @@ class RefreshFamilies(RuleBasedStateMachine):
     def revoke(self, number: int, by_access_token: bool) -> None:  # noqa: FBT001 - drawn
         family = self.chosen(number)
         token = family.access if by_access_token else family.tokens[-1]
-        answer = self.do(self.ask("/proxy/oauth/revoke", token))
-        assert (answer.status_code, answer.content) == (200, b"")
+        response = self.do(self.ask("/proxy/oauth/revoke", token))
+        assert (response.status_code, response.content) == (200, b"")
         family.dead = family.dead or (family.opens(self.now) if by_access_token else family.refreshes(self.now))
 
     @rule(person=st.integers(0, PEOPLE - 1))

@@ -67,7 +67,7 @@ def listen(page: Page) -> list[str]:
     )
     page.on(
         "response",
-        lambda answer: errors.append(f"{answer.status} {answer.url}") if answer.status >= 400 else None,
+        lambda response: errors.append(f"{response.status} {response.url}") if response.status >= 400 else None,
     )
     return errors
 

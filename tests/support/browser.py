@@ -100,9 +100,9 @@ class AccountBrowser(HttpBrowser):
     async def submit_and_read_notice(self, path: str, holding: str = "", **fields: str) -> str:
         """Submit a form of the account page and return the notice shown afterwards."""
         await self.get("/account")
-        answer = await self.submit(path, holding, **fields)
-        assert answer.status_code == 303, answer.text
-        assert answer.headers["location"].startswith("/account"), answer.headers["location"]
+        response = await self.submit(path, holding, **fields)
+        assert response.status_code == 303, response.text
+        assert response.headers["location"].startswith("/account"), response.headers["location"]
         return self.notice_in(await self.follow())
 
     async def confirm(self, **proof: str) -> httpx2.Response:

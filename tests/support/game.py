@@ -67,10 +67,10 @@ async def register_game_elsewhere(service: RunningService, *, forwarded_for: str
         return game_from_response(service, await far.post(GET_GSID, json=fields))
 
 
-def game_from_response(service: RunningService, answer: httpx2.Response) -> Game:
-    assert answer.status_code == 200, answer.text
-    body = answer.json()
-    location = answer.headers["location"].partition("location=")[2]
+def game_from_response(service: RunningService, response: httpx2.Response) -> Game:
+    assert response.status_code == 200, response.text
+    body = response.json()
+    location = response.headers["location"].partition("location=")[2]
     return Game(service=service, gsid=body["gsid"], location=location, answer=body)
 
 
@@ -108,10 +108,10 @@ async def approve_in_storage(game: Game, user: User) -> None:
     )
 
 
-async def refusal_reason(service: RunningService, answer: httpx2.Response, status: int = 403) -> str:
+async def refusal_reason(service: RunningService, response: httpx2.Response, status: int = 403) -> str:
     """Why the request was refused: the audit log's reason for the error id in the response."""
-    assert answer.status_code == status, answer.text
-    body = answer.json()
+    assert response.status_code == status, response.text
+    body = response.json()
     assert body.keys() == {"status", "error"}
     assert body["status"] == "ERROR"
     found = await service.services.storage.audit.find_record(body["error"])

@@ -219,18 +219,18 @@ def part_of(jwt: str, number: int) -> dict[str, Any]:
     return part
 
 
-def success_body(answer: httpx2.Response) -> dict[str, Any]:
+def success_body(response: httpx2.Response) -> dict[str, Any]:
     """The body of a response that must be a success."""
-    assert answer.status_code == 200, answer.text
-    body: dict[str, Any] = answer.json()
+    assert response.status_code == 200, response.text
+    body: dict[str, Any] = response.json()
     return body
 
 
-def oauth_error(answer: httpx2.Response) -> tuple[int, str]:
+def oauth_error(response: httpx2.Response) -> tuple[int, str]:
     """Status and error of a response that must be an OAuth error."""
-    body = answer.json()
+    body = response.json()
     assert body.keys() == {"error", "error_description"}, body
-    return answer.status_code, body["error"]
+    return response.status_code, body["error"]
 
 
 def query_of(location: str) -> dict[str, str]:

@@ -64,17 +64,17 @@ class Studio:
 
     async def expect_ok(self, path: str, body: Mapping[str, object], headers: Mapping[str, str]) -> Any:
         """Send a request that must succeed; return the response."""
-        answer = await self.post(path, body, headers)
-        assert (answer.status_code, answer.json()["status"]) == (200, "OK"), answer.text
-        return answer.json()
+        response = await self.post(path, body, headers)
+        assert (response.status_code, response.json()["status"]) == (200, "OK"), response.text
+        return response.json()
 
     async def expect_error(
         self, status: int, path: str, body: Mapping[str, object], headers: Mapping[str, str]
     ) -> str:
         """Send a request that must be refused; return the error."""
-        answer = await self.post(path, body, headers)
-        assert (answer.status_code, answer.json()["status"]) == (status, "ERROR"), answer.text
-        said: str = answer.json()["error"]
+        response = await self.post(path, body, headers)
+        assert (response.status_code, response.json()["status"]) == (status, "ERROR"), response.text
+        said: str = response.json()["error"]
         return said
 
     async def service_jwt(self, application: Application | None = None) -> str:

@@ -77,10 +77,10 @@ def register_session(session: Session) -> NodeCall:
 
 def poll_session(session: Session, connection: Connection) -> NodeCall:
     async def poll(node: Node, origin: AuditOrigin) -> object:
-        answer = await node.polls.poll(session.gsid, GAME, connection, origin)
-        if answer.status != OK:
-            raise Refused(answer.status)
-        return answer
+        response = await node.polls.poll(session.gsid, GAME, connection, origin)
+        if response.status != OK:
+            raise Refused(response.status)
+        return response
 
     return poll
 

@@ -73,10 +73,12 @@ def poll_request(gsid: str, place: str) -> CheckedRequest:
     return CheckedRequest(op=Act.DELIVER, key=gsid, path=place, request=request, judge=judge_delivery)
 
 
-def judge_delivery(answer: httpx2.Response) -> JudgedAnswer:
-    if answer.is_success and answer.json()["status"] == "OK":
+def judge_delivery(response: httpx2.Response) -> JudgedAnswer:
+    if response.is_success and response.json()["status"] == "OK":
         return JudgedAnswer(result=Result.OK)
-    return JudgedAnswer(result=Result.FAIL, note=answer.json()["status"] if answer.is_success else error_of(answer))
+    return JudgedAnswer(
+        result=Result.FAIL, note=response.json()["status"] if response.is_success else error_of(response)
+    )
 
 
 async def approve_game(client: FaultClient, gsid: str) -> bool:

@@ -231,18 +231,18 @@ def names_acknowledged(history: History) -> set[str]:
     }
 
 
-def judge_made_key(answer: httpx2.Response) -> JudgedAnswer:
-    if not answer.is_success:
-        return JudgedAnswer(result=Result.FAIL, note=error_of(answer))
-    return JudgedAnswer(result=Result.OK, value=str(answer.json()["data"]["id"]))
+def judge_made_key(response: httpx2.Response) -> JudgedAnswer:
+    if not response.is_success:
+        return JudgedAnswer(result=Result.FAIL, note=error_of(response))
+    return JudgedAnswer(result=Result.OK, value=str(response.json()["data"]["id"]))
 
 
-def judge_count(answer: httpx2.Response, number: Any) -> JudgedAnswer:
-    if not answer.is_success:
-        return JudgedAnswer(result=Result.FAIL, note=error_of(answer))
-    return JudgedAnswer(result=Result.OK, value=str(number(answer.json())))
+def judge_count(response: httpx2.Response, number: Any) -> JudgedAnswer:
+    if not response.is_success:
+        return JudgedAnswer(result=Result.FAIL, note=error_of(response))
+    return JudgedAnswer(result=Result.OK, value=str(number(response.json())))
 
 
-def judge_members(answer: httpx2.Response) -> JudgedAnswer:
-    (group,) = answer.json()["data"]["groups"]
+def judge_members(response: httpx2.Response) -> JudgedAnswer:
+    (group,) = response.json()["data"]["groups"]
     return JudgedAnswer(result=Result.OK, value=digest_name(",".join(group["users"])) if group["users"] else "")

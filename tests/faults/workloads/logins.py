@@ -84,8 +84,8 @@ class Logins:
         return [*a_secret_is_spent_at_most_once(history), *i5_limits_are_never_exceeded(history, {GUESSES: FREE})]
 
 
-def judge_login(answer: httpx2.Response) -> JudgedAnswer:
-    status = answer.json()["status"] if answer.is_success else error_of(answer)
+def judge_login(response: httpx2.Response) -> JudgedAnswer:
+    status = response.json()["status"] if response.is_success else error_of(response)
     if status == "OK":
         return JudgedAnswer(result=Result.OK)
     # A spent code is refused like a wrong one, so a repeated request gets invalid_grant.
@@ -94,7 +94,7 @@ def judge_login(answer: httpx2.Response) -> JudgedAnswer:
     )
 
 
-def judge_guess(answer: httpx2.Response) -> JudgedAnswer:
+def judge_guess(response: httpx2.Response) -> JudgedAnswer:
     """A wrong password that was checked counts; a refused attempt does not."""
-    status = answer.json()["status"] if answer.status_code in (200, 429) else error_of(answer)
+    status = response.json()["status"] if response.status_code in (200, 429) else error_of(response)
     return JudgedAnswer(result=Result.OK if status == "LOGINERROR" else Result.FAIL, note=status)

@@ -77,7 +77,7 @@ class Queries:
         )
 
 
-def judge_rule(answer: httpx2.Response) -> JudgedAnswer:
-    if not answer.is_success:
-        return JudgedAnswer(result=Result.FAIL, note=error_of(answer))
-    return JudgedAnswer(result=Result.OK, value="".join(answer.json()["data"]))
+def judge_rule(response: httpx2.Response) -> JudgedAnswer:
+    if not response.is_success:
+        return JudgedAnswer(result=Result.FAIL, note=error_of(response))
+    return JudgedAnswer(result=Result.OK, value="".join(response.json()["data"]))

@@ -47,19 +47,19 @@ class RegisterRecord:
         return permission_request(op, self.key, self.path, body, who, judge=self._read)
 
     def _saved_as(self, value: str) -> Callable[[httpx2.Response], JudgedAnswer]:
-        def judge(answer: httpx2.Response) -> JudgedAnswer:
-            if not answer.is_success:
-                return JudgedAnswer(result=Result.FAIL, note=error_of(answer))
-            data = answer.json()["data"]
+        def judge(response: httpx2.Response) -> JudgedAnswer:
+            if not response.is_success:
+                return JudgedAnswer(result=Result.FAIL, note=error_of(response))
+            data = response.json()["data"]
             assert self.value_in(data) == value, data
             return JudgedAnswer(result=Result.OK, version=data["version"])
 
         return judge
 
-    def _read(self, answer: httpx2.Response) -> JudgedAnswer:
-        if not answer.is_success:
-            return JudgedAnswer(result=Result.FAIL, note=error_of(answer))
-        data = answer.json()["data"]
+    def _read(self, response: httpx2.Response) -> JudgedAnswer:
+        if not response.is_success:
+            return JudgedAnswer(result=Result.FAIL, note=error_of(response))
+        data = response.json()["data"]
         return JudgedAnswer(result=Result.OK, value=self.value_in(data), version=data["version"])
 
 

@@ -254,25 +254,25 @@ class Revocations:
         ]
 
 
-def judge_kick(answer: httpx2.Response) -> JudgedAnswer:
-    if not answer.is_success:
-        return JudgedAnswer(result=Result.FAIL, note=error_of(answer))
-    return JudgedAnswer(result=Result.OK if "kick" in answer.json()["data"] else Result.FAIL)
+def judge_kick(response: httpx2.Response) -> JudgedAnswer:
+    if not response.is_success:
+        return JudgedAnswer(result=Result.FAIL, note=error_of(response))
+    return JudgedAnswer(result=Result.OK if "kick" in response.json()["data"] else Result.FAIL)
 
 
-def judge_redirect(answer: httpx2.Response) -> JudgedAnswer:
+def judge_redirect(response: httpx2.Response) -> JudgedAnswer:
     return (
         JudgedAnswer(result=Result.OK)
-        if answer.status_code == 303
-        else JudgedAnswer(result=Result.FAIL, note=error_of(answer))
+        if response.status_code == 303
+        else JudgedAnswer(result=Result.FAIL, note=error_of(response))
     )
 
 
-def judge_revocation(answer: httpx2.Response) -> JudgedAnswer:
+def judge_revocation(response: httpx2.Response) -> JudgedAnswer:
     """A token that is already revoked is a conflict, with this endpoint's own error (R3)."""
-    if answer.is_success:
+    if response.is_success:
         return JudgedAnswer(result=Result.OK)
-    error = error_of(answer)
+    error = error_of(response)
     return JudgedAnswer(
         result=Result.FAIL, note="invalid_grant (told as invalid_request)" if error == "invalid_request" else error
     )

@@ -46,9 +46,9 @@ class Player:
         return self.decide(self.open(link), "confirm")
 
     def _send(self, page: httpx2.Response, **fields: str) -> httpx2.Response:
-        answer = self.client.post(page.url, data={**hidden_fields(page.text), **fields})
-        assert answer.is_success, f"{answer.url} {answer.status_code}\n{answer.text}"
-        return answer
+        response = self.client.post(page.url, data={**hidden_fields(page.text), **fields})
+        assert response.is_success, f"{response.url} {response.status_code}\n{response.text}"
+        return response
 
 
 def choices_in(page: httpx2.Response) -> list[str]:

@@ -22,9 +22,9 @@ RSA: Final = KeyLine(KeyPurpose.TOKENS, Algorithm.RS256)
 
 @module(CONFIG, "oidcc-discovery-endpoint-verification")
 async def discovery(op: Certifier) -> None:
-    answer = await op.service.client.get("/.well-known/openid-configuration")
-    assert answer.headers["content-type"].startswith("application/json")
-    known = success_body(answer)
+    response = await op.service.client.get("/.well-known/openid-configuration")
+    assert response.headers["content-type"].startswith("application/json")
+    known = success_body(response)
     assert known["issuer"] == op.service.base_url
     for name in ("authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri"):
         assert known[name].startswith(f"{op.service.base_url}/")

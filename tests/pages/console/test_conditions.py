@@ -112,9 +112,9 @@ async def test_every_screen_is_accessible_and_fits_a_phone(service: RunningServi
     found: dict[str, object] = {}
     for screen in SCREENS:
         await page.set_viewport_size(DESKTOP)
-        answer = await page.goto(service.base_url + screen.format(staff=staff))
-        assert answer is not None
-        assert answer.status == 200, screen
+        response = await page.goto(service.base_url + screen.format(staff=staff))
+        assert response is not None
+        assert response.status == 200, screen
         found[screen] = await axe_violations(page)
         await page.set_viewport_size(PHONE)
         width = await page.evaluate("document.documentElement.scrollWidth")

@@ -62,9 +62,9 @@ async def open_every_screen(page: Page, demo: Demo, picture: Camera | None) -> d
     """Open every screen and return its status; check accessibility and phone width, and take its picture."""
     found, problems = {}, list[str]()
     for name, path in SCREENS.items():
-        answer = await page.goto(f"{demo[0]}{path}")
-        assert answer is not None
-        found[name] = answer.status
+        response = await page.goto(f"{demo[0]}{path}")
+        assert response is not None
+        found[name] = response.status
         if picture is not None:
             if f"console-{name}" in IN_THE_GUIDES:
                 await take_picture(page, picture, name)

@@ -50,8 +50,8 @@ async def call_health(
 
 
 async def test_the_process_says_that_it_is_alive_whatever_the_checks_say() -> None:
-    answer = await call_health("/healthz", {"database": bad})
-    assert (answer.status, answer.json()) == (200, {"status": "ok"})
+    response = await call_health("/healthz", {"database": bad})
+    assert (response.status, response.json()) == (200, {"status": "ok"})
 
 
 async def test_everyone_learns_only_whether_it_is_ready() -> None:
@@ -70,11 +70,11 @@ async def test_stopping_process_is_unready_immediately() -> None:
 
 
 async def test_readiness_shows_check_details_with_the_token() -> None:
-    answer = await call_health(
+    response = await call_health(
         "/readyz", {"database": check_passes, "clock": bad, "keys": check_fails}, sent=f"Bearer {TOKEN}"
     )
-    assert answer.status == 503
-    assert answer.json() == {
+    assert response.status == 503
+    assert response.json() == {
         "status": "unavailable",
         "checks": {
             "database": {"ok": True, "detail": "revision 0007"},
@@ -95,10 +95,10 @@ async def test_details_and_metrics_are_hidden_without_the_right_token(token: str
 
 
 async def test_metrics_are_shown_with_the_token() -> None:
-    answer = await call_health("/metrics", {}, sent=f"Bearer {TOKEN}")
-    assert answer.status == 200
-    assert b"gatehouse_held_requests 0.0" in answer.body
-    assert answer.headers["content-type"].startswith("text/plain; version=")
+    response = await call_health("/metrics", {}, sent=f"Bearer {TOKEN}")
+    assert response.status == 200
+    assert b"gatehouse_held_requests 0.0" in response.body
+    assert response.headers["content-type"].startswith("text/plain; version=")
 
 
 async def test_a_check_that_hangs_counts_as_failed_after_two_seconds_and_holds_up_no_other() -> None:

@@ -36,15 +36,15 @@ def an_endpoint(**changes: Any) -> Endpoint:
 
 
 async def test_a_request_reaches_the_handler_of_its_path() -> None:
-    answer = await call_app_with_json(
+    response = await call_app_with_json(
         SampleAsgiApp().app(), "/api/permissions/roles", b'{"action":"get","application_id":7}'
     )
-    assert (answer.status, answer.json()["status"]) == (200, "OK")
+    assert (response.status, response.json()["status"]) == (200, "OK")
 
 
 async def test_a_path_parameter_reaches_the_handler() -> None:
-    answer = await call_app(SampleAsgiApp().app(), "GET", "/api/permissions/application/publicKey/ab12")
-    assert answer.json() == {"said": "ab12"}
+    response = await call_app(SampleAsgiApp().app(), "GET", "/api/permissions/application/publicKey/ab12")
+    assert response.json() == {"said": "ab12"}
 
 
 async def test_an_unknown_path_is_404_in_the_dialect_of_its_prefix() -> None:
@@ -104,18 +104,18 @@ async def test_a_refused_request_does_not_reach_the_handler() -> None:
         return Response()
 
     app = SampleAsgiApp(endpoints=[an_endpoint(handler=reach)], limiter=Closed()).app()
-    answer = await call_app(app, "GET", "/")
-    assert (answer.status, answer.headers["retry-after"], reached) == (429, "9", [])
+    response = await call_app(app, "GET", "/")
+    assert (response.status, response.headers["retry-after"], reached) == (429, "9", [])
 
 
 async def test_an_endpoint_has_its_own_body_limit() -> None:
     endpoints = [
         replace(endpoint, body_limit=100) for endpoint in sample_endpoints() if endpoint.name == "oauth.token"
     ]
-    answer = await call_app_with_json(
+    response = await call_app_with_json(
         SampleAsgiApp(endpoints=endpoints).app(), "/proxy/oauth/token", b'{"grant_type":"%s"}' % (b"a" * 100)
     )
-    assert answer.status == 413
+    assert response.status == 413
 
 
 async def test_a_client_that_leaves_halfway_is_not_an_error_of_ours() -> None:

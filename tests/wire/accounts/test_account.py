@@ -27,10 +27,10 @@ async def read_user(service: RunningService, user: User) -> User:
 
 async def test_a_stranger_is_sent_to_the_sign_in_whatever_they_ask_for(browser_client: HttpBrowser) -> None:
     for path in ("/account", "/account/totp", "/account/passkey", "/account/delete", "/confirm"):
-        answer = await browser_client.get(path)
-        assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
-    answer = await browser_client.post("/account/profile", nick="Mallory")
-    assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
+        response = await browser_client.get(path)
+        assert (response.status_code, response.headers["location"]) == (303, "/sign-in")
+    response = await browser_client.post("/account/profile", nick="Mallory")
+    assert (response.status_code, response.headers["location"]) == (303, "/sign-in")
 
 
 @pytest.mark.usefixtures("anna")
@@ -43,8 +43,8 @@ async def test_a_limited_session_is_asked_for_a_whole_sign_in(
     await browser_client.post("/sign-in/stoken")
     assert "gh_session" in browser_client.cookies
     for path in ("/account", "/confirm", "/account/totp"):
-        answer = await browser_client.get(path)
-        assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
+        response = await browser_client.get(path)
+        assert (response.status_code, response.headers["location"]) == (303, "/sign-in")
 
 
 async def test_account_page_shows_everything_to_its_owner(
@@ -120,8 +120,8 @@ async def test_activity_is_the_newest_fifty_and_names_no_administrators_address(
 
 
 async def test_notice_appears_in_the_section_the_page_opens_at(account_browser: AccountBrowser) -> None:
-    answer = await account_browser.submit("/account/look", lang="en", theme="dark")
-    assert answer.headers["location"] == "/account#look"
+    response = await account_browser.submit("/account/look", lang="en", theme="dark")
+    assert response.headers["location"] == "/account#look"
     page = (await account_browser.follow()).text
     assert page.count('class="notice"') == 1
     assert 'class="notice"' in page.partition('<section id="look"')[2].partition("</section>")[0]
@@ -147,9 +147,9 @@ async def test_a_new_name_is_kept_told_once_and_on_record(
 async def test_a_name_that_cannot_be_is_refused_beside_its_field(
     service: RunningService, account_browser: AccountBrowser, anna: User, nick: str
 ) -> None:
-    answer = await account_browser.submit("/account/profile", nick=nick)
-    assert answer.status_code == 400
-    assert "the nick must be" in account_browser.problem_in(answer)
+    response = await account_browser.submit("/account/profile", nick=nick)
+    assert response.status_code == 400
+    assert "the nick must be" in account_browser.problem_in(response)
     assert (await read_user(service, anna)).nick == "Anna"
 
 
@@ -177,8 +177,8 @@ async def test_a_page_about_someone_elses_words_shows_no_notice(account_browser:
 
 
 async def test_password_managers_find_the_form(account_browser: AccountBrowser) -> None:
-    answer = await account_browser.get("/.well-known/change-password")
-    assert (answer.status_code, answer.headers["location"]) == (303, "/account#password")
+    response = await account_browser.get("/.well-known/change-password")
+    assert (response.status_code, response.headers["location"]) == (303, "/account#password")
 
 
 async def test_places_come_from_the_operators_file_in_the_readers_language(migrated_url: str, tmp_path: Path) -> None:

@@ -154,10 +154,10 @@ async def test_an_address_taken_meanwhile_is_not_taken_over(
 async def test_invalid_new_email_is_refused_at_its_field(
     service: RunningService, account_browser: AccountBrowser, anna: User, login: str, words: str
 ) -> None:
-    answer = await account_browser.submit("/account/email", login=login)
-    assert answer.status_code == 400
-    assert words in account_browser.problem_in(answer)
-    assert login in answer.text
+    response = await account_browser.submit("/account/email", login=login)
+    assert response.status_code == 400
+    assert words in account_browser.problem_in(response)
+    assert login in response.text
     assert await new_messages(service) == []
     assert (await read_user(service, anna)).login == LOGIN
 

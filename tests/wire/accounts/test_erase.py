@@ -20,12 +20,12 @@ GONE = "Account deleted"
 
 async def copy_of(account_browser: AccountBrowser) -> Any:
     await account_browser.get("/account")
-    answer = await account_browser.submit("/account/export")
-    assert answer.status_code == 200
-    assert answer.headers["content-type"] == "application/json"
-    assert answer.headers["cache-control"] == "no-store"
-    assert answer.headers["content-disposition"].startswith('attachment; filename="gatehouse-')
-    return json.loads(answer.text)
+    response = await account_browser.submit("/account/export")
+    assert response.status_code == 200
+    assert response.headers["content-type"] == "application/json"
+    assert response.headers["cache-control"] == "no-store"
+    assert response.headers["content-disposition"].startswith('attachment; filename="gatehouse-')
+    return json.loads(response.text)
 
 
 async def delete(account_browser: AccountBrowser, login: str = LOGIN) -> str:

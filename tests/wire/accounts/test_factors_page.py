@@ -72,10 +72,10 @@ async def test_the_secret_stays_the_same_until_its_code_is_right(
     service: RunningService, account_browser: AccountBrowser
 ) -> None:
     first = account_browser.secret_in(await account_browser.get("/account/totp"))
-    answer = await account_browser.submit("/account/totp", otp=wrong_code(totp_code(first, service)))
-    assert answer.status_code == 403
-    assert account_browser.problem_in(answer) == "Wrong code. Check it and try again."
-    assert account_browser.secret_in(answer) == first
+    response = await account_browser.submit("/account/totp", otp=wrong_code(totp_code(first, service)))
+    assert response.status_code == 403
+    assert account_browser.problem_in(response) == "Wrong code. Check it and try again."
+    assert account_browser.secret_in(response) == first
     assert (
         len(
             RECOVERY_CODE.findall((await account_browser.submit("/account/totp", otp=totp_code(first, service))).text)
@@ -131,9 +131,9 @@ async def test_an_address_that_was_only_typed_is_confirmed_before_any_factor_is_
 ) -> None:
     await change(service, anna, meta={JOINED_KEY: SELF_REGISTERED})
     for path in ("/account/totp", "/account/passkey"):
-        answer = await account_browser.get(path)
-        assert answer.status_code == 409
-        assert account_browser.problem_in(answer) == "Confirm your email address first."
+        response = await account_browser.get(path)
+        assert response.status_code == 409
+        assert account_browser.problem_in(response) == "Confirm your email address first."
 
 
 # -- passkeys -----------------------------------------------------------------------------------------
@@ -175,10 +175,10 @@ async def test_forged_passkey_registration_is_refused(
 ) -> None:
     options = options_in(await account_browser.get("/account/passkey"))
     credential = Authenticator(service.base_url).create(options, **lie)
-    answer = await account_browser.submit("/account/passkey", name="Laptop", credential=credential)
-    assert answer.status_code == 403
-    assert "was not accepted" in account_browser.problem_in(answer)
-    assert 'value="Laptop"' in answer.text
+    response = await account_browser.submit("/account/passkey", name="Laptop", credential=credential)
+    assert response.status_code == 403
+    assert "was not accepted" in account_browser.problem_in(response)
+    assert 'value="Laptop"' in response.text
     assert (await read_user(service, anna)).passkeys == 0
 
 
@@ -205,14 +205,14 @@ async def test_a_name_that_cannot_be_is_refused(
 ) -> None:
     options = options_in(await account_browser.get("/account/passkey"))
     credential = Authenticator(service.base_url).create(options)
-    answer = await account_browser.submit("/account/passkey", name=name, credential=credential)
-    assert answer.status_code == 400
-    assert "1 to 64 visible characters" in account_browser.problem_in(answer)
+    response = await account_browser.submit("/account/passkey", name=name, credential=credential)
+    assert response.status_code == 400
+    assert "1 to 64 visible characters" in account_browser.problem_in(response)
     await add_passkey(service, account_browser)
     await account_browser.get("/account")
-    answer = await account_browser.submit("/account/passkey/rename", name=name)
-    assert answer.status_code == 400
-    assert "1 to 64 visible characters" in account_browser.problem_in(answer)
+    response = await account_browser.submit("/account/passkey/rename", name=name)
+    assert response.status_code == 400
+    assert "1 to 64 visible characters" in account_browser.problem_in(response)
 
 
 async def test_no_one_renames_or_removes_someone_elses_passkey(
@@ -238,9 +238,9 @@ async def test_the_only_way_in_is_not_removed(
     await add_passkey(service, account_browser)
     await change(service, anna, password_hash=None)
     await account_browser.get("/account")
-    answer = await account_browser.submit("/account/passkey/remove")
-    assert answer.status_code == 409
-    assert "Set a password first" in account_browser.problem_in(answer)
+    response = await account_browser.submit("/account/passkey/remove")
+    assert response.status_code == 409
+    assert "Set a password first" in account_browser.problem_in(response)
     assert (await read_user(service, anna)).passkeys == 1
 
 
@@ -250,9 +250,9 @@ async def test_the_only_way_in_is_not_removed(
 async def test_codes_by_mail_are_switched_on_and_off_for_a_confirmed_address_only(
     service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
-    answer = await account_browser.submit("/account/email-code")
-    assert answer.status_code == 409
-    assert account_browser.problem_in(answer) == "Confirm your email address first."
+    response = await account_browser.submit("/account/email-code")
+    assert response.status_code == 409
+    assert account_browser.problem_in(response) == "Confirm your email address first."
     await change(service, anna, email_verified=True)
     await account_browser.get("/account")
     assert len(RECOVERY_CODE.findall((await account_browser.submit("/account/email-code")).text)) == 10
@@ -335,8 +335,8 @@ async def test_pages_behind_a_fresh_proof_show_nothing_before_it(
 
 
 async def test_a_proof_that_is_still_fresh_is_not_asked_for(account_browser: AccountBrowser) -> None:
-    answer = await account_browser.get("/confirm?next=/account/delete")
-    assert (answer.status_code, answer.headers["location"]) == (303, "/account/delete")
+    response = await account_browser.get("/confirm?next=/account/delete")
+    assert (response.status_code, response.headers["location"]) == (303, "/account/delete")
 
 
 async def test_confirmation_with_a_second_factor_needs_password_and_code(
@@ -350,8 +350,8 @@ async def test_confirmation_with_a_second_factor_needs_password_and_code(
         "Your current password is wrong.",
     )
     for otp in ("", wrong_code(totp_code(secret, service)), codes[0][::-1]):
-        answer = await prove_again(account_browser, password=PASSWORD, otp=otp)
-        assert (answer.status_code, account_browser.problem_in(answer)) == (
+        response = await prove_again(account_browser, password=PASSWORD, otp=otp)
+        assert (response.status_code, account_browser.problem_in(response)) == (
             403,
             "Wrong code. Check it and try again.",
         )
@@ -439,8 +439,8 @@ async def test_an_account_with_nothing_to_prove_is_led_to_a_link_by_mail(
 ) -> None:
     await change(service, anna, password_hash=None)
     await service.clock.advance(STALE)
-    answer = await account_browser.get("/confirm?next=/account/totp")
-    assert (answer.status_code, answer.headers["location"]) == (303, "/forgot")
+    response = await account_browser.get("/confirm?next=/account/totp")
+    assert (response.status_code, response.headers["location"]) == (303, "/forgot")
     assert (await account_browser.post_with_csrf("/confirm", password=PASSWORD)).status_code == 403
 
 
@@ -460,6 +460,6 @@ async def test_a_session_ended_from_elsewhere_is_not_revived_by_a_proof(
         return await matches(password, kept)
 
     monkeypatch.setattr(service.services.passwords, "matches", match_slowly)
-    answer = await account_browser.submit("/confirm", password=PASSWORD)
-    assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
+    response = await account_browser.submit("/confirm", password=PASSWORD)
+    assert (response.status_code, response.headers["location"]) == (303, "/sign-in")
     assert not await account_browser.is_signed_in()

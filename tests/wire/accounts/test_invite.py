@@ -34,8 +34,8 @@ async def test_the_invited_person_chooses_name_and_password_and_signs_in(
     link = await link_in_new_message(service)
     shown = await browser_client.get(link)
     assert (shown.status_code, BOB in shown.text, 'value="bob"' in shown.text) == (200, True, True)
-    answer = await accept(browser_client, link)
-    assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in?notice=welcome")
+    response = await accept(browser_client, link)
+    assert (response.status_code, response.headers["location"]) == (303, "/sign-in?notice=welcome")
     assert "gh_session" not in browser_client.cookies
     assert "Your account is ready" in (await browser_client.follow()).text
     ready = await service.services.storage.accounts.user(invited.user_id)
@@ -54,8 +54,8 @@ async def test_invalid_invitation_form_shows_the_error_and_keeps_the_invitation(
         ({"repeated": "something else"}, "The passwords do not match"),
         ({"nick": " "}, "the nick must be"),
     ):
-        answer = await accept(browser_client, link, **fields)
-        assert (answer.status_code, words in answer.text, BOB in answer.text) == (400, True, True)
+        response = await accept(browser_client, link, **fields)
+        assert (response.status_code, words in response.text, BOB in response.text) == (400, True, True)
     assert (await accept(browser_client, link)).status_code == 303
 
 

@@ -31,9 +31,9 @@ ALWAYS = set(NAMES.split())
 
 
 async def log_in(service: RunningService, **fields: Any) -> dict[str, Any]:
-    answer = await service.client.post(PATH, json={"login": LOGIN, "password": PASSWORD, **fields})
-    assert answer.status_code == 200, answer.text
-    bodies: dict[str, Any] = answer.json()
+    response = await service.client.post(PATH, json={"login": LOGIN, "password": PASSWORD, **fields})
+    assert response.status_code == 200, response.text
+    bodies: dict[str, Any] = response.json()
     return bodies
 
 
@@ -66,14 +66,14 @@ async def test_the_login_data_has_every_field_it_always_has_and_no_other(service
 @pytest.mark.usefixtures("anna")
 async def test_json_form_and_multipart_are_the_same_to_it_and_no_cookie_is_set(service: RunningService) -> None:
     fields = {"login": LOGIN, "password": PASSWORD}
-    answers = [
+    responses = [
         await service.client.post(PATH, json=fields),
         await service.client.post(PATH, data=fields),
         await service.client.post(PATH, files={name: (None, value) for name, value in fields.items()}),
     ]
-    assert [answer.json()["status"] for answer in answers] == ["OK"] * 3
-    assert not any(answer.headers.get_list("set-cookie") for answer in answers)
-    assert {answer.headers["cache-control"] for answer in answers} == {"no-store"}
+    assert [response.json()["status"] for response in responses] == ["OK"] * 3
+    assert not any(response.headers.get_list("set-cookie") for response in responses)
+    assert {response.headers["cache-control"] for response in responses} == {"no-store"}
 
 
 async def test_wrong_unknown_and_blocked_are_loginerror_alike(service: RunningService, anna: User) -> None:
@@ -96,8 +96,8 @@ async def test_too_many_failures_are_blocked_with_the_seconds_to_wait(service: R
 @pytest.mark.usefixtures("anna")
 async def test_a_page_of_another_site_cannot_log_its_visitor_in(service: RunningService) -> None:
     body = {"login": LOGIN, "password": PASSWORD}
-    answer = await service.client.post(PATH, json=body, headers={"Sec-Fetch-Site": "cross-site"})
-    assert answer.status_code == 403
+    response = await service.client.post(PATH, json=body, headers={"Sec-Fetch-Site": "cross-site"})
+    assert response.status_code == 403
 
 
 async def test_a_factor_brings_a_jwt_bound_to_it_and_without_one_there_is_none(
@@ -126,8 +126,8 @@ async def test_fixed_addresses_and_a_key_of_the_client_go_into_the_jwt(service: 
     assert claims["fip"] == ["10.0.0.0/8", "192.168.1.7/32", "127.0.0.1/32"]
     assert claims["pub_key"] == pem
     for wrong in ("8.8.8.8", "10.0.0.1/8", "0.0.0.0/0", "10.0.0.0/08", "127.0.0.1", "::1", "x"):
-        answer = await service.client.post(PATH, json={"login": LOGIN, "password": PASSWORD, "fixed_ips": [wrong]})
-        assert answer.status_code == 400, wrong
+        response = await service.client.post(PATH, json={"login": LOGIN, "password": PASSWORD, "fixed_ips": [wrong]})
+        assert response.status_code == 400, wrong
     form = {"login": LOGIN, "password": PASSWORD, "factor": "f", "fixed_ips[]": ["10.1.0.0/16", "10.2.0.0/16"]}
     body = (await service.client.post(PATH, data=form)).json()
     assert claims_of(body["jwt"])["fip"] == ["10.1.0.0/16", "10.2.0.0/16"]
@@ -261,6 +261,6 @@ async def test_the_factor_of_the_client_is_not_readable_in_the_database(service:
 )
 @pytest.mark.usefixtures("anna")
 async def test_bad_input_is_named_and_refused(service: RunningService, fields: dict[str, Any]) -> None:
-    answer: httpx2.Response = await service.client.post(PATH, json={"login": LOGIN, "password": PASSWORD, **fields})
-    assert answer.status_code == 400
-    assert answer.json()["status"] == "ERROR"
+    response: httpx2.Response = await service.client.post(PATH, json={"login": LOGIN, "password": PASSWORD, **fields})
+    assert response.status_code == 400
+    assert response.json()["status"] == "ERROR"

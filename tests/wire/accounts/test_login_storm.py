@@ -80,17 +80,17 @@ async def test_r_19_while_the_pool_is_full_the_excess_is_shed_and_keys_are_answe
 ) -> None:
     tasks = begin(service, MAX_WAITING + EXCESS)
     shed = await first_answers(tasks, EXCESS)
-    assert [answer.status_code for answer in shed] == [503] * EXCESS
-    assert all(int(answer.headers["retry-after"]) > 0 for answer in shed)
+    assert [response.status_code for response in shed] == [503] * EXCESS
+    assert all(int(response.headers["retry-after"]) > 0 for response in shed)
     assert len(slow_hashes.threads) <= WORKERS
     assert (await service.client.get(KEYS)).status_code == 200
     assert (await log_in(service, "late@studio.example")).status_code == 503
     assert sum(task.done() for task in tasks) == EXCESS
     slow_hashes.go.set()
-    answers = await asyncio.gather(*tasks)
-    assert sum(answer.status_code == 200 and answer.json() == {"status": "LOGINERROR"} for answer in answers) == (
-        MAX_WAITING
-    )
+    responses = await asyncio.gather(*tasks)
+    assert sum(
+        response.status_code == 200 and response.json() == {"status": "LOGINERROR"} for response in responses
+    ) == (MAX_WAITING)
     assert len(slow_hashes.threads) == MAX_WAITING
     assert {name.rpartition("_")[0] for name in slow_hashes.threads} == {"argon2"}
     assert len(set(slow_hashes.threads)) <= WORKERS
@@ -102,12 +102,12 @@ async def test_r_19_many_guesses_at_one_account_at_once_are_blocked_with_the_sec
 ) -> None:
     tasks = [asyncio.create_task(log_in(service, "anna@studio.example")) for _ in range(30)]
     blocked = await first_answers(tasks, 20)
-    bodies: list[dict[str, Any]] = [answer.json() for answer in blocked]
+    bodies: list[dict[str, Any]] = [response.json() for response in blocked]
     assert all(body["status"] == "BLOCKED" and 0 < body["retry_after"] <= 30 for body in bodies)
     assert len(blocked) == 20
     slow_hashes.go.set()
-    answers = await asyncio.gather(*tasks)
-    assert sum(answer.json() == {"status": "LOGINERROR"} for answer in answers) == 10
+    responses = await asyncio.gather(*tasks)
+    assert sum(response.json() == {"status": "LOGINERROR"} for response in responses) == 10
     assert len(slow_hashes.threads) == 10
 
 
@@ -119,8 +119,8 @@ async def test_r_19_a_login_that_was_shed_is_not_counted_as_a_failure(
 
     with monkeypatch.context() as storm:
         storm.setattr(service.services.passwords, "_run", raise_unavailable)
-        answers = [await log_in(service, anna.login or "", PASSWORD) for _ in range(12)]
-    assert [answer.status_code for answer in answers] == [503] * 12
+        responses = [await log_in(service, anna.login or "", PASSWORD) for _ in range(12)]
+    assert [response.status_code for response in responses] == [503] * 12
     again = await log_in(service, anna.login or "", PASSWORD)
     assert again.json()["status"] == "OK"
 

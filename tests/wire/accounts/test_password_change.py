@@ -72,9 +72,9 @@ async def test_a_wrong_present_password_is_refused_and_counted_with_those_at_the
     service: RunningService, account_browser: AccountBrowser, anna: User
 ) -> None:
     for _ in range(10):
-        answer = await account_browser.submit("/account/password", **{**CHANGE, "current": "not this one"})
-        assert answer.status_code == 403
-        assert account_browser.problem_in(answer) == "Your current password is wrong."
+        response = await account_browser.submit("/account/password", **{**CHANGE, "current": "not this one"})
+        assert response.status_code == 403
+        assert account_browser.problem_in(response) == "Your current password is wrong."
     closed = await account_browser.submit("/account/password", **CHANGE)
     assert closed.status_code == 429
     assert int(closed.headers["retry-after"]) > 0
@@ -94,10 +94,10 @@ async def test_a_wrong_present_password_is_refused_and_counted_with_those_at_the
 async def test_a_password_that_breaks_the_rules_is_refused(
     service: RunningService, account_browser: AccountBrowser, anna: User, fields: dict[str, str], words: str
 ) -> None:
-    answer = await account_browser.submit("/account/password", **{**CHANGE, **fields})
-    assert answer.status_code == 400
-    assert words in account_browser.problem_in(answer)
-    assert NEW not in answer.text
+    response = await account_browser.submit("/account/password", **{**CHANGE, **fields})
+    assert response.status_code == 400
+    assert words in account_browser.problem_in(response)
+    assert NEW not in response.text
     kept = await read_user(service, anna)
     assert (kept.password_hash, kept.rev) == (anna.password_hash, anna.rev)
 
@@ -123,8 +123,8 @@ async def test_password_change_fails_after_sign_out_everywhere_during_hashing(
         return await hashing(password)
 
     monkeypatch.setattr(service.services.passwords, "hash", hash_slowly)
-    answer = await account_browser.submit("/account/password", **CHANGE)
-    assert answer.status_code == 409
+    response = await account_browser.submit("/account/password", **CHANGE)
+    assert response.status_code == 409
     assert (await read_user(service, anna)).password_hash == anna.password_hash
 
 

@@ -30,8 +30,8 @@ async def choose(browser_client: HttpBrowser, link: str, password: str = NEW) ->
 async def test_the_new_password_is_good_the_old_one_is_not_and_no_one_is_signed_in_by_it(
     service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
-    answer = await choose(browser_client, await reset_link(service, browser_client))
-    assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in?notice=password_reset")
+    response = await choose(browser_client, await reset_link(service, browser_client))
+    assert (response.status_code, response.headers["location"]) == (303, "/sign-in?notice=password_reset")
     assert "gh_session" not in browser_client.cookies
     assert "Sign in with the new one" in (await browser_client.follow()).text
     assert (await browser_client.sign_in(LOGIN, PASSWORD)).status_code == 403
@@ -53,9 +53,9 @@ async def test_invalid_new_password_shows_the_error_and_keeps_the_link_valid(
 ) -> None:
     link = await reset_link(service, browser_client)
     for password, words in (("tiny", "at least 10"), ("AnnaAnna2027", "too easy to guess")):
-        answer = await choose(browser_client, link, password)
-        assert (answer.status_code, words in answer.text) == (400, True)
-        assert password not in answer.text
+        response = await choose(browser_client, link, password)
+        assert (response.status_code, words in response.text) == (400, True)
+        assert password not in response.text
     await browser_client.get(link)
     differs = await browser_client.post("/reset", password=NEW, repeated=f"{NEW} ")
     assert "The passwords do not match" in differs.text

@@ -27,8 +27,8 @@ async def at_the_second_step(browser_client: HttpBrowser, begun_at: str = "/sign
 
 
 async def assert_has_to_start_again(service: RunningService, browser_client: HttpBrowser, secret: str) -> None:
-    answer = await browser_client.post("/sign-in/factor", otp=totp_code(secret, service))
-    assert (answer.status_code, "set-cookie" in answer.headers) == (400, False)
+    response = await browser_client.post("/sign-in/factor", otp=totp_code(secret, service))
+    assert (response.status_code, "set-cookie" in response.headers) == (400, False)
     assert (await browser_client.get("/account")).status_code == 303
 
 

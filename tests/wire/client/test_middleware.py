@@ -162,8 +162,8 @@ async def test_application_answers_503_while_the_service_is_down(shop: ClientSho
         assert (await client.get("/", headers=headers)).status_code == 200
         shop.transport.is_disconnected = True
         await shop.studio.service.clock.advance(2)
-        answer = await client.get("/", headers=headers)
-    assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
+        response = await client.get("/", headers=headers)
+    assert (response.status_code, response.headers["retry-after"]) == (503, "2")
 
 
 async def test_wrong_application_credentials_are_logged_and_answered_with_503(

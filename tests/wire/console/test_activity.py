@@ -211,17 +211,17 @@ async def each_record(
     for name, record_id in records.items():
         ask = {"action": "get", "data": {"record_id": record_id}}
         headers = {"Authorization": f"Bearer {jwt}", "Factor": FACTOR}
-        answer = await studio.client.post("/api/permissions/activity", json=ask, headers=headers)
+        response = await studio.client.post("/api/permissions/activity", json=ask, headers=headers)
         page = await browser_client.get(f"{LOG}/{record_id}")
         expected = 403 if seen is None else 200 if name in seen else 404
-        assert answer.status_code == expected, (user_id, name)
+        assert response.status_code == expected, (user_id, name)
         assert page.status_code == (404 if name == "refusal" and expected == 200 else expected), (user_id, name)
         if page.status_code == 200:
-            assert shown_in(page.text)[0][1] == answer.json()["data"]
+            assert shown_in(page.text)[0][1] == response.json()["data"]
             is_told = user_id == ADA and name != "key"  # which the service generated
-            assert ("address" in answer.json()["data"]) == is_told, (user_id, name)
+            assert ("address" in response.json()["data"]) == is_told, (user_id, name)
         elif expected == 404:
-            assert "Record not found" in answer.json()["error"]
+            assert "Record not found" in response.json()["error"]
 
 
 async def test_refused_requests_are_listed_with_their_reason_for_administrators(

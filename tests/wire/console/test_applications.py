@@ -278,8 +278,8 @@ async def test_a_key_is_shown_once_works_and_is_refused_when_removed(
 
     async def held_by(value: str) -> int:
         bearer = {"Authorization": f"Bearer {value}"}
-        answer = await studio.client.post("/api/permissions/meta/data", json=question, headers=bearer)
-        return answer.status_code
+        response = await studio.client.post("/api/permissions/meta/data", json=question, headers=bearer)
+        return response.status_code
 
     await ada.get(f"{PAGE}/access_keys")
     made = await ada.post(f"{PAGE}/access_keys", comment="the server")
@@ -372,12 +372,12 @@ async def test_clients_are_managed_by_who_may_save_and_reach_no_further(
     await olga.get(f"{one}/rotate")
     newer = secret_on(await olga.post(f"{one}/rotate"))
     for either in (secret, newer):
-        answer = await studio.client.post(
+        response = await studio.client.post(
             "/proxy/oauth/token",
             data={"grant_type": "authorization_code", "code": "x", "redirect_uri": "https://shop.example/callback"},
             auth=("shop-web", either),
         )
-        assert answer.json()["error"] == "invalid_grant", "the client is accepted, the code is not"
+        assert response.json()["error"] == "invalid_grant", "the client is accepted, the code is not"
     recipe = await olga.get(f"{one}/recipe")
     assert f"{studio.base_url}/.well-known/openid-configuration" in recipe.text
     assert newer not in recipe.text

@@ -48,8 +48,8 @@ async def test_op_13_a_stranger_is_not_told_what_there_is_and_no_one_finds_a_deb
     """This holds before and after the console is built."""
     for _ in range(2):
         for path in ("/console/people", "/console/debug", "/console/people/act"):
-            for answer in (await studio.client.get(path), await studio.client.post(path)):
-                assert answer.headers["location"].startswith("/sign-in?interaction="), path
+            for response in (await studio.client.get(path), await studio.client.post(path)):
+                assert response.headers["location"].startswith("/sign-in?interaction="), path
         ada = await console_browsers(ADA)
         assert (await ada.get("/console/debug")).status_code == 404
 
@@ -62,8 +62,8 @@ async def test_console_form_urls_redirect_on_get_and_unknown_urls_link_back(
     for tab in ("matrix", "users"):
         page = f"/console/applications/{SHOP}/{tab}"
         for sent_to in ("review", "apply"):
-            answer = await ada.get(f"{page}/{sent_to}")
-            assert (answer.status_code, answer.headers["location"]) == (303, page)
+            response = await ada.get(f"{page}/{sent_to}")
+            assert (response.status_code, response.headers["location"]) == (303, page)
     for path in ("/console/nonsense", "/console/people/1/2/3"):
         lost = await ada.get(path)
         assert lost.status_code == 404

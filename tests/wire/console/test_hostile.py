@@ -32,8 +32,8 @@ async def test_rights_are_given_and_entrances_changed_only_after_a_fresh_proof(
         (f"{shop}/service", shop),
     ):
         await ada.get(back)
-        answer = await ada.client.post(path, data={"csrf": csrf_of(ada.page.text if ada.page else "")})
-        assert (path, answer.status_code, answer.headers.get("location")) == (
+        response = await ada.client.post(path, data={"csrf": csrf_of(ada.page.text if ada.page else "")})
+        assert (path, response.status_code, response.headers.get("location")) == (
             path,
             303,
             f"/confirm?next={back.replace('/', '%2F')}",
@@ -53,9 +53,9 @@ async def test_form_post_without_the_right_is_forbidden(
         ("service_accounts/new", {"do": "add"}),
         (f"services/{SHOP}", {"do": "add"}),
     ):
-        answer = await pia.client.post(f"/console/projects/{PROJECT}/{path}", data={"csrf": csrf, **fields})
-        assert (path, answer.status_code) == (path, 403)
-        assert "Testers" not in answer.text
+        response = await pia.client.post(f"/console/projects/{PROJECT}/{path}", data={"csrf": csrf, **fields})
+        assert (path, response.status_code) == (path, 403)
+        assert "Testers" not in response.text
 
 
 async def test_pa_13_a_foreign_project_cannot_be_told_from_none(
@@ -97,8 +97,8 @@ async def test_ht_26_sql_and_nosql_probes_find_what_holds_their_letters_and_noth
             assert found.status_code == 200, (place, probe)
             assert "pia@players.example" not in found.text, (place, probe)
         for field in (*FIELDS, *PLACES):
-            answer = await ada.get(f"/console/{place}?{urlencode({field: PROBES[0]})}")
-            assert answer.status_code in {200, 400}, (place, field)
+            response = await ada.get(f"/console/{place}?{urlencode({field: PROBES[0]})}")
+            assert response.status_code in {200, 400}, (place, field)
     for probe in PROBES:
         refused = await ada.client.post("/proxy/api/login", json={"login": probe, "password": probe})
         assert refused.json() == {"status": "LOGINERROR"}

@@ -224,13 +224,13 @@ async def test_sessions_and_methods_api_answers_exactly_the_people_who_see_the_t
             page = await browser_client.get(f"{HERE}/{OLGA}/{tab}")
             headers = {"Authorization": f"Bearer {await jwt_of(studio, user_id)}", "Factor": FACTOR}
             ask = {"action": "get", "data": {"user_id": OLGA}}
-            answer = await studio.client.post(f"/api/permissions/user/{tab}", json=ask, headers=headers)
+            response = await studio.client.post(f"/api/permissions/user/{tab}", json=ask, headers=headers)
             expected = 200 if user_id == ADA else 403
-            assert (page.status_code, answer.status_code) == (expected, expected), (user_id, tab)
+            assert (page.status_code, response.status_code) == (expected, expected), (user_id, tab)
             if user_id == ADA:
                 data_by_tab[tab] = shown_in(page.text)[0][1]
-                assert data_by_tab[tab] == answer.json()["data"]
-                assert [secret for secret in secrets if secret in page.text + answer.text] == []
+                assert data_by_tab[tab] == response.json()["data"]
+                assert [secret for secret in secrets if secret in page.text + response.text] == []
                 no_one = {"action": "get", "data": {"user_id": "77"}}
                 unknown = await studio.client.post(f"/api/permissions/user/{tab}", json=no_one, headers=headers)
                 assert unknown.status_code == 404
@@ -338,6 +338,6 @@ async def test_person_page_links_to_roles_and_assignments(console_browsers: Cons
 
 
 async def test_unknown_person_id_is_not_found(console_browsers: ConsoleBrowsers) -> None:
-    answer = await (await console_browsers(ADA)).get(f"{HERE}/999")
-    assert answer.status_code == 404
-    assert "No person has this ID." in answer.text
+    response = await (await console_browsers(ADA)).get(f"{HERE}/999")
+    assert response.status_code == 404
+    assert "No person has this ID." in response.text

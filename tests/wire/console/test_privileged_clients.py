@@ -122,11 +122,11 @@ async def test_cl_01_the_right_to_save_changes_no_field_of_a_privileged_client_o
     record = client_document(stored) | {"version": stored.version, "secrets": [], "created": ""}
     for name in sorted(set(ClientDraft.__struct_fields__) - {KEY_FIELD}):
         for value in (record[name], another(name, record[name])):
-            answer = await callers.save(OLGA, **{name: value})
-            assert (answer.status_code, privilege in answer.json()["error"]) == (403, True), (name, answer.text)
+            response = await callers.save(OLGA, **{name: value})
+            assert (response.status_code, privilege in response.json()["error"]) == (403, True), (name, response.text)
     for action in ("save", "rotate", "delete"):
-        answer = await callers.act(OLGA, action)
-        assert (answer.status_code, privilege in answer.json()["error"]) == (403, True), answer.text
+        response = await callers.act(OLGA, action)
+        assert (response.status_code, privilege in response.json()["error"]) == (403, True), response.text
     assert await studio.services.clients.get("web") == stored, "nothing may have changed"
     assert (await callers.act(OLGA, "get")).status_code == 200
     assert (await callers.act(OLGA, "revoke")).status_code == 200, "ending sign-ins does not change the client"
@@ -145,8 +145,8 @@ async def test_cl_01_the_right_to_save_changes_no_field_of_a_privileged_client_i
         before = getattr(form, name)
         changed = before + 1 if isinstance(before, int) else (*before, "trust") if isinstance(before, tuple) else "x"
         for value in (before, changed):
-            answer = await olga.save(**{name: value})
-            assert (answer.status_code, privilege in answer.text) == (403, True), name
+            response = await olga.save(**{name: value})
+            assert (response.status_code, privilege in response.text) == (403, True), name
     for act in ("rotate", "remove"):
         assert (await olga.post(f"{olga.page}/{act}")).status_code == 403
     page = await (await console_browsers(OLGA)).get(olga.page)
@@ -166,16 +166,16 @@ async def test_cl_01_the_right_to_save_gives_no_client_a_privilege(
     callers, olga = Callers(studio), FormSender(studio, await console_browsers(OLGA))
     stored = await create_client(studio, replace(ORDINARY, profile=wished.profile))
     record = client_document(replace(wished, redirect_uris=(GOOD,)))
-    answer = await callers.save(OLGA, **record)
-    assert (answer.status_code, privilege in answer.json()["error"]) == (403, True)
-    answer = await callers.act(OLGA, "create", **record | {"client_id": "new"})
-    assert (answer.status_code, privilege in answer.json()["error"]) == (403, True)
+    response = await callers.save(OLGA, **record)
+    assert (response.status_code, privilege in response.json()["error"]) == (403, True)
+    response = await callers.act(OLGA, "create", **record | {"client_id": "new"})
+    assert (response.status_code, privilege in response.json()["error"]) == (403, True)
     form = form_of(replace(wished, redirect_uris=(GOOD,)))
     given = {name: getattr(form, name) for name in form_fields()}
-    answer = await olga.save(**given)
-    assert (answer.status_code, privilege in answer.text) == (403, True)
-    answer = await olga.post(f"/console/applications/{SHOP}/new_client", **given | {"client_id": "new"})
-    assert (answer.status_code, privilege in answer.text) == (403, True)
+    response = await olga.save(**given)
+    assert (response.status_code, privilege in response.text) == (403, True)
+    response = await olga.post(f"/console/applications/{SHOP}/new_client", **given | {"client_id": "new"})
+    assert (response.status_code, privilege in response.text) == (403, True)
     assert await studio.services.clients.list() == [stored], "nothing may have changed"
 
 
@@ -221,9 +221,9 @@ async def test_cl_01_no_code_reaches_an_address_that_a_project_owner_gave_a_firs
         }
         return await pia.get(f"/proxy/oauth/authorize?{urlencode(asked)}")
 
-    answer = await open_authorize(EVIL)
-    assert (answer.status_code, "location" in answer.headers) == (400, False), answer.headers
+    response = await open_authorize(EVIL)
+    assert (response.status_code, "location" in response.headers) == (400, False), response.headers
     assert taken.status_code == 403
-    answer = await open_authorize(GOOD)
-    assert answer.headers["location"].startswith(GOOD)
-    assert "code" in query_of(answer.headers["location"]), "the person is signed in without a prompt"
+    response = await open_authorize(GOOD)
+    assert response.headers["location"].startswith(GOOD)
+    assert "code" in query_of(response.headers["location"]), "the person is signed in without a prompt"

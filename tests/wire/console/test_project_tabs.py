@@ -56,8 +56,8 @@ async def test_every_project_path_is_forbidden_without_the_right(
         browser_client = await console_browsers(user_id)
         await browser_client.get("/console/projects")
         for path, fields in ACTS:
-            answer = await post_form(browser_client, PAGE + path.format(testers=testers), **fields)
-            assert answer.status_code == 403, (user_id, path)
+            response = await post_form(browser_client, PAGE + path.format(testers=testers), **fields)
+            assert response.status_code == 403, (user_id, path)
         for path in PATHS:
             assert (await browser_client.get(PAGE + path.format(testers=testers))).status_code == 403, (user_id, path)
 

@@ -79,9 +79,9 @@ async def test_a_complaint_names_the_field_as_the_form_does(console_browsers: Co
     }
     for path, fields in sent.items():
         await ada.get(path)
-        answer = await post_form(ada, path, **fields)
-        assert answer.status_code == 400, path
-        said = re.search(r'<p role="alert" class="problem">([^<]*)</p>', answer.text)
+        response = await post_form(ada, path, **fields)
+        assert response.status_code == 400, path
+        said = re.search(r'<p role="alert" class="problem">([^<]*)</p>', response.text)
         assert said is not None, path
         assert said[1].strip().startswith(("Project: ", "Name: ", "URL: ")), (path, said[1])
 

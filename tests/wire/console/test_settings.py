@@ -24,8 +24,8 @@ async def read_settings(studio: RunningService, data: dict[str, object]) -> Any:
     jwt = await studio.services.user_tokens.issue(user, auth="login", factor=FACTOR)
     headers = {"Authorization": f"Bearer {jwt}", "Factor": FACTOR}
     ask = {"action": "get", "data": data}
-    answer = await studio.client.post("/api/permissions/settings", json=ask, headers=headers)
-    return answer.json()["data"]
+    response = await studio.client.post("/api/permissions/settings", json=ask, headers=headers)
+    return response.json()["data"]
 
 
 async def test_keys_are_drawn_and_rotated_in_three_manners(

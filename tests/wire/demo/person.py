@@ -42,9 +42,9 @@ class DemoPerson:
         return self.browser.post(f"{sample_app}sign-out")
 
     def _submit(self, page: httpx2.Response, **fields: str) -> httpx2.Response:
-        answer = self.browser.post(page.url, data={**hidden_fields(page.text), **fields})
-        assert answer.is_success, f"{answer.url} {answer.status_code}\n{answer.text}"
-        return answer
+        response = self.browser.post(page.url, data={**hidden_fields(page.text), **fields})
+        assert response.is_success, f"{response.url} {response.status_code}\n{response.text}"
+        return response
 
 
 def rules_on(page: str) -> dict[str, bool]:

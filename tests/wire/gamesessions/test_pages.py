@@ -65,8 +65,8 @@ async def open_question(browser_client: HttpBrowser, game: Game) -> httpx2.Respo
 
 
 async def decide(browser_client: HttpBrowser, decision: str = "confirm", **fields: str) -> httpx2.Response:
-    answer = await browser_client.post("/sign-in/confirm", decision=decision, **fields)
-    return await browser_client.follow() if answer.status_code == 303 else answer
+    response = await browser_client.post("/sign-in/confirm", decision=decision, **fields)
+    return await browser_client.follow() if response.status_code == 303 else response
 
 
 async def state_of(service: RunningService, gsid: str) -> object:
@@ -145,8 +145,8 @@ async def test_prefetch_and_head_requests_change_nothing(
 ) -> None:
     game, begun = await register_game(service), await count_rows(service, interactions)
     for headers in ({"Sec-Purpose": "prefetch;prerender"}, {"Purpose": "prefetch"}):
-        answer = await signed_in_browser.client.get(f"/?gsid={game.gsid}", headers=headers)
-        assert (answer.status_code, answer.headers["cache-control"]) == (503, "no-store")
+        response = await signed_in_browser.client.get(f"/?gsid={game.gsid}", headers=headers)
+        assert (response.status_code, response.headers["cache-control"]) == (503, "no-store")
     assert (await signed_in_browser.client.head(f"/?gsid={game.gsid}")).status_code == 200
     assert await count_rows(service, interactions) == begun
     assert await state_of(service, game.gsid) == {"state": "waiting", "closed": "", "waiting": True}

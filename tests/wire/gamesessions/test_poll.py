@@ -44,8 +44,8 @@ async def test_gs_01_a_confirmed_session_answers_with_the_login_data(service: Ru
     await wait_until_held(service)
     await service.clock.advance(5)
     await approve_in_storage(game, anna)
-    answer = await polling
-    body = answer.json()
+    response = await polling
+    body = response.json()
     assert body.keys() == LOGIN_DATA | {"jwt", "factor", "meta"}
     assert (body["status"], body["user_id"], body["nick"]) == ("OK", anna.user_id, "Anna")
     assert (body["gsid"], body["started"], body["ts"], body["last_seen"]) == (
@@ -53,7 +53,7 @@ async def test_gs_01_a_confirmed_session_answers_with_the_login_data(service: Ru
     )
     assert (body["factor"], body["token_exp"]) == ("device-1", 3600)
     assert claims_of(body["jwt"])["uid"] == anna.user_id
-    assert answer.headers["cache-control"] == "no-store"
+    assert response.headers["cache-control"] == "no-store"
 
 
 async def test_a_session_confirmed_before_the_poll_is_answered_at_once(service: RunningService, anna: User) -> None:
@@ -93,8 +93,8 @@ async def test_held_polls_are_counted_for_anyone_who_reads_the_figures(
     token = "the token of the metrics reader"
 
     async def held_requests(service: RunningService) -> bool:
-        answer = await service.client.get("/metrics", headers={"Authorization": f"Bearer {token}"})
-        return "gatehouse_held_requests 1.0" in answer.text.splitlines()
+        response = await service.client.get("/metrics", headers={"Authorization": f"Bearer {token}"})
+        return "gatehouse_held_requests 1.0" in response.text.splitlines()
 
     environment = {"GATEHOUSE__OPERATIONS__TOKEN": token}
     async with running_service(installed_sqlite_url, tmp_path, environment=environment) as service:
@@ -156,8 +156,8 @@ async def test_exactly_one_of_many_concurrent_polls_gets_the_result(service: Run
     polls = [game.start_poll() for _ in range(4)]
     await approve_when_held(game, anna)
     # A poll that comes after the answer was taken is answered after the delay.
-    answers = [await advance_through_delay(service, poll) for poll in polls]
-    statuses = sorted(answer.json()["status"] for answer in answers)
+    responses = [await advance_through_delay(service, poll) for poll in polls]
+    statuses = sorted(response.json()["status"] for response in responses)
     assert statuses.count("OK") == 1
     assert set(statuses) <= {"OK", "RETRY", "ERROR"}
 
@@ -314,9 +314,9 @@ async def test_gs_30_without_the_right_to_log_in_there_are_no_tokens(service: Ru
     )
     game = await register_game(service, app_id=application.application_id, factor="f")
     await approve_in_storage(game, anna)
-    answer = await game.poll()
-    assert await refusal_reason(service, answer, status=200) == "the login was refused"
-    assert (await poll_ended_session(game)).json() == answer.json()  # until it ends
+    response = await game.poll()
+    assert await refusal_reason(service, response, status=200) == "the login was refused"
+    assert (await poll_ended_session(game)).json() == response.json()  # until it ends
 
 
 async def test_gs_31_a_user_blocked_between_approval_and_poll_gets_no_tokens(
@@ -342,9 +342,9 @@ async def test_a_session_closed_before_the_delivery_answers_its_polls_with_an_er
     polling = game.start_poll()
     await wait_until_held(service)
     assert (await game.close("Error")).json() == {"status": "OK"}
-    answer = await polling
-    assert await refusal_reason(service, answer, status=200) == "closed by the game before delivery: Error"
-    assert (await poll_ended_session(game)).json() == answer.json()
+    response = await polling
+    assert await refusal_reason(service, response, status=200) == "closed by the game before delivery: Error"
+    assert (await poll_ended_session(game)).json() == response.json()
 
 
 async def test_the_last_socket_of_the_owner_cancels_an_open_poll_and_the_session_stays(
@@ -427,7 +427,7 @@ async def test_gs_33_an_unknown_gsid_is_refused_at_once_with_one_record_an_hour_
     first = await unknown_game().poll()
     assert await refusal_reason(service, first) == "no such session"
     again = await asyncio.gather(*(unknown_game().poll() for _ in range(20)))
-    assert {answer.json()["error"] for answer in again} == {first.json()["error"]}
+    assert {response.json()["error"] for response in again} == {first.json()["error"]}
     assert len(writes) == 1
     async with service_from(service) as other:
         assert (await replace(unknown_game(), service=other).poll()).json()["error"] != first.json()["error"]
@@ -438,9 +438,9 @@ async def test_gs_33_an_unknown_gsid_is_refused_at_once_with_one_record_an_hour_
 async def test_gs_33_unknown_gsids_of_many_at_once_share_one_record(service: RunningService) -> None:
     game = Game(service=service, gsid=str(uuid4()), location="x" * 32, answer={})
     writes = writes_of(service)
-    answers = await asyncio.gather(*(game.poll() for _ in range(20)))
-    assert len({answer.json()["error"] for answer in answers}) == 1
-    assert await refusal_reason(service, answers[0]) == "no such session"
+    responses = await asyncio.gather(*(game.poll() for _ in range(20)))
+    assert len({response.json()["error"] for response in responses}) == 1
+    assert await refusal_reason(service, responses[0]) == "no such session"
     assert len(writes) == 1
 
 

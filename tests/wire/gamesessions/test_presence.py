@@ -219,8 +219,8 @@ async def poll_signed(game: Game) -> str:
     body = b'{"gsid":"%b"}' % game.gsid.encode()
     headers = {"Request-Sign": sign_as_application(body), "Content-Type": "application/json"}
     path = "/proxy/api/gameSession/getGsidResult"
-    answer = await game.service.client.post(path, content=body, headers=headers, timeout=60)
-    status: str = answer.json()["status"]
+    response = await game.service.client.post(path, content=body, headers=headers, timeout=60)
+    status: str = response.json()["status"]
     return status
 
 

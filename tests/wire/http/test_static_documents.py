@@ -53,8 +53,8 @@ async def test_static_and_regular_paths_return_the_same_response(
     assert static == [True, False]
     assert (quick.status_code, quick.content) == (slow.status_code, slow.content) == (200, quick.content)
     headers = [
-        sorted((name, value) for name, value in answer.headers.items() if name not in OF_THIS_REQUEST)
-        for answer in (quick, slow)
+        sorted((name, value) for name, value in response.headers.items() if name not in OF_THIS_REQUEST)
+        for response in (quick, slow)
     ]
     assert headers[0] == headers[1]
     assert quick.headers["x-request-id"] != slow.headers["x-request-id"]
@@ -73,8 +73,8 @@ async def test_static_and_regular_paths_return_the_same_response(
 async def test_whatever_asks_for_more_goes_the_long_way(
     service: RunningService, lines: tuple[str, ...], static: list[bool]
 ) -> None:
-    answer = await send_request(port_of(service), a_get(PATHS[0], *lines))
-    assert answer.status == 200
+    response = await send_request(port_of(service), a_get(PATHS[0], *lines))
+    assert response.status == 200
     assert set(static) == {False}
 
 
@@ -103,9 +103,9 @@ async def test_a_new_key_is_in_the_next_answer(service: RunningService) -> None:
     line = KeyLine(KeyPurpose.TOKENS, Algorithm.ES256)
     await service.services.key_rotation.rotate(line, origin=AuditOrigin(actor="test"))
     await service.services.keyring.reload()
-    answer = await service.client.get(PATHS[0])
-    assert len(answer.json()["keys"]) == len(before) + 1
-    assert answer.headers["content-length"] == str(len(answer.content))
+    response = await service.client.get(PATHS[0])
+    assert len(response.json()["keys"]) == len(before) + 1
+    assert response.headers["content-length"] == str(len(response.content))
 
 
 async def test_the_limit_holds_for_both_ways_together(

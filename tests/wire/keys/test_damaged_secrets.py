@@ -70,9 +70,9 @@ async def no_code_fits(service: RunningService, url: str) -> None:
 
 
 async def log_in(service: RunningService, **fields: str) -> dict[str, str]:
-    answer = await service.client.post(LOGIN, json={"login": ANNA, "password": PASSWORD, **fields})
-    assert answer.status_code == 200, answer.text
-    bodies: dict[str, str] = answer.json()
+    response = await service.client.post(LOGIN, json={"login": ANNA, "password": PASSWORD, **fields})
+    assert response.status_code == 200, response.text
+    bodies: dict[str, str] = response.json()
     return bodies
 
 
@@ -87,9 +87,9 @@ async def no_signature_fits(studio: Studio, url: str) -> None:
         raw, headers = signed_request(
             own_record(studio.shop, ip="127.0.0.1", ts=now, jwt=studio.owner.jwt), key, studio.shop
         )
-        answer = await studio.service.client.post("/api/permissions/meta/data", content=raw, headers=headers)
-        assert answer.status_code == status, answer.text
-        assert answer.json()["status"] == ("OK" if status == 200 else "ERROR")
+        response = await studio.service.client.post("/api/permissions/meta/data", content=raw, headers=headers)
+        assert response.status_code == status, response.text
+        assert response.json()["status"] == ("OK" if status == 200 else "ERROR")
 
 
 async def no_game_is_signed_in(service: RunningService, url: str) -> str:

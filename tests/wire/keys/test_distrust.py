@@ -79,8 +79,8 @@ async def test_tk_87_an_access_token_ends_with_a_distrust_and_with_no_other_rota
             await service.services.key_rotation.rotate(line, origin=ORIGIN, mode=manner)
         success_body(await service.client.get("/proxy/oauth/userinfo", headers=bearer(given["access_token"])))
     await service.services.key_rotation.rotate(TOKEN_LINES[1], origin=ORIGIN, mode=RotationMode.DISTRUST)
-    answer = await service.client.get("/proxy/oauth/userinfo", headers=bearer(given["access_token"]))
-    assert answer.status_code == 401
+    response = await service.client.get("/proxy/oauth/userinfo", headers=bearer(given["access_token"]))
+    assert response.status_code == 401
 
 
 async def test_tk_88_a_distrusted_key_is_published_for_a_second_at_most(
@@ -100,8 +100,8 @@ async def test_requests_that_find_another_version_together_read_the_keys_once(
 ) -> None:
     jwt = await world.log_in(service.client)
     await service.services.key_rotation.rotate(TOKEN_LINES[0], origin=ORIGIN, mode=RotationMode.AT_ONCE)
-    answers = await asyncio.gather(*(world.own_record(service.client, jwt) for _ in range(10)))
-    assert {answer.status_code for answer in answers} == {200}
+    responses = await asyncio.gather(*(world.own_record(service.client, jwt) for _ in range(10)))
+    assert {response.status_code for response in responses} == {200}
     assert len(read_versions) <= 2  # one running, and one that began after the last of them arrived
     await world.own_record(service.client, jwt)
     assert len(read_versions) <= 2

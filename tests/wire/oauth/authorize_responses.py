@@ -22,40 +22,40 @@ LOGIN: Final = "anna@studio.example"
 CODE: Final = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)  # 256 bit
 
 
-def is_error_page(answer: httpx2.Response) -> bool:
+def is_error_page(response: httpx2.Response) -> bool:
     """Whether it is an error page without a redirect."""
     return (
-        answer.status_code == 400
-        and "location" not in answer.headers
-        and answer.headers["content-type"].startswith("text/html")
-        and "Something's wrong with this sign-in link" in answer.text
+        response.status_code == 400
+        and "location" not in response.headers
+        and response.headers["content-type"].startswith("text/html")
+        and "Something's wrong with this sign-in link" in response.text
     )
 
 
-def redirect_parameters(answer: httpx2.Response, redirect_uri: str = REDIRECT) -> dict[str, str]:
+def redirect_parameters(response: httpx2.Response, redirect_uri: str = REDIRECT) -> dict[str, str]:
     """The parameters of a redirect to the client."""
-    assert answer.status_code == 303, (answer.status_code, answer.text)
-    location = answer.headers["location"]
+    assert response.status_code == 303, (response.status_code, response.text)
+    location = response.headers["location"]
     assert location.startswith(redirect_uri), location
     assert "#" not in location
     return query_of(location)
 
 
-def redirect_error(answer: httpx2.Response, redirect_uri: str = REDIRECT) -> str:
+def redirect_error(response: httpx2.Response, redirect_uri: str = REDIRECT) -> str:
     """The error of a redirect to the client, which must not contain a code."""
-    parameters = redirect_parameters(answer, redirect_uri)
+    parameters = redirect_parameters(response, redirect_uri)
     assert "code" not in parameters
     assert parameters["error_description"]
     return parameters["error"]
 
 
-def wants_sign_in(answer: httpx2.Response) -> bool:
-    return answer.status_code == 303 and answer.headers["location"].startswith("/sign-in?interaction=")
+def wants_sign_in(response: httpx2.Response) -> bool:
+    return response.status_code == 303 and response.headers["location"].startswith("/sign-in?interaction=")
 
 
-def flow_handle(answer: httpx2.Response) -> str:
+def flow_handle(response: httpx2.Response) -> str:
     """The handle of the sign-in flow that the response redirects to."""
-    return query_of(answer.headers["location"])["interaction"]
+    return query_of(response.headers["location"])["interaction"]
 
 
 async def set_limited_session(service: RunningService, user: User, browser: HttpBrowser) -> None:

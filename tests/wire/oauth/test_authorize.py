@@ -119,9 +119,9 @@ async def test_az_02_a_client_that_is_not_there_gets_a_page_and_no_redirect(
     for client_id in ("", "unknown", "WEB", "web ", "x" * 5_000, "' OR 1=1--", "weβ"):
         assert is_error_page(await signed_in_browser.get(web.authorize_path(client_id=client_id))), client_id
     for client_id in ("x" * 10_240, "web\0"):
-        answer = await signed_in_browser.get(web.authorize_path(client_id=client_id))
-        assert answer.status_code in (400, 414)
-        assert "location" not in answer.headers
+        response = await signed_in_browser.get(web.authorize_path(client_id=client_id))
+        assert response.status_code in (400, 414)
+        assert "location" not in response.headers
     assert await count_grants(service) == 0
 
 
@@ -130,9 +130,9 @@ async def test_az_03_a_foreign_redirect_uri_is_never_used_whatever_else_is_wrong
 ) -> None:
     foreign = "https://evil.example/cb"
     for more in ({}, {"response_type": "token", "scope": "bad"}, {"request": "x.y.z"}, {"prompt": "none"}):
-        answer = await signed_in_browser.get(web.authorize_path(redirect_uri=foreign, **more))
-        assert is_error_page(answer)
-        assert "//evil.example" not in answer.text
+        response = await signed_in_browser.get(web.authorize_path(redirect_uri=foreign, **more))
+        assert is_error_page(response)
+        assert "//evil.example" not in response.text
 
 
 async def test_az_04_without_redirect_uri_there_is_a_page(
@@ -160,9 +160,9 @@ async def test_az_06_any_response_mode_but_query_is_refused_and_nothing_travels_
 ) -> None:
     for client in (web, oidc_client):
         for given in ("fragment", "form_post", "web_message", "query.jwt", "QUERY"):
-            answer = await signed_in_browser.get(client.authorize_path(response_mode=given))
-            assert redirect_error(answer) == "invalid_request", given
-            assert not answer.text
+            response = await signed_in_browser.get(client.authorize_path(response_mode=given))
+            assert redirect_error(response) == "invalid_request", given
+            assert not response.text
     assert redirect_error(await signed_in_browser.get(web.authorize_path(response_mode=""))) == "invalid_request"
     assert "code" in redirect_parameters(await signed_in_browser.get(oidc_client.authorize_path(response_mode="")))
 
@@ -171,9 +171,9 @@ async def test_az_07_openid_is_needed_and_unknown_scopes_are_never_granted(
     service: RunningService, signed_in_browser: HttpBrowser, web: RelyingPartyClient
 ) -> None:
     for scope in ("", "email profile", "OPENID", "openid2", 'openid "email"', "openid\temail", "openid\r\nX: y"):
-        answer = await signed_in_browser.get(web.authorize_path(scope=scope))
-        assert redirect_error(answer) == "invalid_scope", scope
-        assert "x" not in answer.headers
+        response = await signed_in_browser.get(web.authorize_path(scope=scope))
+        assert redirect_error(response) == "invalid_scope", scope
+        assert "x" not in response.headers
     parameters = redirect_parameters(
         await signed_in_browser.get(web.authorize_path(scope="profile unknown openid profile  admin"))
     )
@@ -243,8 +243,8 @@ async def test_az_22_oversized_requests_are_refused_quickly_and_others_do_not_no
     port = int(service.base_url.rpartition(":")[2])
     for path in oversized:
         request = f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
-        answer = await await_within_cpu_seconds(0.1, partial(send_request, port, request))
-        assert answer.status in (400, 414), answer.status
+        response = await await_within_cpu_seconds(0.1, partial(send_request, port, request))
+        assert response.status in (400, 414), response.status
     body = urlencode({**web.authorize_fields(), "scope": "openid " + "s " * 20_000})
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     assert (await signed_in_browser.client.post(AUTHORIZE, content=body, headers=form)).status_code == 414
@@ -370,8 +370,8 @@ async def test_az_25_a_session_that_is_too_old_for_max_age_does_not_do(
 async def test_a_session_that_does_not_do_cannot_be_passed_off_as_a_choice_of_account(
     service: RunningService, signed_in_browser: HttpBrowser, web: RelyingPartyClient, changes: dict[str, str]
 ) -> None:
-    answer = await signed_in_browser.get(web.authorize_path(**changes))
-    handle = dict(parse_qsl(answer.headers["location"].partition("?")[2]))["interaction"]
+    response = await signed_in_browser.get(web.authorize_path(**changes))
+    handle = dict(parse_qsl(response.headers["location"].partition("?")[2]))["interaction"]
     await signed_in_browser.get(f"/sign-in/as?interaction={handle}")
     assert wants_sign_in(await signed_in_browser.post("/sign-in/as", decision="continue"))
     assert await count_grants(service) == 0
@@ -504,12 +504,12 @@ async def test_az_27_pages_of_the_way_take_no_foreign_form_and_no_frame(
     service: RunningService, browser_client: HttpBrowser, anna: User
 ) -> None:
     other = await an_oidc_client(service, "other", first_party=False)
-    answer = await browser_client.get(other.authorize_path())
+    response = await browser_client.get(other.authorize_path())
     for path, fields in (
         ("/sign-in", {"login": anna.login or "", "password": PASSWORD}),
         ("/sign-in/consent", {"decision": "allow"}),
     ):
-        page = await browser_client.get(answer.headers["location"])
+        page = await browser_client.get(response.headers["location"])
         assert "frame-ancestors 'none'" in page.headers["content-security-policy"]
         assert page.headers["x-frame-options"] == "DENY"
         hidden = hidden_fields(page.text)
@@ -523,8 +523,8 @@ async def test_az_27_pages_of_the_way_take_no_foreign_form_and_no_frame(
             assert posted.status_code == 403
             assert "location" not in posted.headers
             assert "frame-ancestors 'none'" in posted.headers["content-security-policy"]
-        answer = await browser_client.post(path, **fields)
-    assert "code" in redirect_parameters(answer)
+        response = await browser_client.post(path, **fields)
+    assert "code" in redirect_parameters(response)
 
 
 async def test_az_28_iss_is_the_issuer_in_every_answer(
@@ -559,8 +559,8 @@ async def test_az_30_post_works_like_get_head_and_prefetch_mint_nothing_and_put_
         assert ahead.status_code == 503
         assert "location" not in ahead.headers
     for method in ("PUT", "DELETE", "PATCH"):
-        answer = await signed_in_browser.client.request(method, web.authorize_path())
-        assert answer.status_code == 405
+        response = await signed_in_browser.client.request(method, web.authorize_path())
+        assert response.status_code == 405
     as_json = await signed_in_browser.client.post(AUTHORIZE, json=web.authorize_fields())
     assert as_json.status_code == 415
     assert await count_grants(service) == 1
@@ -648,10 +648,10 @@ async def test_az_33_a_flood_of_requests_is_limited_and_leaves_a_bounded_pile(
     service: RunningService, web: RelyingPartyClient
 ) -> None:
     path = web.authorize_path()
-    answers = [await service.client.get(path) for _ in range(200)]
-    refused = [answer for answer in answers if answer.status_code == 429]
+    responses = [await service.client.get(path) for _ in range(200)]
+    refused = [response for response in responses if response.status_code == 429]
     assert refused
-    assert all(int(answer.headers["retry-after"]) > 0 for answer in refused)
+    assert all(int(response.headers["retry-after"]) > 0 for response in refused)
     begun = await count_sign_in_flows(service)
     assert begun <= service.services.settings.rates.login
     await service.clock.advance(LATER)
@@ -702,8 +702,8 @@ async def test_a_way_to_a_client_that_was_removed_meanwhile_ends(
     await browser_client.get(web.authorize_path())
     await browser_client.follow()
     await service.services.clients.remove("web", AuditOrigin(actor="test"))
-    answer = await browser_client.post("/sign-in", login=anna.login or "", password=PASSWORD)
-    assert (answer.status_code, "location" in answer.headers) == (400, False)
+    response = await browser_client.post("/sign-in", login=anna.login or "", password=PASSWORD)
+    assert (response.status_code, "location" in response.headers) == (400, False)
     assert is_error_page(await browser_client.get(web.authorize_path()))
     assert await count_grants(service) == 0
 

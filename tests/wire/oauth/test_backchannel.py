@@ -144,8 +144,8 @@ async def test_a_logout_token_opens_no_door_here(
     await account_browser.post_with_csrf("/sign-out")
     await logout_setup.run()
     token = token_in(logout_setup.shop.received[0])
-    answer = await logout_setup.service.client.get("/proxy/oauth/logout", params={"id_token_hint": token})
-    assert answer.status_code == 400
+    response = await logout_setup.service.client.get("/proxy/oauth/logout", params={"id_token_hint": token})
+    assert response.status_code == 400
     assert (await oidc_client.userinfo(token)).status_code == 401
     assert (await oidc_client.refresh(token)).json()["error"] == "invalid_grant"
 

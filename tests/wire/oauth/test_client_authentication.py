@@ -159,11 +159,11 @@ async def test_guesses_at_a_weak_secret_end_and_a_right_one_is_remembered(
     assert success_body(
         await redeem(oidc_client, await oidc_client.issue_code(anna), {"Authorization": basic_auth("shelf", "weak")})
     )
-    answers = [
+    responses = [
         await redeem(oidc_client, "code", {"Authorization": basic_auth("shelf", f"guess {number}")})
         for number in range(25)
     ]
-    assert [answer.status_code for answer in answers] == [401] * 20 + [429] * 5
+    assert [response.status_code for response in responses] == [401] * 20 + [429] * 5
     assert success_body(
         await redeem(oidc_client, await oidc_client.issue_code(anna), {"Authorization": basic_auth("shelf", "weak")})
     )
@@ -329,9 +329,11 @@ async def test_wrong_proofs_are_among_the_refusals_until_their_source_is_kept_ou
     assert all(one.request_id and one.personal["address"] == "127.0.0.1" for one in kept)
     found = await service.services.storage.audit.find_record(kept[0].record_id)
     assert found is not None
-    answers = [await redeem(oidc_client, "code", {"Authorization": basic_auth("shelf", "wrong")}) for _ in range(105)]
-    assert answers[-1].status_code == 429
-    assert len(await refusals_kept(service)) == 2 + [answer.status_code for answer in answers].count(401)
+    responses = [
+        await redeem(oidc_client, "code", {"Authorization": basic_auth("shelf", "wrong")}) for _ in range(105)
+    ]
+    assert responses[-1].status_code == 429
+    assert len(await refusals_kept(service)) == 2 + [response.status_code for response in responses].count(401)
 
 
 async def test_right_proofs_and_names_of_no_one_leave_no_refusal(

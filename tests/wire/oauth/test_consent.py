@@ -35,9 +35,9 @@ async def third_party_client(service: RunningService) -> RelyingPartyClient:
 
 async def open_consent_page(browser_client: HttpBrowser, client: RelyingPartyClient, **changes: str) -> str:
     """Open the consent page through the authorization endpoint."""
-    answer = await browser_client.get(client.authorize_path(**changes))
-    assert answer.status_code == 303
-    assert answer.headers["location"].startswith(f"{CONSENT}?interaction="), answer.headers["location"]
+    response = await browser_client.get(client.authorize_path(**changes))
+    assert response.status_code == 303
+    assert response.headers["location"].startswith(f"{CONSENT}?interaction="), response.headers["location"]
     return (await browser_client.follow()).text
 
 
@@ -200,8 +200,8 @@ async def test_the_step_cannot_be_skipped_by_choosing_an_account(
 ) -> None:
     page = await open_consent_page(signed_in_browser, third_party_client)
     form = {**hidden_fields(page), "decision": "continue"}
-    answer = await signed_in_browser.client.post("/sign-in/as", data=form)
-    assert answer.headers["location"].startswith(CONSENT)
+    response = await signed_in_browser.client.post("/sign-in/as", data=form)
+    assert response.headers["location"].startswith(CONSENT)
     assert await count_grants(service) == 0
 
 

@@ -255,8 +255,8 @@ async def test_only_one_of_many_concurrent_polls_gets_the_tokens(
 ) -> None:
     given = await ask(tv)
     await answer_request(browser_client, given["user_code"], "confirm")
-    answers = await asyncio.gather(*(poll(tv, given["device_code"]) for _ in range(5)))
-    assert sorted(answer.status_code for answer in answers) == [200, 400, 400, 400, 400]
+    responses = await asyncio.gather(*(poll(tv, given["device_code"]) for _ in range(5)))
+    assert sorted(response.status_code for response in responses) == [200, 400, 400, 400, 400]
 
 
 async def test_device_sign_in_is_denied_to_people_the_application_does_not_admit(
@@ -401,10 +401,10 @@ async def test_limited_session_can_neither_confirm_nor_create_a_device_grant(
 async def test_a_flood_of_devices_is_limited_and_soon_forgotten(
     service: RunningService, tv: RelyingPartyClient
 ) -> None:
-    answers = [await service.client.post(ASK, data=device_request(tv)) for _ in range(200)]
-    closed = [answer for answer in answers if answer.status_code == 429]
+    responses = [await service.client.post(ASK, data=device_request(tv)) for _ in range(200)]
+    closed = [response for response in responses if response.status_code == 429]
     assert closed
-    assert all(int(answer.headers["retry-after"]) > 0 for answer in closed)
+    assert all(int(response.headers["retry-after"]) > 0 for response in closed)
     assert await count_rows(service, device_requests) <= service.services.settings.rates.login
     await service.clock.advance(1_200)
     await service.services.storage.sweep(service.clock.now())

@@ -26,9 +26,9 @@ async def public_service(installed_url: str, tmp_path: Path) -> AsyncIterator[Ru
 
 
 async def read(service: RunningService, path: str = OPENID) -> dict[str, Any]:
-    answer = await service.client.get(path, headers={"Host": "evil.example"})
-    assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
-    document: dict[str, Any] = json.loads(answer.content)
+    response = await service.client.get(path, headers={"Host": "evil.example"})
+    assert (response.status_code, response.headers["content-type"]) == (200, "application/json")
+    document: dict[str, Any] = json.loads(response.content)
     return document
 
 
@@ -59,10 +59,10 @@ async def test_az_23_discovery_lists_s256_only(service: RunningService) -> None:
 
 async def test_both_discovery_urls_return_the_same_public_cacheable_document(service: RunningService) -> None:
     assert await read(service) == await read(service, PLAIN)
-    answer = await service.client.get(OPENID, headers={"Origin": "https://shop.example"})
-    assert answer.headers["access-control-allow-origin"] == "*"
-    assert answer.headers["cache-control"] == "public, max-age=3600"
-    again = await service.client.get(OPENID, headers={"If-None-Match": answer.headers["etag"]})
+    response = await service.client.get(OPENID, headers={"Origin": "https://shop.example"})
+    assert response.headers["access-control-allow-origin"] == "*"
+    assert response.headers["cache-control"] == "public, max-age=3600"
+    again = await service.client.get(OPENID, headers={"If-None-Match": response.headers["etag"]})
     assert again.status_code == 304
 
 

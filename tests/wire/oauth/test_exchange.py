@@ -42,11 +42,11 @@ async def user_jwt(service: RunningService, user: User, **fields: Any) -> str:
 
 
 async def test_exchange_gives_an_id_token_for_the_service_itself(service: RunningService, anna: User) -> None:
-    answer = await post(service, EXCHANGE, await user_jwt(service, anna))
-    given = success_body(answer)
+    response = await post(service, EXCHANGE, await user_jwt(service, anna))
+    given = success_body(response)
     assert given.keys() == {"id_token", "expires_in"}
     assert given["expires_in"] == 3_600
-    assert answer.headers["cache-control"] == "no-store"
+    assert response.headers["cache-control"] == "no-store"
     claims, now = claims_of(given["id_token"]), service.clock.now()
     assert claims == {
         "typ": "id_token",
@@ -211,8 +211,8 @@ async def test_ui_11_an_exchanged_token_reads_its_owner_and_writes_nothing(
         ("meta/schema", {"action": "save", "data": {}, **about}),
     ):
         for headers in (bearer, beside_service):
-            answer = await studio.post(path, body, headers)
-            assert answer.status_code in (401, 403), (path, answer.text)
+            response = await studio.post(path, body, headers)
+            assert response.status_code in (401, 403), (path, response.text)
     await studio.expect_error(
         403, "exchangeJwt", {"jwt": jwt}, {"Authorization": f"Bearer {await studio.access_key()}"}
     )

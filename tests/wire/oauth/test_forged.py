@@ -45,10 +45,10 @@ class TokenReader:
         return f"{message}.{base64url(signature_by(self.private, message))}"
 
     async def refuses(self, token: str) -> None:
-        answer = await self.show(token)
-        if answer.status_code == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
+        response = await self.show(token)
+        if response.status_code == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
             return  # it did not reach the endpoint
-        assert oauth_error(answer) == self.refusal, token[:200]
+        assert oauth_error(response) == self.refusal, token[:200]
 
 
 def parts(token: str) -> tuple[dict[str, Any], dict[str, Any]]:

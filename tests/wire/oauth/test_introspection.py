@@ -39,9 +39,9 @@ async def test_a_client_learns_about_its_access_and_refresh_token(
             "aud": [service.base_url, client_id],
             "scope": "openid offline_access email",
         }
-        answer = await introspect(relying, tokens["access_token"])
-        assert success_body(answer) == {**about, "token_type": "Bearer", "exp": now + 3_600}
-        assert answer.headers["cache-control"] == "no-store"
+        response = await introspect(relying, tokens["access_token"])
+        assert success_body(response) == {**about, "token_type": "Bearer", "exp": now + 3_600}
+        assert response.headers["cache-control"] == "no-store"
         assert success_body(await introspect(relying, tokens["refresh_token"])) == {**about, "exp": now + 30 * DAY}
 
 

@@ -69,8 +69,8 @@ async def test_removed_role_is_missing_from_later_claims(service: RunningService
 async def test_an_id_token_with_mapped_claims_is_a_hint_still(service: RunningService, anna: User) -> None:
     oidc_client = await a_mapping_client(service, await a_shop(service))
     tokens = await oidc_client.tokens(await oidc_client.issue_code(anna))
-    answer = await service.client.get("/proxy/oauth/logout", params={"id_token_hint": tokens["id_token"]})
-    assert answer.status_code == 200
+    response = await service.client.get("/proxy/oauth/logout", params={"id_token_hint": tokens["id_token"]})
+    assert response.status_code == 200
 
 
 async def test_an_application_that_never_was_is_held_by_no_one(service: RunningService, anna: User) -> None:

@@ -33,9 +33,9 @@ async def exact_client(service: RunningService) -> RelyingPartyClient:
 async def expect_refusal(browser_client: HttpBrowser, *clients: RelyingPartyClient, uris: tuple[str, ...]) -> None:
     for client in clients:
         for uri in uris:
-            answer = await browser_client.get(client.authorize_path(redirect_uri=uri))
-            assert is_error_page(answer), (client.client.client_id, uri, answer.status_code)
-            assert not any("\r" in value or "\n" in value for value in answer.headers.values())
+            response = await browser_client.get(client.authorize_path(redirect_uri=uri))
+            assert is_error_page(response), (client.client.client_id, uri, response.status_code)
+            assert not any("\r" in value or "\n" in value for value in response.headers.values())
     assert await count_grants(clients[0].service) == 0
 
 
@@ -195,8 +195,8 @@ async def test_az_16_white_space_and_line_ends_reach_no_header(
         uris=tuple(f"{HOST}{mark}" for mark in marks if not mark.startswith("%")),
     )
     for uri in ("\0https://good.example/cb", "https://good.example\0/cb"):
-        answer = await signed_in_browser.get(host_client.authorize_path(redirect_uri=uri))
-        assert (answer.status_code, "location" in answer.headers) == (400, False)
+        response = await signed_in_browser.get(host_client.authorize_path(redirect_uri=uri))
+        assert (response.status_code, "location" in response.headers) == (400, False)
 
 
 async def test_az_17_dangerous_and_relative_schemes_are_refused(

@@ -108,8 +108,8 @@ async def test_tk_11_a_rotated_refresh_token_ends_its_family_and_is_on_record(
 
 async def test_tk_11_of_many_at_once_at_most_one_gets_tokens(web: RelyingPartyClient, anna: User) -> None:
     first = await web.tokens(await web.issue_code(anna))
-    answers = await asyncio.gather(*(web.refresh(first["refresh_token"]) for _ in range(8)))
-    assert sorted(answer.status_code for answer in answers) == [200] + [400] * 7
+    responses = await asyncio.gather(*(web.refresh(first["refresh_token"]) for _ in range(8)))
+    assert sorted(response.status_code for response in responses) == [200] + [400] * 7
 
 
 async def test_within_the_grace_parallel_refreshes_get_the_same_new_token(
@@ -342,8 +342,8 @@ async def test_ui_05_a_revocation_on_one_node_counts_on_the_other_at_once(nodes:
 async def test_tk_07_of_two_nodes_one_takes_the_code(nodes: Nodes) -> None:
     for _ in range(5):
         code = await nodes.first.issue_code(nodes.anna)
-        answers = await asyncio.gather(*(node.redeem(code) for node in (nodes.first, nodes.second) * 3))
-        assert sorted(answer.status_code for answer in answers) == [200] + [400] * 5
+        responses = await asyncio.gather(*(node.redeem(code) for node in (nodes.first, nodes.second) * 3))
+        assert sorted(response.status_code for response in responses) == [200] + [400] * 5
 
 
 async def test_tk_19_a_refresh_token_ends_on_its_second(

@@ -66,11 +66,11 @@ def largest_key() -> str:
 
 
 async def log_in(service: RunningService, user: User, **fields: Any) -> dict[str, Any]:
-    answer = await service.client.post(
+    response = await service.client.post(
         LOGIN, json={"login": user.login, "password": PASSWORD, "factor": FACTOR, **fields}
     )
-    assert answer.status_code == 200, answer.text
-    data: dict[str, Any] = answer.json()
+    assert response.status_code == 200, response.text
+    data: dict[str, Any] = response.json()
     assert data["status"] == "OK", data
     return data
 
@@ -149,17 +149,17 @@ async def test_tk_31_an_exchanged_jwt_of_an_application_keeps_what_was_said_of_p
 async def test_tk_31_a_key_is_bounded_as_it_is_written(service: RunningService, anna: User, path: str) -> None:
     credentials = {"login": anna.login, "password": PASSWORD, "factor": FACTOR}
     padded = largest_key().replace("\r\n", "\r\n" + " " * 20)
-    answer = await service.client.post(path, json={"jwt_public_key": padded, **credentials})
-    assert (answer.status_code, answer.json()["status"]) == (400, "ERROR")
-    assert "jwt_public_key" in answer.json()["error"]
+    response = await service.client.post(path, json={"jwt_public_key": padded, **credentials})
+    assert (response.status_code, response.json()["status"]) == (400, "ERROR")
+    assert "jwt_public_key" in response.json()["error"]
 
 
 async def test_tk_31_tags_are_bounded_where_they_are_saved(studio: Studio, anna: User) -> None:
     admin = (await create_administrator(studio)).headers
     for tag, status in (("ä" * 32, 400), ("a" * 32, 200)):
         tags = [f"{number:02d}{tag}" for number in range(25)]
-        answer = await studio.post("user/tags", {"data": {"user_id": anna.user_id, "tags": tags}}, admin)
-        assert answer.status_code == status, answer.text
+        response = await studio.post("user/tags", {"data": {"user_id": anna.user_id, "tags": tags}}, admin)
+        assert response.status_code == status, response.text
     assert f"limited to {MAX_CUSTOM_TAG_BYTES} bytes" in await studio.expect_error(
         400, "user/tags", {"data": {"user_id": anna.user_id, "tags": ["b" * 60 + str(n) for n in range(99)]}}, admin
     )

@@ -27,10 +27,10 @@ def bearer_headers(key: str) -> dict[str, str]:
 
 async def read_with(studio: Studio, key: str, client: httpx2.AsyncClient | None = None) -> int:
     """The status of reading the owner's record with that key."""
-    answer = await (client or studio.service.client).post(
+    response = await (client or studio.service.client).post(
         "/api/permissions/meta/data", json=own_record(studio.shop, jwt=studio.owner.jwt), headers=bearer_headers(key)
     )
-    return answer.status_code
+    return response.status_code
 
 
 async def test_ak_01_a_key_is_shown_once(studio: Studio) -> None:
@@ -53,10 +53,10 @@ async def test_the_list_of_no_keys_is_an_empty_list(studio: Studio) -> None:
 
 
 async def test_ak_02_there_is_no_third_key_however_many_race(studio: Studio) -> None:
-    answers = await asyncio.gather(
+    responses = await asyncio.gather(
         *(studio.post("accessKey", key_request("save", studio.shop), studio.owner.headers) for _ in range(6))
     )
-    assert sorted(answer.status_code for answer in answers) == [200, 200, 409, 409, 409, 409]
+    assert sorted(response.status_code for response in responses) == [200, 200, 409, 409, 409, 409]
     listed = await studio.expect_ok("accessKey", key_request("get", studio.shop), studio.owner.headers)
     assert len(listed["data"]) == 2
 
@@ -194,8 +194,8 @@ async def test_ak_12_guessing_keys_is_limited_and_the_right_key_still_works(stud
     assert (statuses[0], statuses[-1]) == (401, 429)
     assert statuses == sorted(statuses)
     assert await read_with(studio, key) == 200
-    answer = await studio.post("meta/data", own_record(studio.shop), bearer_headers("0" * 64))
-    assert int(answer.headers["retry-after"]) > 0
+    response = await studio.post("meta/data", own_record(studio.shop), bearer_headers("0" * 64))
+    assert int(response.headers["retry-after"]) > 0
 
 
 async def test_read_only_fields_are_ignored_and_unknown_fields_refused(studio: Studio) -> None:

@@ -75,7 +75,7 @@ async def test_unknown_and_removed_look_alike(studio: Studio) -> None:
         paths = (f"publicKeys/{shop}", f"publicKey/{made['id']}", "publicKeys/99999", "publicKey/unknown")
         odd = ("publicKeys/0", "publicKeys/01", "publicKeys/x", "publicKeys/999999999999999999999")
         found = [await client.get(f"/api/permissions/application/{path}") for path in paths + odd]
-        return {(answer.status_code, answer.text) for answer in found}
+        return {(response.status_code, response.text) for response in found}
 
     await storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
     [(status, _)] = await answers()
@@ -91,8 +91,8 @@ async def test_the_kid_of_a_user_jwt_is_answered_too(studio: Studio) -> None:
     client = studio.service.client
     kids = [key["kid"] for key in (await client.get("/api/permissions/keys")).json()["keys"]]
     for kid in kids:
-        answer = await client.get(f"/api/permissions/application/publicKey/{kid}")
-        assert answer.json()["key"]["data"].startswith("-----BEGIN PUBLIC KEY-----")
+        response = await client.get(f"/api/permissions/application/publicKey/{kid}")
+        assert response.json()["key"]["data"].startswith("-----BEGIN PUBLIC KEY-----")
     assert len(kids) < len(first_keys())  # those of other purposes are not published
 
 
@@ -139,8 +139,10 @@ async def test_service_meta_public_key_is_published_under_one_id(studio: Studio)
 
 async def test_custom_keys_stay_within_ten_under_concurrent_saves(studio: Studio) -> None:
     save = key_request(studio, "save", public_key=the_pem())
-    answers = await asyncio.gather(*(studio.post("application/keys", save, studio.owner.headers) for _ in range(12)))
-    assert sorted(answer.status_code for answer in answers) == [200] * 10 + [409] * 2
+    responses = await asyncio.gather(
+        *(studio.post("application/keys", save, studio.owner.headers) for _ in range(12))
+    )
+    assert sorted(response.status_code for response in responses) == [200] * 10 + [409] * 2
 
 
 def private_pem() -> str:

@@ -286,8 +286,8 @@ async def test_ap_06_a_private_key_once_written_is_nowhere_readable(
 ) -> None:
     boss, shop = await create_administrator(studio), studio.shop.application_id
     meta = {"name": "Shop", "private_key": CANARY, "public_key": public_pem(application_private_key().public_key())}
-    answers = [await studio.post("application", save_request(application_id=shop, service_meta=meta), boss.headers)]
-    assert answers[0].status_code == 200
+    responses = [await studio.post("application", save_request(application_id=shop, service_meta=meta), boss.headers)]
+    assert responses[0].status_code == 200
     for path, body in {
         "application": get_request(shop, full=True),
         "application/keys": {"action": "get", "application_id": shop},
@@ -295,15 +295,15 @@ async def test_ap_06_a_private_key_once_written_is_nowhere_readable(
         "meta/data": own_record(studio.shop),
         "project": {"action": "get", "data": {"id": PROJECT}},
     }.items():
-        answers.append(await studio.post(path, body, boss.headers))
-    answers.append(await studio.service.client.get(f"/api/permissions/application/publicKeys/{shop}"))
-    answers.append(
+        responses.append(await studio.post(path, body, boss.headers))
+    responses.append(await studio.service.client.get(f"/api/permissions/application/publicKeys/{shop}"))
+    responses.append(
         await studio.post(
             "application", save_request(application_id=shop, service_meta={"name": "x-y"}), boss.headers
         )
     )
     out, err = capfd.readouterr()
-    for text in (*(answer.text for answer in answers), out, err):
+    for text in (*(response.text for response in responses), out, err):
         assert "CANARY" not in text
         assert "private_key" not in text
     rows = await read_all_tables(studio.service.services.storage)
@@ -424,8 +424,8 @@ async def test_ap_09_config_schema_fetches_nothing_and_is_bounded(
     who, shop = await publisher(studio), studio.shop.application_id
     body = save_request(application_id=shop, service_meta={"config_schema": schema})
     async with asyncio.timeout(5):
-        answer = await studio.post("application", body, who.headers)
-    assert answer.status_code in ((status,) if status else (200, 400)), answer.text
+        response = await studio.post("application", body, who.headers)
+    assert response.status_code in ((status,) if status else (200, 400)), response.text
 
 
 async def test_ap_09_a_huge_or_bottomless_config_schema_is_refused(studio: Studio) -> None:
@@ -599,13 +599,13 @@ async def test_ap_13_of_two_parallel_saves_both_are_kept_or_one_conflicts(studio
         save_request(application_id=shop, name="Market"),
         save_request(application_id=shop, description="Sells"),
     ]
-    answers = await asyncio.gather(*(studio.post("application", body, owner.headers) for body in bodies))
-    assert [answer.status_code for answer in answers] == [200, 200]
+    responses = await asyncio.gather(*(studio.post("application", body, owner.headers) for body in bodies))
+    assert [response.status_code for response in responses] == [200, 200]
     now = await get(studio, owner, shop)
     assert (now["name"], now["description"], now["version"]) == ("Market", "Sells", 3)
     versioned = [save_request(application_id=shop, name=f"n{n}", version=3) for n in range(4)]
-    answers = await asyncio.gather(*(studio.post("application", body, owner.headers) for body in versioned))
-    assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409]
+    responses = await asyncio.gather(*(studio.post("application", body, owner.headers) for body in versioned))
+    assert sorted(response.status_code for response in responses) == [200, 409, 409, 409]
 
 
 async def test_ap_14_strange_names_are_refused_or_told_as_they_are(studio: Studio) -> None:
@@ -616,11 +616,11 @@ async def test_ap_14_strange_names_are_refused_or_told_as_they_are(studio: Studi
         save_request(application_id=shop, **{field: text}) for field in ("name", "description") for text in strange
     ):
         raw = json.dumps(body).encode()  # with escapes, which no HTTP library would send
-        answer = await studio.service.client.post("/api/permissions/application", content=raw, headers=headers)
+        response = await studio.service.client.post("/api/permissions/application", content=raw, headers=headers)
         fine = body["data"] in (
             {"application_id": shop, "description": text} for text in ("two\nlines", " lead", "n" * 129, "")
         )
-        assert answer.status_code == (200 if fine else 400), raw
+        assert response.status_code == (200 if fine else 400), raw
     made = await studio.post(
         "application", save_request(application_id=shop, name="<b>bold</b>"), studio.owner.headers
     )

@@ -67,15 +67,15 @@ async def test_pa_01_without_valid_credentials_every_endpoint_is_closed(studio: 
 
 
 async def test_pa_01_a_refusal_says_how_to_ask(studio: Studio) -> None:
-    answer = await studio.post("user/info", {}, {})
-    assert answer.headers["www-authenticate"].startswith("Bearer ")
-    assert answer.headers["cache-control"] == "no-store"
+    response = await studio.post("user/info", {}, {})
+    assert response.headers["www-authenticate"].startswith("Bearer ")
+    assert response.headers["cache-control"] == "no-store"
 
 
 async def test_pa_01_two_authorization_headers_are_refused(studio: Studio) -> None:
     twice = [("Authorization", f"Bearer {studio.owner.jwt}")] * 2 + [("Factor", FACTOR)]
-    answer = await studio.service.client.post("/api/permissions/user/info", json={}, headers=twice)
-    assert answer.status_code == 401
+    response = await studio.service.client.post("/api/permissions/user/info", json={}, headers=twice)
+    assert response.status_code == 401
 
 
 async def test_pa_02_a_jwt_needs_its_own_factor(studio: Studio) -> None:
@@ -89,8 +89,8 @@ async def test_pa_02_a_jwt_needs_its_own_factor(studio: Studio) -> None:
 @pytest.mark.parametrize("more", [{}, {"Content-Type": "application/json"}])
 async def test_request_with_all_credentials_in_headers_needs_no_body(studio: Studio, more: dict[str, str]) -> None:
     path = "/api/permissions/user/info"
-    answer = await studio.service.client.post(path, headers={**studio.owner.headers, **more})
-    assert (answer.status_code, answer.json()) == (200, {"status": "OK", "projects": 1})
+    response = await studio.service.client.post(path, headers={**studio.owner.headers, **more})
+    assert (response.status_code, response.json()) == (200, {"status": "OK", "projects": 1})
     assert (await studio.service.client.post(path, headers=more)).status_code == 401
 
 
@@ -235,8 +235,8 @@ async def test_pa_08_an_access_key_opens_nothing_but_its_own_records(studio: Stu
 
 
 async def send(studio: Studio, raw: bytes, headers: Mapping[str, str]) -> int:
-    answer = await studio.service.client.post("/api/permissions/meta/data", content=raw, headers=headers)
-    return answer.status_code
+    response = await studio.service.client.post("/api/permissions/meta/data", content=raw, headers=headers)
+    return response.status_code
 
 
 async def test_pa_09_a_signature_is_over_the_whole_request_and_soon_old(studio: Studio) -> None:
@@ -337,5 +337,5 @@ async def test_pa_15_one_principals_flood_from_many_addresses_is_limited(
 async def test_permissions_can_answer_200_to_old_clients(installed_sqlite_url: str, tmp_path: Path) -> None:
     environment = {"GATEHOUSE__PERMISSIONS__ALWAYS_200": "true"}
     async with running_service(installed_sqlite_url, tmp_path, environment=environment) as service:
-        answer = await service.client.post("/api/permissions/user/info", json={})
-        assert (answer.status_code, answer.json()) == (200, {"status": "ERROR", "error": "invalid token"})
+        response = await service.client.post("/api/permissions/user/info", json={})
+        assert (response.status_code, response.json()) == (200, {"status": "ERROR", "error": "invalid token"})

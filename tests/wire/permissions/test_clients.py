@@ -28,9 +28,9 @@ def client_request(action: str, of: int | None, /, **data: object) -> dict[str, 
 
 async def create_client(studio: Studio, **changes: object) -> Any:
     ask = client_request("create", studio.shop.application_id, **(WEB | changes))
-    answer = await studio.post("client", ask, studio.owner.headers)
-    assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store"), answer.text
-    return answer.json()["data"]
+    response = await studio.post("client", ask, studio.owner.headers)
+    assert (response.status_code, response.headers["cache-control"]) == (200, "no-store"), response.text
+    return response.json()["data"]
 
 
 def relying_party(studio: Studio, record: Any, secret: str = "") -> RelyingPartyClient:
@@ -40,9 +40,9 @@ def relying_party(studio: Studio, record: Any, secret: str = "") -> RelyingParty
 
 async def is_known(studio: Studio, record: Any, secret: str) -> bool:
     """Whether the token endpoint accepts the secret: then the error is about the code."""
-    answer = await relying_party(studio, record, secret).redeem("no such code")
-    assert answer.json()["error"] in ("invalid_grant", "invalid_client")
-    return bool(answer.json()["error"] == "invalid_grant")
+    response = await relying_party(studio, record, secret).redeem("no such code")
+    assert response.json()["error"] in ("invalid_grant", "invalid_client")
+    return bool(response.json()["error"] == "invalid_grant")
 
 
 async def test_clients_are_managed_with_the_right_to_save_their_application_and_with_nothing_less(
@@ -307,7 +307,7 @@ async def test_only_one_concurrent_versioned_save_wins_and_all_unversioned_ones_
     shop, headers = studio.shop.application_id, studio.owner.headers
     await create_client(studio)
     for given, won in (({"version": 1}, [200, 409, 409, 409]), ({}, [200] * 4)):
-        answers = await asyncio.gather(
+        responses = await asyncio.gather(
             *(
                 studio.post(
                     "client", client_request("save", shop, client_id="web", name=f"N{number}", **given), headers
@@ -315,14 +315,14 @@ async def test_only_one_concurrent_versioned_save_wins_and_all_unversioned_ones_
                 for number in range(4)
             )
         )
-        assert sorted(answer.status_code for answer in answers) == won
-    answers = await asyncio.gather(
+        assert sorted(response.status_code for response in responses) == won
+    responses = await asyncio.gather(
         *(
             studio.post("client", client_request("create", shop, **WEB | {"client_id": "new"}), headers)
             for _ in range(3)
         )
     )
-    assert sorted(answer.status_code for answer in answers) == [200, 409, 409]
+    assert sorted(response.status_code for response in responses) == [200, 409, 409]
 
 
 async def test_clients_of_a_removed_application_are_gone_for_who_saved_it(studio: Studio) -> None:

@@ -94,9 +94,9 @@ async def test_the_installation_is_read_by_administrators_in_person_and_its_secr
     assert settings.security.master_key.reveal() in secrets
     for part, fields in expected.items():
         ask = {"action": "get", "data": {"part": part}}
-        answer = await studio.post("settings", ask, admin.headers)
-        assert {"part", *fields} <= answer.json()["data"].keys(), part
-        assert [value for value in secrets if value in answer.text] == [], part
+        response = await studio.post("settings", ask, admin.headers)
+        assert {"part", *fields} <= response.json()["data"].keys(), part
+        assert [value for value in secrets if value in response.text] == [], part
         for headers in (vouched, *(one.headers for one in others)):
             await studio.expect_error(403, "settings", ask, headers)
     for data in ({}, {"part": "secrets"}, {"part": "email", "page": 0}, {"part": "email", "limit": 1_001}):

@@ -134,10 +134,10 @@ async def test_gr_03_a_group_lists_at_most_a_hundred_users(studio: Studio) -> No
 async def test_gr_03_two_parallel_saves_never_make_more_than_a_hundred(studio: Studio) -> None:
     await studio.service.services.storage.groups.create_group(a_group(), [a_record()])
     ids = await people(studio, 120)
-    answers = await asyncio.gather(
+    responses = await asyncio.gather(
         *(studio.post("group/access", access(users=part), studio.owner.headers) for part in (ids[:60], ids[60:]))
     )
-    assert [answer.status_code for answer in answers] == [200, 200]
+    assert [response.status_code for response in responses] == [200, 200]
     assert (await get(studio, studio.owner))["groups"][0]["users"] in (ids[:60], ids[60:])
 
 
@@ -256,8 +256,8 @@ async def test_gr_09_users_are_known_ids_and_not_too_many(studio: Studio) -> Non
     million = b'{"group_id":"' + GROUP.encode() + b'","data":{"users":[' + b'"1",' * 1_000_000 + b'"1"]}}'
     headers = {**studio.owner.headers, "Content-Type": "application/json"}
     for raw in (many, million):
-        answer = await studio.service.client.post("/api/permissions/group/access", content=raw, headers=headers)
-        assert answer.status_code in (400, 413)
+        response = await studio.service.client.post("/api/permissions/group/access", content=raw, headers=headers)
+        assert response.status_code in (400, 413)
     assert (await get(studio, studio.owner))["groups"][0]["users"] == []
 
 
@@ -348,12 +348,12 @@ async def test_a_project_one_may_not_see_is_no_other_place_than_none(studio: Stu
         await make(studio),
         await create_person_with(studio, {IN_PROJECT: holdings_with_rules(MANAGES_ALL)}),
     )
-    answers = [
+    responses = [
         await studio.post("group", save_request(made["id"], project_id=name), manager.headers)
         for name in ("elsewhere", "nowhere")
     ]
-    assert [answer.status_code for answer in answers] == [400, 400]
-    assert answers[0].content == answers[1].content
+    assert [response.status_code for response in responses] == [400, 400]
+    assert responses[0].content == responses[1].content
 
 
 async def test_group_manager_matching_their_own_new_condition_is_audited(studio: Studio) -> None:

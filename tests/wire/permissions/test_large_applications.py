@@ -93,13 +93,13 @@ async def test_lp_01_heavy_answers_are_made_off_the_event_loop(large_studio: Stu
     simulated = asker(large_studio, "simulate", question_body(large_studio, change=deleted))
     role_saved = {"action": "save", **question_body(large_studio, name="large2", description="saved")}
     for ask in (listed, found, simulated, asker(large_studio, "roles", role_saved)):
-        [answer] = await all_at_once(ask)
-        assert answer.status_code == 200, answer.text[:500]
-    answers = await all_at_once(*([listed] * 3), *([found] * 3), *([simulated] * 2))
-    assert [answer.status_code for answer in answers] == [200] * 8
-    assert len(answers[0].json()["data"]) == ROLES * RULES
-    assert {member["user_id"] for member in answers[3].json()["data"]["members"]} == {OWNER, *PEOPLE}
-    assert [len(person["loses"]) for person in answers[6].json()["data"]["people"]] == [RULES] * 4
+        [response] = await all_at_once(ask)
+        assert response.status_code == 200, response.text[:500]
+    responses = await all_at_once(*([listed] * 3), *([found] * 3), *([simulated] * 2))
+    assert [response.status_code for response in responses] == [200] * 8
+    assert len(responses[0].json()["data"]) == ROLES * RULES
+    assert {member["user_id"] for member in responses[3].json()["data"]["members"]} == {OWNER, *PEOPLE}
+    assert [len(person["loses"]) for person in responses[6].json()["data"]["people"]] == [RULES] * 4
     assert set(threads) == {"compile", "decode", "evaluate", "render"}
     assert LOOP not in set.union(*threads.values())
 

@@ -36,8 +36,8 @@ async def anna(service: RunningService) -> User:
 
 async def log_in(service: RunningService, **fields: Any) -> dict[str, Any]:
     ask = {"login": LOGIN, "password": PASSWORD, "factor": "f", **fields}
-    answer = await service.client.post("/proxy/api/login", json=ask)
-    bodies: dict[str, Any] = answer.json()
+    response = await service.client.post("/proxy/api/login", json=ask)
+    bodies: dict[str, Any] = response.json()
     return bodies
 
 

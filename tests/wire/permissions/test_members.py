@@ -145,13 +145,13 @@ async def test_members_are_returned_as_csv_on_request(studio: Studio) -> None:
     await set_user_roles(studio, OWNER, {ROOT: ["-sum"]})
     ask = question_body(studio, rule="user.kick", limit=1)
     accepting = {**studio.owner.headers, "Accept": "text/csv"}
-    for answer in (
+    for response in (
         await studio.post("members", ask, accepting),
         await studio.post("members", {**ask, "options": {"format": "csv"}}, studio.owner.headers),
     ):
-        assert answer.headers["content-type"].startswith("text/csv")
-        assert answer.headers["next-after"] == OWNER
-        [row] = csv.DictReader(io.StringIO(answer.text))
+        assert response.headers["content-type"].startswith("text/csv")
+        assert response.headers["next-after"] == OWNER
+        [row] = csv.DictReader(io.StringIO(response.text))
         assert (row["user_id"], row["until"], row["source"], row["role"]) == (OWNER, "", "assigned_role", "'-sum")
 
 
@@ -159,8 +159,8 @@ async def test_client_that_also_accepts_json_gets_json(studio: Studio) -> None:
     await put_roles(studio)
     ask = question_body(studio, rule="user.kick")
     for accepted in ("application/json;q=0.9, text/csv;q=0.1", "text/csv, application/json", "*/*"):
-        answer = await studio.post("members", ask, {**studio.owner.headers, "Accept": accepted})
-        assert answer.json()["status"] == "OK"
+        response = await studio.post("members", ask, {**studio.owner.headers, "Accept": accepted})
+        assert response.json()["status"] == "OK"
 
 
 async def test_members_requires_the_rights_to_read_everyone_and_to_list_roles(studio: Studio) -> None:
@@ -208,8 +208,10 @@ async def test_a_project_one_may_not_see_has_as_many_members_as_one_that_is_not_
     await put_roles(studio, role_granting("moderator"))
     await publish(studio.service.services.storage, a_project("Secret Plan", aliases=("plan",)), owners=[OWNER])
     for data in ({"rule": "user.kick"}, {"role": "moderator"}):
-        answers = [
+        responses = [
             await studio.post("members", question_body(studio, **data, project_id=name), studio.owner.headers)
             for name in ("nowhere", "secret_plan", "plan")
         ]
-        assert [(answer.status_code, answer.content) for answer in answers] == [(200, answers[0].content)] * 3
+        assert [(response.status_code, response.content) for response in responses] == [
+            (200, responses[0].content)
+        ] * 3

@@ -141,8 +141,10 @@ async def test_pr_05_of_colliding_parallel_publishes_exactly_one_succeeds(studio
     """Between nodes: tests/conformance/test_permission_races.py, publish_alike."""
     author = await a_publisher(studio)
     titles = ["My Project" if n % 2 else "my_project" for n in range(20)]
-    answers = await asyncio.gather(*(studio.post("publish", {"project": title}, author.headers) for title in titles))
-    assert sorted(answer.status_code for answer in answers) == [200] + [409] * 19
+    responses = await asyncio.gather(
+        *(studio.post("publish", {"project": title}, author.headers) for title in titles)
+    )
+    assert sorted(response.status_code for response in responses) == [200] + [409] * 19
     assert await roles_of(studio, author) == ["my_project/project_administrator", "my_project/project_owner"]
     assert (await studio.expect_ok("user/info", {}, author.headers))["projects"] == 1
 

@@ -99,10 +99,10 @@ async def test_the_answer_tells_how_long_it_is_good(studio: Studio) -> None:
     end = studio.service.clock.now() + 60
     await set_user_roles(studio, OTHER_USER, {ROOT: [Assignment(role="moderator", end=End(expired=end))]})
     ask = question_body(studio, checks=[KICK])
-    answer = await studio.post("check", ask, studio.other_user.headers)
-    body = answer.json()
+    response = await studio.post("check", ask, studio.other_user.headers)
+    body = response.json()
     assert body == {"status": "OK", "data": [True], "user_id": OTHER_USER, "expired": end, "max_age": 2}
-    again = {**studio.other_user.headers, "If-None-Match": answer.headers["etag"]}
+    again = {**studio.other_user.headers, "If-None-Match": response.headers["etag"]}
     assert (await studio.post("check", ask, again)).status_code == 304
     await studio.service.clock.advance(60)
     assert (await studio.post("check", ask, again)).json()["data"] == [False]

@@ -68,9 +68,9 @@ async def assign(studio: Studio, who: Person, *roles: object, status: int = 200,
     """Assign exactly these roles to a person, at the root or in the project; return the response."""
     access = {"private_data": {"projectAccess": {PROJECT: {"roles": roles}}}}
     data = {"user_id": who.user_id, **(access if project else {"roles": roles})}
-    answer = await studio.post("meta/data", role_request(studio, "save", **data), studio.owner.headers)
-    assert answer.status_code == status, answer.text
-    return answer.json()
+    response = await studio.post("meta/data", role_request(studio, "save", **data), studio.owner.headers)
+    assert response.status_code == status, response.text
+    return response.json()
 
 
 async def read_held(studio: Studio, who: Person, kind: str = "list_short", **options: object) -> Any:
@@ -169,14 +169,14 @@ async def test_ro_01_each_right_opens_what_is_its_own(studio: Studio) -> None:
             False,
         ),
     ):
-        answer = await studio.post("roles", role_request(studio, "get"), who.headers)
-        assert answer.status_code == (200 if reads else 403)
+        response = await studio.post("roles", role_request(studio, "get"), who.headers)
+        assert response.status_code == (200 if reads else 403)
         if reads:
-            assert (answer.json()["data"] == names) == (reads == "names")
+            assert (response.json()["data"] == names) == (reads == "names")
         status = 200 if writes else 403
         for action in ("save", "delete"):
-            answer = await studio.post("roles", role_request(studio, action, name="Mine"), who.headers)
-            assert answer.status_code == status, (action, answer.text)
+            response = await studio.post("roles", role_request(studio, action, name="Mine"), who.headers)
+            assert response.status_code == status, (action, response.text)
 
 
 async def test_protected_and_default_roles_need_can_modify_schema(studio: Studio) -> None:
@@ -209,8 +209,8 @@ async def test_ro_20_a_delegate_neither_edits_nor_gives_nor_takes_a_protected_ro
     )
     for roles in ([], ["Guard", "Guard2"], [{"name": "Guard", "expired": 1_900_000_000}]):
         data = {"user_id": studio.other_user.user_id, "roles": roles}
-        answer = await studio.post("meta/data", role_request(studio, "save", **data), delegate.headers)
-        assert answer.status_code in (403, 404), answer.text
+        response = await studio.post("meta/data", role_request(studio, "save", **data), delegate.headers)
+        assert response.status_code in (403, 404), response.text
     mine = role_request(studio, "save", user_id=delegate.user_id, roles=["Guard"])
     await studio.expect_error(403, "meta/data", mine, delegate.headers)
     direct = role_request(studio, "save", user_id=delegate.user_id, **BAN)
@@ -309,8 +309,8 @@ async def test_ro_12_a_condition_is_bounded_in_depth_and_width(studio: Studio) -
     endless = b'{"action":"save","data":{"condition":' + b'{"and":[' * 100_000 + b"]}" * 100_000 + b"}}"
     wide = b'{"action":"save","data":{"condition":{"or":[' + b'{"tag":"x"},' * 100_000 + b'{"tag":"x"}]}}}'
     for raw in (endless, wide):
-        answer = await studio.service.client.post("/api/permissions/roles", content=raw, headers=headers)
-        assert answer.status_code in (400, 413)
+        response = await studio.service.client.post("/api/permissions/roles", content=raw, headers=headers)
+        assert response.status_code in (400, 413)
 
 
 async def test_ro_13_an_address_is_compared_as_what_it_is(studio: Studio) -> None:
@@ -541,16 +541,16 @@ async def test_ro_21_of_parallel_saves_of_one_role_each_is_whole(studio: Studio)
     """Between nodes: tests/conformance/test_permission_races.py, save_schema."""
     await save(studio, studio.owner, name="Moderator")
     drafts = [{"name": "Moderator", "description": f"d{n}", "params": f"p{n}"} for n in range(8)]
-    answers = await asyncio.gather(
+    responses = await asyncio.gather(
         *(studio.post("roles", role_request(studio, "save", **draft), studio.owner.headers) for draft in drafts)
     )
-    assert [answer.status_code for answer in answers] == [200] * 8
+    assert [response.status_code for response in responses] == [200] * 8
     last = await get(studio, studio.owner, name="Moderator")
     assert last["version"] == 9
     assert last["description"][1:] == last["params"][1:]
     racing = [role_request(studio, "save", name="Moderator", description="x", version=9) for _ in range(4)]
-    answers = await asyncio.gather(*(studio.post("roles", body, studio.owner.headers) for body in racing))
-    assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409]
+    responses = await asyncio.gather(*(studio.post("roles", body, studio.owner.headers) for body in racing))
+    assert sorted(response.status_code for response in responses) == [200, 409, 409, 409]
 
 
 # -- application 1 ------------------------------------------------------------------------------------
@@ -561,8 +561,8 @@ async def test_the_roles_of_application_1_are_safe(studio: Studio) -> None:
     body = {"action": "save", "application_id": 1, "data": {"name": "project_owner", "meta": None}}
     await studio.expect_error(403, "roles", body, boss.headers)
     body["data"] = {"name": "administrator", "protected": False}
-    answer = await studio.post("roles", body, boss.headers)
-    assert answer.status_code in (403, 409)
+    response = await studio.post("roles", body, boss.headers)
+    assert response.status_code in (403, 409)
     delete = {"action": "delete", "application_id": 1, "data": {"name": "administrator"}}
     await studio.expect_error(403, "roles", delete, boss.headers)
     unknown = {"name": "Mine", "meta": {"private_data": {"unheard_of": {"value": True}}}}

@@ -116,8 +116,8 @@ async def test_reading_needs_can_read_schema_and_saving_can_modify_schema(studio
         (await create_administrator(studio), True, True),
     ):
         for body, allowed in ((get_request(studio), reads), (save_request(studio), writes)):
-            answer = await studio.post("meta/schema", body, who.headers)
-            assert answer.status_code == (200 if allowed else 403), answer.text
+            response = await studio.post("meta/schema", body, who.headers)
+            assert response.status_code == (200 if allowed else 403), response.text
 
 
 async def test_sections_that_are_given_are_replaced_absent_ones_stay_and_null_empties(studio: Studio) -> None:
@@ -157,13 +157,13 @@ async def test_sc_01_secret_data_is_ignored_from_all_but_administrators(studio: 
 async def test_sc_02_versions_count_saves_and_an_old_one_is_refused(studio: Studio) -> None:
     """Between nodes: tests/conformance/test_permission_races.py, save_schema."""
     bodies = [save_request(studio, public_data={f"r{n}": {"value": True}}, updated_at=5) for n in range(20)]
-    answers = await asyncio.gather(*(studio.post("meta/schema", body, studio.owner.headers) for body in bodies))
-    assert [answer.status_code for answer in answers] == [200] * 20
-    assert sorted(answer.json()["data"]["version"] for answer in answers) == list(range(2, 22))
-    assert {answer.json()["data"]["updated_at"] for answer in answers} == {studio.service.clock.now()}
+    responses = await asyncio.gather(*(studio.post("meta/schema", body, studio.owner.headers) for body in bodies))
+    assert [response.status_code for response in responses] == [200] * 20
+    assert sorted(response.json()["data"]["version"] for response in responses) == list(range(2, 22))
+    assert {response.json()["data"]["updated_at"] for response in responses} == {studio.service.clock.now()}
     bodies = [save_request(studio, public_data={f"r{n}": {"value": True}}, version=21) for n in range(10)]
-    answers = await asyncio.gather(*(studio.post("meta/schema", body, studio.owner.headers) for body in bodies))
-    assert sorted(answer.status_code for answer in answers) == [200] + [409] * 9
+    responses = await asyncio.gather(*(studio.post("meta/schema", body, studio.owner.headers) for body in bodies))
+    assert sorted(response.status_code for response in responses) == [200] + [409] * 9
     assert (await get(studio, studio.owner))["version"] == 22
     for strange in ("22", True, 1.5, None):
         await expect_refusal(studio, 400, version=strange)
@@ -335,8 +335,8 @@ async def test_sc_16_a_large_schema_is_kept_whole_or_refused(studio: Studio) -> 
         padding = {"padding": "x" * 60_000}
         document = {"action": "save", "application_id": number, "data": {"public_data": rules_of, **padding}}
         raw = json.dumps(document).encode() if size == 1 else json.dumps(document).encode() + b" " * 10_000_000
-        answer = await studio.service.client.post("/api/permissions/meta/schema", content=raw, headers=headers)
-        assert answer.status_code == 413, answer.text[:200]
+        response = await studio.service.client.post("/api/permissions/meta/schema", content=raw, headers=headers)
+        assert response.status_code == 413, response.text[:200]
     assert (await get(studio, studio.owner))["public_data"] == saved["public_data"]
 
 
@@ -443,8 +443,8 @@ async def test_sc_15_broken_json_is_refused_at_every_endpoint(studio: Studio) ->
         for name, raw in BROKEN.items():
             if (path, name) == ("user/info", "nothing"):  # it needs none: the headers identify the caller
                 continue
-            answer = await studio.service.client.post(f"/api/permissions/{path}", content=raw, headers=headers)
-            assert (answer.status_code, answer.json()["status"]) == (400, "ERROR"), (path, name, answer.text)
+            response = await studio.service.client.post(f"/api/permissions/{path}", content=raw, headers=headers)
+            assert (response.status_code, response.json()["status"]) == (400, "ERROR"), (path, name, response.text)
 
 
 async def test_pa_10_other_methods_and_kinds_of_body_are_refused_at_every_endpoint(studio: Studio) -> None:
@@ -454,8 +454,8 @@ async def test_pa_10_other_methods_and_kinds_of_body_are_refused_at_every_endpoi
         for method in ("GET", "PUT", "DELETE", "PATCH"):
             assert (await client.request(method, address, headers=headers)).status_code == 405, (method, path)
         for kind in ("text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin-1"):
-            answer = await client.post(address, content=b"{}", headers={**headers, "Content-Type": kind})
-            assert (answer.status_code, answer.json()["status"]) == (415, "ERROR"), (path, kind)
+            response = await client.post(address, content=b"{}", headers={**headers, "Content-Type": kind})
+            assert (response.status_code, response.json()["status"]) == (415, "ERROR"), (path, kind)
 
 
 async def test_pa_11_an_action_is_one_of_those_there_are(studio: Studio) -> None:

@@ -137,8 +137,8 @@ async def test_service_account_with_a_public_key_must_sign_each_request(studio: 
     for signature, status in ((sign, 200), (sign[::-1], 401), (None, 401)):
         headers = {**bearer_headers(account), "Content-Type": "application/json"}
         headers |= {} if signature is None else {"Request-Sign": signature}
-        answer = await studio.service.client.post("/api/permissions/meta/data", content=body, headers=headers)
-        assert answer.status_code == status
+        response = await studio.service.client.post("/api/permissions/meta/data", content=body, headers=headers)
+        assert response.status_code == status
 
 
 @pytest.mark.parametrize(

@@ -44,10 +44,10 @@ async def nodes(installed_postgres_url: str, tmp_path: Path) -> AsyncIterator[No
 
 async def race(nodes: Nodes, path: str, bodies: list[Mapping[str, object]], who: Person) -> Counter[int]:
     """Post them all at once, alternating between the nodes."""
-    answers = await asyncio.gather(
+    responses = await asyncio.gather(
         *(nodes[number % 2].post(path, body, who.headers) for number, body in enumerate(bodies))
     )
-    return Counter(answer.status_code for answer in answers)
+    return Counter(response.status_code for response in responses)
 
 
 async def schema_of(studio: Studio) -> Any:

@@ -110,10 +110,10 @@ async def test_sc_05_each_section_is_written_as_far_as_it_is_opened(studio: Stud
                 body = save_request(studio, target, **{section: CONTENT[name]})
                 if name == part == "secret" and target == writer.user_id:
                     body = save_request(studio, target, secret_data=all_of(secret=("none", extent)))
-                answer = await studio.post("meta/data", body, writer.headers)
-                assert answer.status_code == status, (extent, section, answer.text)
+                response = await studio.post("meta/data", body, writer.headers)
+                assert response.status_code == status, (extent, section, response.text)
                 if status == 200 and target != writer.user_id:
-                    assert answer.json()["data"].keys() == {"version"}
+                    assert response.json()["data"].keys() == {"version"}
             login = await studio.post("meta/data", save_request(studio, target, login={}), writer.headers)
             assert login.status_code == (200 if allowed and part == "secret" else 403)
 
@@ -221,8 +221,10 @@ async def test_project_access_is_judged_project_by_project(studio: Studio) -> No
     assert await get(studio, other, other.user_id, "list_short") == [f"{PROJECT}/user.kick", f"{PROJECT}/x"]
     there = {"projectAccess": {**here["projectAccess"], "elsewhere": {"roles": ["Mod"]}}}
     for who in (manager, studio.owner):
-        answer = await studio.post("meta/data", save_request(studio, other.user_id, private_data=there), who.headers)
-        assert answer.status_code == 403
+        response = await studio.post(
+            "meta/data", save_request(studio, other.user_id, private_data=there), who.headers
+        )
+        assert response.status_code == 403
     boss = await create_administrator(studio)
     said = await studio.expect_error(
         400, "meta/data", save_request(studio, other.user_id, private_data=there), boss.headers
@@ -355,7 +357,7 @@ async def test_sc_11_a_project_that_cannot_be_told_of_is_left_out_without_a_hint
     whole = await get(studio, who, who.user_id, "list_short", project_id=PROJECT)
     assert len(whole) == 6
     assert await get(studio, who, who.user_id, "list_short", project_id="minds") == whole
-    answers = [
+    responses = [
         await studio.post("meta/data", get_request(studio, who.user_id, "list_short", **options), who.headers)
         for options in (
             {"project_id": "unheard_of"},
@@ -365,14 +367,14 @@ async def test_sc_11_a_project_that_cannot_be_told_of_is_left_out_without_a_hint
         )
     ]
     await storage.projects.edit_project(PROJECT, set_project_fields(removed=True))
-    answers.append(
+    responses.append(
         await studio.post(
             "meta/data", get_request(studio, who.user_id, "list_short", project_id=PROJECT), who.headers
         )
     )
-    for answer in answers:
-        assert answer.json()["data"] == root
-    assert len({answer.content for answer in answers}) == 1
+    for response in responses:
+        assert response.json()["data"] == root
+    assert len({response.content for response in responses}) == 1
     assert await get(studio, who, who.user_id, "list_short") == root
     for options, projects in (
         ({}, [PROJECT]),
@@ -676,8 +678,8 @@ async def test_project_access_of_a_stranger_is_nothing_to_a_visitor(studio: Stud
             for access in (None, {}, {PROJECT: owns}, {PROJECT: manages}, {PROJECT: "?"}, {"nowhere": owns}):
                 data = {"user_id": user_id, "version": 77, "private_data": {"projectAccess": access}}
                 body = {"action": "save", "application_id": application_id, "data": data}
-                answer = await studio.post("meta/data", body, studio.other_user.headers)
-                answers.add((answer.status_code, answer.content))
+                response = await studio.post("meta/data", body, studio.other_user.headers)
+                answers.add((response.status_code, response.content))
     assert [status for status, _ in answers] == [403]
     assert not await audit_records(studio, AuditEvent.USER_SCHEMA_SAVED)
 

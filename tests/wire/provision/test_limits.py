@@ -59,9 +59,9 @@ async def apply_file(studio: Studio, document: Body) -> None:
 
 
 async def expect_same_refusal(studio: Studio, boss: Person, save: Save) -> None:
-    answer = await studio.post(save.path, save.body, boss.headers)
-    assert answer.status_code in (400, 403, 409, 413), (save.path, answer.text[:200])
-    words = PLACE.sub("", answer.json()["error"])
+    response = await studio.post(save.path, save.body, boss.headers)
+    assert response.status_code in (400, 403, 409, 413), (save.path, response.text[:200])
+    words = PLACE.sub("", response.json()["error"])
     with pytest.raises(Unfit) as unfit:
         await apply_file(studio, save.file)
     problems = unfit.value.problems

@@ -249,11 +249,11 @@ async def test_an_access_key_of_a_file_opens_what_it_should(service: RunningServ
     anna = await service.services.storage.accounts.user("1001")
     jwt = await service.services.user_tokens.issue(anna, auth="login", factor="any")
     body = {"action": "get", "data": {"type": "list_short"}, "jwt": jwt}
-    answers = [
+    responses = [
         await service.client.post(
             "/api/permissions/meta/data", json=body, headers={"Authorization": f"Bearer {value}"}
         )
         for value in (CI_KEY, "d2" * 32)
     ]
-    assert [answer.status_code for answer in answers] == [200, 401]
-    assert answers[0].json()["data"] == ["user.kick"]
+    assert [response.status_code for response in responses] == [200, 401]
+    assert responses[0].json()["data"] == ["user.kick"]

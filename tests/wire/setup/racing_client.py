@@ -31,9 +31,9 @@ def connect(port: int) -> socket.socket:
 
 def read_status(connection: socket.socket) -> int:
     with connection:
-        answer = HTTPResponse(connection)
-        answer.begin()
-        return answer.status
+        response = HTTPResponse(connection)
+        response.begin()
+        return response.status
 
 
 if __name__ == "__main__":
